@@ -1,0 +1,181 @@
+"""Privacy value types: what is spent, whom it protects, and against which change."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_FLOOR, Context, Decimal, Inexact, InvalidOperation, localcontext
+from enum import StrEnum
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, PlainSerializer, model_validator
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.values import Frozen
+
+MAX_EPSILON = Decimal(10) ** 12
+MAX_DIGITS = 30
+"""Decimals of a cost, before and after the point together: sums of them stay exact in every database."""
+
+
+class Neighbours(StrEnum):
+    """Which pairs of tables a guarantee makes indistinguishable.
+
+    ``ADD_REMOVE``: one privacy unit is added or removed; the size of the table is private. The default.
+    ``REPLACE_ONE``: one privacy unit is replaced by another; the size of the table is public.
+    """
+
+    ADD_REMOVE = "add_remove"
+    REPLACE_ONE = "replace_one"
+
+
+def exact_decimal(value: Any, *, what: str = "number") -> Decimal:
+    """``value`` as an exact finite decimal; floats are read as Python prints them, strings as written.
+
+    Raises:
+        RequestRefused: not a number, not finite, or more digits than a ledger keeps.
+    """
+    bound = "must be a finite decimal number"
+    remedy = f"write it as a number or a string such as '0.5', with at most {MAX_DIGITS} digits"
+    if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
+        raise RequestRefused(what, given=value, bound=bound, remedy=remedy)
+    try:
+        number = Decimal(
+            repr(value) if isinstance(value, float) else value.strip() if isinstance(value, str) else value
+        )
+    except InvalidOperation:
+        raise RequestRefused(what, given=value, bound=bound, remedy=remedy) from None
+    if not number.is_finite():
+        raise RequestRefused(what, given=value, bound=bound, remedy=remedy)
+    number = number.normalize(Context(prec=1000))
+    _, digits, exponent = number.as_tuple()
+    if max(len(digits), len(digits) + int(exponent), -int(exponent)) > MAX_DIGITS:
+        raise RequestRefused(what, given=value, bound=f"must have at most {MAX_DIGITS} digits", remedy=remedy)
+    return number or Decimal(0)
+
+
+def plain(number: Decimal) -> str:
+    """``number`` written out without an exponent, as ledgers and manifests print it."""
+    return format(number.normalize(Context(prec=1000)), "f") if number else "0"
+
+
+def exact_sum(*numbers: Decimal) -> Decimal:
+    """The sum of costs, exactly; costs are never rounded."""
+    with localcontext(prec=200) as context:
+        context.traps[Inexact] = True
+        return sum(numbers, Decimal(0))
+
+
+def float_below(number: Decimal) -> float:
+    """The largest float that is not above ``number``: what a mechanism may spend of it."""
+    nearest = float(number)
+    return nearest if Decimal(nearest) <= number else math.nextafter(nearest, -math.inf)
+
+
+def share(number: Decimal, parts: int) -> Decimal:
+    """``number / parts``, rounded down so that ``parts`` of it never exceed ``number``."""
+    with localcontext(prec=60, rounding=ROUND_FLOOR):
+        return (number / parts).quantize(Decimal(1).scaleb(-MAX_DIGITS))
+
+
+_exact = BeforeValidator(lambda value: exact_decimal(value, what=""))
+ExactDecimal = Annotated[Decimal, PlainSerializer(plain, return_type=str)]
+
+
+class Budget(Frozen):
+    """A privacy cost or allowance ``(epsilon, delta)``, as exact decimals.
+
+    Attributes:
+        epsilon: above 0 and at most 10^12 (a cost); 0 is allowed only where ``Budget.zero()`` made it.
+        delta: at least 0 and below 1; 0 is pure differential privacy.
+        rho: the zCDP parameter, where an account counts in it; None elsewhere.
+    """
+
+    epsilon: Annotated[ExactDecimal, _exact]
+    delta: Annotated[ExactDecimal, _exact] = Decimal(0)
+    rho: Annotated[ExactDecimal, _exact] | None = None
+
+    def __init__(self, epsilon: Any = None, delta: Any = 0, rho: Any = None, **extra: Any) -> None:
+        super().__init__(epsilon=epsilon, delta=delta, rho=rho, **extra)
+
+    @model_validator(mode="after")
+    def _in_bounds(self) -> Self:
+        if not 0 <= self.epsilon <= MAX_EPSILON:
+            raise RequestRefused(
+                "epsilon",
+                given=plain(self.epsilon),
+                bound="must be at least 0 and at most 10^12",
+                remedy="give the epsilon this release may cost, e.g. '1'",
+            )
+        if not 0 <= self.delta < 1:
+            raise RequestRefused(
+                "delta",
+                given=plain(self.delta),
+                bound="must be at least 0 and below 1",
+                remedy="leave it out for pure differential privacy, or give e.g. '1e-6'",
+            )
+        if self.rho is not None and not 0 <= self.rho <= MAX_EPSILON:
+            raise RequestRefused(
+                "rho",
+                given=plain(self.rho),
+                bound="must be at least 0 and at most 10^12",
+                remedy="leave it out unless the account composes in zCDP",
+            )
+        return self
+
+    def require_positive(self) -> Self:
+        """This budget, refused unless it can pay for noise at all.
+
+        Raises:
+            RequestRefused: epsilon is 0.
+        """
+        if self.epsilon <= 0:
+            raise RequestRefused(
+                "epsilon",
+                given=plain(self.epsilon),
+                bound="must be above 0",
+                remedy="give the epsilon this release may cost, e.g. '1'",
+            )
+        return self
+
+
+class PrivacyUnit(Frozen):
+    """What one person owns in the table: a single row, or up to ``max_rows`` rows that share ``column``.
+
+    Attributes:
+        column: the column that names the unit; None when every row is a unit of its own.
+        max_rows: rows of one unit that are kept; each mechanism then runs at epsilon / max_rows.
+    """
+
+    column: str | None = None
+    max_rows: int = 1
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        rows = data.get("max_rows", 1)
+        if isinstance(rows, str) and rows.strip().lstrip("-").isdigit():
+            rows = int(rows)
+        if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= 1_000_000:
+            raise RequestRefused(
+                "max_rows",
+                given=rows,
+                bound="must be a whole number from 1 to 1000000",
+                remedy="give the rows one unit may contribute",
+            )
+        if data.get("column") in (None, "") and rows != 1:
+            raise RequestRefused(
+                "max_rows",
+                given=rows,
+                bound="must be 1 when every row is a unit of its own",
+                remedy="name the unit's column in unit.column",
+            )
+        return {**data, "max_rows": rows, "column": data.get("column") or None}
+
+    def describe(self) -> str:
+        """The unit in words, for reports."""
+        if self.column is None:
+            return "one row of the table"
+        rows = "1 row" if self.max_rows == 1 else f"{self.max_rows} rows"
+        return f"all rows that share a value of {self.column}, of which at most {rows} are used"

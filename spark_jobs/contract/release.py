@@ -1,0 +1,110 @@
+"""The manifest of a release: ``release.json``, the last file written and the one that makes a release visible."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
+from spark_jobs.contract.values import Frozen
+
+FORMAT = 1
+NOT_PRIVATE = "NOT PRIVATE"
+PRIVATE = "differentially private"
+
+
+class ReleaseFile(Frozen):
+    """One file of a release, by its name below the release's folder."""
+
+    name: str
+    media_type: str
+    size: Annotated[int, Field(ge=0)]
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+    @classmethod
+    def of(cls, name: str, content: bytes, media_type: str) -> Self:
+        """The entry for a file of this content."""
+        return cls(name=name, media_type=media_type, size=len(content), sha256=hashlib.sha256(content).hexdigest())
+
+
+class Release(Frozen):
+    """What was released, what it cost and whom it protects.
+
+    Attributes:
+        format: version of this document.
+        key: the release key; None for a draft outside the ledger.
+        charge_id: the ledger's charge; None for a draft outside the ledger.
+        status: ``CHARGED`` (a ledger's charge pays for it) or ``UNCHARGED``.
+        guarantee: ``differentially private``, or ``NOT PRIVATE`` where the noise came from a seed.
+        request_sha256: hash of the request it answers.
+        request: that request.
+        cost: what the mechanisms spent of the request's budget; never more.
+        neighbours, unit: the relation and the unit of the guarantee.
+        statement: the guarantee in plain words.
+        rules: the public per-record rules that were applied.
+        assumptions: what the guarantee or the reading rests on.
+        drawn_at: when the noise was drawn (UTC, ISO 8601).
+        results: each diagnostic's released values, by its kind.
+        files: every other file of the release.
+        versions: of the programs that made it.
+    """
+
+    format: int = FORMAT
+    key: str | None
+    charge_id: str | None
+    status: Literal["CHARGED", "UNCHARGED"]
+    guarantee: Literal["differentially private", "NOT PRIVATE"]
+    request_sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    request: dict[str, Any]
+    cost: Budget
+    neighbours: Neighbours
+    unit: PrivacyUnit
+    statement: str
+    rules: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    drawn_at: str
+    results: dict[str, dict[str, Any]]
+    files: tuple[ReleaseFile, ...] = ()
+    versions: dict[str, str]
+
+    def to_json(self) -> str:
+        """The manifest's text; the same release always gives the same bytes."""
+        return json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """The release in a manifest.
+
+        Raises:
+            RequestRefused: not a manifest of this format.
+        """
+        try:
+            data = json.loads(text)
+        except ValueError:
+            raise RequestRefused("release", bound="must be a JSON document", remedy="check the file") from None
+        return cls.parse(data)
+
+    def to_yaml(self) -> str:
+        """The manifest as YAML."""
+        import yaml
+
+        return str(yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True))
+
+    @classmethod
+    def from_yaml(cls, text: str | bytes) -> Self:
+        """The release in a YAML manifest.
+
+        Raises:
+            RequestRefused: not YAML, or not a manifest of this format.
+        """
+        import yaml
+
+        try:
+            data = yaml.safe_load(text)
+        except yaml.YAMLError:
+            raise RequestRefused("release", bound="must be a YAML document", remedy="check the file") from None
+        return cls.parse(data)

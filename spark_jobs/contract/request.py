@@ -1,0 +1,181 @@
+"""The one document on which the Airflow side and the Spark side meet."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from spark_jobs.contract.diagnostics import DIAGNOSTICS, DiagnosticOptions
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.expressions import check_feature, check_filter
+from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
+from spark_jobs.contract.tables import Label, LinearModel, LogisticModel, Model, Scoring, TableSource
+from spark_jobs.contract.values import Frozen
+
+
+class ReleaseRequest(Frozen):
+    """Everything that shapes a release; its hash is what the ledger's charge is tied to.
+
+    Attributes:
+        account: the ledger account that pays; None only for a draft outside the ledger.
+        table: the pinned table.
+        where: an optional filter of the allow-list; rows for which it is not true are left out.
+        label: the 0/1 outcome.
+        model: where scores come from.
+        scoring: public rules for scores that do not fit.
+        diagnostics: what to release; each kind at most once.
+        budget: the full cost of the release.
+        neighbours: the relation of the guarantee.
+        unit: the privacy unit.
+        blocks: the ledger's blocks that are read and charged.
+        output: URI of the folder that holds releases.
+        title: a line for the report.
+    """
+
+    account: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    table: TableSource
+    where: str | None = None
+    label: Label
+    model: Model
+    scoring: Scoring = Scoring()
+    diagnostics: Annotated[tuple[DiagnosticOptions, ...], Field(min_length=1)]
+    budget: Budget
+    neighbours: Neighbours = Neighbours.ADD_REMOVE
+    unit: PrivacyUnit = PrivacyUnit()
+    blocks: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=200)], ...], Field(min_length=1)] = ("all",)
+    output: str | None = None
+    title: Annotated[str, Field(max_length=200)] | None = None
+
+    @field_validator("diagnostics", mode="before")
+    @classmethod
+    def _known_kinds(cls, value: Any) -> Any:
+        entries = [{"kind": value}] if isinstance(value, str) else value
+        if not isinstance(entries, (list, tuple)):
+            return value
+        entries = [{"kind": entry} if isinstance(entry, str) else entry for entry in entries]
+        kinds = [entry.get("kind") if isinstance(entry, dict) else getattr(entry, "kind", None) for entry in entries]
+        for kind in kinds:
+            if kind not in DIAGNOSTICS:
+                raise RequestRefused(
+                    "kind",
+                    given=kind,
+                    bound="must be one of " + ", ".join(DIAGNOSTICS),
+                    remedy="correct the diagnostic's kind",
+                )
+            if kinds.count(kind) > 1:
+                raise RequestRefused(
+                    "kind", given=kind, bound="may be asked for once", remedy="ask for it in a release of its own"
+                )
+        return tuple(entries)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        try:
+            self.budget.require_positive()
+        except RequestRefused as refused:
+            raise refused.within("budget") from None
+        if self.where is not None:
+            check_filter(self.where)
+        if isinstance(self.model, (LinearModel, LogisticModel)):
+            for feature in self.model.coefficients:
+                check_feature(feature)
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; decimals as strings."""
+        return self.model_dump(mode="json")
+
+    def to_json(self) -> str:
+        """The request as indented JSON."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    def to_yaml(self) -> str:
+        """The request as YAML."""
+        import yaml
+
+        return str(yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """The request in a JSON document.
+
+        Raises:
+            RequestRefused: not JSON, or not a request.
+        """
+        try:
+            data = json.loads(text, parse_float=Decimal)
+        except ValueError:
+            raise RequestRefused("request", bound="must be a JSON document", remedy="check its syntax") from None
+        return cls.parse(_an_object(data))
+
+    @classmethod
+    def from_yaml(cls, text: str | bytes) -> Self:
+        """The request in a YAML document.
+
+        Raises:
+            RequestRefused: not YAML, or not a request.
+        """
+        import yaml
+
+        try:
+            data = yaml.safe_load(text)
+        except yaml.YAMLError:
+            raise RequestRefused("request", bound="must be a YAML document", remedy="check its syntax") from None
+        return cls.parse(_an_object(data))
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Self:
+        """The request in a ``.json``, ``.yaml`` or ``.yml`` file.
+
+        Raises:
+            RequestRefused: no such file, or no request in it.
+        """
+        path = Path(path)
+        try:
+            text = path.read_bytes()
+        except OSError:
+            raise RequestRefused(
+                "request", given=str(path), bound="must be a file that can be read", remedy="check the path"
+            ) from None
+        return cls.from_yaml(text) if path.suffix in (".yaml", ".yml") else cls.from_json(text)
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the canonical JSON: equal for requests that mean the same, whatever their spelling."""
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def load_model(path: str | Path) -> dict[str, Any]:
+    """The model in a JSON file, as a request's ``model`` field takes it.
+
+    Raises:
+        RequestRefused: no such file, or no JSON object in it.
+    """
+    try:
+        data = json.loads(Path(path).read_bytes())
+    except OSError:
+        raise RequestRefused(
+            "model", given=str(path), bound="must be a file that can be read", remedy="check the path"
+        ) from None
+    except ValueError:
+        raise RequestRefused(
+            "model", given=str(path), bound="must hold a JSON object", remedy="check its syntax"
+        ) from None
+    return dict(_an_object(data, "model"))
+
+
+def _an_object(data: Any, what: str = "request") -> dict[str, Any]:
+    if not isinstance(data, dict):
+        raise RequestRefused(
+            what,
+            given=type(data).__name__,
+            bound="must be an object with named fields",
+            remedy="see the request reference",
+        )
+    return data
