@@ -1,0 +1,49 @@
+"""What the provider brings, for Airflow's own registry; imports nothing, because every Airflow process reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+INTEGRATION = "Differentially private diagnostics"
+
+
+def get_provider_info() -> dict[str, Any]:
+    """The provider's description, as Airflow's ``provider_info.schema.json`` has it."""
+    return {
+        "package-name": "airflow-provider-dp-diagnostics",
+        "name": INTEGRATION,
+        "description": "Releases differentially private regression diagnostics from data-lake tables, within a budget.",
+        "integrations": [{"integration-name": INTEGRATION, "tags": ["privacy"]}],
+        "operators": [{"integration-name": INTEGRATION, "python-modules": ["dp_operators.operators.release"]}],
+        "sensors": [{"integration-name": INTEGRATION, "python-modules": ["dp_operators.sensors.budget"]}],
+        "hooks": [{"integration-name": INTEGRATION, "python-modules": ["dp_operators.hooks.ledger"]}],
+        "connection-types": [
+            {
+                "connection-type": "privacy_ledger",
+                "hook-class-name": "dp_operators.hooks.ledger.PrivacyLedgerHook",
+                "hook-name": "Privacy ledger",
+                "conn-fields": {
+                    "path": {
+                        "label": "SQLite file",
+                        "description": "Full path of a ledger on this machine, instead of a host.",
+                        "schema": {"type": ["string", "null"]},
+                    },
+                    "url": {
+                        "label": "Database URL",
+                        "description": "SQLAlchemy URL of the ledger, instead of a host or a file.",
+                        "schema": {"type": ["string", "null"], "format": "password"},
+                    },
+                    "deployment": {
+                        "label": "Deployment",
+                        "description": "Name of this Airflow deployment in release keys, where several share a ledger.",
+                        "schema": {"type": ["string", "null"]},
+                    },
+                },
+                "ui-field-behaviour": {
+                    "hidden-fields": ["extra"],
+                    "relabeling": {"schema": "Database"},
+                    "placeholders": {"host": "PostgreSQL host", "port": "5432", "schema": "privacy_ledger"},
+                },
+            }
+        ],
+    }
