@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from spark_jobs.contract import Neighbours, Release, ReleaseRequest, RequestRefused
+from spark_jobs.contract.request import load_model
+from spark_jobs.contract.tables import table_identity
+
+LOGISTIC = {
+    "kind": "logistic",
+    "basis": "public",
+    "intercept": -0.25,
+    "coefficients": {"age": 0.5, "ln(income + 1)": 0.1},
+    "categorical": {"sex": {"f": 0.3}},
+}
+
+
+def fields(**changes: Any) -> dict[str, Any]:
+    request = {
+        "account": "visits",
+        "table": {"path": "/lake/visits", "snapshot": {"path_version": "v1"}},
+        "where": "age >= 18",
+        "label": "visited",
+        "model": LOGISTIC,
+        "diagnostics": ["roc_curve"],
+        "budget": {"epsilon": "0.1"},
+        "output": "/releases",
+    }
+    return {name: value for name, value in {**request, **changes}.items() if value is not None}
+
+
+def test_a_request_survives_json_and_yaml() -> None:
+    request = ReleaseRequest.parse(fields())
+    assert ReleaseRequest.from_json(request.to_json()) == request
+    assert ReleaseRequest.from_yaml(request.to_yaml()) == request
+    assert request.neighbours is Neighbours.ADD_REMOVE
+
+
+def test_the_hash_ignores_spelling_and_covers_meaning() -> None:
+    request = ReleaseRequest.parse(fields())
+    respelt = ReleaseRequest.parse(
+        dict(reversed(fields(budget={"epsilon": 0.1}, diagnostics=[{"kind": "roc_curve"}]).items()))
+    )
+    assert respelt.sha256 == request.sha256
+    for changed in (
+        {"budget": {"epsilon": "0.2"}},
+        {"table": {"path": "/lake/visits", "snapshot": {"path_version": "v2"}}},
+        {"where": "age >= 19"},
+        {"model": {**LOGISTIC, "intercept": -0.26}},
+        {"output": "/elsewhere"},
+        {"neighbours": "replace_one"},
+        {"scoring": {"outside": "drop"}},
+    ):
+        assert ReleaseRequest.parse(fields(**changed)).sha256 != request.sha256
+
+
+def test_numbers_in_json_keep_every_digit() -> None:
+    text = json.dumps(fields()).replace('"0.1"', "0.1000000000000000000000000001")
+    assert str(ReleaseRequest.from_json(text).budget.epsilon) == "0.1000000000000000000000000001"
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"budget": {"epsilon": 0}}, r"^budget\.epsilon: got '0'; must be above 0; "),
+        ({"budget": {"epsilon": "-1"}}, r"^budget\.epsilon: got '-1'; must be at least 0"),
+        ({"budget": {"epsilon": "a lot"}}, r"^budget\.epsilon: got 'a lot'; must be a finite decimal number"),
+        ({"budget": {}}, r"^budget\.epsilon: "),
+        ({"unit": {"column": "user", "max_rows": 0}}, r"^unit\.max_rows: got 0; "),
+        ({"diagnostics": ["heat_map"]}, r"^diagnostics\.kind: got 'heat_map'; must be one of roc_curve"),
+        ({"diagnostics": []}, r"^diagnostics: "),
+        ({"diagnostics": ["roc_curve", "roc_curve"]}, r"may be asked for once"),
+        ({"diagnostics": [{"kind": "roc_curve", "thresholds": 1}]}, r"thresholds: got 1; "),
+        ({"diagnostics": [{"kind": "roc_curve", "colour": "red"}]}, r"colour: is not a field"),
+        ({"model": {"kind": "oracle"}}, r"^model: "),
+        ({"model": {**LOGISTIC, "basis": None}}, r"^model\.basis: "),
+        ({"model": {**LOGISTIC, "intercept": float("nan")}}, r"^model\.intercept: "),
+        ({"model": {**LOGISTIC, "coefficients": {}, "categorical": {}}}, r"^model\.coefficients: must name at least one"),
+        ({"model": {**LOGISTIC, "coefficients": {"rand()": 1.0}}}, r"^model\.coefficients|^coefficients|rand"),
+        ({"where": "age > (select 1)"}, r"^where: "),
+        ({"table": {"path": "/lake/visits"}}, r"^table\.snapshot: is required"),
+        ({"table": {"path": "/lake/visits", "snapshot": {"path_version": "../other"}}}, r"^table\.snapshot\.path_version: "),
+        ({"table": {"path": "/lake/visits", "snapshot": {"path_version": "v1", "table_version": 1}}}, r"exactly one"),
+        ({"table": {"format": "catalog", "path": "/x", "snapshot": {"table_version": 1}}}, r"^table\.name: "),
+        ({"table": {"format": "csv", "path": "/x", "snapshot": {"path_version": "v1"}}}, r"^table\.columns: "),
+        ({"label": {"column": "visited", "positive": 1, "negative": 1}}, r"^label\.negative: got 1; must differ"),
+        ({"scoring": {"outside": "explode"}}, r"^scoring\.outside: got 'explode'"),
+        ({"neighbours": "friends"}, r"^neighbours: "),
+        ({"purpose": "fun"}, r"^purpose: is not a field"),
+    ],
+)  # fmt: skip
+def test_a_bad_request_is_refused_in_one_line(changes: dict[str, Any], line: str) -> None:
+    with pytest.raises(RequestRefused, match=line) as caught:
+        ReleaseRequest.parse({**fields(), **changes})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '"request"', "null"])
+def test_text_that_is_no_request_is_refused(text: str) -> None:
+    with pytest.raises(RequestRefused, match="^request: "):
+        ReleaseRequest.from_json(text)
+
+
+def test_yaml_that_is_no_request_is_refused() -> None:
+    with pytest.raises(RequestRefused, match="must be a YAML document"):
+        ReleaseRequest.from_yaml("a: [")
+
+
+def test_files_are_read_by_their_suffix(tmp_path: Any) -> None:
+    request = ReleaseRequest.parse(fields())
+    (tmp_path / "request.yaml").write_text(request.to_yaml())
+    (tmp_path / "request.json").write_text(request.to_json())
+    assert (
+        ReleaseRequest.from_file(tmp_path / "request.yaml")
+        == ReleaseRequest.from_file(tmp_path / "request.json")
+        == request
+    )
+    with pytest.raises(RequestRefused, match="can be read"):
+        ReleaseRequest.from_file(tmp_path / "none.json")
+
+
+def test_a_model_file_becomes_the_requests_model(tmp_path: Any) -> None:
+    (tmp_path / "model.json").write_text(json.dumps(LOGISTIC))
+    assert ReleaseRequest.parse(fields(model=load_model(tmp_path / "model.json"))) == ReleaseRequest.parse(fields())
+    with pytest.raises(RequestRefused, match="^model: "):
+        load_model(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    "spelling", ["/lake/visits", "file:///lake/visits", "/lake/visits/", "file:///lake//visits", "/lake/./visits"]
+)
+def test_spellings_of_one_path_are_one_table(spelling: str) -> None:
+    assert table_identity(spelling) == "file:///lake/visits"
+
+
+def test_stores_and_catalogs_have_one_identity_too() -> None:
+    assert table_identity("s3a://bucket/t/") == table_identity("s3://bucket/t") == "s3://bucket/t"
+    assert table_identity("catalog:Sales.Visits") == "catalog:sales.visits"
+
+
+def test_a_manifest_survives_json_and_yaml() -> None:
+    request = ReleaseRequest.parse(fields())
+    release = Release(
+        key="k", charge_id="c", status="CHARGED", guarantee="NOT PRIVATE", request_sha256=request.sha256,
+        request=request.to_dict(), cost=request.budget, neighbours=request.neighbours, unit=request.unit,
+        statement="s", rules=("r",), assumptions=(), drawn_at="2026-01-01T00:00:00Z", results={"roc_curve": {"auc": 0.5}},
+        versions={},
+    )  # fmt: skip
+    assert Release.from_json(release.to_json()) == release
+    assert Release.from_yaml(release.to_yaml()) == release
+    assert release.to_json() == Release.from_json(release.to_json()).to_json()
