@@ -1,0 +1,130 @@
+"""The budget of one release, drawn down call by call: what was spent is what the release says it cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal, localcontext
+
+from spark_jobs.contract.privacy import MAX_DIGITS, Budget, exact_decimal, exact_sum, plain
+from spark_jobs.mechanisms.noise import Cost
+
+
+class BudgetOverspent(RuntimeError):  # noqa: N818 - an outcome: the mechanism asked for more than it was granted
+    """A mechanism asked for more than is left. A fault of the program, never of the data: nothing was drawn."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spending:
+    """One draw on a meter.
+
+    Attributes:
+        label: what it paid for, in words.
+        epsilon, delta: its cost, exact.
+    """
+
+    label: str
+    epsilon: Decimal
+    delta: Decimal = Decimal(0)
+
+    def to_dict(self) -> dict[str, str]:
+        """Plain JSON types; decimals as strings."""
+        return {"label": self.label, "epsilon": plain(self.epsilon), "delta": plain(self.delta)}
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, str]) -> Spending:
+        """The spending that ``to_dict`` described."""
+        return cls(label=fields["label"], epsilon=Decimal(fields["epsilon"]), delta=Decimal(fields["delta"]))
+
+
+class BudgetMeter:
+    """An allowance ``(epsilon, delta)`` that cannot go below zero.
+
+    Spendings compose sequentially: epsilons and deltas add, exactly. Parallel composition is said by spending once:
+    mechanisms that run on disjoint parts of the rows under ``ADD_REMOVE`` share one spending (a unit that is added or
+    removed changes one part alone); under ``REPLACE_ONE`` a unit may leave one part and enter another, so the parts
+    share one spending of twice the loss each of them has when a single row changes.
+
+    >>> meter = BudgetMeter("1")
+    >>> meter.spend("0.25", label="noisy size")
+    Decimal('0.25')
+    >>> meter.spend_rest(label="one tree for each label")
+    Decimal('0.75')
+    >>> meter.remaining
+    Decimal('0.00')
+
+    Args:
+        epsilon: the allowance; floats are read as Python prints them.
+        delta: the allowance of approximate guarantees; 0 leaves pure ones alone.
+
+    Raises:
+        RequestRefused: the allowance is not a budget above zero.
+    """
+
+    def __init__(self, epsilon: Cost, delta: Cost = 0) -> None:
+        self._granted = Budget(epsilon=epsilon, delta=delta).require_positive()
+        self._events: tuple[Spending, ...] = ()
+
+    @property
+    def granted(self) -> Budget:
+        """The allowance."""
+        return self._granted
+
+    @property
+    def events(self) -> tuple[Spending, ...]:
+        """Every spending so far, in order."""
+        return self._events
+
+    @property
+    def spent(self) -> Budget:
+        """The sum of the spendings."""
+        return Budget(
+            epsilon=exact_sum(*(event.epsilon for event in self._events)),
+            delta=exact_sum(*(event.delta for event in self._events)),
+        )
+
+    @property
+    def remaining(self) -> Decimal:
+        """The epsilon that is left."""
+        return exact_sum(self._granted.epsilon, *(-event.epsilon for event in self._events))
+
+    @property
+    def remaining_delta(self) -> Decimal:
+        """The delta that is left."""
+        return exact_sum(self._granted.delta, *(-event.delta for event in self._events))
+
+    def spend(self, epsilon: Cost, *, delta: Cost = 0, label: str) -> Decimal:
+        """Draw ``(epsilon, delta)`` before the noise it pays for is drawn; returns the exact epsilon.
+
+        Raises:
+            BudgetOverspent: more than is left; nothing is then spent.
+            RequestRefused: not an amount above 0, or a delta below 0.
+        """
+        cost = Budget(epsilon=epsilon, delta=delta).require_positive()
+        if cost.epsilon > self.remaining or cost.delta > self.remaining_delta:
+            raise BudgetOverspent(
+                f"{label}: asked for epsilon {plain(cost.epsilon)}, delta {plain(cost.delta)}; "
+                f"left are epsilon {plain(self.remaining)}, delta {plain(self.remaining_delta)}"
+            )
+        self._events += (Spending(label=label, epsilon=cost.epsilon, delta=cost.delta),)
+        return cost.epsilon
+
+    def spend_share(self, part: Cost, *, label: str) -> Decimal:
+        """Draw ``part``, in (0, 1], of the whole allowance's epsilon, rounded down.
+
+        Raises:
+            BudgetOverspent: more than is left.
+        """
+        with localcontext(prec=MAX_DIGITS, rounding=ROUND_FLOOR):
+            amount = self._granted.epsilon * exact_decimal(part, what="part")
+            amount = amount.quantize(Decimal(1).scaleb(max(amount.adjusted() + 1, 0) - MAX_DIGITS))
+        return self.spend(amount, label=label)
+
+    def spend_rest(self, *, label: str) -> Decimal:
+        """Draw all the epsilon that is left, and no delta.
+
+        Raises:
+            BudgetOverspent: nothing is left.
+        """
+        if self.remaining <= 0:
+            raise BudgetOverspent(f"{label}: nothing is left")
+        return self.spend(self.remaining, label=label)

@@ -1,0 +1,246 @@
+"""Integer noise, the only randomness of the product: exact samplers for releases, seeded ones for tests.
+
+Both sources draw from the same two distributions on the integers. For a vector ``x`` whose neighbours ``x'`` satisfy
+``|x - x'|_1 <= l1_sensitivity``, the two-sided geometric ("discrete Laplace") distribution
+
+    P(z) = (1 - r) / (1 + r) * r^|z|,   r = exp(-1 / scale),   scale >= l1_sensitivity / epsilon,
+
+added to every coordinate is ``epsilon``-DP: the ratio of the probabilities of one output is at most
+``exp(|x - x'|_1 / scale)`` (Ghosh, Roughgarden, Sundararajan, STOC 2009). For ``|x - x'|_2 <= l2_sensitivity`` the
+discrete Gaussian with ``stddev >= l2_sensitivity / sqrt(2 rho)`` is ``rho``-zCDP (Canonne, Kamath, Steinke, NeurIPS
+2020, theorem 4). Noise on integers has no floating-point grid that could betray its input (Mironov, CCS 2012). Sums
+saturate at the ends of int64, which is post-processing.
+
+The neighbour relation enters through the sensitivity alone: for disjoint counts of rows it is 1 when a row is added or
+removed, 2 when one is replaced.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import exact_decimal, float_below
+from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
+
+Int64Array: TypeAlias = NDArray[np.int64]
+Cost: TypeAlias = Decimal | float | int | str
+"""An amount of privacy loss; floats are read as Python prints them, so 0.1 means one tenth."""
+
+_INT64 = np.iinfo(np.int64)
+_CHUNK = 1 << 15
+_THREADS = 4
+
+
+class Noise(Protocol):
+    """A source of noise. Mechanisms take one and never make one."""
+
+    @property
+    def private(self) -> bool:
+        """Whether what is made with it may be released."""
+
+    @property
+    def guarantee(self) -> str:
+        """``contract.release.PRIVATE`` or ``NOT_PRIVATE``: the stamp of what is made with it."""
+
+    def laplace(self, values: NDArray[Any], *, epsilon: Cost, l1_sensitivity: int) -> Int64Array:
+        """``values`` plus two-sided geometric noise, ``epsilon``-DP for vectors of this sensitivity."""
+
+    def gaussian(self, values: NDArray[Any], *, rho: Cost, l2_sensitivity: float) -> Int64Array:
+        """``values`` plus discrete Gaussian noise, ``rho``-zCDP for vectors of this sensitivity."""
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """``count`` independent uniform 64-bit words, for samplers built on top and for seeds of post-processing."""
+
+
+class SecureNoise:
+    """OpenDP's exact integer samplers on the operating system's random bits: what every release uses.
+
+    Nothing can seed it. The samplers run in variable time; an observer who can time single draws is not covered.
+    """
+
+    private = True
+    guarantee = PRIVATE
+
+    def laplace(self, values: NDArray[Any], *, epsilon: Cost, l1_sensitivity: int) -> Int64Array:
+        """``values`` plus two-sided geometric noise.
+
+        Args:
+            values: integers, of any shape; as one vector, neighbours differ by at most ``l1_sensitivity`` in 1-norm.
+            epsilon: the loss, exact: OpenDP's own privacy map, rounded up, never exceeds it.
+            l1_sensitivity: at least 1.
+
+        Raises:
+            RequestRefused: epsilon is not a finite number above 0.
+            TypeError: the values are not integers.
+            ValueError: the sensitivity is below 1.
+        """
+        measurement = _opendp_laplace(laplace_scale(epsilon, l1_sensitivity), l1_sensitivity, _cost("epsilon", epsilon))
+        return _in_parallel(measurement, _integers(values))
+
+    def gaussian(self, values: NDArray[Any], *, rho: Cost, l2_sensitivity: float) -> Int64Array:
+        """``values`` plus discrete Gaussian noise; as ``laplace``, for the 2-norm and zCDP."""
+        measurement = _opendp_gaussian(gaussian_stddev(rho, l2_sensitivity), l2_sensitivity, _cost("rho", rho))
+        return _in_parallel(measurement, _integers(values))
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """``count`` independent uniform 64-bit words of the operating system."""
+        return np.frombuffer(secrets.token_bytes(8 * count), dtype=np.uint64)
+
+
+class SeededNoise:
+    """The same distributions from a seed: tests, benchmarks, and simulations that only see released values.
+
+    Whatever it makes is stamped NOT PRIVATE: who knows the seed can take the noise away.
+    """
+
+    private = False
+    guarantee = NOT_PRIVATE
+
+    def __init__(self, seed: int) -> None:
+        self._generator = np.random.default_rng(seed)
+
+    def laplace(self, values: NDArray[Any], *, epsilon: Cost, l1_sensitivity: int) -> Int64Array:
+        """``values`` plus two-sided geometric noise; see ``SecureNoise.laplace``."""
+        values = _integers(values)
+        scale = laplace_scale(epsilon, l1_sensitivity)
+        return _saturating_add(values, self._geometric(scale, values.shape) - self._geometric(scale, values.shape))
+
+    def gaussian(self, values: NDArray[Any], *, rho: Cost, l2_sensitivity: float) -> Int64Array:
+        """``values`` plus discrete Gaussian noise; see ``SecureNoise.gaussian``."""
+        values = _integers(values)
+        return _saturating_add(values, self._discrete_gaussian(gaussian_stddev(rho, l2_sensitivity), values.shape))
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """``count`` uniform 64-bit words of the seed's stream."""
+        return self._generator.integers(0, 2**64, size=count, dtype=np.uint64)
+
+    def _geometric(self, scale: float, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        # floor(scale * E) of an exponential E is at least k with probability exp(-k / scale)
+        return np.floor(scale * self._generator.standard_exponential(shape))
+
+    def _discrete_gaussian(self, stddev: float, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        # rejection from the two-sided geometric: Canonne, Kamath, Steinke 2020, algorithm 3
+        proposal = math.floor(stddev) + 1.0
+        noise = np.zeros(math.prod(shape))
+        missing = np.arange(noise.size)
+        while missing.size:
+            drawn = self._geometric(proposal, missing.shape) - self._geometric(proposal, missing.shape)
+            excess = (np.abs(drawn) - stddev * stddev / proposal) / stddev
+            accepted = self._generator.standard_exponential(missing.size) >= excess**2 / 2
+            noise[missing[accepted]] = drawn[accepted]
+            missing = missing[~accepted]
+        return noise.reshape(shape)
+
+
+def laplace_scale(epsilon: Cost, l1_sensitivity: int) -> float:
+    """The scale ``b`` of two-sided geometric noise whose loss, rounded up to a float, is at most ``epsilon``.
+
+    Raises:
+        RequestRefused: epsilon is not a finite number above 0.
+        ValueError: the sensitivity is below 1.
+    """
+    if l1_sensitivity < 1 or l1_sensitivity != int(l1_sensitivity):
+        raise ValueError(f"l1_sensitivity: got {l1_sensitivity}; must be a whole number of at least 1")
+    budget = Fraction(float_below(_cost("epsilon", epsilon)))
+    scale = float(l1_sensitivity / budget)
+    while Fraction(l1_sensitivity) / Fraction(scale) > budget:
+        scale = math.nextafter(scale, math.inf)
+    return scale
+
+
+def gaussian_stddev(rho: Cost, l2_sensitivity: float) -> float:
+    """The parameter of discrete Gaussian noise whose zCDP loss is at most ``rho``.
+
+    Raises:
+        RequestRefused: rho is not a finite number above 0.
+        ValueError: the sensitivity is not a finite number above 0.
+    """
+    if not 0 < l2_sensitivity < math.inf:
+        raise ValueError(f"l2_sensitivity: got {l2_sensitivity}; must be finite and above 0")
+    budget = Fraction(float_below(_cost("rho", rho)))
+    stddev = l2_sensitivity / math.sqrt(2.0 * float(budget))
+    while Fraction(l2_sensitivity) ** 2 / (2 * Fraction(stddev) ** 2) > budget:
+        stddev = math.nextafter(stddev, math.inf)
+    return stddev
+
+
+def laplace_variance(scale: float) -> float:
+    """The variance ``2 r / (1 - r)^2``, ``r = exp(-1 / scale)``, of two-sided geometric noise."""
+    ratio = math.exp(-1.0 / scale)
+    return 2.0 * ratio / math.expm1(-1.0 / scale) ** 2
+
+
+def _cost(what: str, amount: Cost) -> Decimal:
+    number = amount if isinstance(amount, Decimal) and amount.is_finite() else exact_decimal(amount, what=what)
+    if number <= 0 or float_below(number) <= 0:
+        raise RequestRefused(what, given=number, bound="must be above 0", remedy="give what this noise may cost")
+    return number
+
+
+def _integers(values: NDArray[Any]) -> Int64Array:
+    values = np.asarray(values)
+    if not np.can_cast(values.dtype, np.int64):
+        raise TypeError(
+            f"values: got {values.dtype}; must be integers that fit int64; round them to a public step first"
+        )
+    return np.ascontiguousarray(values, dtype=np.int64)
+
+
+def _saturating_add(values: Int64Array, noise: NDArray[np.float64]) -> Int64Array:
+    # 2^63 - 1024 is the largest float below 2^63: noise beyond it is beyond any count
+    steps = np.clip(noise, -(2.0**63), 2.0**63 - 1024).astype(np.int64)
+    total = values + steps
+    overflow = ((values ^ total) & (steps ^ total)) < 0
+    return np.where(overflow, np.where(values < 0, _INT64.min, _INT64.max), total)
+
+
+def _in_parallel(measurement: Callable[[Int64Array], Any], values: Int64Array) -> Int64Array:
+    # coordinates get independent noise, so the pieces make the vector; the samplers run outside the interpreter lock
+    flat = values.reshape(-1)
+    if flat.size <= _CHUNK:
+        noisy = np.asarray(measurement(flat), dtype=np.int64)
+    else:
+        pieces = np.array_split(flat, -(-flat.size // _CHUNK))
+        with ThreadPoolExecutor(_THREADS) as pool:
+            noisy = np.concatenate([np.asarray(piece, dtype=np.int64) for piece in pool.map(measurement, pieces)])
+    return noisy.reshape(values.shape)
+
+
+@lru_cache(maxsize=64)
+def _opendp_laplace(scale: float, l1_sensitivity: int, epsilon: Decimal) -> Any:
+    import opendp.prelude as dp
+
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+    return _within(lambda b: dp.m.make_laplace(*space, scale=b), scale, int(l1_sensitivity), epsilon)
+
+
+@lru_cache(maxsize=64)
+def _opendp_gaussian(stddev: float, l2_sensitivity: float, rho: Decimal) -> Any:
+    import opendp.prelude as dp
+
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T=float)
+    return _within(lambda b: dp.m.make_gaussian(*space, scale=b), stddev, float(l2_sensitivity), rho)
+
+
+def _within(make: Callable[[float], Any], scale: float, distance: float, budget: Decimal) -> Any:
+    """OpenDP's measurement at ``scale``, or at the next floats above it until its own map stays within the budget."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    for _ in range(16):
+        measurement = make(scale)
+        if Decimal(measurement.map(distance)) <= budget:
+            return measurement
+        scale = math.nextafter(scale, math.inf)
+    raise ArithmeticError("the noise's privacy map stays above its budget; nothing was drawn")

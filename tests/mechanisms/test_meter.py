@@ -1,0 +1,83 @@
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import Budget
+from spark_jobs.mechanisms.meter import BudgetMeter, BudgetOverspent, Spending
+
+AMOUNTS = st.decimals("1e-10", "10", places=10).filter(lambda number: number > 0)
+
+
+@given(granted=AMOUNTS, asked=st.lists(AMOUNTS, max_size=12))
+def test_no_sequence_of_spendings_exceeds_the_grant(granted, asked):
+    meter = BudgetMeter(granted)
+    paid = Decimal(0)
+    for amount in asked:
+        before = meter.events
+        try:
+            meter.spend(amount, label="part")
+            paid += amount
+        except BudgetOverspent:
+            assert paid + amount > granted
+            assert meter.events == before
+    assert meter.spent.epsilon == paid == granted - meter.remaining
+    assert paid <= granted
+
+
+@given(granted=AMOUNTS, part=st.decimals("0.01", "1", places=3))
+def test_a_share_and_the_rest_are_the_whole(granted, part):
+    meter = BudgetMeter(granted)
+    share = meter.spend_share(part, label="share")
+    assert share <= granted * part
+    assert granted * part - share < Decimal("1e-25")
+    if meter.remaining:
+        meter.spend_rest(label="rest")
+    assert meter.remaining == 0
+    assert meter.spent.epsilon == granted
+
+
+def test_tenths_are_tenths():
+    meter = BudgetMeter(0.3)
+    for _ in range(3):
+        meter.spend(0.1, label="a tenth")
+    assert meter.remaining == 0
+    with pytest.raises(BudgetOverspent, match="one more"):
+        meter.spend("1e-30", label="one more")
+
+
+def test_deltas_are_metered_too():
+    meter = BudgetMeter(1, "1e-6")
+    meter.spend("0.5", delta="1e-6", label="approximate")
+    with pytest.raises(BudgetOverspent):
+        meter.spend("0.5", delta="1e-12", label="too much delta")
+    meter.spend("0.5", label="pure")
+    assert meter.spent == Budget(epsilon=1, delta="1e-6")
+    assert meter.remaining_delta == 0
+
+
+@pytest.mark.parametrize("amount", [0, -1, "nan", "inf"])
+def test_amounts_that_pay_for_nothing_are_refused(amount):
+    with pytest.raises(RequestRefused):
+        BudgetMeter(1).spend(amount, label="nothing")
+    with pytest.raises(RequestRefused):
+        BudgetMeter(amount)
+
+
+def test_rest_of_nothing_is_refused():
+    meter = BudgetMeter(1)
+    meter.spend_rest(label="all")
+    with pytest.raises(BudgetOverspent):
+        meter.spend_rest(label="more")
+
+
+@pytest.mark.parametrize("granted", ["1", "1000000000", "1e12", "1e-12"])
+def test_events_say_what_was_paid_for_and_survive_json(granted):
+    meter = BudgetMeter(granted)
+    meter.spend_share("0.02", label="noisy size")
+    meter.spend_rest(label="trees")
+    assert [event.label for event in meter.events] == ["noisy size", "trees"]
+    assert tuple(Spending.from_dict(event.to_dict()) for event in meter.events) == meter.events
+    assert sum(event.epsilon for event in meter.events) == meter.granted.epsilon
