@@ -1,0 +1,63 @@
+"""The demo's data and model: people of the RAND Health Insurance Experiment, and a model fitted on others of them.
+
+``statsmodels.datasets.randhie`` holds 20,190 person-years, sorted so that the years of a person and the people of a
+family stand together. The model is fitted on the first half and the release is about the second, so that no row of the
+release shaped the model; the cut is moved to the end of the family it falls in.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROWS = 20_190
+FITTED_ROWS = 10_102
+OUTCOME = "any_visit"
+FEATURES = ("lncoins", "idp", "lpi", "fmde", "physlm", "disea", "hlthg", "hlthf", "hlthp")
+MODEL_FILE = Path(__file__).with_name("model.json")
+DECIMALS = 4
+
+
+def person_years() -> pd.DataFrame:
+    """All rows, with the outcome: whether the person saw a doctor at all in that year."""
+    from statsmodels.datasets import randhie
+
+    rows: pd.DataFrame = randhie.load_pandas().data
+    rows[OUTCOME] = (rows["mdvis"] > 0).astype("int64")
+    return rows
+
+
+def fit_model() -> dict[str, Any]:
+    """The logistic model of the demo, fitted by maximum likelihood on the rows that are never released.
+
+    ``model.json`` is this, and is declared public: who fits a model on the rows of a release has to pay for it.
+    """
+    import statsmodels.api as sm
+
+    rows = person_years()[:FITTED_ROWS]
+    fitted = sm.Logit(rows[OUTCOME], sm.add_constant(rows[list(FEATURES)])).fit(disp=0)
+    coefficients = {name: round(float(value), DECIMALS) for name, value in fitted.params.items()}
+    intercept = coefficients.pop("const")
+    return {"kind": "logistic", "basis": "public", "intercept": intercept, "coefficients": coefficients}
+
+
+def load_model() -> dict[str, Any]:
+    """The model as a request takes it."""
+    return dict(json.loads(MODEL_FILE.read_text()))
+
+
+def write_lake(table: Path, version: str) -> int:
+    """Write the rows to release as one version of a Parquet table, unless it is there; returns how many they are."""
+    rows = person_years()[FITTED_ROWS:]
+    file = table / version / "part-0.parquet"
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        aside = file.with_name(f"_{os.getpid()}.tmp")
+        rows.to_parquet(aside, index=False)
+        aside.replace(file)
+    return len(rows)
