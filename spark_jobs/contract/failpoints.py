@@ -1,7 +1,8 @@
 """Named places where a test may kill the process, to show that no crash spends or publishes twice.
 
 ``DP_FAILPOINT=name`` kills the process with SIGKILL when it reaches ``failpoint("name")``; unset, it does nothing.
-``DP_FAILPOINT=name:pause:FILE`` waits there until FILE exists, which turns a worker into a zombie.
+``DP_FAILPOINT=name:pause:FILE`` waits there until FILE exists, which turns a worker into a zombie; ``FILE.reached``
+is made first, so that a test knows when.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import Literal, get_args
 
-FAILPOINTS = (
-    # the protocol, dp_operators.releasing
+ProtocolPoint = Literal[
     "before_reserve",
     "after_reserve",
+    "before_request",
+    "after_request",
     "before_run",
     "after_run",
     "before_check",
@@ -31,7 +34,10 @@ FAILPOINTS = (
     "after_tombstone",
     "before_settle",
     "after_settle",
-    # the application, spark_jobs
+]
+"""Steps of ``dp_operators.releasing``; the last four are those of giving a reservation back."""
+
+ApplicationPoint = Literal[
     "before_read",
     "after_read",
     "before_count",
@@ -44,12 +50,19 @@ FAILPOINTS = (
     "after_results",
     "before_draft_manifest",
     "after_draft_manifest",
-)
+]
+"""Steps of the Spark application."""
+
+PROTOCOL_POINTS: tuple[ProtocolPoint, ...] = get_args(ProtocolPoint)
+APPLICATION_POINTS: tuple[ApplicationPoint, ...] = get_args(ApplicationPoint)
+FAILPOINTS: tuple[ProtocolPoint | ApplicationPoint, ...] = (*PROTOCOL_POINTS, *APPLICATION_POINTS)
+
+VARIABLE = "DP_FAILPOINT"
 
 
-def failpoint(name: str) -> None:
+def failpoint(name: ProtocolPoint | ApplicationPoint) -> None:
     """Die or wait here if ``DP_FAILPOINT`` says so."""
-    wanted = os.environ.get("DP_FAILPOINT")
+    wanted = os.environ.get(VARIABLE)
     if not wanted:
         return
     target, _, action = wanted.partition(":")
@@ -57,8 +70,8 @@ def failpoint(name: str) -> None:
         return
     if action.startswith("pause:"):
         gate = Path(action.removeprefix("pause:"))
-        gate.with_suffix(".reached").touch()
+        gate.with_name(f"{gate.name}.reached").touch()
         while not gate.exists():
-            time.sleep(0.02)
+            time.sleep(0.01)
         return
     os.kill(os.getpid(), signal.SIGKILL)

@@ -6,11 +6,15 @@
         release.json                     the manifest; its presence makes the release visible
         report.html, *.parquet, *.svg    the release's files
         receipt.json                     written after the commit, with the head of the audit log
-        _draft/<charge>/                 what attempts share until the commit
+        _draft/<charge>/                 what attempts share until the commit; never deleted, never written again
             request.json                 the request as it was charged
+            account.json                 the account's numbers as they were when it was charged
             draw.json                    the noisy statistics: one object, by exclusive create; or a tombstone
             release.json, files/...      the manifest and files that will be published
             refusal.json                 why the request cannot be served, where that is so
+
+A draft outlives its release on purpose: a worker that slept through everything and draws again finds its draw's place
+taken. Whoever tidies drafts away must know that no attempt of theirs still runs.
 """
 
 from __future__ import annotations
@@ -19,6 +23,8 @@ import hashlib
 import re
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+
+from spark_jobs.contract.errors import RequestRefused
 
 
 class ExitCode(IntEnum):
@@ -47,6 +53,13 @@ STAGE_NONCE_VARIABLE = "DP_STAGE_NONCE"
 SALT_VARIABLE = "DP_DIAGNOSTICS_SALT"
 SALT_FILE_VARIABLE = "DP_DIAGNOSTICS_SALT_FILE"
 
+MANIFEST_NAME = "release.json"
+RECEIPT_NAME = "receipt.json"
+DRAFT_FOLDER = "_draft"
+
+_FILE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
+_CHARGE_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
 
 def stage_line(stage: Stage, nonce: str) -> str:
     """The line an application prints when it enters ``stage``."""
@@ -54,7 +67,9 @@ def stage_line(stage: Stage, nonce: str) -> str:
 
 
 def read_stage(line: str, nonce: str) -> Stage | None:
-    """The stage that ``line`` announces; None for any other line, whatever it holds."""
+    """The stage that ``line`` announces; None for any other line, whatever it holds, and without a nonce."""
+    if not nonce:
+        return None
     for stage in Stage:
         if line.strip() == stage_line(stage, nonce):
             return stage
@@ -63,8 +78,8 @@ def read_stage(line: str, nonce: str) -> Stage | None:
 
 def folder_name(release_key: str) -> str:
     """A folder name for a release key: readable, safe in any store, and different for different keys."""
-    readable = re.sub(r"[^A-Za-z0-9]+", "-", release_key).strip("-").lower()[:60]
-    return f"{readable}-{hashlib.sha256(release_key.encode()).hexdigest()[:12]}"
+    readable = re.sub(r"[^A-Za-z0-9]+", "-", release_key).strip("-").lower()[:60].strip("-")
+    return f"{readable or 'release'}-{hashlib.sha256(release_key.encode()).hexdigest()[:20]}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,24 +96,39 @@ class ReleaseLayout:
 
     @classmethod
     def of(cls, output: str, release_key: str, charge_id: str) -> ReleaseLayout:
-        """The layout of ``release_key`` under ``output``, paid by ``charge_id``."""
+        """The layout of ``release_key`` under ``output``, paid by ``charge_id``.
+
+        Raises:
+            RequestRefused: the key is empty, or the charge id is none of a ledger's.
+        """
+        if not release_key:
+            raise RequestRefused("key", given=release_key, bound="must not be empty", remedy="name the release")
+        if not _CHARGE_ID.fullmatch(charge_id):
+            raise RequestRefused(
+                "charge", given=charge_id, bound="must be a charge id of the ledger", remedy="reserve the release first"
+            )
         root = f"{output.rstrip('/')}/{folder_name(release_key)}"
-        return cls(root=root, draft=f"{root}/_draft/{charge_id}")
+        return cls(root=root, draft=f"{root}/{DRAFT_FOLDER}/{charge_id}")
 
     @property
     def manifest(self) -> str:
         """URI of the visible manifest."""
-        return f"{self.root}/release.json"
+        return f"{self.root}/{MANIFEST_NAME}"
 
     @property
     def receipt(self) -> str:
         """URI of the commit's receipt."""
-        return f"{self.root}/receipt.json"
+        return f"{self.root}/{RECEIPT_NAME}"
 
     @property
     def request(self) -> str:
         """URI of the charged request."""
         return f"{self.draft}/request.json"
+
+    @property
+    def account(self) -> str:
+        """URI of the account's numbers when the request was charged, an ``AccountState``."""
+        return f"{self.draft}/account.json"
 
     @property
     def draw(self) -> str:
@@ -113,12 +143,27 @@ class ReleaseLayout:
     @property
     def draft_manifest(self) -> str:
         """URI of the manifest before it is published."""
-        return f"{self.draft}/release.json"
+        return f"{self.draft}/{MANIFEST_NAME}"
 
     def draft_file(self, name: str) -> str:
-        """URI of a release's file before it is published."""
-        return f"{self.draft}/files/{name}"
+        """URI of a release's file before it is published.
+
+        Raises:
+            ValueError: no name for a release's file.
+        """
+        return f"{self.draft}/files/{_checked(name)}"
 
     def file(self, name: str) -> str:
-        """URI of a published file."""
-        return f"{self.root}/{name}"
+        """URI of a published file.
+
+        Raises:
+            ValueError: no name for a release's file.
+        """
+        return f"{self.root}/{_checked(name)}"
+
+
+def _checked(name: str) -> str:
+    taken = name in (MANIFEST_NAME, RECEIPT_NAME) or name.split("/")[0] == DRAFT_FOLDER
+    if taken or not _FILE_NAME.fullmatch(name):
+        raise ValueError(f"{name!r} cannot be the name of a release's file")
+    return name

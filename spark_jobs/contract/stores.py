@@ -2,55 +2,81 @@
 
 Two attempts may race, and a worker believed dead may come back, so each object that matters is made by *exclusive
 create*: complete or not at all, and never a second time. Stores that cannot promise this are refused.
+
+What an attempt leaves behind when it is killed matters as much: a half-written draw, or one that lost its race, would
+be a second look at the data for one charge. So bytes that are not yet the object are never where others can read them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 from spark_jobs.contract.errors import RequestRefused
 
+CONDITIONAL_PUT = ("s3", "s3a")
+"""Schemes whose fsspec implementation is known to send ``If-None-Match``."""
+
+_OWNER_ONLY = 0o600
+_READABLE = 0o644
+_PUT_ATTEMPTS = 5
+
 
 class ObjectStore(Protocol):
-    """Reads objects, and creates them exclusively."""
+    """Reads objects, and creates them exclusively.
+
+    ``create`` tells whether the object was there before, as far as the store knows: where an answer was lost on the
+    way, a repeated request finds its own object. Who needs to know *what* is there reads it.
+    """
 
     def create(self, uri: str, content: bytes) -> bool:
-        """Create the object, complete; False, changing nothing, if there is one already."""
+        """Create the object, complete; False, changing nothing, if there is one already.
+
+        Raises:
+            OSError: the store failed; the object may be there or not.
+        """
 
     def read(self, uri: str) -> bytes | None:
-        """The object's bytes; None if there is none."""
+        """The object's bytes; None if there is none.
+
+        Raises:
+            OSError: the store failed.
+        """
 
 
 class LocalStore:
-    """Files on this machine: written aside, then linked to their name, which fails if it is taken."""
+    """Files of a file system that this machine mounts: written without a name, then linked to their name.
+
+    Linking fails if the name is taken, also between machines on NFS. Where the file system knows no nameless files
+    they are written under a hidden name that only their owner can read.
+    """
 
     def create(self, uri: str, content: bytes) -> bool:
-        """Create the file, complete and flushed; False, changing nothing, if there is one already."""
+        """Create the file, complete and flushed to disk; False, changing nothing, if there is one already."""
         path = local_path(uri)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        _make_folder(path.parent)
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            try:
-                os.link(aside, path)
-            except FileExistsError:
-                return False
-            folder = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
-            return True
+            with _unlinked(folder) as (descriptor, source):
+                _write_all(descriptor, content)
+                os.fsync(descriptor)
+                try:
+                    os.link(source, path.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=True)
+                except FileExistsError:
+                    return False
+                if os.fstat(descriptor).st_mode & _READABLE == _OWNER_ONLY:
+                    # it is the object only now: whoever may read the folder may read it
+                    os.fchmod(descriptor, _OWNER_ONLY | os.fstat(folder).st_mode & _READABLE)
+            os.fsync(folder)
         finally:
-            aside.unlink(missing_ok=True)
+            os.close(folder)
+        return True
 
     def read(self, uri: str) -> bytes | None:
         """The file's bytes; None if there is none."""
@@ -61,31 +87,45 @@ class LocalStore:
 
 
 class ConditionalPutStore:
-    """An object store whose writes take ``If-None-Match: *``, through fsspec."""
+    """An object store whose writes take ``If-None-Match: *``, through fsspec.
+
+    For s3fs, ``pipe_file(..., mode="create")`` puts ``IfNoneMatch="*"`` into the one ``PutObject`` request, and into
+    ``CompleteMultipartUpload`` for objects of 100 MB and more (``s3fs.core.S3FileSystem._pipe_file``); the refusal,
+    412 PreconditionFailed, comes back as ``FileExistsError`` if it names its condition, as S3 does, and as a plain
+    ``OSError`` if not (``s3fs.errors.translate_boto_error``), which is why the cause is looked at too. 409
+    ConditionalRequestConflict means that another write was under way: it is tried again.
+    """
 
     def __init__(self, filesystem: Any) -> None:
         self._filesystem = filesystem
 
     def create(self, uri: str, content: bytes) -> bool:
         """Put the object if there is none; False, changing nothing, if there is one already."""
-        try:
-            self._filesystem.pipe_file(uri, content, mode="create")
-        except FileExistsError:
-            return False
-        return True
+        for attempt in range(_PUT_ATTEMPTS):
+            with _as_os_error():
+                try:
+                    self._filesystem.pipe_file(uri, content, mode="create")
+                    return True
+                except FileExistsError:
+                    return False
+                except OSError as error:
+                    code = _s3_code(error)
+                    if code in ("PreconditionFailed", "412"):
+                        return False
+                    if code not in ("ConditionalRequestConflict", "OperationAborted", "409"):
+                        raise
+            time.sleep(0.1 * 2**attempt)
+        raise OSError("the store kept refusing a conditional write because of others")
 
     def read(self, uri: str) -> bytes | None:
         """The object's bytes; None if there is none."""
-        try:
-            # a cached listing would hide what another attempt has just written
-            self._filesystem.invalidate_cache()
-            return bytes(self._filesystem.cat_file(uri))
-        except FileNotFoundError:
-            return None
-
-
-CONDITIONAL_PUT = ("s3", "s3a")
-"""Schemes whose fsspec implementation is known to send ``If-None-Match``."""
+        with _as_os_error():
+            try:
+                # a cached listing would hide what another attempt has just written
+                self._filesystem.invalidate_cache()
+                return bytes(self._filesystem.cat_file(uri))
+            except FileNotFoundError:
+                return None
 
 
 def local_path(uri: str) -> Path:
@@ -100,20 +140,19 @@ def open_store(uri: str, *, what: str = "output") -> ObjectStore:
     Raises:
         RequestRefused: the store is unknown, or cannot create objects exclusively.
     """
-    scheme = urlsplit(uri).scheme
-    if scheme in ("", "file"):
-        if not local_path(uri).is_absolute():
+    parts = urlsplit(uri)
+    if parts.scheme and (parts.query or parts.fragment):
+        raise RequestRefused(
+            what, given=uri, bound="must be a URI without '?' and '#'", remedy="name the folder without them"
+        )
+    if parts.scheme in ("", "file"):
+        if not local_path(uri).is_absolute() or parts.netloc not in ("", "localhost"):
             raise RequestRefused(what, given=uri, bound="must be absolute", remedy="give a full path or a URI")
         return LocalStore()
-    if scheme in CONDITIONAL_PUT:
-        import fsspec
-
-        try:
-            return ConditionalPutStore(fsspec.filesystem("s3"))
-        except ImportError:
-            raise RequestRefused(
-                what, given=uri, bound="needs the s3 extra", remedy="install airflow-provider-dp-diagnostics[s3]"
-            ) from None
+    if parts.scheme in CONDITIONAL_PUT:
+        if not parts.netloc:
+            raise RequestRefused(what, given=uri, bound="must name a bucket", remedy="write it like s3://bucket/folder")
+        return ConditionalPutStore(_s3(uri, what))
     raise RequestRefused(
         what,
         given=uri,
@@ -132,7 +171,7 @@ def check_store(uri: str, *, what: str = "output") -> ObjectStore:
     probe = f"{uri.rstrip('/')}/.probe/{secrets.token_hex(16)}"
     try:
         first, second = store.create(probe, b""), store.create(probe, b"")
-    except Exception as error:  # any failure of a store means one thing here: it cannot be written
+    except OSError as error:  # any failure of a store means one thing here: it cannot be written
         raise RequestRefused(
             what,
             given=uri,
@@ -140,7 +179,7 @@ def check_store(uri: str, *, what: str = "output") -> ObjectStore:
             remedy=f"check that it exists and who may write there ({type(error).__name__})",
         ) from None
     finally:
-        _remove_probe(probe)
+        _remove_probe(store, probe)
     if not first or second:
         raise RequestRefused(
             what,
@@ -151,15 +190,74 @@ def check_store(uri: str, *, what: str = "output") -> ObjectStore:
     return store
 
 
-def _remove_probe(probe: str) -> None:
-    import contextlib
+def _s3(uri: str, what: str) -> Any:
+    try:
+        import fsspec
 
+        return fsspec.filesystem("s3")
+    except ImportError:
+        raise RequestRefused(
+            what, given=uri, bound="needs the s3 extra", remedy="install airflow-provider-dp-diagnostics[s3]"
+        ) from None
+
+
+def _make_folder(folder: Path) -> None:
+    """Make ``folder`` and what is above it, flushed to disk: a lost folder would lose the draw in it."""
+    if folder.is_dir():
+        return
+    _make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    descriptor = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _unlinked(folder: int) -> Iterator[tuple[int, str]]:
+    """A new file in ``folder`` that nobody else can read, and the path to link it from."""
+    hidden = None
+    try:
+        descriptor = os.open(".", os.O_WRONLY | getattr(os, "O_TMPFILE", os.O_DIRECTORY), _READABLE, dir_fd=folder)
+    except OSError:  # not every system has them; a folder that cannot be written says so once more
+        hidden = f".{secrets.token_hex(16)}"
+        descriptor = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY, dir_fd=folder)
+    try:
+        yield descriptor, hidden or f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
+        if hidden is not None:
+            os.unlink(hidden, dir_fd=folder)
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+@contextlib.contextmanager
+def _as_os_error() -> Iterator[None]:
+    """Turn what an object store's client raises into the one kind of error that callers know."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:
+        raise OSError(f"the object store failed: {type(error).__name__}") from error
+
+
+def _s3_code(error: OSError) -> str:
+    response = getattr(error.__cause__, "response", None) or {}
+    return str(response.get("Error", {}).get("Code", ""))
+
+
+def _remove_probe(store: ObjectStore, probe: str) -> None:
     with contextlib.suppress(Exception):
-        if urlsplit(probe).scheme in ("", "file"):
+        if isinstance(store, ConditionalPutStore):
+            store._filesystem.rm_file(probe)
+        else:
             path = local_path(probe)
             path.unlink(missing_ok=True)
             path.parent.rmdir()
-        else:
-            import fsspec
-
-            fsspec.filesystem("s3").rm_file(probe)

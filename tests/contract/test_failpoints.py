@@ -1,0 +1,51 @@
+"""Failpoints: silent unless asked, deadly or patient if asked."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import time
+
+from spark_jobs.contract.failpoints import APPLICATION_POINTS, FAILPOINTS, PROTOCOL_POINTS, VARIABLE, failpoint
+
+
+def _process():
+    process = multiprocessing.get_context("fork").Process(target=failpoint, args=("before_commit",))
+    process.start()
+    return process
+
+
+def test_unset_or_named_otherwise_it_does_nothing(monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    failpoint("before_commit")
+    monkeypatch.setenv(VARIABLE, "after_commit")
+    process = _process()
+    process.join()
+    assert process.exitcode == 0
+
+
+def test_named_it_kills_without_warning(monkeypatch):
+    monkeypatch.setenv(VARIABLE, "before_commit")
+    process = _process()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+
+
+def test_paused_it_says_so_and_waits_for_the_gate(monkeypatch, tmp_path):
+    monkeypatch.setenv(VARIABLE, f"before_commit:pause:{tmp_path}/gate")
+    process = _process()
+    deadline = time.monotonic() + 30
+    while not (tmp_path / "gate.reached").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert process.is_alive()
+    (tmp_path / "gate").touch()
+    process.join()
+    assert process.exitcode == 0
+
+
+def test_names_are_distinct_and_come_before_and_after_each_step():
+    assert len(set(FAILPOINTS)) == len(FAILPOINTS) == len(PROTOCOL_POINTS) + len(APPLICATION_POINTS)
+    assert {name.replace("before_", "after_") for name in FAILPOINTS if name.startswith("before_")} == {
+        name for name in FAILPOINTS if name.startswith("after_")
+    }

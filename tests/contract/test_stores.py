@@ -1,0 +1,307 @@
+"""Stores: an object is created once, complete, and nothing else is ever readable."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.contract import RequestRefused
+from spark_jobs.contract.stores import ConditionalPutStore, LocalStore, check_store, local_path, open_store
+from tests.support.s3_server import s3_server
+
+
+@pytest.fixture(params=["nameless", "hidden"])
+def local(request, monkeypatch):
+    """A local store, on file systems that know nameless files and on those that do not."""
+    if request.param == "hidden":
+        monkeypatch.delattr(os, "O_TMPFILE")
+    return LocalStore()
+
+
+@pytest.fixture
+def s3(monkeypatch):
+    import fsspec
+
+    fsspec.filesystem("s3").clear_instance_cache()
+    with s3_server() as server:
+        point_at(server, monkeypatch)
+        yield server
+    fsspec.filesystem("s3").clear_instance_cache()
+
+
+def point_at(server, monkeypatch):
+    for name, value in {
+        "AWS_ENDPOINT_URL": server.url,
+        "AWS_ACCESS_KEY_ID": "x",
+        "AWS_SECRET_ACCESS_KEY": "x",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "NO_PROXY": "127.0.0.1",
+    }.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_local_create_then_read_gives_the_bytes(local, tmp_path):
+    uri = f"{tmp_path}/a/b/object.json"
+    assert local.read(uri) is None
+    assert local.create(uri, b"first")
+    assert local.read(uri) == b"first"
+
+
+def test_local_second_create_changes_nothing(local, tmp_path):
+    uri = f"file://{tmp_path}/object.json"
+    assert local.create(uri, b"first")
+    assert not local.create(uri, b"second")
+    assert local.read(uri) == b"first"
+
+
+def test_local_create_leaves_nothing_else_behind(local, tmp_path):
+    local.create(f"{tmp_path}/object.json", b"first")
+    local.create(f"{tmp_path}/object.json", b"second")
+    assert [path.name for path in tmp_path.iterdir()] == ["object.json"]
+
+
+def test_local_object_is_readable_by_whoever_may_read_the_folder(local, tmp_path):
+    tmp_path.chmod(0o755)
+    local.create(f"{tmp_path}/object.json", b"")
+    assert (tmp_path / "object.json").stat().st_mode & 0o777 == 0o644
+
+
+def test_local_object_keeps_large_content_whole(local, tmp_path):
+    content = os.urandom(3_000_000)
+    assert local.create(f"{tmp_path}/object", content)
+    assert local.read(f"{tmp_path}/object") == content
+
+
+def _killed_while_linking(folder: str, hidden: bool) -> None:
+    if hidden:
+        del os.O_TMPFILE
+    os.link = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+    LocalStore().create(f"{folder}/draw.json", b"a draw that lost")
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_killed_create_leaves_nothing_that_others_can_read(hidden, tmp_path):
+    worker = multiprocessing.get_context("fork").Process(target=_killed_while_linking, args=(str(tmp_path), hidden))
+    worker.start()
+    worker.join()
+    assert worker.exitcode == -signal.SIGKILL
+    assert not (tmp_path / "draw.json").exists()
+    left = list(tmp_path.iterdir())
+    assert len(left) == hidden
+    assert all(path.stat().st_mode & 0o077 == 0 for path in left)
+
+
+def _race(uri: str, mine: bytes, barrier, wins) -> None:
+    store = LocalStore()
+    for round_ in range(20):
+        barrier.wait()
+        if store.create(f"{uri}-{round_}", mine * 1000):
+            wins.put((round_, mine))
+
+
+def test_local_create_raced_by_processes_is_won_once(tmp_path):
+    context = multiprocessing.get_context("fork")
+    racers = 4
+    barrier, wins = context.Barrier(racers), context.Queue()
+    uri = f"{tmp_path}/deep/er/object"
+    workers = [context.Process(target=_race, args=(uri, b"%d" % n, barrier, wins)) for n in range(racers)]
+    for worker in workers:
+        worker.start()
+    winners = dict(wins.get(timeout=60) for _ in range(20))
+    for worker in workers:
+        worker.join()
+    assert wins.empty()
+    assert sorted(winners) == list(range(20))
+    assert all(LocalStore().read(f"{uri}-{n}") == mine * 1000 for n, mine in winners.items())
+
+
+def _fill(uri: str, outcome) -> None:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+    try:
+        LocalStore().create(uri, b"x" * 5000)
+    except OSError as error:
+        outcome.put(type(error).__name__)
+
+
+def test_local_full_disk_is_an_oserror_and_no_object(tmp_path):
+    context = multiprocessing.get_context("fork")
+    outcome = context.Queue()
+    worker = context.Process(target=_fill, args=(f"{tmp_path}/object", outcome))
+    worker.start()
+    assert outcome.get(timeout=30) == "OSError"
+    worker.join()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [("/a b/c", "/a b/c"), ("file:///a%20b/c", "/a b/c"), ("file://localhost/a", "/a"), ("/a%20b", "/a%20b")],
+)
+def test_local_path_of_uris_and_paths(uri, path):
+    assert local_path(uri) == Path(path)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "memory://releases",
+        "http://host/releases",
+        "https://host/releases",
+        "ftp://host/x",
+        "hdfs://host/x",
+        "releases",
+        "./releases",
+        "file:releases",
+        "file://host/releases",
+        "file:///releases#x",
+        "s3://bucket/releases?versionId=1",
+        "s3:///releases",
+        "",
+    ],
+)
+def test_stores_without_exclusive_create_are_refused_in_one_line(uri):
+    with pytest.raises(RequestRefused) as refused:
+        open_store(uri)
+    assert str(refused.value).startswith("output: ")
+    assert "\n" not in str(refused.value)
+
+
+def test_check_store_leaves_no_trace(tmp_path):
+    check_store(f"file://{tmp_path}/releases")
+    assert list((tmp_path / "releases").iterdir()) == []
+
+
+def test_check_store_makes_the_folder_of_a_path_that_can_be_written(tmp_path):
+    assert isinstance(check_store(f"{tmp_path}/new/releases"), LocalStore)
+
+
+def test_check_store_refuses_what_cannot_be_written(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(RequestRefused, match="must be a folder that can be written"):
+        check_store(f"{tmp_path}/file/releases")
+
+
+@pytest.mark.parametrize("errno", ["EROFS", "EACCES", "ENOSPC"])
+def test_check_store_refuses_read_only_and_full_stores(errno, tmp_path, monkeypatch):
+    import errno as codes
+
+    def fails(*_, **__):
+        raise OSError(getattr(codes, errno), os.strerror(getattr(codes, errno)))
+
+    monkeypatch.setattr(os, "link", fails)
+    with pytest.raises(RequestRefused, match="must be a folder that can be written"):
+        check_store(str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_check_store_refuses_a_store_that_creates_twice(tmp_path, monkeypatch):
+    monkeypatch.setattr(LocalStore, "create", lambda *_: True)
+    with pytest.raises(RequestRefused, match="must be a store that refuses to create an object twice"):
+        check_store(str(tmp_path))
+
+
+def test_s3_create_sends_if_none_match_and_is_refused_the_second_time(s3):
+    store = open_store("s3://bucket/releases")
+    assert store.read("s3://bucket/releases/draw.json") is None
+    assert store.create("s3://bucket/releases/draw.json", b"first")
+    assert not store.create("s3://bucket/releases/draw.json", b"second")
+    assert store.read("s3a://bucket/releases/draw.json") == b"first"
+    assert s3.objects == {"/bucket/releases/draw.json": b"first"}
+    assert [put["if-none-match"] for put in s3.puts] == ["*", "*"]
+
+
+def test_s3_refusal_that_does_not_name_its_condition_is_understood(s3):
+    s3.names_condition = False
+    store = open_store("s3://bucket/x")
+    assert store.create("s3://bucket/x", b"first")
+    assert not store.create("s3://bucket/x", b"second")
+
+
+def test_s3_conflict_with_another_write_is_tried_again(s3):
+    s3.conflicts = 2
+    assert open_store("s3://bucket/x").create("s3://bucket/x", b"first")
+    assert s3.objects == {"/bucket/x": b"first"}
+
+
+def test_s3_that_ignores_the_condition_is_refused(s3):
+    s3.honours_condition = False
+    with pytest.raises(RequestRefused, match="must be a store that refuses to create an object twice"):
+        check_store("s3://bucket/releases")
+    assert s3.objects == {}
+
+
+def test_s3_check_leaves_no_trace(s3):
+    check_store("s3://bucket/releases")
+    assert s3.objects == {}
+
+
+class FileSystem:
+    """Enough of an fsspec file system that honours ``mode="create"``."""
+
+    def __init__(self, *, fails: Exception | None = None) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.fails = fails
+        self.lock = threading.Lock()
+
+    def pipe_file(self, path, value, mode="overwrite"):
+        if self.fails:
+            raise self.fails
+        with self.lock:
+            if mode == "create" and path in self.objects:
+                raise FileExistsError(path)
+            self.objects[path] = value
+
+    def cat_file(self, path):
+        if self.fails:
+            raise self.fails
+        try:
+            return self.objects[path]
+        except KeyError:
+            raise FileNotFoundError(path) from None
+
+    def invalidate_cache(self):
+        pass
+
+
+def test_conditional_put_raced_by_threads_is_won_once():
+    filesystem = FileSystem()
+    store = ConditionalPutStore(filesystem)
+    wins = []
+
+    def race(n):
+        if store.create("s3://b/x", b"%d" % n):
+            wins.append(b"%d" % n)
+
+    threads = [threading.Thread(target=race, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [store.read("s3://b/x")] == wins
+
+
+@pytest.mark.parametrize("fault", [PermissionError("no"), RuntimeError("no credentials")])
+def test_conditional_put_raises_oserror_for_every_fault_of_its_client(fault):
+    store = ConditionalPutStore(FileSystem(fails=fault))
+    with pytest.raises(OSError, match=r"no|the object store failed: RuntimeError"):
+        store.create("s3://b/x", b"")
+    with pytest.raises(OSError, match=r"no|the object store failed: RuntimeError"):
+        store.read("s3://b/x")
+
+
+def test_s3_without_its_extra_is_refused_with_the_remedy(monkeypatch):
+    import fsspec
+
+    def missing(_):
+        raise ImportError("s3fs")
+
+    monkeypatch.setattr(fsspec, "filesystem", missing)
+    with pytest.raises(RequestRefused, match=r"install airflow-provider-dp-diagnostics\[s3\]"):
+        open_store("s3://bucket/x")
