@@ -74,7 +74,8 @@ def float_below(number: Decimal) -> float:
 def share(number: Decimal, parts: int) -> Decimal:
     """``number / parts``, rounded down so that ``parts`` of it never exceed ``number``."""
     with localcontext(prec=60, rounding=ROUND_FLOOR):
-        return (number / parts).quantize(Decimal(1).scaleb(-MAX_DIGITS))
+        part = number / parts
+        return part.quantize(Decimal(1).scaleb(max(part.adjusted() + 1, 0) - MAX_DIGITS))
 
 
 _exact = BeforeValidator(lambda value: exact_decimal(value, what=""))
