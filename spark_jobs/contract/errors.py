@@ -6,7 +6,7 @@ Bad *data* never raises it: which error, or whether there is one, would be an ex
 from __future__ import annotations
 
 
-class RequestRefused(ValueError):  # noqa: N818 - it names an outcome users see, not a fault of the program
+class RequestRefused(ValueError):
     """A request, schema or configuration that cannot be served, in one line.
 
     Args:

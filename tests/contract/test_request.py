@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables of cases read best one to a line
 from __future__ import annotations
 
 import json
