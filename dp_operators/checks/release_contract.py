@@ -1,0 +1,230 @@
+"""The contract that every release meets before it is paid for and shown, as Great Expectations suites.
+
+What is looked at here is a draft: noised already, so a failed check says nothing about anybody. It means a fault of the
+program, and stops the release before its commit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from spark_jobs.contract.privacy import Budget
+from spark_jobs.contract.release import PRIVATE, Release
+
+ReadFile = Callable[[str], bytes | None]
+"""Gives a draft's file by its name below the release's folder; None if there is none."""
+
+
+class ReleaseCheckFailed(Exception):
+    """The draft does not meet the contract.
+
+    Attributes:
+        broken: the expectations that do not hold, each as ``table: what``; never a value.
+    """
+
+    def __init__(self, broken: Iterable[str]) -> None:
+        self.broken = tuple(broken)
+        super().__init__(f"the release does not meet its contract ({'; '.join(self.broken)}); it was not published")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """One expectation: in words, its class in ``great_expectations.expectations``, and that class's arguments."""
+
+    what: str
+    expectation: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Columns of a draft, all of one length, and what is expected of them."""
+
+    name: str
+    columns: Mapping[str, list[Any]]
+    expected: tuple[Expected, ...]
+
+    def __post_init__(self) -> None:
+        if len({len(values) for values in self.columns.values()}) > 1:
+            raise ValueError(f"the columns of {self.name} differ in length")
+
+
+def check_release(release: Release, read_file: ReadFile) -> None:
+    """Check a draft's manifest and files against the contract.
+
+    Raises:
+        ReleaseCheckFailed: they do not meet it.
+    """
+    tables = [manifest_table(release), files_table(release, read_file)]
+    broken = []
+    for kind, result in release.results.items():
+        if kind not in RESULTS:
+            broken.append(f"{kind}: no contract is known")
+            continue
+        try:
+            tables += RESULTS[kind](result)
+        except (KeyError, TypeError, IndexError, ValueError):
+            broken.append(f"{kind}: the result has another form")
+    broken += unmet(tables)
+    if broken:
+        raise ReleaseCheckFailed(broken)
+
+
+def manifest_table(release: Release) -> Table:
+    """What the manifest says of itself: paid for, private, within the reservation, and what was asked for."""
+    request = release.request
+    reserved = Budget.parse(request["budget"])
+    asked = {entry["kind"] for entry in request["diagnostics"]}
+    facts = {
+        "a charge pays for it": release.status == "CHARGED" and bool(release.key and release.charge_id),
+        "its noise is secure": release.guarantee == PRIVATE,
+        "epsilon is above 0 and within the reservation": 0 < release.cost.epsilon <= reserved.epsilon,
+        "delta is within the reservation": release.cost.delta <= reserved.delta,
+        "the neighbours are those asked for": release.neighbours == request["neighbours"],
+        "the unit is the one asked for": release.unit.model_dump(mode="json") == request["unit"],
+        "the results are those asked for": set(release.results) == asked,
+    }
+    expected = tuple(_within_set(name, [True], what=name) for name in facts)
+    return Table(name="manifest", columns={name: [holds] for name, holds in facts.items()}, expected=expected)
+
+
+def files_table(release: Release, read_file: ReadFile) -> Table:
+    """Every file is there, under a name of its own, with the size and hash that the manifest gives."""
+    matches = []
+    for file in release.files:
+        content = read_file(file.name)
+        same = content is not None and (len(content), hashlib.sha256(content).hexdigest()) == (file.size, file.sha256)
+        matches.append(same)
+    expected = (
+        _within_set("matches", [True], what="every file is as the manifest says"),
+        Expected(what="names differ", expectation="ExpectColumnValuesToBeUnique", arguments={"column": "name"}),
+    )
+    return Table(
+        name="files", columns={"name": [file.name for file in release.files], "matches": matches}, expected=expected
+    )
+
+
+def roc_curve_tables(result: Mapping[str, Any]) -> list[Table]:
+    """The curve runs from (0, 0) to (1, 1), never falls, and lies in its band; the AUC lies in its interval."""
+    fpr, tpr = _numbers(result["fpr"]), _numbers(result["tpr"])
+    lower, upper = _numbers(result["tpr_lower"]), _numbers(result["tpr_upper"])
+    low, high = _numbers(result["auc_interval"])
+    points = {"fpr": fpr, "tpr": tpr, "tpr_lower": lower, "tpr_upper": upper}
+    curve = [entry for name in points for entry in _unit_interval(name)]
+    curve += [_at_least("tpr", "tpr_lower"), _at_least("tpr_upper", "tpr")]
+    steps = {"fpr": _steps(fpr), "tpr": _steps(tpr)}
+    ends = {"start": [fpr[0], tpr[0]], "end": [fpr[-1], tpr[-1]]}
+    auc = {"lower": [low], "auc": [_number(result["auc"])], "upper": [high]}
+    area = [entry for name in auc for entry in _unit_interval(name)]
+    area += [_at_least("auc", "lower"), _at_least("upper", "auc")]
+    return [
+        Table(name="roc_curve", columns=points, expected=tuple(curve)),
+        Table(
+            name="roc_curve steps",
+            columns=steps,
+            expected=tuple(_between(name, 0, 1, what=f"{name} never falls") for name in steps),
+        ),
+        Table(
+            name="roc_curve ends",
+            columns=ends,
+            expected=(
+                _within_set("start", [0.0], what="it starts in (0, 0)"),
+                _within_set("end", [1.0], what="it ends in (1, 1)"),
+            ),
+        ),
+        Table(name="roc_curve area", columns=auc, expected=tuple(area)),
+    ]
+
+
+RESULTS: dict[str, Callable[[Mapping[str, Any]], list[Table]]] = {"roc_curve": roc_curve_tables}
+"""The contract of each diagnostic's result; a kind without one cannot be published."""
+
+
+def unmet(tables: Iterable[Table]) -> list[str]:
+    """The expectations that the tables do not meet, each as ``table: what``."""
+    import pandas as pd
+
+    gx = great_expectations()
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = gx.data_context.types.base.ProgressBarsConfig(globally=False)
+    source = context.data_sources.add_pandas("release")
+    broken = []
+    for table in tables:
+        definition = source.add_dataframe_asset(table.name).add_batch_definition_whole_dataframe("whole")
+        suite = gx.ExpectationSuite(
+            name=table.name,
+            expectations=[
+                getattr(gx.expectations, entry.expectation)(**entry.arguments, meta={"what": entry.what})
+                for entry in table.expected
+            ],
+        )
+        batch = definition.get_batch({"dataframe": pd.DataFrame(table.columns)})
+        results = batch.validate(suite, result_format="BOOLEAN_ONLY").results
+        held = {result.expectation_config.meta["what"] for result in results if result.success}
+        broken += [f"{table.name}: {entry.what}" for entry in table.expected if entry.what not in held]
+    return broken
+
+
+def great_expectations() -> Any:
+    """The library, silent and without telemetry; importing it takes seconds."""
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    # imported into a process that logs already, it would write hundreds of lines
+    logging.getLogger("great_expectations").setLevel(logging.WARNING)
+    import great_expectations as gx
+
+    logging.getLogger(gx.data_context.types.base.__name__).setLevel(logging.WARNING)
+    return gx
+
+
+def warm_up() -> threading.Thread:
+    """Start importing the library beside whatever else is going on."""
+    thread = threading.Thread(target=great_expectations, name="warm-up-great-expectations", daemon=True)
+    thread.start()
+    return thread
+
+
+def _unit_interval(column: str) -> list[Expected]:
+    arguments = {"column": column}
+    return [
+        Expected(what=f"{column} is a number", expectation="ExpectColumnValuesToNotBeNull", arguments=arguments),
+        _between(column, 0, 1, what=f"{column} is within [0, 1]"),
+    ]
+
+
+def _between(column: str, low: float, high: float, *, what: str) -> Expected:
+    arguments = {"column": column, "min_value": low, "max_value": high}
+    return Expected(what=what, expectation="ExpectColumnValuesToBeBetween", arguments=arguments)
+
+
+def _at_least(upper: str, lower: str) -> Expected:
+    return Expected(
+        what=f"{upper} is not below {lower}",
+        expectation="ExpectColumnPairValuesAToBeGreaterThanB",
+        arguments={"column_A": upper, "column_B": lower, "or_equal": True},
+    )
+
+
+def _within_set(column: str, values: list[Any], *, what: str) -> Expected:
+    arguments = {"column": column, "value_set": values}
+    return Expected(what=what, expectation="ExpectColumnValuesToBeInSet", arguments=arguments)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError
+    return float(value)
+
+
+def _numbers(values: Any) -> list[float]:
+    return [_number(value) for value in values]
+
+
+def _steps(values: list[float]) -> list[float]:
+    return [right - left for left, right in pairwise(values)]

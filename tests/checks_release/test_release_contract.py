@@ -1,0 +1,135 @@
+"""A draft that meets the contract passes; every single departure from it is found, and named without a value."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from dp_operators.checks.release_contract import RESULTS, ReleaseCheckFailed, check_release
+from spark_jobs.contract.diagnostics import DIAGNOSTICS
+from spark_jobs.contract.release import Release, ReleaseFile
+
+REQUEST = {
+    "account": "visits",
+    "table": {"format": "parquet", "path": "/lake/visits", "snapshot": {"path_version": "v1"}},
+    "label": {"column": "any_visit", "positive": 1, "negative": 0},
+    "model": {"kind": "columns", "basis": "public", "score": "score"},
+    "diagnostics": [{"kind": "roc_curve"}],
+    "budget": {"epsilon": "1", "delta": "0", "rho": None},
+    "neighbours": "add_remove",
+    "unit": {"column": None, "max_rows": 1},
+}
+ROC = {
+    "fpr": [0.0, 0.25, 0.25, 1.0],
+    "tpr": [0.0, 0.5, 0.75, 1.0],
+    "thresholds": [None, 0.7, 0.4, 0.0],
+    "tpr_lower": [0.0, 0.4, 0.6, 1.0],
+    "tpr_upper": [0.2, 0.6, 0.8, 1.0],
+    "auc": 0.7,
+    "auc_interval": [0.6, 0.8],
+}
+FILES = {"report.html": b"<html></html>", "roc_curve.parquet": b"PAR1"}
+
+
+def manifest(**changes: Any) -> dict[str, Any]:
+    fields = {
+        "key": "airflow/visits/2026-01-01",
+        "charge_id": "c1",
+        "status": "CHARGED",
+        "guarantee": "differentially private",
+        "request_sha256": "0" * 64,
+        "request": copy.deepcopy(REQUEST),
+        "cost": {"epsilon": "1", "delta": "0"},
+        "neighbours": "add_remove",
+        "unit": {"column": None, "max_rows": 1},
+        "statement": "",
+        "rules": [],
+        "assumptions": [],
+        "drawn_at": "2026-01-01T00:00:00Z",
+        "results": {"roc_curve": copy.deepcopy(ROC)},
+        "files": [ReleaseFile.of(name, content, "text/plain").model_dump() for name, content in FILES.items()],
+        "versions": {},
+    }
+    return fields | changes
+
+
+def curve(**changes: Any) -> dict[str, Any]:
+    return manifest(results={"roc_curve": ROC | changes})
+
+
+def check(fields: dict[str, Any], files: dict[str, bytes] = FILES) -> None:
+    check_release(Release.parse(fields), files.get)
+
+
+def test_release_within_the_contract_passes() -> None:
+    check(manifest())
+    check(manifest(cost={"epsilon": "0.999999999999999999999999", "delta": "0"}))
+
+
+def test_release_without_files_passes() -> None:
+    check(manifest(files=[]))
+
+
+@pytest.mark.parametrize(
+    ("fields", "broken"),
+    [
+        (curve(fpr=[0.0, 0.25, 0.2, 1.0]), "roc_curve steps: fpr never falls"),
+        (curve(tpr=[0.0, 0.6, 0.5, 1.0], tpr_lower=[0.0] * 4, tpr_upper=[1.0] * 4), "tpr never falls"),
+        (curve(fpr=[0.1, 0.25, 0.25, 1.0]), "it starts in (0, 0)"),
+        (curve(tpr=[0.0, 0.5, 0.75, 0.9], tpr_lower=[0.0] * 4), "it ends in (1, 1)"),
+        (curve(tpr_upper=[0.2, 0.6, 0.8, 1.01]), "tpr_upper is within [0, 1]"),
+        (curve(tpr_lower=[-0.01, 0.4, 0.6, 1.0]), "tpr_lower is within [0, 1]"),
+        (curve(tpr_lower=[0.0, 0.51, 0.6, 1.0]), "tpr is not below tpr_lower"),
+        (curve(tpr_upper=[0.2, 0.49, 0.8, 1.0]), "tpr_upper is not below tpr"),
+        (curve(tpr=[0.0, float("nan"), 0.75, 1.0]), "tpr is a number"),
+        (curve(fpr=[0.0, float("inf"), 0.25, 1.0]), "fpr is within [0, 1]"),
+        (curve(auc=0.5), "auc is not below lower"),
+        (curve(auc=0.9), "upper is not below auc"),
+        (curve(auc_interval=[0.6, 1.2]), "upper is within [0, 1]"),
+        (curve(fpr=[0.0, 1.0]), "roc_curve: the result has another form"),
+        (curve(auc="0.7"), "roc_curve: the result has another form"),
+        (manifest(results={"roc_curve": {}}), "roc_curve: the result has another form"),
+        (manifest(results={}), "the results are those asked for"),
+        (manifest(results={"roc_curve": ROC, "raw_rows": {}}), "raw_rows: no contract is known"),
+        (manifest(cost={"epsilon": "1.000000000000000000000001"}), "epsilon is above 0 and within the reservation"),
+        (manifest(cost={"epsilon": "0"}), "epsilon is above 0 and within the reservation"),
+        (manifest(cost={"epsilon": "1", "delta": "1e-30"}), "delta is within the reservation"),
+        (manifest(neighbours="replace_one"), "the neighbours are those asked for"),
+        (manifest(unit={"column": "person", "max_rows": 3}), "the unit is the one asked for"),
+        (manifest(guarantee="NOT PRIVATE"), "its noise is secure"),
+        (manifest(status="UNCHARGED", key=None, charge_id=None), "a charge pays for it"),
+    ],
+)
+def test_every_departure_is_named(fields: dict[str, Any], broken: str) -> None:
+    with pytest.raises(ReleaseCheckFailed) as failed:
+        check(fields)
+    assert any(line.endswith(broken) for line in failed.value.broken), failed.value.broken
+
+
+@pytest.mark.parametrize(
+    "files",
+    [{}, {**FILES, "report.html": b"<html></htm1>"}, {**FILES, "report.html": b"<html></html>\n"}],
+    ids=["missing", "other bytes", "other size"],
+)
+def test_files_must_be_those_of_the_manifest(files: dict[str, bytes]) -> None:
+    with pytest.raises(ReleaseCheckFailed) as failed:
+        check(manifest(), files)
+    assert failed.value.broken == ("files: every file is as the manifest says",)
+
+
+def test_two_files_may_not_share_a_name() -> None:
+    entry = ReleaseFile.of("a", b"", "text/plain").model_dump()
+    with pytest.raises(ReleaseCheckFailed, match="names differ"):
+        check(manifest(files=[entry, entry]), {"a": b""})
+
+
+def test_message_names_no_value() -> None:
+    with pytest.raises(ReleaseCheckFailed) as failed:
+        check(curve(auc=0.123456))
+    assert "123456" not in str(failed.value)
+
+
+def test_every_diagnostic_has_a_contract() -> None:
+    assert set(RESULTS) == set(DIAGNOSTICS)
