@@ -1,0 +1,197 @@
+"""docker/: the images' recipe, the compose file, and the secrets it asks for."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.repository import ROOT
+
+DOCKER = ROOT / "docker"
+HADOLINT = Path(sys.executable).parent / "hadolint"
+VARIABLE = re.compile(r"\$\{(\w+)(:[?-])?([^}]*)\}")
+LATEST_OR_NOTHING = re.compile(r"^[^:@]+$|:latest$")
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return (DOCKER / "compose.yaml").read_text()
+
+
+@pytest.fixture(scope="module")
+def compose(text: str) -> dict[str, Any]:
+    return dict(yaml.safe_load(text))
+
+
+def lint(path: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(HADOLINT), "--failure-threshold", "style", str(path)], capture_output=True, text=True, check=False
+    )
+
+
+def test_dockerfile_passes_its_linter() -> None:
+    done = lint(DOCKER / "Dockerfile")
+    assert done.returncode == 0, done.stdout
+
+
+def test_linter_refuses_an_unpinned_image(tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").write_text("FROM python:latest\nRUN cd /tmp && pip install numpy\n")
+    assert lint(tmp_path / "Dockerfile").returncode != 0
+
+
+def test_compose_file_fits_the_specification(text: str) -> None:
+    from compose_spec import PyOptions
+
+    parsed = PyOptions(apply_merge=True).from_yaml(text)
+    parsed.validate()
+    assert {"scheduler", "api-server", "dag-processor", "triggerer"} <= set(parsed.service_names())
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("healthcheck:", "health_check:"),
+        ("condition: service_healthy", "condition: service_well"),
+        ("networks: [metadata]", "networks: [elsewhere]"),
+    ],
+)
+def test_specification_refuses_a_broken_compose_file(text: str, old: str, new: str) -> None:
+    from compose_spec import PyOptions
+
+    assert old in text
+    with pytest.raises(ValueError, match=r"\S"):
+        PyOptions(apply_merge=True).from_yaml(text.replace(old, new)).validate()
+
+
+def test_compose_file_fits_the_specifications_schema(compose: dict[str, Any]) -> None:
+    from jsonschema.validators import validator_for
+
+    schema = compose_schema()
+    validator = validator_for(schema)(schema)
+    assert not list(validator.iter_errors(compose))
+    broken = {**compose, "services": {**compose["services"], "more": {"imgae": "postgres:17.6"}}}
+    assert list(validator.iter_errors(broken))
+
+
+def compose_schema() -> dict[str, Any]:
+    package = pytest.importorskip("check_jsonschema", reason="ships the compose specification's schema")
+    path = Path(package.__file__).parent / "builtin_schemas" / "vendor" / "compose-spec.json"
+    return dict(json.loads(path.read_text()))
+
+
+def test_every_image_has_a_fixed_tag(compose: dict[str, Any]) -> None:
+    images = {service["image"] for service in compose["services"].values()}
+    bases = re.findall(r"^FROM (\S+)", (DOCKER / "Dockerfile").read_text(), re.MULTILINE)
+    stages = re.findall(r"^FROM \S+ AS (\S+)", (DOCKER / "Dockerfile").read_text(), re.MULTILINE)
+    pulled = images | (set(bases) - set(stages))
+    assert len(pulled) >= 5
+    assert not [image for image in pulled if LATEST_OR_NOTHING.search(image)]
+
+
+def test_images_carry_the_projects_version(compose: dict[str, Any]) -> None:
+    from dp_operators import __version__
+
+    own = {service["image"] for service in compose["services"].values() if service["image"].startswith("dp-")}
+    assert {image.partition(":")[2] for image in own} == {__version__}
+
+
+def test_no_process_runs_as_root(compose: dict[str, Any]) -> None:
+    stages = (DOCKER / "Dockerfile").read_text().split("\nFROM ")
+    targets = {service["build"]["target"] for service in compose["services"].values() if "build" in service}
+    assert targets == {"airflow", "spark"}
+    for target in targets:
+        stage = next(stage for stage in stages if stage.splitlines()[0].endswith(f" AS {target}"))
+        assert re.findall(r"^USER (\S+)", stage, re.MULTILINE)[-1:] == ["50000:0"], target
+    for name, service in compose["services"].items():
+        assert "build" in service or service["user"] == "postgres", name
+        assert not service.get("privileged"), name
+        assert service["cap_drop"] == ["ALL"], name
+
+
+def test_nothing_is_published_beyond_loopback(compose: dict[str, Any]) -> None:
+    ports = {name: service["ports"] for name, service in compose["services"].items() if "ports" in service}
+    assert set(ports) == {"api-server"}
+    assert all(str(port).startswith("127.0.0.1:") for port in ports["api-server"])
+
+
+def test_sparks_pages_stay_inside_the_boundary(compose: dict[str, Any]) -> None:
+    inside = {name for name, service in compose["services"].items() if "boundary" in service["networks"]}
+    assert inside == {"spark-master", "spark-worker", "scheduler"}
+    assert compose["networks"]["boundary"] == {"internal": True}
+    for name in ("spark-master", "spark-worker"):
+        assert compose["services"][name]["networks"] == ["boundary"]
+
+
+def test_ledger_and_metadata_are_two_servers_apart(compose: dict[str, Any]) -> None:
+    services = compose["services"]
+    volumes = [services[name]["volumes"][0].partition(":")[0] for name in ("ledger", "metadata")]
+    assert volumes == ["ledger", "metadata"]
+    assert not set(services["ledger"]["networks"]) & set(services["metadata"]["networks"])
+
+
+def test_every_service_tells_its_health(compose: dict[str, Any]) -> None:
+    without = {name for name, service in compose["services"].items() if "healthcheck" not in service}
+    assert without == {"migrate"}  # it ends
+
+
+def test_every_secret_is_required_and_has_no_default(text: str) -> None:
+    variables = VARIABLE.findall(text)
+    optional = {name for name, kind, _ in variables if kind != ":?"}
+    assert optional == {"SPARK_WORKER_CORES", "SPARK_WORKER_MEMORY"}
+    given = re.findall(r"(?i)\w*(?:password|secret|key|salt)\"?(?::| ) *\"?(\S+)", VARIABLE.sub("<asked for>", text))
+    assert given.count("<asked") >= 8
+    assert set(given) <= {"<asked", "airflow:<asked"}, "a secret is written out"
+
+
+def make_env(path: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["bash", str(DOCKER / "make-env"), str(path)], capture_output=True, text=True, check=False)
+
+
+def test_make_env_gives_every_secret_the_compose_file_asks_for(text: str, tmp_path: Path) -> None:
+    from cryptography.fernet import Fernet
+
+    assert make_env(tmp_path / "env").returncode == 0
+    lines = (tmp_path / "env").read_text().splitlines()
+    made = dict(line.partition("=")[::2] for line in lines)
+    asked = {name for name, kind, _ in VARIABLE.findall(text) if kind == ":?"}
+    assert set(made) == asked
+    assert all(re.fullmatch(r"[\w-]{43,}=*", value) for value in made.values())
+    assert len(set(made.values())) == len(made)
+    Fernet(made["AIRFLOW_FERNET_KEY"])
+    assert (tmp_path / "env").stat().st_mode & 0o077 == 0
+
+
+def test_make_env_keeps_what_is_there(tmp_path: Path) -> None:
+    (tmp_path / "env").write_text("DP_DIAGNOSTICS_SALT=kept\n")
+    assert make_env(tmp_path / "env").returncode != 0
+    assert (tmp_path / "env").read_text() == "DP_DIAGNOSTICS_SALT=kept\n"
+
+
+def test_shell_scripts_parse() -> None:
+    bash = shutil.which("bash") or "/bin/bash"
+    for script in (DOCKER / "make-env", DOCKER / "spark" / "start", ROOT / ".ci" / "run"):
+        assert subprocess.run([bash, "-n", str(script)], check=False).returncode == 0, script
+        assert script.stat().st_mode & 0o100, script
+
+
+def test_compose_starts_what_the_cluster_tests_start(compose: dict[str, Any]) -> None:
+    dockerfile = (DOCKER / "Dockerfile").read_text()
+    assert 'ENTRYPOINT ["/opt/spark/start"]' in dockerfile
+    assert "COPY --chmod=755 docker/spark/start /opt/spark/start" in dockerfile
+    assert compose["services"]["spark-master"]["command"] == ["master"]
+    assert compose["services"]["spark-worker"]["command"] == ["worker"]
+
+
+def test_images_run_the_locked_tool_versions() -> None:
+    pinned = re.findall(r"\buv==(\S+)", (DOCKER / "Dockerfile").read_text())
+    makefile = re.search(r"^UV_VERSION := (\S+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert makefile
+    assert pinned == [makefile.group(1)]
