@@ -1,10 +1,14 @@
 # Every target sets up what it needs in .venv, from requirements.lock, on a machine with Python 3.11+ and nothing else.
 SHELL := /bin/bash
-PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 UV_VERSION := 0.13.8
+UV = VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/uv
+# The first Python on the path that is new enough; PYTHON=... names another.
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for name in python3 python3.11 python3.12 python3.13; do \
+	"$$name" -c '$(NEW_ENOUGH)' 2> /dev/null && { echo "$$name"; exit; }; done; echo python3)
 
 .DEFAULT_GOAL := help
 .PHONY: help env demo test test-fast audit bench docs lint format lock clean
@@ -14,13 +18,19 @@ help: ## what there is to make
 
 env: $(STAMP) ## the environment, from the lock file
 
+# One make at a time builds it (flock, where there is one); what an interrupted make left behind is built anew.
 $(STAMP): requirements.lock setup.cfg pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(f"Python {sys.version.split()[0]} is too old: 3.11 or newer is needed; name one with PYTHON=...") if sys.version_info < (3, 11) else None'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/uv pip sync --quiet --require-hashes requirements.lock
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/uv pip install --quiet --no-deps --editable .
-	@touch $@
+	@command -v $(PYTHON) > /dev/null || { echo "no $(PYTHON) on the path: install Python 3.11 or newer, or name it with PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c '$(NEW_ENOUGH)' || { echo "$$($(PYTHON) -V 2>&1) is too old: 3.11 or newer is needed; name one with PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null || { echo "$$($(PYTHON) -V) has no venv module: install it (Debian: apt install python3-venv), or name another Python with PYTHON=..." >&2; exit 1; }
+	@set -e; exec 9< Makefile; ! command -v flock > /dev/null || flock 9; \
+	if [ $@ -nt requirements.lock ] && [ $@ -nt setup.cfg ] && [ $@ -nt pyproject.toml ]; then exit; fi; \
+	echo "setting up $(VENV) with $$($(PYTHON) -V)"; \
+	if [ -e $@ ]; then rm $@; else rm -rf $(VENV); $(PYTHON) -m venv $(VENV); fi; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION); \
+	$(UV) pip sync --quiet --require-hashes requirements.lock; \
+	$(UV) pip install --quiet --no-deps --editable .; \
+	touch $@
 
 demo: $(STAMP) ## a real DAG releases a private ROC curve; the budget holds the next release back
 	$(BIN)/python -m dp_operators.demo
@@ -52,7 +62,7 @@ format: $(STAMP) ## put the code in order
 	$(BIN)/ruff check --fix .
 
 lock: $(STAMP) ## resolve requirements.lock anew
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/uv pip compile --quiet setup.cfg --extra demo --extra s3 --group dev \
+	$(UV) pip compile --quiet setup.cfg --extra demo --extra s3 --group dev \
 		--universal --python-version 3.11 --generate-hashes --no-header --output-file requirements.lock
 
 clean: ## remove what these targets made
