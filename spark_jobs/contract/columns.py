@@ -1,0 +1,167 @@
+"""The columns a request reads and the kinds of value they may hold: the input contract, stated once.
+
+Names and types of columns are public; nothing here looks at a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.expression_tree import columns as columns_of
+from spark_jobs.contract.expressions import parse
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.tables import ColumnsModel, Label, LinearModel, LogisticModel
+
+
+class Kind(StrEnum):
+    """What a column holds, as far as expressions and models care."""
+
+    INTEGER = "integer"
+    NUMBER = "number"
+    STRING = "string"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+
+
+TYPES = {
+    Kind.INTEGER: ("ByteType", "ShortType", "IntegerType", "LongType"),
+    Kind.NUMBER: ("FloatType", "DoubleType", "DecimalType"),
+    Kind.STRING: ("StringType", "CharType", "VarcharType"),
+    Kind.BOOLEAN: ("BooleanType",),
+    Kind.DATE: ("DateType",),
+    Kind.TIMESTAMP: ("TimestampType", "TimestampNTZType"),
+}
+"""The names of Spark's types of each kind; columns of other types cannot be read."""
+
+FEATURE_KINDS = (Kind.INTEGER, Kind.NUMBER, Kind.BOOLEAN)
+CATEGORICAL_KINDS = (Kind.STRING, Kind.INTEGER, Kind.BOOLEAN)
+SCORE_KINDS = (Kind.INTEGER, Kind.NUMBER)
+_LISTED = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnNeed:
+    """A column that must be there.
+
+    Attributes:
+        name: the column, as the request spells it.
+        field: the field of the request that names it.
+        kinds: what it may hold.
+        remedy: what to do where it holds something else.
+    """
+
+    name: str
+    field: str
+    kinds: tuple[Kind, ...] = tuple(Kind)
+    remedy: str = "name another column, or change its type in the table"
+
+    def found(self, columns: Collection[str]) -> str | None:
+        """The column's own spelling in ``columns``: the same, else the one that differs in case alone."""
+        alike = [column for column in columns if column.lower() == self.name.lower()]
+        if self.name in columns:
+            return self.name
+        return alike[0] if len(alike) == 1 else None
+
+    def missing(self, columns: Collection[str]) -> RequestRefused:
+        """The refusal of a table that has ``columns`` alone."""
+        listed = ", ".join(list(columns)[:_LISTED]) + (", ..." if len(columns) > _LISTED else "")
+        return RequestRefused(
+            self.field,
+            given=self.name,
+            bound=f"must be a column of the table, which has {listed}" if columns else "must be a column of the table",
+            remedy="correct the name",
+        )
+
+    def mistyped(self, type_name: str) -> RequestRefused:
+        """The refusal of a table whose column is of ``type_name``."""
+        kinds = " or ".join(self.kinds)
+        return RequestRefused(
+            self.field, given=self.name, bound=f"must be of type {kinds}, not {type_name}", remedy=self.remedy
+        )
+
+
+def needs(request: ReleaseRequest, columns: Collection[str]) -> tuple[ColumnNeed, ...]:
+    """What ``request`` needs of a table with ``columns``, in the order of the request's fields.
+
+    The inputs of a saved pipeline are not among them: they are known where it is read.
+    """
+    return tuple(_needs(request, columns))
+
+
+def _needs(request: ReleaseRequest, columns: Collection[str]) -> Iterator[ColumnNeed]:
+    if request.where is not None:
+        yield from _reads(request.where, "where")
+    yield label_need(request.label)
+    match request.model:
+        case ColumnsModel(score=score):
+            yield score_need(score)
+        case LinearModel() | LogisticModel():
+            for feature in request.model.coefficients:
+                plain = feature_need(feature)
+                yield from (plain,) if plain.found(columns) else _reads(feature, plain.field)
+            for name in request.model.categorical:
+                yield categorical_need(name)
+    if request.unit.column is not None:
+        yield ColumnNeed(name=request.unit.column, field="unit.column")
+
+
+def _reads(text: str, field: str) -> Iterator[ColumnNeed]:
+    for name in columns_of(parse(text, what=field)):
+        yield ColumnNeed(name=name, field=field)
+
+
+def label_need(label: Label) -> ColumnNeed:
+    """The label's column: its kind follows from how the request spells the two classes.
+
+    Raises:
+        RequestRefused: one class is text and the other is not.
+    """
+    texts = [isinstance(value, str) for value in (label.positive, label.negative)]
+    if any(texts) != all(texts):
+        raise RequestRefused(
+            "label.negative",
+            given=label.negative,
+            bound="must be of the same type as label.positive",
+            remedy="write both classes as the column holds them: both as text or both as numbers",
+        )
+    if all(texts):
+        kinds: tuple[Kind, ...] = (Kind.STRING,)
+    elif {label.positive, label.negative} == {0, 1}:
+        kinds = (Kind.BOOLEAN, Kind.INTEGER, Kind.NUMBER)
+    else:
+        kinds = (Kind.INTEGER, Kind.NUMBER)
+    return ColumnNeed(
+        name=label.column,
+        field="label.column",
+        kinds=kinds,
+        remedy="write label.positive and label.negative as this column holds them, e.g. '1' for text",
+    )
+
+
+def score_need(name: str) -> ColumnNeed:
+    """The column that holds a ``columns`` model's scores."""
+    return ColumnNeed(name=name, field="model.score", kinds=SCORE_KINDS)
+
+
+def feature_need(name: str) -> ColumnNeed:
+    """A feature that is a column."""
+    return ColumnNeed(
+        name=name,
+        field="model.coefficients",
+        kinds=FEATURE_KINDS,
+        remedy="write TRY_CAST(... AS DOUBLE), or list its levels under model.categorical",
+    )
+
+
+def categorical_need(name: str) -> ColumnNeed:
+    """A column that ``model.categorical`` lists levels of."""
+    return ColumnNeed(
+        name=name,
+        field="model.categorical",
+        kinds=CATEGORICAL_KINDS,
+        remedy="use an expression of the column under model.coefficients",
+    )

@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import datetime
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spark_jobs.contract import expression_tree as tree
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.expressions import FUNCTIONS, check_feature, check_filter, parse
+
+NODES = (
+    tree.Column,
+    tree.Literal,
+    tree.Compare,
+    tree.And,
+    tree.Or,
+    tree.Not,
+    tree.IsNull,
+    tree.In,
+    tree.Like,
+    tree.Arithmetic,
+    tree.Function,
+    tree.Case,
+    tree.Cast,
+)
+
+
+def column(name: str) -> tree.Column:
+    return tree.Column(name=name)
+
+
+def literal(value: object) -> tree.Literal:
+    return tree.Literal(value=value)
+
+
+def nodes(expression: tree.Expression) -> list[tree.Expression]:
+    return [expression, *(node for child in tree.children(expression) for node in nodes(child))]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a", column("a")),
+        ("`a b`", column("a b")),
+        ("`a.b`", column("a.b")),
+        ("-5", literal(-5)),
+        ("-9223372036854775808", literal(-(2**63))),
+        ("1.5e3", literal(1500.0)),
+        (".5", literal(0.5)),
+        ("'x'", literal("x")),
+        (r"'it\'s'", literal("it's")),
+        ("true", literal(True)),
+        ("NULL", literal(None)),
+        ("DATE '2026-01-31'", literal(datetime.date(2026, 1, 31))),
+        ("TIMESTAMP '2026-01-31T12:00:00+02:00'", literal(datetime.datetime(2026, 1, 31, 10))),
+        ("a = 1", tree.Compare(op="=", left=column("a"), right=literal(1))),
+        ("a <> 1", tree.Compare(op="!=", left=column("a"), right=literal(1))),
+        ("a and b and c", tree.And(parts=(column("a"), column("b"), column("c")))),
+        ("a or b", tree.Or(parts=(column("a"), column("b")))),
+        ("not a", tree.Not(part=column("a"))),
+        ("a is null", tree.IsNull(part=column("a"))),
+        ("a is not null", tree.Not(part=tree.IsNull(part=column("a")))),
+        ("a in (1, -2)", tree.In(part=column("a"), values=(literal(1), literal(-2)))),
+        ("a not in ('x')", tree.Not(part=tree.In(part=column("a"), values=(literal("x"),)))),
+        ("a like 'x%'", tree.Like(part=column("a"), pattern="x%")),
+        ("a not like '%x%'", tree.Not(part=tree.Like(part=column("a"), pattern="%x%"))),
+        ("a / 2", tree.Arithmetic(op="/", left=column("a"), right=literal(2))),
+        ("-a", tree.Arithmetic(op="-", left=literal(0), right=column("a"))),
+        ("pow(a, 2)", tree.Function(name="POWER", arguments=(column("a"), literal(2)))),
+        ("log(a)", tree.Function(name="LN", arguments=(column("a"),))),
+        ("year(a)", tree.Function(name="YEAR", arguments=(column("a"),))),
+        ("cast(a as double)", tree.Cast(part=column("a"), to=tree.CastType.DOUBLE)),
+        ("try_cast(a as int)", tree.Cast(part=column("a"), to=tree.CastType.INT)),
+        ("case when a then 1 end", tree.Case(branches=((column("a"), literal(1)),), otherwise=literal(None))),
+    ],
+)
+def test_parse_rebuilds_what_is_allowed(text: str, expected: tree.Expression) -> None:
+    assert parse(text) == expected
+    check_filter(text)
+    check_feature(text)
+
+
+def test_between_is_two_comparisons() -> None:
+    assert parse("a between 1 and b") == parse("a >= 1 and a <= b")
+
+
+def test_a_case_with_a_value_is_comparisons() -> None:
+    assert parse("case a when 1 then b else c end") == parse("case when a = 1 then b else c end")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_of_the_list_parses(name: str) -> None:
+    arguments = "a, b" if name in ("POWER", "LEAST", "GREATEST", "COALESCE") else "a"
+    expression = parse(f"{name.lower()}({arguments})")
+    assert isinstance(expression, tree.Function)
+    assert expression.name == name
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("a in (select 1)", "QUERY of IN"),
+        ("a > (select max(b) from t)", "SUBQUERY"),
+        ("exists(select 1)", "EXISTS"),
+        ("select 1", "SELECT"),
+        ("with x as (select 1) select 1", "SELECT"),
+        ("values (1)", "VALUES"),
+        ("sum(a) > 1", "SUM"),
+        ("count(*) > 1", "COUNT"),
+        ("row_number() over (order by a) = 1", "WINDOW"),
+        ("raise_error('x')", "RAISE_ERROR"),
+        ("assert_true(a)", "ASSERT_TRUE"),
+        ("java_method('java.lang.System', 'exit')", "JAVA_METHOD"),
+        ("my_udf(a)", "MY_UDF"),
+        ("rand() < 0.5", "RAND"),
+        ("uuid() = 'x'", "UUID"),
+        ("current_timestamp() > a", "CURRENT_TIMESTAMP"),
+        ("current_date > a", "CURRENT_DATE"),
+        ("transform(a, x -> x + 1)", "TRANSFORM"),
+        ("exists(a, x -> x > 1)", "EXISTS"),
+        ("explode(a)", "EXPLODE"),
+        ("a[0]", "BRACKET"),
+        ("a.b = 1", "without their table"),
+        ("*", "STAR"),
+        (":p = a", "PLACEHOLDER"),
+        ("? = a", "PLACEHOLDER"),
+        ("a = 1; drop table t", "semicolon"),
+        ("a = 1;", "semicolon"),
+        ("a = 1 -- b", "comments"),
+        ("a /* b */ = 1", "comments"),
+        ("/*+ hint */ a = 1", "comments"),
+        ("a rlike '(x+)+'", "REGEXP_LIKE"),
+        ("a like b", "pattern"),
+        ("a like '%x%y%'", "LIKE takes"),
+        (r"a like 'x\\%'", "LIKE takes"),
+        ("a like 'x' escape '!'", "ESCAPE"),
+        ("a like any ('x')", "ANY"),
+        ("a in ()", "IN must"),
+        ("a in (null)", "IN must"),
+        ("a in (b)", "IN must"),
+        ("a is true", "IS is allowed"),
+        ("a <=> b", "NULL SAFE EQ"),
+        ("a % 2 = 0", "MOD"),
+        ("a div 2 = 0", "INT DIV"),
+        ("cast(a as decimal(10, 2))", "cast to this type"),
+        ("cast(a as array<int>)", "cast to this type"),
+        ("cast(a as string format 'x')", "FORMAT"),
+        ("cast('tomorrow' as date)", "is no date"),
+        ("trim(both 'x' from a)", "TRIM"),
+        ("to_date(a)", "TO_DATE"),
+        ("year(to_date(a, 'yyyy'))", "TO_DATE"),
+        ("a = 9223372036854775808", "out of range"),
+        ("a = 1e999", "out of range"),
+        ("least(a) = 1", "two arguments"),
+        ("a = 'x' 'y'", "CONCAT"),
+        ("a ->> 'x'", "JSON_EXTRACT_SCALAR"),
+        ("a +", "must be one SQL expression"),
+        ("", "must be one SQL expression"),
+        ("a = '\ud800'", "must be one SQL expression"),
+    ],
+)
+def test_parse_refuses_everything_else_by_name(text: str, named: str) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        parse(text, what="where")
+    line = str(refused.value)
+    assert named in line
+    assert line.startswith("where: ")
+    assert "\n" not in line
+
+
+def test_a_refusal_lists_what_is_allowed() -> None:
+    with pytest.raises(RequestRefused, match="COALESCE.*YEAR") as refused:
+        check_filter("rand() < 0.5")
+    assert refused.value.what == "where"
+    with pytest.raises(RequestRefused) as refused:
+        check_feature("sum(a)")
+    assert refused.value.what == "model.coefficients"
+
+
+def test_a_long_chain_parses() -> None:
+    expression = parse(" or ".join(["a = 1"] * 600))
+    assert isinstance(expression, tree.Or)
+    assert len(expression.parts) == 600
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" + " + a" * 300,
+        "(" * 300 + "a" + ")" * 300,
+        "(" * 30 + "a" + " between 1 and 2)" * 30,
+        "case " * 30 + "a" + " when 1 then 1 when 2 then 2 end" * 30,
+        "not " * 2000 + "a",
+        " or ".join(["a = 1"] * 900),
+        "a = '" + "x" * 10_000 + "'",
+    ],
+)
+def test_parse_refuses_what_is_too_large(text: str) -> None:
+    with pytest.raises(RequestRefused, match="too deeply|at most"):
+        parse(text)
+
+
+def test_columns_are_named_once_in_order() -> None:
+    expression = parse("b > 1 and coalesce(`a c`, b) in (1) and case when d like 'x' then e else -f end > 0")
+    assert tree.columns(expression) == ("b", "a c", "d", "e", "f")
+
+
+FRAGMENTS = st.sampled_from(
+    "a b `c d` 1 -2.5 'x' \"y\" null true ( ) , = <> < >= and or not in between is like escape + - * / % || -> => :: ; "
+    "case when then else end cast try_cast as int date timestamp select from where over partition by exists all any "
+    "sum( lower( coalesce( rand( raise_error( least( year( -- /* */ ? :p @v $1 {{ }} [ ] . * ~ ! & ^ interval distinct "
+    "lateral view pivot using unnest( array( struct( map( filter( x'00' r'x' 1L 2BD 1e400 \\ ' \" ` \n \x00".split(" ")
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.one_of(st.lists(FRAGMENTS, max_size=12).map(" ".join), st.text(max_size=40)))
+def test_any_text_is_rebuilt_from_our_types_or_refused_in_one_line(text: str) -> None:
+    try:
+        expression = parse(text)
+    except RequestRefused as refused:
+        assert "\n" not in str(refused)
+        assert len(str(refused)) < 1000
+    else:
+        assert all(type(node) in NODES for node in nodes(expression))
+
+
+def test_the_parser_is_loaded_when_an_expression_is_read() -> None:
+    program = "import sys, spark_jobs.contract; print('sqlglot' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
