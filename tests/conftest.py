@@ -1,0 +1,5 @@
+"""Fixtures that every test may ask for."""
+
+pytest_plugins = [
+    "tests.support.spark",
+]
