@@ -49,7 +49,7 @@ bench: $(STAMP) ## speed and accuracy benchmarks
 	$(BIN)/python -m benchmarks
 
 docs: $(STAMP) ## the documentation site, into site/
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 lint: $(STAMP) ## format, lint, types, import contracts
 	$(BIN)/ruff format --check .
