@@ -1,0 +1,249 @@
+"""The sparse vector technique: which queries pass a threshold, at a cost that ignores those that do not.
+
+Statistics and noise are integers. Shifting integer noise by an integer costs what shifting Laplace noise by that much
+costs, so the proofs below read the same for both; the noise is two-sided geometric throughout.
+
+Variants without a cut-off, with no noise on the queries, or with query noise that ignores the cut-off (Lee and Clifton
+2014; Stoddard et al. 2014; Chen et al. 2015; "generalised private threshold testing") are not differentially private
+for any epsilon, and nothing here can express them: the cut-off is finite and every answer has noise of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal, localcontext
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spark_jobs.contract.privacy import MAX_DIGITS, Neighbours, exact_decimal
+from spark_jobs.mechanisms.meter import BudgetMeter
+from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
+
+MAX_QUERIES = 1 << 22
+"""A public cap: a search that never passes its threshold ends."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseVectorAnswers:
+    """What ``above_threshold`` answered.
+
+    Attributes:
+        above: indices of the queries that passed, ascending; at most ``cutoff``. int64.
+        asked: how many queries were answered, the last one passing if the cut-off was reached.
+        values: noisy values of those that passed, where they were asked and paid for; None else. int64.
+    """
+
+    above: Int64Array
+    asked: int
+    values: Int64Array | None
+
+
+def above_threshold(
+    queries: ArrayLike,
+    *,
+    thresholds: ArrayLike = 0,
+    epsilon: Cost,
+    noise: Noise,
+    cutoff: int = 1,
+    sensitivity: int = 1,
+    monotone: bool = False,
+    numeric_share: float = 0.0,
+    meter: BudgetMeter | None = None,
+) -> SparseVectorAnswers:
+    """Which of ``queries`` reach their thresholds, stopping at the ``cutoff``-th that does.
+
+    With ``d_i = queries_i - thresholds_i``, one ``rho ~ Lap(S / e1)`` and fresh ``nu_i ~ Lap(2 c S / e2)``
+    (``c S / e2`` where monotone), the answer is "above" iff ``d_i + nu_i >= rho``. Thresholds may depend on the data.
+
+    Formal guarantee: ``epsilon``-DP, ``epsilon = e1 + e2 (+ e3)``, under the neighbour relation for which
+    ``|d_i(D) - d_i(D')| <= sensitivity`` for all i (the caller's duty; note that it is the sensitivity of the
+    *difference*, not of query plus threshold).
+    Proof (Lyu, Su, Li, VLDB 2017, theorems 2 and 4). Shift ``rho`` by S: every "below" factor of D' is then at least
+    that of D, at a price of e^e1. Each of the at most c "above" factors is matched by shifting its own ``nu`` by 2 S,
+    at e^(e2 / c). By S where all d_i move the same way: if they fall, ``rho`` stays and "above" lacks at most S; if
+    they rise, ``rho`` moves by S and "above" again lacks at most S. The optimal split is ``e1 : e2 = 1 : (2c)^(2/3)``,
+    or ``1 : c^(2/3)`` where monotone (ibid., section 4.2).
+    Numeric answers are a separate release of at most c values with noise ``c S / e3``: the ``nu`` are never reused.
+
+    Args:
+        queries: integers, shape (k,); k is public and at most ``MAX_QUERIES``.
+        thresholds: integers, scalar or shape (k,).
+        epsilon: the whole cost.
+        noise: the source of noise; one call draws for all k queries, so that time tells nothing of where it stopped.
+        cutoff: c, at least 1.
+        sensitivity: S, at least 1; round a statistic that is no integer to a public step u first (``to_steps``).
+        monotone: every d_i moves the same way (all up or all down) for every pair of neighbours.
+        numeric_share: the part of epsilon, in [0, 1), that pays for noisy values of the queries that pass.
+        meter: where the cost is drawn; None if the caller has drawn it.
+
+    Raises:
+        ValueError: a parameter outside these bounds.
+        TypeError: queries or thresholds are not integers.
+    """
+    differences = _whole(queries, "queries") - _whole(thresholds, "thresholds")
+    if differences.ndim != 1 or differences.size > MAX_QUERIES:
+        raise ValueError(f"queries: got shape {differences.shape}; must be one row of at most {MAX_QUERIES}")
+    _at_least_one(cutoff=cutoff, sensitivity=sensitivity)
+    if not 0 <= numeric_share < 1:
+        raise ValueError(f"numeric_share: got {numeric_share}; must be at least 0 and below 1")
+    total = exact_decimal(epsilon, what="epsilon")
+    if meter is not None:
+        meter.spend(total, label="sparse vector")
+    numeric = _part(total, numeric_share)
+    first, second = optimal_split(total - numeric, cutoff=cutoff, monotone=monotone)
+    factor = cutoff if monotone else 2 * cutoff
+    threshold_noise = noise.laplace(np.zeros(1, np.int64), epsilon=first, l1_sensitivity=sensitivity)[0]
+    noisy = noise.laplace(differences, epsilon=second, l1_sensitivity=factor * sensitivity)
+    passing = np.flatnonzero(noisy >= threshold_noise)
+    above = passing[:cutoff].astype(np.int64)
+    asked = int(above[-1]) + 1 if above.size == cutoff else differences.size
+    values = None
+    if numeric > 0:
+        chosen = np.broadcast_to(_whole(queries, "queries"), differences.shape)[above]
+        values = noise.laplace(chosen, epsilon=numeric, l1_sensitivity=cutoff * sensitivity)
+    return SparseVectorAnswers(above=above, asked=asked, values=values)
+
+
+def first_crossing(
+    cells: ArrayLike, *, threshold: float, epsilon: Cost, neighbours: Neighbours, noise: Noise
+) -> int | None:
+    """The first of a chain of nested counts that reaches a fixed threshold.
+
+    ``cells`` are counts of *disjoint* sets; the queries are their running sums ``c_0 <= c_1 <= ...``, the counts of
+    nested sets. Stops at the first ``c_i + Lap(1 / e2) >= threshold + Lap(1 / e1)``.
+
+    Neighbours: one row added, removed or replaced. Cost: under ADD_REMOVE ``max(e1, e2)``, not the sum, so both noises
+    use epsilon; under REPLACE_ONE ``e1 + e2``, so both use epsilon / 2.
+    Proof. Let a row enter the counts from index j on. Outcomes that stop before j do not change. For those that stop at
+    k >= j: *removing* the row, shift the threshold's noise by 1; earlier "below" factors only gain, those from j on and
+    the final "above" match exactly: e^e1. *Adding* it, shift nothing; "below" factors fall and the final "above" costs
+    e^e2. Replacing is one of each: e^(e1 + e2). The argument needs nested sets and a threshold that does not depend on
+    the data (any real number will do); for other queries it fails.
+
+    Args:
+        cells: integers, shape (k,), k public; running sums are taken here, so nestedness holds by construction.
+        threshold: finite and independent of the data.
+        epsilon: the whole cost.
+        neighbours: the relation of the guarantee.
+        noise: the source of noise.
+
+    Returns:
+        The index of the first crossing; None if there was none among the k (a public cap).
+
+    Raises:
+        ValueError: the threshold is not finite.
+    """
+    counts = np.cumsum(_whole(cells, "cells"))
+    noisy, level = _nested_noise(counts, threshold, epsilon, neighbours, noise)
+    passing = np.flatnonzero(noisy >= level)
+    return int(passing[0]) if passing.size else None
+
+
+def merge_cells(
+    cells: ArrayLike, *, threshold: float, epsilon: Cost, neighbours: Neighbours, noise: Noise
+) -> tuple[int, ...]:
+    """Merge neighbouring disjoint cells, left to right, until each group's noisy count reaches a fixed threshold.
+
+    ``first_crossing`` again and again, each time on the cells that are left, with fresh noise on threshold and counts.
+    What is left at the end joins the last group; if no group ever reaches the threshold there is one group.
+
+    Neighbours and cost: as ``first_crossing`` for the whole chain, however many groups there are: ``max(e1, e2)`` under
+    ADD_REMOVE, ``e1 + e2`` under REPLACE_ONE (Chen 2018, algorithm 14, whose proof does not show it).
+    Proof. Given the groups before it, a run reads only cells after them, so an added or removed row takes part in the
+    runs of its own group alone; a replaced row lowers one group, at e^e1 at most, and raises one, at e^e2.
+
+    Args:
+        cells: integers, shape (k,), k at least 1 and public.
+        threshold: finite and independent of the data.
+        epsilon: the whole cost.
+        neighbours: the relation of the guarantee.
+        noise: the source of noise.
+
+    Returns:
+        The groups' ends: strictly increasing exclusive upper indices, the last one k.
+
+    Raises:
+        ValueError: no cells, or the threshold is not finite.
+    """
+    remaining = _whole(cells, "cells")
+    if remaining.ndim != 1 or remaining.size == 0:
+        raise ValueError(f"cells: got shape {remaining.shape}; must be one row of at least 1")
+    ends: list[int] = []
+    start = 0
+    while start < remaining.size:
+        crossing = first_crossing(
+            remaining[start:], threshold=threshold, epsilon=epsilon, neighbours=neighbours, noise=noise
+        )
+        if crossing is None:
+            break
+        start += crossing + 1
+        ends.append(start)
+    if not ends or ends[-1] != remaining.size:
+        ends[-1:] = [remaining.size]
+    return tuple(ends)
+
+
+def optimal_split(epsilon: Cost, *, cutoff: int, monotone: bool) -> tuple[Decimal, Decimal]:
+    """The parts of ``epsilon`` for threshold and queries that minimise the variance of their difference.
+
+    ``1 : (2c)^(2/3)``, or ``1 : c^(2/3)`` where monotone (Lyu, Su, Li, VLDB 2017, section 4.2); the parts sum to
+    epsilon exactly.
+
+    Raises:
+        ValueError: the cut-off is below 1.
+    """
+    _at_least_one(cutoff=cutoff)
+    total = exact_decimal(epsilon, what="epsilon")
+    ratio = float(cutoff if monotone else 2 * cutoff) ** (2 / 3)
+    first = _part(total, 1 / (1 + ratio))
+    return first, total - first
+
+
+def to_steps(values: ArrayLike, *, sensitivity: float, step: float) -> tuple[Int64Array, int]:
+    """Real values as multiples of a public step, with the integer sensitivity of the result.
+
+    Rounding moves each of two neighbours' values by at most half a step, so a sensitivity S becomes at most
+    ``S + step``, that is ``floor(S / step) + 1`` steps: two multiples of the step that differ by less than that.
+
+    Raises:
+        ValueError: step or sensitivity is not a finite number above 0.
+    """
+    if not (0 < step < math.inf and 0 < sensitivity < math.inf):
+        raise ValueError(f"step, sensitivity: got {step}, {sensitivity}; must be finite and above 0")
+    scaled = np.rint(np.asarray(values, dtype=np.float64) / step)
+    limit = float(1 << 62)
+    # the slack covers the division's own rounding, which could move a value over one boundary more
+    units = math.floor(sensitivity / step * (1 + 1e-12)) + 1
+    return np.clip(scaled, -limit, limit).astype(np.int64), units
+
+
+def _nested_noise(
+    counts: Int64Array, threshold: float, epsilon: Cost, neighbours: Neighbours, noise: Noise
+) -> tuple[Int64Array, float]:
+    if not math.isfinite(threshold):
+        raise ValueError(f"threshold: got {threshold}; must be finite")
+    # sensitivity 2 under REPLACE_ONE halves the epsilon of each of the two noises
+    parts = 1 if neighbours is Neighbours.ADD_REMOVE else 2
+    level = threshold + float(noise.laplace(np.zeros(1, np.int64), epsilon=epsilon, l1_sensitivity=parts)[0])
+    return noise.laplace(counts, epsilon=epsilon, l1_sensitivity=parts), level
+
+
+def _part(total: Decimal, fraction: float) -> Decimal:
+    with localcontext(prec=MAX_DIGITS, rounding=ROUND_FLOOR):
+        part = total * Decimal(fraction)
+        return part.quantize(Decimal(1).scaleb(max(part.adjusted() + 1, 0) - MAX_DIGITS)) if part else Decimal(0)
+
+
+def _whole(values: ArrayLike, what: str) -> NDArray[np.int64]:
+    array = np.asarray(values)
+    if not np.can_cast(array.dtype, np.int64):
+        raise TypeError(f"{what}: got {array.dtype}; must be integers; round to a public step with to_steps first")
+    return array.astype(np.int64)
+
+
+def _at_least_one(**parameters: int) -> None:
+    for name, value in parameters.items():
+        if value < 1 or value != int(value):
+            raise ValueError(f"{name}: got {value}; must be a whole number of at least 1")
