@@ -1,0 +1,35 @@
+"""A result's values as Parquet, in bytes that depend on nothing but the values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spark_jobs.publishing.rendering import Column
+
+MEDIA_TYPE = "application/vnd.apache.parquet"
+
+
+def parquet_bytes(columns: Mapping[str, Column], *, metadata: Mapping[str, str]) -> bytes:
+    """The columns as one Parquet file of one row group; their meanings and ``metadata`` lie in its schema."""
+    arrays = [pa.array(column.values) for column in columns.values()]
+    fields = [
+        pa.field(name, array.type, nullable=False, metadata={"description": column.meaning})
+        for (name, column), array in zip(columns.items(), arrays, strict=True)
+    ]
+    table = pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata=dict(metadata)))
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        table,
+        sink,
+        version="2.6",
+        data_page_version="1.0",
+        compression="zstd",
+        compression_level=3,
+        use_dictionary=False,
+        write_statistics=True,
+        row_group_size=max(1, table.num_rows),
+    )
+    return bytes(sink.getvalue().to_pybytes())

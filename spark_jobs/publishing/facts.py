@@ -1,0 +1,50 @@
+"""What a publication says beside the released values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from spark_jobs.contract.account import AccountState
+from spark_jobs.contract.privacy import Budget
+from spark_jobs.contract.request import ReleaseRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseFacts:
+    """The public facts of one release, the same for every attempt at it.
+
+    Attributes:
+        request: what was asked for.
+        key: the release key; None for a draft outside the ledger.
+        charge_id: the ledger's charge; None for a draft outside the ledger.
+        cost: what the mechanisms spent; at most the request's budget.
+        rules: the public per-record rules that were applied, one sentence each.
+        assumptions: what the guarantee or the reading rests on, one sentence each.
+        drawn_at: when the noise was drawn (UTC, ISO 8601), as stored with the draw.
+        versions: of the programs that made the release.
+        account: the account's figures when the cost was reserved; None for a draft.
+    """
+
+    request: ReleaseRequest
+    key: str | None
+    charge_id: str | None
+    cost: Budget
+    rules: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    drawn_at: str
+    versions: Mapping[str, str]
+    account: AccountState | None = None
+
+    def __post_init__(self) -> None:
+        if (self.key is None) != (self.charge_id is None):
+            raise ValueError("key and charge_id go together: a release has both, a draft has neither")
+        budget = self.request.budget
+        if self.cost.epsilon > budget.epsilon or self.cost.delta > budget.delta:
+            raise ValueError("cost must not exceed the request's budget")
+
+    @property
+    def status(self) -> Literal["CHARGED", "UNCHARGED"]:
+        """Whether a ledger's charge pays for the release."""
+        return "UNCHARGED" if self.charge_id is None else "CHARGED"

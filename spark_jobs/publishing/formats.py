@@ -1,0 +1,103 @@
+"""Numbers and times as text, the same in every locale."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import ROUND_CEILING, Context, Decimal
+
+from spark_jobs.contract.privacy import plain
+from spark_jobs.publishing.rendering import finite
+
+ABSENT = "\N{EN DASH}"
+SPACE = "\N{NO-BREAK SPACE}"
+_MONTHS = (  # strftime would follow the locale
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
+
+def percent(share: float) -> str:
+    """A share of 1 in percent: ``12.5 %``; a dash where it is undefined."""
+    return f"{100 * share:.1f}{SPACE}%" if finite(share) else ABSENT
+
+
+def decimals(value: float, places: int = 3) -> str:
+    """A number with fixed places, without a negative zero; a dash where it is undefined."""
+    return f"{round(value, places) + 0.0:.{places}f}" if finite(value) else ABSENT
+
+
+def count(value: float) -> str:
+    """A noisy count, at least 0: ``14,021``."""
+    return f"{max(0, round(value)):,}" if finite(value) else ABSENT
+
+
+def level(confidence: float) -> str:
+    """A confidence level: ``90 %``."""
+    return f"{100 * confidence:.4g}{SPACE}%"
+
+
+def amount(number: Decimal) -> str:
+    """A privacy cost, exact where it is short, else to four digits with a sign that it is rounded."""
+    text = plain(number)
+    if len(text) <= 8:
+        return text
+    rounded = Context(prec=4).plus(number)
+    if Decimal("0.0001") <= abs(rounded) < Decimal(10) ** 9:
+        return f"\N{ALMOST EQUAL TO}{SPACE}{plain(rounded)}"
+    mantissa, exponent = f"{rounded:.3e}".split("e")
+    return f"\N{ALMOST EQUAL TO}{SPACE}{mantissa}{SPACE}\N{MULTIPLICATION SIGN}{SPACE}10^{int(exponent)}"
+
+
+def probability(number: Decimal) -> str:
+    """A small probability, rounded up: ``0``, ``0.01``, ``10^-6``, ``2.5 × 10^-7``."""
+    number = Context(prec=3, rounding=ROUND_CEILING).plus(number)
+    if number == 0 or number >= Decimal("0.001"):
+        return plain(number)
+    exponent = number.adjusted()
+    mantissa = plain(number.scaleb(-exponent))
+    return f"10^{exponent}" if mantissa == "1" else f"{mantissa} × 10^{exponent}"
+
+
+def exponent(epsilon: Decimal) -> str:
+    """An exponent to four digits, rounded up: still a bound."""
+    return plain(Context(prec=4, rounding=ROUND_CEILING).plus(epsilon))
+
+
+def odds_factor(epsilon: Decimal) -> str:
+    """``e^epsilon``, rounded up: the most by which a release changes anybody's odds."""
+    factor = epsilon.exp(Context(prec=30))
+    if factor < 1000:
+        return f"{factor.quantize(Decimal('0.01'), rounding=ROUND_CEILING)}"
+    step = Decimal(1).scaleb(factor.adjusted() - 2)
+    return f"{int((factor / step).to_integral_value(rounding=ROUND_CEILING) * step):,}"
+
+
+def surest(epsilon: Decimal) -> str:
+    """How sure somebody can end who began at 50 %: ``e^epsilon / (1 + e^epsilon)``, rounded up."""
+    factor = epsilon.exp(Context(prec=30))
+    share = (100 * factor / (1 + factor)).quantize(Decimal("0.1"), rounding=ROUND_CEILING)
+    return f"{plain(share)}{SPACE}%"
+
+
+def share_of(part: Decimal, whole: Decimal) -> Decimal:
+    """``part / whole`` in percent, within 0 and 100, to two places: the width of a piece of a bar."""
+    if whole <= 0:
+        return Decimal(0)
+    return min(Decimal(100), max(Decimal(0), 100 * part / whole)).quantize(Decimal("0.01"))
+
+
+def moment(text: str) -> str:
+    """An ISO 8601 time for people: ``21 November 2026, 01:20 UTC``; as it is where it is none."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    time = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    return f"{time.day} {_MONTHS[time.month - 1]} {time.year}, {time.hour:02}:{time.minute:02} UTC"
+
+
+def size(octets: int) -> str:
+    """A file's size: ``812 B``, ``43 kB``."""
+    if octets < 1000:
+        return f"{octets}{SPACE}B"
+    return f"{octets / 1000:.0f}{SPACE}kB" if octets < 10**6 else f"{octets / 10**6:.1f}{SPACE}MB"

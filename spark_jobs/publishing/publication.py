@@ -1,0 +1,116 @@
+"""From released results to the files of a release: a pure function.
+
+The same results and facts give the same bytes in every process: no clock, no randomness, no setting of the machine or
+its user. Any attempt at a release can therefore make its files again from the draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from spark_jobs.contract.release import Release, ReleaseFile
+from spark_jobs.publishing import data_files, drawing, report, stamp, statement
+from spark_jobs.publishing.facts import ReleaseFacts
+from spark_jobs.publishing.inline import inline_svg
+from spark_jobs.publishing.registry import RENDERERS
+from spark_jobs.publishing.rendering import Plot, Rendering, Result
+
+SVG, PNG = "image/svg+xml", "image/png"
+
+
+def publish(results: Mapping[str, Result], *, facts: ReleaseFacts) -> tuple[Release, dict[str, bytes]]:
+    """The manifest of a release and the bytes of its other files, by name.
+
+    Args:
+        results: the released result of each requested diagnostic, by its kind; post-processing of the draw.
+        facts: what the release says beside its values.
+
+    Returns:
+        The manifest, whose ``files`` hold name, media type, size and hash of every file; and those files: for each
+        diagnostic ``<kind>.parquet`` and its pictures as SVG and PNG, and ``report.html``.
+
+    Raises:
+        ValueError: results and request are not about the same diagnostics or the same neighbours.
+    """
+    kinds = tuple(options.kind for options in facts.request.diagnostics)
+    _check(results, kinds, facts)
+    guarantee = stamp.guarantee(results.values())
+    marks = stamp.marks(guarantee, facts.status)
+    paragraphs = statement.privacy_statement(facts, guarantee)
+    formal = statement.formal_guarantee(facts, guarantee)
+    renderings = {kind: RENDERERS[kind](results[kind], facts.request) for kind in kinds}
+
+    files: dict[str, bytes] = {}
+    entries: list[ReleaseFile] = []
+
+    def add(name: str, content: bytes, media_type: str) -> None:
+        files[name] = content
+        entries.append(ReleaseFile.of(name, content, media_type))
+
+    with drawing.fixed_settings():
+        parts = []
+        for kind, rendering in renderings.items():
+            metadata = {"guarantee": guarantee, "status": facts.status, "cost": formal, "release": facts.key or ""}
+            add(
+                f"{kind}.parquet", data_files.parquet_bytes(rendering.columns, metadata=metadata), data_files.MEDIA_TYPE
+            )
+            for plot in rendering.plots:
+                add(f"{plot.name}.svg", _picture(plot, marks, SVG), SVG)
+                add(f"{plot.name}.png", _picture(plot, marks, PNG), PNG)
+            parts.append(_part(kind, rendering, marks))
+
+    page = report.report_html(
+        facts,
+        guarantee=guarantee,
+        formal=formal,
+        statement=paragraphs,
+        marks=marks,
+        parts=parts,
+        files=tuple(entries),
+    )
+    add(report.NAME, page, report.MEDIA_TYPE)
+    release = Release(
+        key=facts.key,
+        charge_id=facts.charge_id,
+        status=facts.status,
+        guarantee=guarantee,
+        request_sha256=facts.request.sha256,
+        request=facts.request.to_dict(),
+        cost=facts.cost,
+        neighbours=facts.request.neighbours,
+        unit=facts.request.unit,
+        statement=statement.plain_text(paragraphs),
+        rules=facts.rules,
+        assumptions=facts.assumptions,
+        drawn_at=facts.drawn_at,
+        results={kind: results[kind].to_dict() for kind in kinds},
+        files=tuple(entries),
+        versions=dict(facts.versions),
+    )
+    return release, files
+
+
+def _check(results: Mapping[str, Result], kinds: tuple[str, ...], facts: ReleaseFacts) -> None:
+    if set(results) != set(kinds):
+        raise ValueError(f"results must be those asked for: {', '.join(kinds)}")
+    for kind in kinds:
+        if results[kind].neighbours != facts.request.neighbours:
+            raise ValueError(f"the result of {kind} was released under other neighbours than the request's")
+
+
+def _picture(plot: Plot, marks: tuple[stamp.Mark, ...], media_type: str) -> bytes:
+    figure = plot.draw(True)
+    stamp.stamp_figure(figure, marks)
+    if media_type == PNG:
+        return drawing.png_bytes(figure, description=plot.description)
+    return drawing.svg_bytes(figure, title=plot.title, description=plot.description)
+
+
+def _part(kind: str, rendering: Rendering, marks: tuple[stamp.Mark, ...]) -> report.Part:
+    plots = []
+    for plot in rendering.plots:
+        figure = plot.draw(False)
+        stamp.stamp_figure(figure, tuple(mark for mark in marks if mark.across))
+        svg = drawing.svg_bytes(figure, title=plot.title, description=plot.description)
+        plots.append((plot, inline_svg(svg, plot)))
+    return report.Part(kind=kind, section=rendering.section, plots=tuple(plots))

@@ -1,0 +1,12 @@
+"""Which renderer publishes which kind of diagnostic: a new diagnostic adds a module and a line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from spark_jobs.publishing import roc_curve
+from spark_jobs.publishing.rendering import Renderer
+
+RENDERERS: Mapping[str, Renderer] = {
+    "roc_curve": roc_curve.render,
+}

@@ -1,0 +1,183 @@
+"""``report.html``: one page that asks nothing of the network, for people who never saw the request.
+
+Every string of a user reaches the page through the template engine's escaping; a content security policy in the page
+forbids scripts and requests, so that a slip in escaping would still run nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from spark_jobs.contract.account import AccountState
+from spark_jobs.contract.privacy import Budget
+from spark_jobs.contract.release import ReleaseFile
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.publishing import formats
+from spark_jobs.publishing.facts import ReleaseFacts
+from spark_jobs.publishing.rendering import Plot, Section
+from spark_jobs.publishing.stamp import Mark
+from spark_jobs.publishing.statement import Paragraph, formal_cost
+from spark_jobs.publishing.tokens import css_variables
+
+NAME = "report.html"
+MEDIA_TYPE = "text/html"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One diagnostic in the report: its section, and its plots with their inline SVG."""
+
+    kind: str
+    section: Section
+    plots: tuple[tuple[Plot, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """One piece of the budget's bar."""
+
+    token: str
+    label: str
+    value: str
+    share: Decimal
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetBar:
+    """The account's budget: before, this release, left; each in the account's own measure."""
+
+    account: AccountState
+    symbol: str
+    cap: str
+    pieces: tuple[Piece, ...]
+    delta: tuple[tuple[str, str], ...]
+
+
+def report_html(
+    facts: ReleaseFacts,
+    *,
+    guarantee: str,
+    formal: str,
+    statement: Sequence[Paragraph],
+    marks: Sequence[Mark],
+    parts: Sequence[Part],
+    files: Sequence[ReleaseFile],
+) -> bytes:
+    """The page, in UTF-8."""
+    request = facts.request
+    lists = (("What was assumed", facts.assumptions), ("Rules for rows", facts.rules))
+    page = (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            facts=facts,
+            request=request,
+            title=request.title or default_title(request, parts),
+            subject=_subject(request),
+            guarantee=guarantee,
+            formal=formal,
+            statement=statement,
+            marks=marks,
+            parts=parts,
+            files=files,
+            budget=None if facts.account is None else budget_bar(facts.account),
+            spent=formal_cost(facts.cost),
+            lists=tuple((title, lines) for title, lines in lists if lines),
+            request_json=json.dumps(request.to_dict(), indent=2, ensure_ascii=False),
+            tokens=css_variables(),
+        )
+    )
+    return page.encode("utf-8")
+
+
+def default_title(request: ReleaseRequest, parts: Sequence[Part]) -> str:
+    """A title for a request that gives none."""
+    return f"{' and '.join(part.section.title for part in parts)} for {request.label.column}"
+
+
+def budget_bar(account: AccountState) -> BudgetBar:
+    """The bar's pieces and their labels."""
+    measured = "rho" if account.cap.rho is not None else "epsilon"
+
+    def of(budget: Budget) -> Decimal:
+        return Decimal(getattr(budget, measured) or 0)
+
+    cap = of(account.cap)
+    pieces = (
+        ("before", "Spent before", account.spent_before),
+        ("spent", "This release", account.charged),
+        ("left", "Left", account.remaining),
+    )
+    delta = (("cap", account.cap), *((label.lower(), budget) for _, label, budget in pieces))
+    return BudgetBar(
+        account=account,
+        symbol="ρ" if measured == "rho" else "ε",
+        cap=formats.amount(cap),
+        pieces=tuple(
+            Piece(token=token, label=label, value=formats.amount(of(budget)), share=formats.share_of(of(budget), cap))
+            for token, label, budget in pieces
+        ),
+        delta=tuple((label, formats.probability(budget.delta)) for label, budget in delta) if account.cap.delta else (),
+    )
+
+
+def _subject(request: ReleaseRequest) -> Mapping[str, str]:
+    """What the release is about, in labelled words."""
+    model = {"columns": "scores read from a column", "spark_ml": "a saved Spark ML pipeline"}
+    facts = {
+        "Table": request.table.name or request.table.path or "",
+        "Snapshot": request.table.snapshot.describe(),
+        "Outcome": f"{request.label.column} = {request.label.positive} against {request.label.negative}",
+        "Scores": model.get(request.model.kind, f"a {request.model.kind} model"),
+    }
+    if request.where is not None:
+        facts["Rows where"] = request.where
+    if request.blocks != ("all",):
+        facts["Blocks"] = ", ".join(request.blocks)
+    return facts
+
+
+_DIRECTIONS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+
+
+def visible(value: Any) -> Any:
+    """Text whose control and direction-changing characters show as �: a page must read as its request does."""
+    if not isinstance(value, str) or hasattr(value, "__html__"):
+        return value
+    return "".join("\N{REPLACEMENT CHARACTER}" if _is_control(character) else character for character in value)
+
+
+def _is_control(character: str) -> bool:
+    if unicodedata.category(character) == "Cc":
+        return character not in "\n\t"
+    return unicodedata.bidirectional(character) in _DIRECTIONS
+
+
+def runs(text: str) -> list[tuple[str, bool]]:
+    """``text`` in runs, each with whether it is an exponent: ``e^0.5`` is set as a power."""
+    pieces = re.split(r"(?<=[e0-9])\^(-?[0-9]+(?:\.[0-9]+)?)", text)
+    return [(piece, number % 2 == 1) for number, piece in enumerate(pieces) if piece]
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("spark_jobs.publishing", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters.update(moment=formats.moment, runs=runs, size=formats.size)
+    return environment

@@ -1,0 +1,273 @@
+"""The ROC curve: its data file, its picture and its part of the report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.publishing import drawing
+from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
+from spark_jobs.publishing.rendering import (
+    Column,
+    Headline,
+    Measure,
+    Plot,
+    Probe,
+    Rendering,
+    Section,
+    ValueTable,
+    finite,
+)
+from spark_jobs.publishing.tokens import light
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+READ_AT = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+"""Rates of false positives at which the report reads the curve: public, so that its table always has these rows."""
+
+_PROBES = tuple(np.linspace(0.0, 1.0, 51).tolist())
+_WIDTH, _HEIGHT, _HEADING = 5.6, 5.3, 0.95
+_SMALL = 4.7
+"""Width within the page, in inches: small, so that its text stays legible on a phone."""
+_MARGIN = 0.01
+_BOX = (0.17, 0.145, 0.785, 0.83)
+
+
+class RocValues(Protocol):
+    """The released values of a ROC curve, in scikit-learn's order: thresholds fall, the first is infinite."""
+
+    @property
+    def fpr(self) -> NDArray[np.float64]: ...  # noqa: D102
+    @property
+    def tpr(self) -> NDArray[np.float64]: ...  # noqa: D102
+    @property
+    def thresholds(self) -> NDArray[np.float64]: ...  # noqa: D102
+    @property
+    def tpr_lower(self) -> NDArray[np.float64]: ...  # noqa: D102
+    @property
+    def tpr_upper(self) -> NDArray[np.float64]: ...  # noqa: D102
+    @property
+    def auc(self) -> float: ...  # noqa: D102
+    @property
+    def auc_interval(self) -> tuple[float, float]: ...  # noqa: D102
+    @property
+    def positives(self) -> float: ...  # noqa: D102
+    @property
+    def negatives(self) -> float: ...  # noqa: D102
+    @property
+    def status(self) -> str: ...  # noqa: D102
+    @property
+    def confidence(self) -> float: ...  # noqa: D102
+
+
+def render(curve: RocValues, request: ReleaseRequest) -> Rendering:
+    """Files and report of a released ROC curve; names, columns, rows and tables are the same whatever was released."""
+    return Rendering(columns=_columns(curve), plots=(_plot(curve),), section=_section(curve, request))
+
+
+def _columns(curve: RocValues) -> dict[str, Column]:
+    band = f"{100 * curve.confidence:.4g} % band of the true positive rate"
+    return {
+        "threshold": Column(
+            values=curve.thresholds, meaning="a row counts as positive if its score is at least this; first infinity"
+        ),
+        "fpr": Column(values=curve.fpr, meaning="false positive rate: share of the negatives that count as positive"),
+        "tpr": Column(values=curve.tpr, meaning="true positive rate: share of the positives that count as positive"),
+        "tpr_lower": Column(values=curve.tpr_lower, meaning=f"lower end of the {band}"),
+        "tpr_upper": Column(values=curve.tpr_upper, meaning=f"upper end of the {band}"),
+    }
+
+
+def _defined(curve: RocValues) -> bool:
+    return curve.status == "ok" and finite(curve.auc)
+
+
+def _plot(curve: RocValues) -> Plot:
+    def draw(alone: bool) -> Figure:
+        width, height = (_WIDTH, _HEIGHT + _HEADING) if alone else (_SMALL, _SMALL * _HEIGHT / _WIDTH)
+        left, bottom, wide, high = _BOX
+        share = _HEIGHT / (_HEIGHT + _HEADING) if alone else 1.0
+        figure, axes = drawing.new_axes(
+            (width, height),
+            (left, bottom * share, wide, high * share),
+            x_label="Negatives flagged by mistake (false positive rate)",
+            y_label="Positives caught (true positive rate)",
+        )
+        _draw_curve(axes, curve)
+        if alone:
+            axes.legend(loc="lower right", frameon=False, fontsize=9, labelcolor=light("ink"))
+            drawing.heading(figure, left=0.03, title="ROC curve", lines=(_auc_line(curve), _band_line(curve)))
+        return figure
+
+    return Plot(
+        name="roc_curve",
+        title="ROC curve",
+        description=_description(curve),
+        draw=draw,
+        axes=_BOX,
+        probes=_probes(curve) if _defined(curve) else (),
+    )
+
+
+def _draw_curve(axes: Axes, curve: RocValues) -> None:
+    ticks = np.linspace(0.0, 1.0, 6)
+    axes.set_xticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
+    axes.set_yticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
+    axes.set_xlim(-_MARGIN, 1 + _MARGIN)
+    axes.set_ylim(-_MARGIN, 1 + _MARGIN)
+    if _defined(curve):
+        axes.fill_between(
+            curve.fpr,
+            curve.tpr_lower,
+            curve.tpr_upper,
+            color=light("curve"),
+            alpha=0.22,
+            linewidth=0,
+            label=f"{level(curve.confidence)} band",
+        )
+        axes.plot(
+            curve.fpr, curve.tpr, color=light("curve"), linewidth=2.2, solid_joinstyle="round", label="released curve"
+        )
+    else:
+        axes.text(0.33, 0.82, "undefined", color=light("muted"), size=20, ha="center", va="center")
+        axes.text(0.33, 0.74, "a class is too small to tell", color=light("muted"), size=10, ha="center", va="center")
+    axes.plot([0, 1], [0, 1], color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), label="chance")
+
+
+def _at(curve: RocValues, fpr: float) -> int:
+    """The highest released point whose false positive rate is at most ``fpr``."""
+    return max(0, int(np.searchsorted(curve.fpr, fpr + 1e-12, side="right")) - 1)
+
+
+def _fraction(rate: float) -> float:
+    return (rate + _MARGIN) / (1 + 2 * _MARGIN)
+
+
+def _cut(threshold: float) -> str:
+    return f"{threshold:.3f}" if finite(threshold) else "above all"
+
+
+def _probes(curve: RocValues) -> tuple[Probe, ...]:
+    found = []
+    for fpr in _PROBES:
+        i = _at(curve, fpr)
+        tpr, low, high = float(curve.tpr[i]), float(curve.tpr_lower[i]), float(curve.tpr_upper[i])
+        found.append(
+            Probe(
+                x=_fraction(float(curve.fpr[i])),
+                y=_fraction(tpr),
+                low=_fraction(low if finite(low) else tpr),
+                high=_fraction(high if finite(high) else tpr),
+                lines=(
+                    f"score at least {_cut(float(curve.thresholds[i]))}",
+                    f"catches {percent(tpr)} ({_range(low, high)})",
+                    f"flags {percent(float(curve.fpr[i]))} by mistake",
+                ),
+            )
+        )
+    return tuple(found)
+
+
+def _range(low: float, high: float) -> str:
+    return f"{percent(low)} to {percent(high)}" if finite(low) and finite(high) else ABSENT
+
+
+def _table(curve: RocValues) -> ValueTable:
+    rows = []
+    for fpr in READ_AT:
+        i = _at(curve, fpr)
+        cells = (
+            (
+                percent(float(curve.fpr[i])),
+                percent(float(curve.tpr[i])),
+                _range(float(curve.tpr_lower[i]), float(curve.tpr_upper[i])),
+                _cut(float(curve.thresholds[i])),
+            )
+            if _defined(curve)
+            else (ABSENT,) * 4
+        )
+        rows.append((f"at most {100 * fpr:.0f} %", *cells))
+    return ValueTable(
+        caption="The curve in numbers: for each bound on false positives, the last released point that keeps it.",
+        header=(
+            "Allowed by mistake",
+            "Flagged by mistake",
+            "Caught",
+            f"{level(curve.confidence)} band",
+            "Score at least",
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _auc_line(curve: RocValues) -> str:
+    if not _defined(curve):
+        return "AUC undefined"
+    return f"AUC {decimals(curve.auc)}  ({_interval(curve)})"
+
+
+def _interval(curve: RocValues) -> str:
+    low, high = curve.auc_interval
+    return f"{level(curve.confidence)} interval {decimals(low)} to {decimals(high)}"
+
+
+def _band_line(curve: RocValues) -> str:
+    return f"released with noise; class sizes about {count(curve.positives)} and {count(curve.negatives)}"
+
+
+def _description(curve: RocValues) -> str:
+    if not _defined(curve):
+        return "An empty ROC plot: the curve is undefined because a class is too small to tell through the noise."
+    points = "; ".join(
+        f"at {percent(fpr)} it catches {percent(float(curve.tpr[_at(curve, fpr)]))}" for fpr in (0.1, 0.2, 0.5)
+    )
+    return (
+        "ROC curve from lower left to upper right: share of the positives caught against share of the negatives "
+        f"flagged by mistake; {points}. {_auc_line(curve)}."
+    )
+
+
+def _section(curve: RocValues, request: ReleaseRequest) -> Section:
+    defined = _defined(curve)
+    low, high = curve.auc_interval if defined else (np.nan, np.nan)
+    meaning = f" \N{EN DASH} here about {round(100 * curve.auc)} times in 100" if defined else ""
+    return Section(
+        title="ROC curve",
+        reading=(
+            "Each point is a cut-off on the score: how many of the positives it catches (upwards) and how many of the "
+            "negatives it flags by mistake (to the right); the band shows how far the noise may have moved it.",
+            f"The AUC is how often a positive row, picked at random, scores above a negative one{meaning}; one half "
+            "is the toss of a coin, one is perfect.",
+        ),
+        headline=Headline(
+            label="Area under the curve (AUC)",
+            value=decimals(curve.auc) if defined else "undefined",
+            interval=_interval(curve) if defined else None,
+            scale=("0", "1 perfect"),
+            marks=(float(low), float(curve.auc), float(high)) if defined else None,
+            reference=("½ chance", 0.5),
+        ),
+        measures=(
+            Measure(
+                label="Positives",
+                value=f"≈{SPACE}{count(curve.positives)}",
+                note=f"{request.label.column} = {request.label.positive}",
+            ),
+            Measure(
+                label="Negatives",
+                value=f"≈{SPACE}{count(curve.negatives)}",
+                note=f"{request.label.column} = {request.label.negative}",
+            ),
+        ),
+        table=_table(curve),
+        legend=(("curve", "released curve"), ("band", f"{level(curve.confidence)} band"), ("chance", "chance")),
+        notice=None
+        if defined
+        else "Undefined: through the noise, one of the two classes is too small to tell how the scores rank it. "
+        "The release has been made and paid for like any other.",
+    )

@@ -1,0 +1,172 @@
+"""The guarantee in plain words: what is promised, to whom, and what is not.
+
+Every sentence follows from the definition of differential privacy and from the request; none looks at a result, so the
+statement is the same whatever was released. With cost ``epsilon`` and ``delta = 0``, for neighbouring tables ``D, D'``
+and every set ``S`` of releases, ``P[M(D) in S] <= e^epsilon P[M(D') in S]``; by Bayes' rule, whatever an onlooker
+believed, the odds between ``D`` and ``D'`` move by at most ``e^epsilon`` (Dwork & Roth 2014, section 2.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
+from spark_jobs.contract.release import NOT_PRIVATE
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.publishing.facts import ReleaseFacts
+from spark_jobs.publishing.formats import amount, exponent, odds_factor, probability, surest
+
+FORMAL_ABOVE = Decimal(13)
+"""Above this epsilon the odds may change by more than 400,000: the statement then says that nothing is limited."""
+
+WITHOUT_GUARANTEE = (
+    "NOT PRIVATE. The noise in this release came from a seed, for tests and benchmarks. Whoever knows or guesses the "
+    "seed can take the noise away and read exact figures about the rows. Nothing is promised to anybody: do not share "
+    "it if the table is about real people."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paragraph:
+    """One paragraph of the statement; the first has no heading."""
+
+    heading: str
+    text: str
+
+
+def privacy_statement(facts: ReleaseFacts, guarantee: str) -> tuple[Paragraph, ...]:
+    """The statement: the promise, who is protected, what is not covered; or that there is no promise."""
+    if guarantee == NOT_PRIVATE:
+        return (Paragraph(heading="", text=WITHOUT_GUARANTEE),)
+    request = facts.request
+    return (
+        Paragraph(heading="", text=_promise(facts.cost, request.neighbours, request.unit)),
+        Paragraph(heading="Who is protected", text=_protected(facts.cost, request.unit)),
+        Paragraph(heading="What is taken for granted", text=_taken_for_granted(request)),
+        Paragraph(heading="What is not covered", text=_not_covered(request)),
+        Paragraph(heading="Other releases", text=_other_releases(facts)),
+    )
+
+
+def plain_text(statement: Sequence[Paragraph]) -> str:
+    """The statement as the manifest keeps it: paragraphs with an empty line between them."""
+    return "\n\n".join(f"{part.heading}: {part.text}" if part.heading else part.text for part in statement)
+
+
+def formal_guarantee(facts: ReleaseFacts, guarantee: str) -> str:
+    """The guarantee as a mathematician would write it, in one line."""
+    if guarantee == NOT_PRIVATE:
+        return "no guarantee"
+    change = {
+        Neighbours.ADD_REMOVE: "added or removed",
+        Neighbours.REPLACE_ONE: "replaced",
+    }[facts.request.neighbours]
+    unit = facts.request.unit
+    if unit.column is None:
+        return f"{formal_cost(facts.cost)}; neighbouring tables: one row {change}"
+    rows = "one" if unit.max_rows == 1 else str(unit.max_rows)
+    return (
+        f"{formal_cost(facts.cost)}; neighbouring tables: all rows of one value of {unit.column} {change}, "
+        f"at most {rows} of them used"
+    )
+
+
+def formal_cost(cost: Budget) -> str:
+    """``ε = 1``, ``ε = 1, δ = 10^-6`` or ``ρ = 0.5 (zCDP)``."""
+    if cost.rho is not None:
+        return f"ρ = {amount(cost.rho)} (zCDP)"
+    delta = "" if cost.delta == 0 else f", δ = {probability(cost.delta)}"
+    return f"ε = {amount(cost.epsilon)}{delta}"
+
+
+def _promise(cost: Budget, neighbours: Neighbours, unit: PrivacyUnit) -> str:
+    if unit.column is None:
+        present, content = "whether any one row of the table was in it", "what any one row of the table said"
+    else:
+        rows = f"the rows of any one value of {unit.column}"
+        present, content = f"whether {rows} were in the table", f"what {rows} said"
+    secret = {Neighbours.ADD_REMOVE: present, Neighbours.REPLACE_ONE: content}[neighbours]
+    reader = "Whoever reads this release, whatever else they know,"
+    if cost.rho is not None:
+        return f"{reader} {_zero_concentrated(cost.rho, secret)}"
+    slip = "" if cost.delta == 0 else f", except with a probability of at most {probability(cost.delta)}"
+    if cost.epsilon > FORMAL_ABOVE:
+        return (
+            f"With ε = {amount(cost.epsilon)} the promise is a form without content: seeing this release changes the "
+            f"odds on {secret} by at most a factor e^{exponent(cost.epsilon)}{slip}, which in practice limits nothing."
+        )
+    return (
+        f"{reader} {_strength(cost.epsilon)} {secret}: seeing it changes the odds by at most a factor "
+        f"e^{exponent(cost.epsilon)} = {odds_factor(cost.epsilon)}{slip}. Somebody who held both for equally likely "
+        f"before can end up at most {surest(cost.epsilon)} sure."
+    )
+
+
+def _strength(epsilon: Decimal) -> str:
+    if epsilon <= 1:
+        return "can hardly tell"
+    return "can tell only with limited certainty" if epsilon <= 4 else "is kept only loosely from telling"
+
+
+def _zero_concentrated(rho: Decimal, secret: str) -> str:
+    # rho-zCDP gives (rho + 2 sqrt(rho ln(1/delta)), delta)-DP: Bun & Steinke 2016, proposition 1.3; here delta = 10^-6
+    epsilon = rho + 2 * (rho * Decimal(10**6).ln()).sqrt()
+    factor = (
+        f"e^{exponent(epsilon)}, which in practice limits nothing"
+        if epsilon > FORMAL_ABOVE
+        else f"e^{exponent(epsilon)} = {odds_factor(epsilon)}"
+    )
+    return (
+        f"{_strength(epsilon)} {secret}: except with a probability of at most 10^-6, seeing it changes the odds by at "
+        f"most a factor {factor}. (This is what the zCDP bound ρ = {amount(rho)} gives at that probability.)"
+    )
+
+
+def _protected(cost: Budget, unit: PrivacyUnit) -> str:
+    if unit.column is None:
+        together = (
+            f": for 5 rows, by a factor of e^{exponent(5 * cost.epsilon)}"
+            if cost.rho is None and cost.delta == 0
+            else ""
+        )
+        return (
+            "One row, and a row is not a person: whoever has several rows in the table is protected for each of them "
+            f"by itself, and less for all of them together{together}."
+        )
+    rows = "one row is" if unit.max_rows == 1 else f"{unit.max_rows} rows are"
+    return (
+        f"Everything the table holds under one value of {unit.column}: at most {rows} used of each, and the promise "
+        "covers them all together. Rows without a value there are left out. Somebody who appears under several values "
+        "is protected for each by itself, and less for all of them together."
+    )
+
+
+def _taken_for_granted(request: ReleaseRequest) -> str:
+    model = {
+        "public": "The model behind the scores was made without looking at these rows: the request declares it, and "
+        "nothing here can check it. A model fitted on them would carry them past the noise.",
+        "differentially_private": "The model behind the scores was itself fitted privately: the request declares it, "
+        "and nothing here can check it. What that cost comes on top of the cost of this release.",
+    }[request.model.basis]
+    size = "; so is the number of rows" if request.neighbours is Neighbours.REPLACE_ONE else ""
+    return f"{model} The request is public, with its table's name, columns, filter and options{size}."
+
+
+def _not_covered(request: ReleaseRequest) -> str:
+    size = "" if request.neighbours is Neighbours.REPLACE_ONE else " Sizes are covered: those shown are noisy."
+    return f"How long the computation ran. It can depend on the rows, and somebody may have watched.{size}"
+
+
+def _other_releases(facts: ReleaseFacts) -> str:
+    if facts.status == "UNCHARGED":
+        return (
+            "The promise is about this draft by itself. No ledger paid for it: whoever sees several releases or drafts "
+            "about the same rows adds up their costs."
+        )
+    account = "" if facts.request.account is None else f" of the account {facts.request.account}"
+    return (
+        "The promise is about this release by itself. The costs of all releases about the same rows add up, and the "
+        f"ledger{account} keeps them within its cap."
+    )

@@ -1,0 +1,94 @@
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
+
+from spark_jobs.publishing import drawing, roc_curve, stamp
+from tests.support import publications as made
+
+
+def rendering(curve=None):
+    return roc_curve.render(curve or made.curve(), made.request())
+
+
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("curve", [made.curve(), made.undefined_curve()], ids=["ok", "undefined"])
+def test_every_text_lies_within_the_picture(curve, alone):
+    (plot,) = rendering(curve).plots
+    with drawing.fixed_settings():
+        figure = plot.draw(alone)
+        stamp.stamp_figure(figure, stamp.marks("NOT PRIVATE", "UNCHARGED"))
+        drawing.png_bytes(figure, description="")
+        renderer = FigureCanvasAgg(figure).get_renderer()
+        figure.draw(renderer)
+        texts = [text for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
+        assert len(texts) > 12
+        for text in texts:
+            box = text.get_window_extent(renderer)
+            width, height = figure.get_size_inches() * figure.dpi
+            inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
+            assert inside, f"{text.get_text()!r} is cut off"
+
+
+def test_probes_lie_on_the_curve_and_within_the_axes():
+    curve = made.curve()
+    (plot,) = rendering(curve).plots
+    assert len(plot.probes) == 51
+    with drawing.fixed_settings():
+        figure = plot.draw(False)
+        (axes,) = figure.axes
+        (line,) = (line for line in axes.lines if line.get_label() == "released curve")
+        drawn = axes.transAxes.inverted().transform(axes.transData.transform(np.column_stack(line.get_data())))
+        np.testing.assert_allclose(axes.get_position().bounds, plot.axes)
+    for probe in plot.probes:
+        assert np.abs(drawn - [probe.x, probe.y]).sum(axis=1).min() < 1e-9
+        assert 0 <= probe.low <= probe.y <= probe.high <= 1
+
+
+@pytest.mark.parametrize("fpr", roc_curve.READ_AT)
+def test_table_reads_the_best_released_point_within_the_bound(fpr):
+    curve = made.curve()
+    table = rendering(curve).section.table
+    row = table.rows[roc_curve.READ_AT.index(fpr)]
+    best = curve.tpr[curve.fpr <= fpr].max()
+    assert row[2].startswith(f"{100 * best:.1f}")
+
+
+def test_vertical_steps_are_read_at_their_top():
+    from dataclasses import replace
+
+    steps = replace(
+        made.curve(points=5),
+        fpr=np.array([0.0, 0.0, 0.2, 0.2, 1.0]),
+        tpr=np.array([0.0, 0.3, 0.3, 0.7, 1.0]),
+    )
+    rows = {row[0]: row for row in rendering(steps).section.table.rows}
+    assert rows["at most 1 %"][2].startswith("30.0")
+    assert rows["at most 20 %"][2].startswith("70.0")
+
+
+def test_undefined_curve_says_so_and_invents_nothing():
+    section = rendering(made.undefined_curve()).section
+    assert section.notice
+    assert section.headline.value == "undefined"
+    assert section.headline.marks is None
+    assert {cell for row in section.table.rows for cell in row[1:]} == {"–"}
+    assert [len(row) for row in section.table.rows] == [len(row) for row in rendering().section.table.rows]
+
+
+def test_noisy_sizes_are_never_negative():
+    values = [measure.value for measure in rendering(made.undefined_curve()).section.measures]
+    assert values == ["≈\N{NO-BREAK SPACE}0"] * 2
+
+
+def test_texts_are_set_in_the_font_that_comes_with_the_library():
+    (plot,) = rendering().plots
+    with drawing.fixed_settings():
+        figure = plot.draw(True)
+        drawing.svg_bytes(figure, title="", description="")
+    fonts = {text.get_fontproperties().get_file() for text in figure.findobj(Text) if text.get_text()}
+    assert {Path(font).name for font in fonts} == {"DejaVuSans.ttf", "DejaVuSans-Bold.ttf"}
+    assert all(Path(font).is_relative_to(mpl.get_data_path()) for font in fonts)

@@ -1,0 +1,108 @@
+import re
+from decimal import Decimal
+from itertools import product
+
+import pytest
+
+from spark_jobs.contract.privacy import Budget, Neighbours
+from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
+from spark_jobs.publishing.statement import formal_guarantee, plain_text, privacy_statement
+from tests.support import publications as made
+
+UNITS = ({}, {"column": "person_id", "max_rows": 1}, {"column": "person_id", "max_rows": 3})
+BUDGETS = ({"epsilon": "1"}, {"epsilon": "0.1", "delta": "1e-6"}, {"epsilon": "1", "rho": "0.05"}, {"epsilon": "40"})
+
+
+def statement_for(guarantee=PRIVATE, *, draft=False, **changes):
+    facts = made.facts(request=made.request(**changes), draft=draft)
+    return plain_text(privacy_statement(facts, guarantee))
+
+
+@pytest.mark.parametrize(("neighbours", "unit", "budget"), list(product(Neighbours, UNITS, BUDGETS)))
+def test_statement_names_relation_unit_and_cost(neighbours, unit, budget):
+    text = statement_for(neighbours=neighbours, unit=unit, budget=budget)
+    assert ("whether" in text.split("\n")[0]) == (neighbours is Neighbours.ADD_REMOVE)
+    assert ("number of rows" in text) == (neighbours is Neighbours.REPLACE_ONE), "only then is the size public"
+    assert ("a row is not a person" in text) == (not unit)
+    if unit:
+        assert unit["column"] in text
+        assert ("one row is used" if unit["max_rows"] == 1 else f"{unit['max_rows']} rows are used") in text
+    assert ("except with a probability" in text) == ("delta" in budget or "rho" in budget)
+    assert "How long the computation ran" in text
+
+
+def test_statements_of_different_guarantees_differ():
+    found = {
+        statement_for(neighbours=neighbours, unit=unit, budget=budget)
+        for neighbours, unit, budget in product(Neighbours, UNITS, BUDGETS)
+    }
+    assert len(found) == len(Neighbours) * len(UNITS) * len(BUDGETS)
+
+
+def test_statement_of_the_usual_release_reads_as_it_should():
+    first = statement_for().split("\n\n")[0]
+    assert first == (
+        "Whoever reads this release, whatever else they know, can hardly tell whether any one row of the table was in "
+        "it: seeing it changes the odds by at most a factor e^1 = 2.72. Somebody who held both for equally likely "
+        "before can end up at most 73.2\N{NO-BREAK SPACE}% sure."
+    )
+
+
+@pytest.mark.parametrize("epsilon", ["0.001", "0.1", "0.333333333333", "1", "2.5", "6", "12.9"])
+def test_factor_and_surety_are_bounds(epsilon):
+    text = statement_for(budget={"epsilon": epsilon})
+    exponent, factor = re.search(r"e\^([0-9.]+) = ([0-9.,]+[0-9])", text).groups()
+    exact = Decimal(epsilon).exp()
+    assert Decimal(exponent) >= Decimal(epsilon)
+    assert exact <= Decimal(factor.replace(",", "")) <= exact * Decimal("1.02")
+    surest = Decimal(re.search(r"at most ([0-9.]+)\s% sure", text).group(1))
+    assert 100 * exact / (1 + exact) <= surest <= 100
+
+
+def test_a_large_epsilon_is_called_what_it_is():
+    assert "can hardly tell" in statement_for(budget={"epsilon": "1"})
+    assert "can hardly tell" not in statement_for(budget={"epsilon": "1.1"})
+    assert "limits nothing" in statement_for(budget={"epsilon": "1000000000000"})
+
+
+def test_zero_concentrated_cost_is_converted_as_bun_and_steinke_do():
+    from math import log, sqrt
+
+    text = statement_for(budget={"epsilon": "1", "rho": "0.05"})
+    exponent = float(re.search(r"e\^([0-9.]+) =", text).group(1))
+    assert exponent == pytest.approx(0.05 + 2 * sqrt(0.05 * log(1e6)), rel=1e-3)
+
+
+def test_model_basis_is_stated():
+    model = {"kind": "columns", "score": "p"}
+    public = statement_for(model={**model, "basis": "public"})
+    private = statement_for(model={**model, "basis": "differentially_private"})
+    assert "without looking at these rows" in public
+    assert "on top of the cost of this release" in private
+
+
+def test_draft_says_that_nothing_counts_it_and_a_release_names_its_account():
+    assert "No ledger paid for it" in statement_for(draft=True)
+    charged = statement_for()
+    assert "account randhie" in charged
+    assert "No ledger" not in charged
+
+
+def test_no_promise_without_a_guarantee():
+    text = statement_for(NOT_PRIVATE)
+    assert text.startswith("NOT PRIVATE")
+    assert "at most a factor" not in text
+    assert formal_guarantee(made.facts(), NOT_PRIVATE) == "no guarantee"
+
+
+def test_formal_line():
+    facts = made.facts(
+        request=made.request(
+            budget=Budget(epsilon="0.5", delta="1e-6"),
+            neighbours="replace_one",
+            unit={"column": "person_id", "max_rows": 3},
+        )
+    )
+    assert formal_guarantee(facts, PRIVATE) == (
+        "ε = 0.5, δ = 10^-6; neighbouring tables: all rows of one value of person_id replaced, at most 3 of them used"
+    )

@@ -1,0 +1,142 @@
+"""Released results and facts to publish: made up here, without tables, noise or a ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.contract.account import AccountState
+from spark_jobs.contract.privacy import Budget, Neighbours
+from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.publishing import ReleaseFacts
+
+HOSTILE = (
+    """</title></style><script>alert("x")</script><img src=x onerror=alert(1)>{{ 7*7 }}{% raw %}$\\frac{'"&\u202e\x00"""
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StandInCurve:
+    """The names of ``spark_jobs.diagnostics.roc_curve.RocCurve`` that publishing relies on."""
+
+    fpr: NDArray[np.float64]
+    tpr: NDArray[np.float64]
+    thresholds: NDArray[np.float64]
+    tpr_lower: NDArray[np.float64]
+    tpr_upper: NDArray[np.float64]
+    auc: float
+    auc_interval: tuple[float, float]
+    positives: float
+    negatives: float
+    status: str = "ok"
+    confidence: float = 0.9
+    neighbours: Neighbours = Neighbours.ADD_REMOVE
+    guarantee: str = PRIVATE
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"auc": self.auc if np.isfinite(self.auc) else None, "status": self.status}
+
+
+def curve(*, points: int = 129, strength: float = 2.2, width: float = 0.02) -> StandInCurve:
+    """A smooth curve, tpr = 1 - (1 - fpr)^strength, with a band of about ``width``."""
+    share = np.linspace(0.0, 1.0, points)
+    fpr = share**2
+    tpr = 1 - (1 - fpr) ** strength
+    half = width * (1 + 2 * np.sqrt(fpr * (1 - fpr)))
+    inner = np.where((share > 0) & (share < 1), half, 0.0)
+    thresholds = np.concatenate([[np.inf], np.linspace(0.97, 0.0, points - 1)])
+    auc = strength / (strength + 1)
+    return StandInCurve(
+        fpr=fpr,
+        tpr=tpr,
+        thresholds=thresholds,
+        tpr_lower=np.clip(tpr - inner, 0, 1),
+        tpr_upper=np.clip(tpr + inner, 0, 1),
+        auc=auc,
+        auc_interval=(auc - width / 2, auc + width / 2),
+        positives=6899.4,
+        negatives=3190.8,
+    )
+
+
+def undefined_curve(*, points: int = 129) -> StandInCurve:
+    """What is released where a class is too small to tell: the same shape, nothing in it."""
+    nothing = np.full(points, np.nan)
+    return replace(
+        curve(points=points),
+        tpr=nothing,
+        fpr=nothing,
+        tpr_lower=nothing,
+        tpr_upper=nothing,
+        auc=float("nan"),
+        auc_interval=(float("nan"), float("nan")),
+        positives=-1.2,
+        negatives=0.3,
+        status="undefined",
+    )
+
+
+def seeded(result: StandInCurve) -> StandInCurve:
+    """The same result as a seeded noise would make it."""
+    return replace(result, guarantee=NOT_PRIVATE)
+
+
+def request(**changes: Any) -> ReleaseRequest:
+    """A request for a ROC curve."""
+    fields: dict[str, Any] = {
+        "account": "randhie",
+        "table": {"path": "/lake/person_years", "snapshot": {"path_version": "v=1"}},
+        "label": {"column": "any_visit"},
+        "model": {
+            "kind": "logistic",
+            "basis": "public",
+            "intercept": -0.2,
+            "coefficients": {"lncoins": -0.1, "linc": 0.09, "lfam": -0.07, "disea": 0.04},
+        },
+        "diagnostics": [{"kind": "roc_curve"}],
+        "budget": {"epsilon": "1"},
+        "title": "Who sees a doctor in a year? How well insurance and health predict a visit",
+    }
+    return ReleaseRequest.parse({**fields, **changes})
+
+
+def account(**changes: Any) -> AccountState:
+    """An account of which a release took 1 of 1.5."""
+    fields = {
+        "name": "randhie",
+        "cap": Budget(epsilon="1.5"),
+        "spent_before": Budget(epsilon="0.25"),
+        "charged": Budget(epsilon="1"),
+        "remaining": Budget(epsilon="0.25"),
+    }
+    return AccountState(**{**fields, **changes})
+
+
+def facts(*, draft: bool = False, **changes: Any) -> ReleaseFacts:
+    """The facts of a charged release, or of a draft."""
+    asked = changes.pop("request", None) or request()
+    fields: dict[str, Any] = {
+        "request": asked,
+        "key": None if draft else "demo/release_diagnostics/release/2026-11-21T00:00:00+00:00",
+        "charge_id": None if draft else "c-7f3a9d",
+        "cost": asked.budget,
+        "rules": (
+            "A row whose any_visit is neither 1 nor 0 is dropped.",
+            "A row without a score is dropped.",
+            "A score below 0 or above 1 is moved to the nearer end.",
+            "Scores are rounded to a fixed grid of 65,536 cells on [0, 1] before anything is counted.",
+        ),
+        "assumptions": (
+            "The model was fitted on other rows and is public.",
+            "A row is a person-year: a person may own several.",
+            "The band and the interval describe the noise, not the chance of which rows are in the table.",
+        ),
+        "drawn_at": "2026-11-21T01:20:34+00:00",
+        "versions": {"airflow-provider-dp-diagnostics": "0.1.0", "opendp": "0.16.0", "pyspark": "4.3.0"},
+        "account": None if draft else account(),
+    }
+    return ReleaseFacts(**{**fields, **changes})
