@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from dp_operators.releasing import ReleaseRejected
 from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.release import PRIVATE, Release
 
@@ -22,8 +23,8 @@ ReadFile = Callable[[str], bytes | None]
 """Gives a draft's file by its name below the release's folder; None if there is none."""
 
 
-class ReleaseCheckFailed(Exception):
-    """The draft does not meet the contract.
+class ReleaseCheckFailed(ReleaseRejected):
+    """The draft does not meet the contract; trying again would make the same draft.
 
     Attributes:
         broken: the expectations that do not hold, each as ``table: what``; never a value.

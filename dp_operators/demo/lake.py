@@ -51,13 +51,11 @@ def load_model() -> dict[str, Any]:
     return dict(json.loads(MODEL_FILE.read_text()))
 
 
-def write_lake(table: Path, version: str) -> int:
-    """Write the rows to release as one version of a Parquet table, unless it is there; returns how many they are."""
-    rows = person_years()[FITTED_ROWS:]
+def write_lake(table: Path, version: str) -> None:
+    """Write the rows that the release is about as one version of a Parquet table, unless it is there."""
     file = table / version / "part-0.parquet"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         aside = file.with_name(f"_{os.getpid()}.tmp")
-        rows.to_parquet(aside, index=False)
+        person_years()[FITTED_ROWS:].to_parquet(aside, index=False)
         aside.replace(file)
-    return len(rows)

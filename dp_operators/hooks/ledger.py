@@ -13,12 +13,8 @@ from spark_jobs.contract.errors import RequestRefused
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
-    from sqlalchemy import URL
 
     from dp_operators.budget import PrivacyLedger
-
-BACKENDS = {"postgresql": "postgresql+psycopg", "sqlite": "sqlite"}
-"""Databases a ledger may live in, and how SQLAlchemy reaches each."""
 
 
 class PrivacyLedgerHook(BaseHook):
@@ -51,9 +47,7 @@ class PrivacyLedgerHook(BaseHook):
         """
         from dp_operators.budget import PrivacyLedger
 
-        url = ledger_url(self._connection())
-        refuse_metadata_database(url)
-        return PrivacyLedger(url.render_as_string(hide_password=False))
+        return PrivacyLedger(ledger_url(self._connection()))
 
     def get_conn(self) -> PrivacyLedger:
         """The same as ``get_ledger``, by the name that Airflow's hooks share."""
@@ -87,14 +81,56 @@ class PrivacyLedgerHook(BaseHook):
             ) from None
 
 
-def ledger_url(connection: Connection) -> URL:
-    """The URL that a connection of type ``privacy_ledger`` names; its password is masked in logs from here on.
+def ledger_url(connection: Connection) -> str:
+    """The URL that a connection of type ``privacy_ledger`` names; its passwords are masked in logs from here on.
 
     Raises:
-        RequestRefused: another type of connection, or not exactly one of host, path and url, or another database.
+        RequestRefused: another type of connection, or not exactly one of host, path and url, or no database's name.
     """
-    extra = connection.extra_dejson
+    from sqlalchemy import URL, make_url
+    from sqlalchemy.exc import ArgumentError
+
     what = f"connection {connection.conn_id}"
+    _require_type(connection, what)
+    extra = connection.extra_dejson
+    given = _given(host=connection.host, path=extra.get("path"), url=extra.get("url"))
+    if len(given) != 1:
+        raise RequestRefused(
+            what,
+            given=" and ".join(given) or None,
+            bound="must name the ledger by exactly one of host, path and url",
+            remedy="set the PostgreSQL host, or one of the extras path and url",
+        )
+    if "path" in given:
+        if not Path(str(given["path"])).is_absolute():
+            raise RequestRefused(
+                what, given=given["path"], bound="must name an absolute path", remedy="give the file's full path"
+            )
+        url = URL.create("sqlite", database=str(given["path"]))
+    elif "host" in given:
+        if not connection.schema:
+            raise RequestRefused(what, bound="must name the database in schema", remedy="e.g. privacy_ledger")
+        url = URL.create(
+            "postgresql+psycopg",
+            username=connection.login,
+            password=connection.password,
+            host=connection.host,
+            port=connection.port,
+            database=connection.schema,
+        )
+    else:
+        try:
+            url = make_url(str(given["url"]))
+        except (ArgumentError, ValueError):
+            # the text itself may hold a password
+            raise RequestRefused(f"{what} url", bound="must be a URL", remedy="see SQLAlchemy's form of them") from None
+    for secret in (url.password, *(value for name, value in url.query.items() if "password" in name)):
+        if secret:
+            mask_secret(str(secret))
+    return url.render_as_string(hide_password=False)
+
+
+def _require_type(connection: Connection, what: str) -> None:
     if connection.conn_type != PrivacyLedgerHook.conn_type:
         raise RequestRefused(
             what,
@@ -102,87 +138,7 @@ def ledger_url(connection: Connection) -> URL:
             bound=f"must be of type {PrivacyLedgerHook.conn_type}",
             remedy="give the ledger a database and a connection of its own",
         )
-    given = [
-        name for name, value in [("host", connection.host), *((n, extra.get(n)) for n in ("path", "url"))] if value
-    ]
-    if len(given) != 1:
-        raise RequestRefused(
-            what,
-            given=", ".join(given) or "none of them",
-            bound="must name the ledger by one of host, path and url",
-            remedy="set the PostgreSQL host, or one of the extras path and url",
-        )
-    build = {"host": _server_url, "path": _file_url, "url": _given_url}[given[0]]
-    url = build(connection, what)
-    if url.password:
-        mask_secret(str(url.password))
-    return url
 
 
-def _server_url(connection: Connection, what: str) -> URL:
-    from sqlalchemy import URL
-
-    if not connection.schema:
-        raise RequestRefused(what, bound="must name a database in schema", remedy="e.g. privacy_ledger")
-    return URL.create(
-        BACKENDS["postgresql"],
-        username=connection.login,
-        password=connection.password,
-        host=connection.host,
-        port=connection.port,
-        database=connection.schema,
-    )
-
-
-def _file_url(connection: Connection, what: str) -> URL:
-    from sqlalchemy import URL
-
-    path = str(connection.extra_dejson["path"])
-    if not Path(path).is_absolute():
-        raise RequestRefused(f"{what} path", given=path, bound="must be absolute", remedy="give the file's full path")
-    return URL.create(BACKENDS["sqlite"], database=path)
-
-
-def _given_url(connection: Connection, what: str) -> URL:
-    from sqlalchemy import make_url
-    from sqlalchemy.exc import ArgumentError
-
-    bound, remedy = "must be a SQLAlchemy URL of postgresql or sqlite", "e.g. postgresql://user@host/privacy_ledger"
-    try:
-        url = make_url(str(connection.extra_dejson["url"]))
-    except (ArgumentError, ValueError):
-        # the text itself may hold a password
-        raise RequestRefused(f"{what} url", bound=bound, remedy=remedy) from None
-    backend = url.drivername.partition("+")[0]
-    if backend not in BACKENDS:
-        raise RequestRefused(f"{what} url", given=backend, bound=bound, remedy=remedy)
-    return url.set(drivername=BACKENDS[backend])
-
-
-def refuse_metadata_database(url: URL) -> None:
-    """Refuse a ledger inside Airflow's metadata database, as far as this process knows that one.
-
-    Raises:
-        RequestRefused: the two are one database.
-    """
-    from airflow.sdk.configuration import conf
-    from sqlalchemy import make_url
-    from sqlalchemy.exc import ArgumentError
-
-    try:
-        metadata = make_url(conf.get("database", "sql_alchemy_conn", fallback=None) or "")
-    except ArgumentError:
-        return
-    if _place(url) == _place(metadata):
-        raise RequestRefused(
-            "privacy ledger",
-            bound="must not lie in Airflow's metadata database",
-            remedy="give the ledger a database of its own",
-        )
-
-
-def _place(url: URL) -> tuple[object, ...]:
-    backend = url.drivername.partition("+")[0]
-    if backend == "sqlite":
-        return backend, str(Path(url.database or "").resolve())
-    return backend, (url.host or "localhost").lower(), url.port or 5432, url.database
+def _given(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value}

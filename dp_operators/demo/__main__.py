@@ -1,0 +1,233 @@
+"""The demo: a real DAG runs a real Spark job, publishes a private ROC curve, and the budget stops the next one.
+
+Everything it makes lies in one folder: Airflow's home, the lake, the ledger, the releases, and a log of the run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dp_operators.demo.run import DAG_ID, DAGS
+from dp_operators.demo.terminal import Terminal, curve_lines
+
+if TYPE_CHECKING:
+    from dp_operators.budget import Charge
+
+ACTORS = {
+    "airflow.task.operators.dp_operators.sensors.budget": "sensor",
+    "airflow.task.operators.dp_operators.operators.release": "release",
+}
+"""Loggers whose lines are shown, and by what name."""
+
+HELD_BACK = "held back: "
+
+
+@dataclass(frozen=True, kw_only=True)
+class Home:
+    """The folder of one demo, and what lies in it."""
+
+    path: Path
+
+    @property
+    def log(self) -> Path:
+        """What the run logs."""
+        return self.path / "demo.log"
+
+    @property
+    def ledger(self) -> Path:
+        """The ledger's database."""
+        return self.path / "ledger.db"
+
+    @property
+    def releases(self) -> Path:
+        """The folder that holds releases."""
+        return self.path / "releases"
+
+    def environment(self) -> dict[str, str]:
+        """The variables of the DAG run: this machine's, without any of another Airflow's."""
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")}
+        ledger = {"conn_type": "privacy_ledger", "extra": {"path": str(self.ledger)}}
+        return {
+            **inherited,
+            "AIRFLOW_HOME": str(self.path / "airflow"),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__LOGGING__JSON_LOGS": "True",
+            "AIRFLOW_CONN_PRIVACY_LEDGER_DEFAULT": json.dumps(ledger),
+            "DP_DEMO_LAKE": str(self.path / "lake"),
+            "DP_DEMO_OUTPUT": str(self.releases),
+            "PYTHONUNBUFFERED": "1",
+            "XDG_STATE_HOME": str(self.path / "private"),
+        }
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the demo and show it; 0 if the DAG run succeeded, the held-back release included."""
+    parser = argparse.ArgumentParser(prog="python -m dp_operators.demo", description=__doc__)
+    parser.add_argument("--home", type=Path, help="folder for all it makes; named again, its budget is as it was left")
+    arguments = parser.parse_args(argv)
+    if not (DAGS / f"{DAG_ID}.py").exists():
+        parser.error("the example DAG is not here: run the demo from a clone of the repository")
+    home = Home(path=(arguments.home or fresh_home(Path(".demo"))).absolute())
+    home.path.mkdir(parents=True, exist_ok=True)
+    terminal = Terminal.on(sys.stdout)
+    introduce(terminal, home)
+    paid_before = {charge.id for charge in charges(home)}
+    status, held_back = show_run(terminal, home)
+    if status != 0:
+        terminal.line()
+        terminal.line(terminal.style("The DAG run failed. ", "red", "bold") + f"Its log: {home.log}")
+        return 1
+    for charge in charges(home):
+        if charge.id not in paid_before:
+            show_release(terminal, home, charge)
+    show_held_back(terminal, held_back)
+    return 0
+
+
+def fresh_home(parent: Path) -> Path:
+    """A folder in ``parent`` that is not there yet, named by the time."""
+    name = time.strftime("%Y-%m-%d-%H%M%S")
+    taken = sum(path.name.startswith(name) for path in parent.glob("*"))
+    return parent / (f"{name}-{taken}" if taken else name)
+
+
+def introduce(terminal: Terminal, home: Home) -> None:
+    """Say what is going to happen."""
+    from dp_operators.demo import setting
+
+    terminal.line(terminal.style("Private diagnostics of the RAND Health Insurance Experiment", "bold"))
+    terminal.line("Did a person see a doctor within the year? A public logistic model scores 10,088 person-years of")
+    terminal.line("people it was not fitted on. An Airflow DAG lets Spark count them and releases a private ROC curve.")
+    terminal.line(
+        f"Budget of account {setting.ACCOUNT}: epsilon {setting.CAP}. Each release asks for {setting.EPSILON}."
+    )
+    terminal.line(f"All that is made here lies in {home.path}")
+    terminal.line()
+
+
+def show_run(terminal: Terminal, home: Home) -> tuple[int, list[str]]:
+    """Run the DAG and show its public lines as they come; its exit status, and why releases were held back."""
+    held_back = []
+    with home.log.open("ab") as log:
+        start = log.tell()
+        run = subprocess.Popen(
+            [sys.executable, "-m", "dp_operators.demo.run"],
+            env=home.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    terminal.step("airflow", "starting, with a metadata database of its own")
+    doing = "Airflow is starting"
+    try:
+        for line in follow(home.log, start, run):
+            if line is None:
+                terminal.wait(doing)
+                continue
+            who, what = line
+            failed = who == "failed"
+            if what.startswith(HELD_BACK):
+                held_back.append(what.removeprefix(HELD_BACK))
+            terminal.step(who, what, *(["red"] if failed else ["yellow"] if what.startswith(HELD_BACK) else []))
+            doing = what
+    except KeyboardInterrupt:
+        run.wait()
+        raise SystemExit(130) from None
+    terminal.step("airflow", "the DAG run is done" if run.returncode == 0 else "the DAG run failed")
+    return run.returncode, held_back
+
+
+def follow(log: Path, start: int, run: subprocess.Popen[bytes]) -> Iterator[tuple[str, str] | None]:
+    """The public lines that ``run`` writes to ``log``, as they come; None about ten times a second in between."""
+    with log.open(encoding="utf-8", errors="replace") as lines:
+        lines.seek(start)
+        rest = ""
+        while True:
+            ended = run.poll() is not None
+            *complete, rest = (rest + lines.read()).split("\n")
+            for line in complete:
+                shown = public_line(line)
+                if shown is not None:
+                    yield shown
+            if ended:
+                return
+            yield None
+            time.sleep(0.1)
+
+
+def public_line(line: str) -> tuple[str, str] | None:
+    """Who says what in a line of Airflow's JSON log, if it is to be shown."""
+    try:
+        record = json.loads(line)
+        logger, event = record["logger"], record["event"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    if event == "Task failed with exception":
+        detail = record.get("error_detail") or [{}]
+        return "failed", str(detail[0].get("exc_value", event))
+    who = next((name for prefix, name in ACTORS.items() if str(logger).startswith(prefix)), None)
+    return (who, str(event)) if who else None
+
+
+def charges(home: Home) -> tuple[Charge, ...]:
+    """The charges of the demo's account; none while there is no ledger."""
+    from dp_operators.budget import PrivacyLedger
+    from dp_operators.demo import setting
+    from spark_jobs.contract.errors import RequestRefused
+
+    try:
+        return PrivacyLedger(f"sqlite:///{home.ledger}").history(setting.ACCOUNT)
+    except RequestRefused:
+        return ()
+
+
+def show_release(terminal: Terminal, home: Home, charge: Charge) -> None:
+    """Show what a charge paid for."""
+    from spark_jobs.contract.account import AccountState
+    from spark_jobs.contract.layout import ReleaseLayout
+    from spark_jobs.contract.privacy import plain
+    from spark_jobs.contract.release import Release
+
+    layout = ReleaseLayout.of(str(home.releases), charge.release, charge.id)
+    release = Release.from_json(Path(layout.manifest).read_bytes())
+    roc = release.results["roc_curve"]
+    terminal.line()
+    terminal.line(terminal.style("Released", "green", "bold"))
+    for line in curve_lines(roc["fpr"], roc["tpr"], roc["tpr_lower"], roc["tpr_upper"]):
+        terminal.line(f"  {line}")
+    low, high = roc["auc_interval"]
+    level = f"{100 * release.request['diagnostics'][0]['confidence']:g}%"
+    auc = terminal.style(f"{roc['auc']:.3f}", "bold")
+    fact(terminal, "AUC", f"{auc}, between {low:.3f} and {high:.3f} with {level} confidence")
+    account = AccountState.parse(json.loads(Path(layout.account).read_bytes()))
+    before = plain(account.cap.epsilon - account.spent_before.epsilon)
+    fact(terminal, "budget", f"epsilon {before} before, {plain(account.remaining.epsilon)} after")
+    fact(terminal, "report", Path(layout.file("report.html")).as_uri())
+    fact(terminal, "manifest", Path(layout.manifest).as_uri())
+
+
+def show_held_back(terminal: Terminal, reasons: list[str]) -> None:
+    """Show what was not released, and why."""
+    for reason in reasons:
+        terminal.line()
+        terminal.line(terminal.style("Held back", "yellow", "bold"))
+        fact(terminal, "reason", reason)
+
+
+def fact(terminal: Terminal, name: str, value: str) -> None:
+    """Write one fact."""
+    terminal.line(f"  {name:<10}{value}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

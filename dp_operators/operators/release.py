@@ -1,0 +1,214 @@
+"""The operator that releases private diagnostics of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow.sdk import BaseOperator
+
+from dp_operators.hooks.ledger import PrivacyLedgerHook
+from dp_operators.operators.keys import DEPLOYMENT, release_key
+from dp_operators.operators.outcomes import told_to_airflow
+from dp_operators.operators.runners import Warmed, make_runner
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.request import ReleaseRequest, load_model
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from dp_operators.releasing import Published, Runner
+
+
+class ReleaseDiagnosticsOperator(BaseOperator):
+    """Reserves a budget, runs the Spark application, and publishes what it released: once, whatever happens.
+
+    A retry, a cleared task or a second worker goes on with the charge and the noise of the first attempt, so that one
+    task of one DAG run releases one result and pays once. Nothing of the table passes through Airflow: the log shows
+    public stages, and XCom gets ``{"uri", "key", "cost"}`` alone.
+
+    Every parameter is templated, values inside dictionaries too, and numbers may be strings. Either ``request`` holds
+    the whole request, or the other parameters are its fields.
+
+    Args:
+        account: the ledger account that pays.
+        table: the pinned table, as ``spark_jobs.contract.tables.TableSource`` has it.
+        label: the outcome's column, or that with its two values.
+        model: where scores come from, or the path of a JSON file that says so.
+        diagnostics: what to release: a kind, or a list of kinds or of kinds with their options.
+        epsilon, delta: the full cost, exact decimals.
+        neighbours: ``add_remove`` (the default) or ``replace_one``.
+        unit: the privacy unit; one row by default.
+        where: a filter of the allow-list.
+        output: URI of the folder that holds releases.
+        blocks: the ledger's blocks that are read and charged.
+        title: a line for the report.
+        scoring: public rules for scores that do not fit.
+        request: the whole request instead: a dictionary, or the path of a JSON or YAML file.
+        runner: ``local`` (on this machine) or ``spark_submit`` (by a connection).
+        master: the local runner's Spark master, such as ``local[2]``.
+        spark_conn_id: the connection that names the master for ``spark_submit``; it has to exist.
+        conf: Spark settings for ``spark_submit``, on top of the connection's.
+        private_dir: folder for what the application prints, inside the privacy boundary; by default this user's own.
+        privacy_ledger_conn_id: the connection of the ledger.
+        deployment: this Airflow deployment's name in release keys; by default the ledger connection's.
+
+    Raises:
+        AirflowFailException: bad request, exceeded budget, or a key that paid for another request; never retried.
+        AirflowException: the ledger cannot be reached, or the application failed; a retry goes on where this one ended.
+    """
+
+    template_fields: Sequence[str] = (
+        "request",
+        "runner",
+        "master",
+        "spark_conn_id",
+        "conf",
+        "private_dir",
+        "privacy_ledger_conn_id",
+        "deployment",
+    )
+    template_fields_renderers: ClassVar[dict[str, str]] = {"request": "json", "conf": "json"}
+    ui_color = "#dfe9f5"
+
+    def __init__(
+        self,
+        *,
+        account: str | None = None,
+        table: Mapping[str, Any] | None = None,
+        label: str | Mapping[str, Any] | None = None,
+        model: str | Mapping[str, Any] | None = None,
+        diagnostics: str | Sequence[Any] | None = None,
+        epsilon: object = None,
+        delta: object = None,
+        neighbours: str | None = None,
+        unit: Mapping[str, Any] | None = None,
+        where: str | None = None,
+        output: str | None = None,
+        blocks: str | Sequence[str] | None = None,
+        title: str | None = None,
+        scoring: Mapping[str, Any] | None = None,
+        request: str | Mapping[str, Any] | None = None,
+        runner: str = "local",
+        master: str | None = None,
+        spark_conn_id: str = "spark_default",
+        conf: Mapping[str, Any] | None = None,
+        private_dir: str | None = None,
+        privacy_ledger_conn_id: str = PrivacyLedgerHook.default_conn_name,
+        deployment: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        budget = _given(epsilon=epsilon, delta=delta)
+        fields = _given(
+            account=account,
+            table=table,
+            label=label,
+            model=model,
+            diagnostics=diagnostics,
+            budget=budget or None,
+            neighbours=neighbours,
+            unit=unit,
+            where=where,
+            output=output,
+            blocks=blocks,
+            title=title,
+            scoring=scoring,
+        )
+        # one attribute holds them all: a task's `label` and `output` are Airflow's
+        self.request = whole_or_fields(request, fields)
+        self.runner = runner
+        self.master = master
+        self.spark_conn_id = spark_conn_id
+        self.conf = conf
+        self.private_dir = private_dir
+        self.privacy_ledger_conn_id = privacy_ledger_conn_id
+        self.deployment = deployment
+        self._running: Runner | None = None
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Make the release, or find the one this task has made before; returns where it is and what it cost."""
+        with told_to_airflow():
+            published = self._release(context)
+        self.log.info("Published %s for epsilon %s", published.uri, published.cost.epsilon)
+        return {"uri": published.uri, "key": published.key, "cost": published.cost.model_dump(mode="json")}
+
+    def on_kill(self) -> None:
+        """End the application; its charge stays reserved for the next attempt."""
+        if self._running is not None:
+            self._running.kill()
+
+    def build_request(self) -> ReleaseRequest:
+        """The request that the rendered parameters make.
+
+        Raises:
+            RequestRefused: they do not make one.
+        """
+        return read_request(self.request)
+
+    def _release(self, context: Context) -> Published:
+        from dp_operators.checks.release_contract import check_release
+        from dp_operators.releasing import release
+
+        request = self.build_request()
+        runner = make_runner(
+            self.runner,
+            master=self.master,
+            spark_conn_id=self.spark_conn_id,
+            conf=self.conf,
+            private_dir=self.private_dir,
+        )
+        self._running = Warmed(runner=runner)
+        hook = PrivacyLedgerHook(self.privacy_ledger_conn_id)
+        key = release_key(context, deployment=self.deployment or hook.deployment or DEPLOYMENT)
+        self.log.info("Releasing %s", key)
+        return release(
+            request,
+            ledger=hook.get_ledger(),
+            runner=self._running,
+            key=key,
+            check=check_release,
+            actor=f"airflow:{key.dag_id}.{key.task_id}",
+            progress=self._progress,
+        )
+
+    def _progress(self, line: str) -> None:
+        self.log.info("%s", line)
+
+
+def whole_or_fields(whole: Any, fields: dict[str, Any]) -> Any:
+    """The request in one piece, or in its fields.
+
+    Raises:
+        RequestRefused: both were given.
+    """
+    if whole is None:
+        return fields
+    if fields:
+        raise RequestRefused(
+            "request",
+            given=f"also {', '.join(sorted(fields))}",
+            bound="is the whole request",
+            remedy="put these into it, or leave request out",
+        )
+    return whole
+
+
+def read_request(given: str | Mapping[str, Any]) -> ReleaseRequest:
+    """The request in a rendered dictionary, whose model may be a file's path, or in a file.
+
+    Raises:
+        RequestRefused: there is none.
+    """
+    if isinstance(given, str):
+        return ReleaseRequest.from_file(given)
+    fields = dict(given)
+    if isinstance(fields.get("model"), str):
+        fields["model"] = load_model(fields["model"])
+    if isinstance(fields.get("blocks"), str):
+        fields["blocks"] = [fields["blocks"]]
+    return ReleaseRequest.parse(fields)
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

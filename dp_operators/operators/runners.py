@@ -1,0 +1,135 @@
+"""From what a DAG and a connection say to the runner that starts the Spark application."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from spark_jobs.contract.errors import RequestRefused
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+    from dp_operators.releasing import Runner, SparkSubmitRunner, Submission
+    from dp_operators.releasing.processes import Progress
+
+RUNNERS = ("local", "spark_submit")
+
+OPTIONS = {"deploy-mode": "deploy_mode", "spark-binary": "binary"}
+"""Extras of a Spark connection that are options of ``spark-submit``."""
+
+SETTINGS = {
+    "queue": "spark.yarn.queue",
+    "namespace": "spark.kubernetes.namespace",
+    "principal": "spark.kerberos.principal",
+    "keytab": "spark.kerberos.keytab",
+}
+"""Extras of a Spark connection that are Spark settings by another name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Warmed:
+    """A runner during whose run the release contract's library is imported, so that nobody waits for it later."""
+
+    runner: Runner
+
+    def check(self) -> None:
+        """As the runner does."""
+        self.runner.check()
+
+    def run(self, submission: Submission, progress: Progress) -> None:
+        """As the runner does."""
+        from dp_operators.checks.release_contract import warm_up
+
+        warm_up()
+        self.runner.run(submission, progress)
+
+    def kill(self) -> None:
+        """As the runner does."""
+        self.runner.kill()
+
+
+def make_runner(
+    kind: str, *, master: str | None, spark_conn_id: str, conf: Mapping[str, Any] | None, private_dir: str | None
+) -> Runner:
+    """The runner a task asks for.
+
+    Raises:
+        RequestRefused: no such runner, or its connection is missing or cannot be used, or an option of the other one.
+    """
+    if kind == "local":
+        from dp_operators.releasing import LocalRunner
+
+        if conf:
+            raise RequestRefused(
+                "conf", bound="is for the spark_submit runner", remedy="leave it out, or set spark-defaults.conf"
+            )
+        return LocalRunner(private_dir=private_dir, master=master or LocalRunner.master)
+    if kind == "spark_submit":
+        if master:
+            raise RequestRefused(
+                "master",
+                given=master,
+                bound="is for the local runner",
+                remedy="put the cluster's master into the connection that spark_conn_id names",
+            )
+        return spark_submit(_connection(spark_conn_id), conf=conf or {}, private_dir=private_dir)
+    raise RequestRefused("runner", given=kind, bound=f"must be one of {', '.join(RUNNERS)}", remedy="choose one")
+
+
+def spark_submit(connection: Connection, *, conf: Mapping[str, Any], private_dir: str | None) -> SparkSubmitRunner:
+    """The runner for a connection of Airflow's type ``spark``: host and port, and the extras above.
+
+    The extra ``conf`` holds Spark settings, which ``conf`` overrides.
+
+    Raises:
+        RequestRefused: it names no master, or has an extra that would be ignored.
+    """
+    from dp_operators.releasing import SparkSubmitRunner
+
+    extra = {name: value for name, value in connection.extra_dejson.items() if value not in (None, "", False)}
+    settings = dict(extra.pop("conf", {}))
+    settings.update({setting: extra.pop(name) for name, setting in SETTINGS.items() if name in extra})
+    options = {option: extra.pop(name) for name, option in OPTIONS.items() if name in extra}
+    if extra:
+        raise RequestRefused(
+            f"connection {connection.conn_id}",
+            given=f"the extra {', '.join(sorted(extra))}",
+            bound=f"has the extras {', '.join((*OPTIONS, *SETTINGS, 'conf'))}",
+            remedy="say it as a Spark setting in conf",
+        )
+    return SparkSubmitRunner(
+        master=spark_master(connection), conf={**settings, **conf}, private_dir=private_dir, **options
+    )
+
+
+def spark_master(connection: Connection) -> str:
+    """The master of a Spark connection, as ``spark-submit --master`` takes it.
+
+    Raises:
+        RequestRefused: it names none.
+    """
+    if not connection.host:
+        raise RequestRefused(
+            f"connection {connection.conn_id}",
+            bound="must name a Spark master in its host",
+            remedy="e.g. spark://host with port 7077, k8s://https://host, or yarn",
+        )
+    return f"{connection.host}:{connection.port}" if connection.port else str(connection.host)
+
+
+def _connection(conn_id: str) -> Connection:
+    try:
+        return BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException:
+        # the Spark hook of Airflow's own provider would go on with YARN here
+        raise RequestRefused(
+            "spark_conn_id",
+            given=conn_id,
+            bound="must be a connection that exists",
+            remedy="create it with the cluster's master as its host",
+        ) from None

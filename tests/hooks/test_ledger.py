@@ -1,0 +1,128 @@
+"""The connection to the ledger: three ways to name one, and a clear line for everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dp_operators.budget import PrivacyLedger
+from dp_operators.hooks.ledger import PrivacyLedgerHook, ledger_url
+from spark_jobs.contract.errors import RequestRefused
+
+Connect = Callable[..., None]
+TYPE = "privacy_ledger"
+
+
+def url(**fields: Any) -> str:
+    import json
+
+    from airflow.sdk import Connection
+
+    extra = fields.pop("extra", {})
+    return ledger_url(Connection(conn_id="books", **{"conn_type": TYPE, **fields}, extra=json.dumps(extra)))
+
+
+def test_host_is_a_postgresql_server() -> None:
+    named = url(host="db.example", port=5433, schema="ledger", login="me", password="p@ss/word")
+    assert named == "postgresql+psycopg://me:p%40ss%2Fword@db.example:5433/ledger"
+
+
+def test_path_is_a_sqlite_file() -> None:
+    assert url(extra={"path": "/var/lib/dp/ledger.db"}) == "sqlite:////var/lib/dp/ledger.db"
+
+
+def test_url_is_taken_as_it_is() -> None:
+    assert url(extra={"url": "postgresql://me:secret@db/ledger"}) == "postgresql://me:secret@db/ledger"
+
+
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        ({"conn_type": "postgres", "host": "db", "schema": "x"}, "must be of type privacy_ledger"),
+        ({}, "must name the ledger by exactly one of host, path and url"),
+        (
+            {"host": "db", "schema": "x", "extra": {"path": "/x"}},
+            "got 'host and path'; must name the ledger by exactly one of",
+        ),
+        ({"host": "db"}, "must name the database in schema"),
+        ({"extra": {"path": "ledger.db"}}, "got 'ledger.db'; must name an absolute path"),
+        ({"extra": {"url": "not a url with secret"}}, "connection books url: must be a URL"),
+    ],
+)
+def test_connection_that_names_no_ledger_is_refused_in_one_line(fields: dict[str, Any], line: str) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        url(**fields)
+    assert line in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
+def test_missing_connection_is_refused_in_one_line() -> None:
+    with pytest.raises(RequestRefused) as refused:
+        PrivacyLedgerHook("nowhere").get_ledger()
+    assert str(refused.value).startswith("privacy_ledger_conn_id: got 'nowhere'; must be a connection that exists;")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"host": "db", "schema": "ledger", "login": "me", "password": "hunter2hunter2"},
+        {"extra": {"url": "postgresql://me:hunter2hunter2@db/ledger"}},
+        {"extra": {"url": "postgresql://me@db/ledger?password=hunter2hunter2"}},
+    ],
+)
+def test_password_is_masked_and_not_shown(connect: Connect, fields: dict[str, Any]) -> None:
+    from airflow.sdk.log import redact
+
+    connect("privacy_ledger_default", conn_type=TYPE, **fields)
+    ledger = PrivacyLedgerHook().get_ledger()
+    assert "hunter2" not in repr(ledger)
+    assert "hunter2" not in redact("connecting with hunter2hunter2")
+
+
+def test_ledger_is_the_connections(ledger: PrivacyLedger) -> None:
+    ledger.open_account("visits", epsilon="3")
+    assert PrivacyLedgerHook().get_ledger().account("visits").cap.epsilon == 3
+    assert PrivacyLedgerHook().get_conn().account("visits").cap.epsilon == 3
+
+
+def test_connection_test_succeeds_on_a_ledger(ledger: PrivacyLedger) -> None:
+    ledger.open_account("visits", epsilon="3")
+    assert PrivacyLedgerHook().test_connection() == (True, "The privacy ledger answers; accounts: 1")
+
+
+def test_connection_test_says_why_not(tmp_path: Path, connect: Connect) -> None:
+    connect("privacy_ledger_default", conn_type=TYPE, extra={"path": str(tmp_path / "none.db")})
+    works, line = PrivacyLedgerHook().test_connection()
+    assert not works
+    assert "holds no privacy ledger" in line
+
+
+def test_connection_test_says_that_a_server_is_away(connect: Connect) -> None:
+    connect("privacy_ledger_default", conn_type=TYPE, host="127.0.0.1", port=1, schema="ledger", password="hunter2")
+    works, line = PrivacyLedgerHook().test_connection()
+    assert not works
+    assert "cannot be used" in line
+    assert "hunter2" not in line
+
+
+def test_airflows_metadata_database_is_refused(tmp_path: Path, connect: Connect) -> None:
+    import sqlite3
+
+    path = tmp_path / "airflow.db"
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE dag_run (id INTEGER)")
+    connect("privacy_ledger_default", conn_type=TYPE, extra={"path": str(path)})
+    works, line = PrivacyLedgerHook().test_connection()
+    assert not works
+    assert "metadata database" in line
+
+
+def test_deployment_is_the_connections(connect: Connect) -> None:
+    connect("named", conn_type=TYPE, extra={"path": "/x", "deployment": "prod"})
+    connect("unnamed", conn_type=TYPE, extra={"path": "/x"})
+    assert PrivacyLedgerHook("named").deployment == "prod"
+    assert PrivacyLedgerHook("unnamed").deployment is None
