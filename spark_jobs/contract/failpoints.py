@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Literal, get_args
 
 ProtocolPoint = Literal[
+    "before_claim",
+    "after_claim",
     "before_reserve",
     "after_reserve",
     "before_request",
@@ -53,14 +55,22 @@ ApplicationPoint = Literal[
 ]
 """Steps of the Spark application."""
 
+LedgerPoint = Literal["ledger_before_write", "ledger_before_commit", "ledger_after_commit"]
+"""Steps of each transaction of ``dp_operators.budget``."""
+
 PROTOCOL_POINTS: tuple[ProtocolPoint, ...] = get_args(ProtocolPoint)
 APPLICATION_POINTS: tuple[ApplicationPoint, ...] = get_args(ApplicationPoint)
-FAILPOINTS: tuple[ProtocolPoint | ApplicationPoint, ...] = (*PROTOCOL_POINTS, *APPLICATION_POINTS)
+LEDGER_POINTS: tuple[LedgerPoint, ...] = get_args(LedgerPoint)
+FAILPOINTS: tuple[ProtocolPoint | ApplicationPoint | LedgerPoint, ...] = (
+    *PROTOCOL_POINTS,
+    *APPLICATION_POINTS,
+    *LEDGER_POINTS,
+)
 
 VARIABLE = "DP_FAILPOINT"
 
 
-def failpoint(name: ProtocolPoint | ApplicationPoint) -> None:
+def failpoint(name: ProtocolPoint | ApplicationPoint | LedgerPoint) -> None:
     """Die or wait here if ``DP_FAILPOINT`` says so."""
     wanted = os.environ.get(VARIABLE)
     if not wanted:

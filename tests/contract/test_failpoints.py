@@ -6,7 +6,14 @@ import multiprocessing
 import signal
 import time
 
-from spark_jobs.contract.failpoints import APPLICATION_POINTS, FAILPOINTS, PROTOCOL_POINTS, VARIABLE, failpoint
+from spark_jobs.contract.failpoints import (
+    APPLICATION_POINTS,
+    FAILPOINTS,
+    LEDGER_POINTS,
+    PROTOCOL_POINTS,
+    VARIABLE,
+    failpoint,
+)
 
 
 def _process():
@@ -45,7 +52,8 @@ def test_paused_it_says_so_and_waits_for_the_gate(monkeypatch, tmp_path):
 
 
 def test_names_are_distinct_and_come_before_and_after_each_step():
-    assert len(set(FAILPOINTS)) == len(FAILPOINTS) == len(PROTOCOL_POINTS) + len(APPLICATION_POINTS)
+    rooms = (PROTOCOL_POINTS, APPLICATION_POINTS, LEDGER_POINTS)
+    assert len(set(FAILPOINTS)) == len(FAILPOINTS) == sum(len(room) for room in rooms)
     assert {name.replace("before_", "after_") for name in FAILPOINTS if name.startswith("before_")} == {
         name for name in FAILPOINTS if name.startswith("after_")
     }

@@ -1,0 +1,116 @@
+"""What callers hand to the ledger, checked before it is asked anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dp_operators.budget.audit import canonical
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import Neighbours, PrivacyUnit
+from spark_jobs.contract.tables import table_identity
+
+
+def name_of(what: str, value: Any, *, limit: int = 200) -> str:
+    """``value`` as a name: printable text of 1 to ``limit`` characters, without spaces around it.
+
+    Raises:
+        RequestRefused: it is none.
+    """
+    if isinstance(value, str) and 0 < len(value) <= limit and value == value.strip() and value.isprintable():
+        return value
+    raise RequestRefused(
+        what,
+        given=value,
+        bound=f"must be printable text of 1 to {limit} characters without spaces around it",
+        remedy=f"name the {what}",
+    )
+
+
+def note(what: str, value: Any, *, limit: int = 500) -> str:
+    """``value`` as a name, or nothing.
+
+    Raises:
+        RequestRefused: it is neither.
+    """
+    return "" if value in ("", None) else name_of(what, value, limit=limit)
+
+
+def relation(value: Any) -> Neighbours:
+    """``value`` as a neighbour relation.
+
+    Raises:
+        RequestRefused: it is none.
+    """
+    try:
+        return Neighbours(value)
+    except ValueError:
+        raise RequestRefused(
+            "neighbours",
+            given=value,
+            bound="must be one of " + ", ".join(Neighbours),
+            remedy="add_remove keeps the table's size private",
+        ) from None
+
+
+def privacy_unit(value: Any) -> PrivacyUnit:
+    """``value`` as a privacy unit.
+
+    Raises:
+        RequestRefused: it is none.
+    """
+    if isinstance(value, PrivacyUnit):
+        return value
+    try:
+        return PrivacyUnit.parse(value)
+    except RequestRefused as refused:
+        raise refused.within("unit") from None
+
+
+def table_identities(tables: Iterable[Any]) -> tuple[str, ...]:
+    """The tables' identities, each once, sorted.
+
+    Raises:
+        RequestRefused: something that names no table.
+    """
+    if isinstance(tables, str):
+        tables = (tables,)
+    return tuple(sorted({table_identity(name_of("table", table, limit=2000)) for table in tables}))
+
+
+def block_names(blocks: Iterable[Any]) -> tuple[str, ...]:
+    """The blocks' names, each once, sorted.
+
+    Raises:
+        RequestRefused: no block, or something that names none.
+    """
+    if isinstance(blocks, str):
+        blocks = (blocks,)
+    names = tuple(sorted({name_of("block", block) for block in blocks}))
+    if not names:
+        raise RequestRefused("blocks", bound="must name at least one block", remedy="name 'all'")
+    return names
+
+
+def event_list(events: Iterable[Any]) -> str:
+    """The mechanisms' events as canonical JSON.
+
+    Raises:
+        RequestRefused: something that JSON does not hold.
+    """
+    try:
+        return canonical(list(events))
+    except (TypeError, ValueError):
+        raise RequestRefused(
+            "events", bound="must be a list of plain JSON values", remedy="describe each event by strings and numbers"
+        ) from None
+
+
+def not_offered(what: str, value: Any, remedy: str) -> None:
+    """Refuse a setting that a later version will know.
+
+    Raises:
+        RequestRefused: it is set.
+    """
+    if value is not None:
+        raise RequestRefused(what, given=value, bound="is not offered by this version", remedy=remedy)

@@ -1,0 +1,37 @@
+"""Makes the ledger's tables, or brings them to the schema that this version works with."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from dp_operators.budget.database import Database, newer_ledger, revision_in
+from dp_operators.budget.schema import REVISION
+
+_ONE_AT_A_TIME = threading.Lock()  # alembic keeps its state in the process
+
+
+def migrate(database: Database) -> None:
+    """Bring the ledger to this version's schema; all of it, or nothing.
+
+    Raises:
+        RequestRefused: the ledger is newer than this program, or lies in Airflow's metadata database.
+        LedgerUnavailable: the database cannot be reached, or stays locked.
+    """
+
+    def upgrade(connection: Connection) -> None:
+        from alembic import command
+        from alembic.config import Config
+
+        revision = revision_in(connection)
+        if revision is not None and revision > REVISION:
+            raise newer_ledger(database.name, revision)
+        config = Config()
+        config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+    with _ONE_AT_A_TIME:
+        database.exclusively(upgrade)

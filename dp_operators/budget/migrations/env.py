@@ -1,0 +1,14 @@
+"""How alembic reaches the ledger: over the connection, inside the transaction, that ``migrate`` gives it."""
+
+from alembic import context
+
+from dp_operators.budget.schema import VERSION_TABLE, metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    version_table=VERSION_TABLE,
+    transactional_ddl=True,
+)
+with context.begin_transaction():
+    context.run_migrations()

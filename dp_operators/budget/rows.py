@@ -1,0 +1,288 @@
+"""What the ledger's rows hold, as its values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import LABEL_STYLE_TABLENAME_PLUS_COL, Connection, Row, Select, and_, bindparam, func, select
+
+from dp_operators.budget.audit import canonical
+from dp_operators.budget.schema import account_tables, accounts, audit_head, block_totals, charges
+from dp_operators.budget.values import ALL, Account, Charge, ChargeState, Head, exact_budget
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit, plain
+
+# Queries are built once, with their tables' names before their columns': building them took most of a call's time.
+
+
+def _built(query: Select[Any]) -> Select[Any]:
+    return query.set_label_style(LABEL_STYLE_TABLENAME_PLUS_COL)
+
+
+_of_account = accounts.c.name == charges.c.account
+_release = and_(charges.c.account == bindparam("account"), charges.c.release_key == bindparam("release"))
+_generation = select(func.max(charges.c.generation)).where(_release).scalar_subquery()
+_latest = and_(_release, charges.c.generation == _generation)
+
+_ACCOUNT = _built(select(accounts).where(accounts.c.name == bindparam("account")))
+_TABLES = select(account_tables.c.identity).where(account_tables.c.account == bindparam("account"))
+_OWNER = select(account_tables.c.account).where(account_tables.c.identity == bindparam("table"))
+_SPENT = _built(
+    select(block_totals).where(
+        block_totals.c.account == bindparam("account"), block_totals.c.block.in_(bindparam("blocks", expanding=True))
+    )
+)
+_CHARGES = _built(select(charges, accounts).join(accounts, _of_account))
+_CHARGE = _CHARGES.where(charges.c.id == bindparam("charge"))
+_LATEST = _CHARGES.where(_latest)
+_HISTORY = _CHARGES.where(charges.c.account == bindparam("account")).order_by(charges.c.entry)
+_STANDING = _built(
+    select(audit_head, accounts, block_totals, charges)
+    .select_from(audit_head)
+    .join(accounts, accounts.c.name == bindparam("account"))
+    .outerjoin(
+        block_totals,
+        and_(block_totals.c.account == accounts.c.name, block_totals.c.block.in_(bindparam("blocks", expanding=True))),
+    )
+    .outerjoin(charges, _latest)
+)
+_CHARGE_AND_HEAD = _built(
+    select(audit_head, charges, accounts)
+    .select_from(audit_head)
+    .join(charges, charges.c.id == bindparam("charge"))
+    .join(accounts, _of_account)
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """What a reservation looks at.
+
+    Attributes:
+        head: the audit log's.
+        cap, neighbours, unit: the account's.
+        spent: what is reserved, committed and burnt in each block that was asked for and is there.
+        latest: the last charge of the release key.
+    """
+
+    head: Head
+    cap: Budget
+    neighbours: Neighbours
+    unit: PrivacyUnit
+    spent: dict[str, Budget]
+    latest: Charge | None
+
+
+def amounts(budget: Budget) -> dict[str, str | None]:
+    """A budget as the columns that hold it."""
+    rho = None if budget.rho is None else plain(budget.rho)
+    return {"epsilon": plain(budget.epsilon), "delta": plain(budget.delta), "rho": rho}
+
+
+def budget_of(epsilon: str, delta: str, rho: str | None) -> Budget:
+    """The budget in the columns that hold it."""
+    return exact_budget(Decimal(epsilon), Decimal(delta), None if rho is None else Decimal(rho))
+
+
+def account_row(account: Account) -> dict[str, Any]:
+    """An account as its row; its tables have rows of their own."""
+    return {
+        "name": account.name,
+        "composition": account.composition,
+        **amounts(account.cap),
+        "neighbours": account.neighbours.value,
+        "unit_column": account.unit.column,
+        "unit_max_rows": account.unit.max_rows,
+        "opened_at": account.opened_at,
+        "opened_by": account.opened_by,
+    }
+
+
+def charge_row(charge: Charge) -> dict[str, Any]:
+    """A charge as its row."""
+    return {
+        "id": charge.id,
+        "account": charge.account,
+        "release_key": charge.release,
+        "generation": charge.generation,
+        "entry": charge.entry,
+        "state": charge.state.value,
+        **amounts(charge.cost),
+        "blocks": canonical(charge.blocks),
+        "spent_before": canonical({block: amounts(spent) for block, spent in charge.spent_before.items()}),
+        "events": canonical(charge.events),
+        "request_sha256": charge.request_sha256,
+        "manifest_sha256": charge.manifest_sha256,
+        "actor": charge.actor,
+        "reserved_at": charge.reserved_at,
+        "renewed_at": charge.renewed_at,
+        "settled_at": charge.settled_at,
+    }
+
+
+def account_details(account: Account) -> dict[str, Any]:
+    """What the audit log says of a new account, beside who, when and its name."""
+    row = account_row(account)
+    about = {name: value for name, value in row.items() if name not in ("name", "opened_at", "opened_by")}
+    return {**about, "tables": account.tables}
+
+
+def charge_details(charge: Charge) -> dict[str, Any]:
+    """What the audit log says of a new charge, beside who, when, its id and what follows from earlier entries."""
+    return {
+        "release_key": charge.release,
+        "generation": charge.generation,
+        **amounts(charge.cost),
+        "blocks": charge.blocks,
+        "events": charge.events,
+        "request_sha256": charge.request_sha256,
+    }
+
+
+def find_account(connection: Connection, name: str) -> Account | None:
+    """The account of that name."""
+    row = connection.execute(_ACCOUNT, {"account": name}).one_or_none()
+    if row is None:
+        return None
+    return Account(
+        name=row.accounts_name,
+        cap=_cap(row),
+        composition=row.accounts_composition,
+        neighbours=Neighbours(row.accounts_neighbours),
+        unit=_unit(row),
+        tables=tables_of(connection, name),
+        opened_at=row.accounts_opened_at,
+        opened_by=row.accounts_opened_by,
+    )
+
+
+def tables_of(connection: Connection, account: str) -> tuple[str, ...]:
+    """The tables that are bound to an account, sorted."""
+    return tuple(sorted(connection.execute(_TABLES, {"account": account}).scalars()))
+
+
+def owner_of(connection: Connection, table: str) -> str | None:
+    """The name of the account that a table is bound to."""
+    return connection.execute(_OWNER, {"table": table}).scalar()
+
+
+def spent_in(connection: Connection, account: str, blocks: Iterable[str]) -> dict[str, Budget]:
+    """What is reserved, committed and burnt in each of these blocks; a block that is not there is left out."""
+    return _spent(connection.execute(_SPENT, {"account": account, "blocks": list(blocks)}).all())
+
+
+def find_charge(connection: Connection, charge_id: str) -> Charge | None:
+    """The charge of that id."""
+    row = connection.execute(_CHARGE, {"charge": charge_id}).one_or_none()
+    return None if row is None else _charge(row)
+
+
+def charge_and_head(connection: Connection, charge_id: str) -> tuple[Charge, Head]:
+    """The charge of that id, and the audit log's head.
+
+    Raises:
+        RequestRefused: no such charge.
+    """
+    row = connection.execute(_CHARGE_AND_HEAD, {"charge": charge_id}).one_or_none()
+    if row is None:
+        raise no_charge(charge_id)
+    return _charge(row), _head(row)
+
+
+def latest_charge(connection: Connection, account: str, release: str) -> Charge | None:
+    """The last charge that was made of a release key."""
+    row = connection.execute(_LATEST, {"account": account, "release": release}).one_or_none()
+    return None if row is None else _charge(row)
+
+
+def charges_of(connection: Connection, account: str) -> tuple[Charge, ...]:
+    """All charges of an account, in the order they were reserved."""
+    return tuple(_charge(row) for row in connection.execute(_HISTORY, {"account": account}))
+
+
+def standing(connection: Connection, account: str, release: str, blocks: Iterable[str]) -> Standing:
+    """What a reservation looks at, in one query.
+
+    Raises:
+        RequestRefused: no such account.
+    """
+    asked = {"account": account, "release": release, "blocks": list(blocks)}
+    rows = connection.execute(_STANDING, asked).all()
+    if not rows:
+        raise no_account(account)
+    first = rows[0]
+    return Standing(
+        head=_head(first),
+        cap=_cap(first),
+        neighbours=Neighbours(first.accounts_neighbours),
+        unit=_unit(first),
+        spent=_spent(rows),
+        latest=None if first.charges_id is None else _charge(first),
+    )
+
+
+def no_account(name: str) -> RequestRefused:
+    """The refusal of an account that is not there."""
+    return RequestRefused(
+        "account", given=name, bound="must be an open account", remedy="`dp-budget show` lists them, `open` opens one"
+    )
+
+
+def no_block(account: str, block: str) -> RequestRefused:
+    """The refusal of a block that is not there."""
+    return RequestRefused("blocks", given=block, bound=f"must be a block of account {account}", remedy=f"name {ALL!r}")
+
+
+def no_charge(charge_id: str) -> RequestRefused:
+    """The refusal of a charge that is not there."""
+    return RequestRefused(
+        "charge", given=charge_id, bound="must be a charge of this ledger", remedy="`dp-budget history` lists them"
+    )
+
+
+def _head(row: Row[Any]) -> Head:
+    return Head(seq=row.audit_head_seq, hash=row.audit_head_hash)
+
+
+def _cap(row: Row[Any]) -> Budget:
+    return budget_of(row.accounts_epsilon, row.accounts_delta, row.accounts_rho)
+
+
+def _unit(row: Row[Any]) -> PrivacyUnit:
+    return PrivacyUnit(column=row.accounts_unit_column, max_rows=row.accounts_unit_max_rows)
+
+
+def _spent(rows: Iterable[Row[Any]]) -> dict[str, Budget]:
+    return {
+        row.block_totals_block: budget_of(row.block_totals_epsilon, row.block_totals_delta, row.block_totals_rho)
+        for row in rows
+        if row.block_totals_block is not None
+    }
+
+
+def _charge(row: Row[Any]) -> Charge:
+    before = json.loads(row.charges_spent_before)
+    return Charge(
+        id=row.charges_id,
+        account=row.charges_account,
+        release=row.charges_release_key,
+        generation=row.charges_generation,
+        entry=row.charges_entry,
+        state=ChargeState(row.charges_state),
+        cost=budget_of(row.charges_epsilon, row.charges_delta, row.charges_rho),
+        blocks=tuple(json.loads(row.charges_blocks)),
+        spent_before={block: budget_of(**spent) for block, spent in before.items()},
+        events=tuple(json.loads(row.charges_events)),
+        neighbours=Neighbours(row.accounts_neighbours),
+        unit=_unit(row),
+        request_sha256=row.charges_request_sha256,
+        manifest_sha256=row.charges_manifest_sha256,
+        actor=row.charges_actor,
+        reserved_at=row.charges_reserved_at,
+        renewed_at=row.charges_renewed_at,
+        settled_at=row.charges_settled_at,
+    )

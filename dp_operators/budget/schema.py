@@ -1,0 +1,121 @@
+"""The ledger's tables, as its queries see them; ``migrations`` makes them.
+
+Every amount is a decimal written out in full, in text: SQLite would keep it as a float, and a sum that a database
+rounds is a lost cost. Amounts are added in Python.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+REVISION = "0001"
+"""The alembic revision that this version of the program works with."""
+
+VERSION_TABLE = "ledger_version"
+
+metadata = MetaData()
+
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("composition", Text, nullable=False),
+    Column("epsilon", Text, nullable=False),
+    Column("delta", Text, nullable=False),
+    Column("rho", Text),
+    Column("neighbours", Text, nullable=False),
+    Column("unit_column", Text),
+    Column("unit_max_rows", Integer, nullable=False),
+    Column("opened_at", Text, nullable=False),
+    Column("opened_by", Text, nullable=False),
+)
+
+account_tables = Table(
+    "account_tables",
+    metadata,
+    # the key says it: a table belongs to at most one account
+    Column("identity", Text, primary_key=True),
+    Column("account", Text, ForeignKey("accounts.name"), nullable=False, index=True),
+)
+
+block_totals = Table(
+    "block_totals",
+    metadata,
+    Column("account", Text, ForeignKey("accounts.name"), primary_key=True),
+    Column("block", Text, primary_key=True),
+    # reserved, committed and burnt together
+    Column("epsilon", Text, nullable=False),
+    Column("delta", Text, nullable=False),
+    Column("rho", Text),
+)
+
+charges = Table(
+    "charges",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("account", Text, ForeignKey("accounts.name"), nullable=False),
+    Column("release_key", Text, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("entry", Integer, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("epsilon", Text, nullable=False),
+    Column("delta", Text, nullable=False),
+    Column("rho", Text),
+    Column("blocks", Text, nullable=False),
+    Column("spent_before", Text, nullable=False),
+    Column("events", Text, nullable=False),
+    Column("request_sha256", Text, nullable=False),
+    Column("manifest_sha256", Text),
+    Column("actor", Text, nullable=False),
+    Column("reserved_at", Text, nullable=False),
+    Column("renewed_at", Text, nullable=False),
+    Column("settled_at", Text),
+    CheckConstraint("state IN ('reserved', 'committed', 'burnt', 'void')", name="charge_state"),
+    UniqueConstraint("account", "release_key", "generation", name="charge_generation"),
+)
+
+# a second line of defence for I2: one charge of a release key lives, whatever the program does
+Index(
+    "charge_alive",
+    charges.c.account,
+    charges.c.release_key,
+    unique=True,
+    sqlite_where=text("state <> 'void'"),
+    postgresql_where=text("state <> 'void'"),
+)
+
+audit_log = Table(
+    "audit_log",
+    metadata,
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("at", Text, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("account", Text, nullable=False, index=True),
+    Column("charge", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("details", Text, nullable=False),
+    Column("previous", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+)
+
+# one row; whoever changes anything locks it first
+audit_head = Table(
+    "audit_head",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("seq", Integer, nullable=False),
+    Column("hash", Text, nullable=False),
+    CheckConstraint("id = 1", name="audit_head_is_one_row"),
+)
