@@ -1,0 +1,195 @@
+"""The report as a browser shows it: small and large, light and dark, printed, and to a screen reader."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.publishing import publish
+from tests.support import publications as made
+from tests.support.chromium import DESKTOP, PHONE, Page, browse
+
+pytestmark = pytest.mark.slow
+
+TABLET = (768, 1024)
+
+# the contrast of every visible text with the opaque background behind it; pictures are left to the tokens' test
+CONTRASTS = """
+(() => {
+  const parse = text => { const n = text.match(/[0-9.]+/g).map(Number); return n.length > 3 ? n : [...n, 1]; };
+  const linear = v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const luminance = c => 0.2126 * linear(c[0]) + 0.7152 * linear(c[1]) + 0.0722 * linear(c[2]);
+  const behind = element => {
+    for (let e = element; e; e = e.parentElement) {
+      const colour = parse(getComputedStyle(e).backgroundColor);
+      if (colour[3] === 1) return colour;
+    }
+    return [255, 255, 255, 1];
+  };
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const found = [];
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    if (!walker.currentNode.textContent.trim() || !element.checkVisibility()) continue;
+    if (element.closest('svg, .watermark')) continue;
+    const [a, b] = [luminance(parse(getComputedStyle(element).color)), luminance(behind(element))];
+    found.push([walker.currentNode.textContent.trim().slice(0, 40), (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)]);
+  }
+  return found;
+})()
+"""
+
+BOX = """
+(() => { const r = document.querySelector('%s').getBoundingClientRect(); return [r.x, r.y, r.width, r.height]; })()
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reports:
+    """The folders of some published releases, by name."""
+
+    root: Path
+
+    def uri(self, name: str) -> str:
+        return (self.root / name / "report.html").as_uri()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with browse() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    root = tmp_path_factory.mktemp("reports")
+    hostile = made.request(title=made.HOSTILE + "W" * 80, label={"column": "W" * 200, "positive": made.HOSTILE})
+    for name, curve, facts in (
+        ("charged", made.curve(), made.facts()),
+        ("seeded", made.seeded(made.curve()), made.facts(draft=True)),
+        ("undefined", made.undefined_curve(), made.facts()),
+        ("hostile", made.curve(), made.facts(request=hostile, rules=(made.HOSTILE,))),
+    ):
+        (root / name).mkdir()
+        for file, content in publish({"roc_curve": curve}, facts=facts)[1].items():
+            (root / name / file).write_bytes(content)
+    return Reports(root=root)
+
+
+@pytest.fixture
+def page(browser) -> Page:
+    return browser.new_page()
+
+
+NAMES = ("charged", "seeded", "undefined", "hostile")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_page_loads_without_requests_or_complaints(page, reports, name):
+    page.show()
+    page.open(reports.uri(name))
+    assert page.requests == [reports.uri(name)]
+    assert page.complaints == []
+
+
+def test_a_script_that_slipped_in_would_not_run(page, reports, tmp_path):
+    text = (reports.root / "charged" / "report.html").read_text()
+    slipped = tmp_path / "report.html"
+    slipped.write_text(text.replace("<main>", "<main><script>document.title = 'run'</script><img src='x.png'>"))
+    page.open(slipped.as_uri())
+    assert page.evaluate("document.title") != "run"
+    assert page.complaints, "the browser reports what the policy held back, so the test above can fail"
+
+
+@pytest.mark.parametrize("size", [DESKTOP, TABLET, PHONE])
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_wider_than_the_screen(page, reports, name, size):
+    page.show(size=size)
+    page.open(reports.uri(name))
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["charged", "seeded", "undefined"])
+def test_all_text_has_contrast(page, reports, name, scheme):
+    page.show(scheme=scheme)
+    page.open(reports.uri(name))
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    found = page.evaluate(CONTRASTS)
+    assert len(found) > 60
+    assert [(text, round(ratio, 2)) for text, ratio in found if ratio < 4.5] == []
+
+
+def test_the_schemes_differ(page, reports):
+    page.show(scheme="dark")
+    page.open(reports.uri("charged"))
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.show(scheme="light")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
+
+
+def test_text_in_the_plot_is_legible_on_a_phone(page, reports):
+    page.show(size=PHONE)
+    page.open(reports.uri("charged"))
+    heights = page.evaluate(
+        "[...document.querySelectorAll('.plot svg g[id] text')].map(t => t.getBoundingClientRect().height)"
+    )
+    assert len(heights) > 10
+    scale = page.evaluate("document.querySelector('.plot svg').getBoundingClientRect().width") / (4.7 * 72)
+    assert 9 * scale >= 8
+
+
+def test_pointing_at_the_plot_reads_a_cut_off(page, reports):
+    page.show()
+    page.open(reports.uri("charged"))
+    shown = (
+        "[...document.querySelectorAll('.probe > g')].filter(g => getComputedStyle(g).visibility === 'visible').length"
+    )
+    x, y, width, height = page.evaluate(BOX % ".plot svg")
+    assert page.evaluate(shown) == 0
+    page.hover(x + width * 0.5, y + height * 0.5)
+    assert page.evaluate(shown) == 1
+
+
+def test_a_screen_reader_is_told_the_same(page, reports):
+    page.show()
+    page.open(reports.uri("charged"))
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    tree = page.accessibility_tree()
+    headings = [node["name"] for node in tree if node["role"] == "heading"]
+    assert headings[0] == made.request().title
+    assert {"ROC curve", "What is promised, and to whom", "What the budget was and is"} <= set(headings)
+    images = [node["name"] for node in tree if node["role"] in ("image", "img")]
+    assert any(name.startswith("ROC curve from lower left") for name in images)
+    assert any(re.search(r"This release ε = 1, Left ε = 0.25, of 1.5", name) for name in images)
+    assert sum(node["role"] == "rowheader" for node in tree) >= 14
+    assert all(node["name"] for node in tree if node["role"] in ("image", "img", "link", "region", "heading"))
+
+
+def test_the_mark_is_on_every_screen_and_every_printed_page(page, reports):
+    page.show()
+    page.open(reports.uri("seeded"))
+    mark = BOX % ".watermark"
+    assert page.evaluate(mark) == [0, 0, *DESKTOP]
+    page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+    assert page.evaluate(mark) == [0, 0, *DESKTOP]
+    assert page.evaluate("getComputedStyle(document.querySelector('.watermark')).pointerEvents") == "none"
+    seeded = page.pdf()
+    assert seeded.startswith(b"%PDF")
+    assert page.evaluate("getComputedStyle(document.querySelector('.watermark')).position") == "fixed"
+
+
+def test_print_opens_what_is_folded_and_leaves_out_what_is_for_pointers(page, reports):
+    page.show(scheme="dark")
+    page.open(reports.uri("charged"))
+    seen = "[...document.querySelectorAll('details > :last-child')].map(e => e.checkVisibility())"
+    assert page.evaluate(seen) == [False] * 4
+    page.show(media="print", scheme="dark")
+    assert page.evaluate(seen) == [True] * 4
+    assert page.evaluate("getComputedStyle(document.querySelector('.probe')).display") == "none"
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)", (
+        "dark is for screens"
+    )
+    assert len(re.findall(rb"/Type\s*/Page\b", page.pdf())) <= 5
