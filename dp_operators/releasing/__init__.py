@@ -1,0 +1,28 @@
+"""The release protocol: reserve, run, draw, commit, publish; and what starts the Spark application."""
+
+from dp_operators.releasing.errors import ReleaseDamaged, ReleaseError, ReleaseFailed, ReleaseRejected, ReleaseSettled
+from dp_operators.releasing.keys import ReleaseKey
+from dp_operators.releasing.protocol import Check, Published, release
+from dp_operators.releasing.requests import account_state, check_request, price
+from dp_operators.releasing.runners import LocalRunner, Runner, SparkSubmitRunner, Submission
+from dp_operators.releasing.settling import give_back
+
+__all__ = [
+    "Check",
+    "LocalRunner",
+    "Published",
+    "ReleaseDamaged",
+    "ReleaseError",
+    "ReleaseFailed",
+    "ReleaseKey",
+    "ReleaseRejected",
+    "ReleaseSettled",
+    "Runner",
+    "SparkSubmitRunner",
+    "Submission",
+    "account_state",
+    "check_request",
+    "give_back",
+    "price",
+    "release",
+]

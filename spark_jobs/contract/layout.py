@@ -6,6 +6,7 @@
         release.json                     the manifest; its presence makes the release visible
         report.html, *.parquet, *.svg    the release's files
         receipt.json                     written after the commit, with the head of the audit log
+        _draft/claim.json                the release key; written before anything is reserved for it
         _draft/<charge>/                 what attempts share until the commit; never deleted, never written again
             request.json                 the request as it was charged
             account.json                 the account's numbers as they were when it was charged
@@ -82,6 +83,26 @@ def folder_name(release_key: str) -> str:
     return f"{readable or 'release'}-{hashlib.sha256(release_key.encode()).hexdigest()[:20]}"
 
 
+def release_folder(output: str, release_key: str) -> str:
+    """URI of the folder of ``release_key`` under ``output``.
+
+    Raises:
+        RequestRefused: the key is empty.
+    """
+    if not release_key:
+        raise RequestRefused("key", given=release_key, bound="must not be empty", remedy="name the release")
+    return f"{output.rstrip('/')}/{folder_name(release_key)}"
+
+
+def claim_uri(output: str, release_key: str) -> str:
+    """URI of the release's claim, which shows that this store is the one where the release began.
+
+    Raises:
+        RequestRefused: the key is empty.
+    """
+    return f"{release_folder(output, release_key)}/{DRAFT_FOLDER}/claim.json"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReleaseLayout:
     """The URIs of one release's objects.
@@ -101,13 +122,11 @@ class ReleaseLayout:
         Raises:
             RequestRefused: the key is empty, or the charge id is none of a ledger's.
         """
-        if not release_key:
-            raise RequestRefused("key", given=release_key, bound="must not be empty", remedy="name the release")
         if not _CHARGE_ID.fullmatch(charge_id):
             raise RequestRefused(
                 "charge", given=charge_id, bound="must be a charge id of the ledger", remedy="reserve the release first"
             )
-        root = f"{output.rstrip('/')}/{folder_name(release_key)}"
+        root = release_folder(output, release_key)
         return cls(root=root, draft=f"{root}/{DRAFT_FOLDER}/{charge_id}")
 
     @property
@@ -127,7 +146,7 @@ class ReleaseLayout:
 
     @property
     def account(self) -> str:
-        """URI of the account's numbers when the request was charged, an ``AccountState``."""
+        """URI of the account's numbers when the request was charged, a ``spark_jobs.contract.account.AccountState``."""
         return f"{self.draft}/account.json"
 
     @property

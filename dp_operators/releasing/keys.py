@@ -1,0 +1,62 @@
+"""Release keys: what makes two attempts attempts at the same release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+from urllib.parse import quote, unquote
+
+from spark_jobs.contract.errors import RequestRefused
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseKey:
+    """The key of a release that a scheduled task makes.
+
+    It never holds the try number: a retry is another attempt at the same release and must find the first one's draw.
+
+    Attributes:
+        deployment: which Airflow this is, where several share a ledger.
+        dag_id: the DAG.
+        run: the DAG run: its id, or the interval it stands for, whatever stays the same when the run is repeated.
+        task_id: the task, with its groups.
+        map_index: which of a mapped task's copies; -1 for a task that is not mapped.
+    """
+
+    deployment: str
+    dag_id: str
+    run: str
+    task_id: str
+    map_index: int = -1
+
+    def __post_init__(self) -> None:
+        for name in ("deployment", "dag_id", "run", "task_id"):
+            if not getattr(self, name):
+                raise RequestRefused(f"key.{name}", given="", bound="must not be empty", remedy="give it")
+
+    def __str__(self) -> str:
+        """The key in one line, from which ``parse`` gets every part back: different keys are different lines."""
+        parts = (self.deployment, self.dag_id, self.run, self.task_id, str(self.map_index))
+        return "/".join(quote(part, safe="+:@,=") for part in parts)
+
+    @classmethod
+    def parse(cls, line: str) -> Self:
+        """The key that ``str`` wrote.
+
+        Raises:
+            RequestRefused: it is none.
+        """
+        parts = [unquote(part) for part in line.split("/")]
+        try:
+            deployment, dag_id, run, task_id, map_index = parts
+            key = cls(deployment=deployment, dag_id=dag_id, run=run, task_id=task_id, map_index=int(map_index))
+        except ValueError:
+            key = None
+        if key is None or str(key) != line:
+            raise RequestRefused(
+                "key",
+                given=line,
+                bound="must be a release key: deployment/dag/run/task/map-index",
+                remedy="copy it from the release's manifest",
+            )
+        return key

@@ -1,0 +1,252 @@
+"""Ways to start the Spark application. How it went is read from the store alone, never from a process's end."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+import spark_jobs
+from dp_operators.releasing.processes import PrivateFolder, PrivateProcess, Progress, private_file
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.layout import STAGE_NONCE_VARIABLE
+
+HEARTBEAT_SECONDS = 10.0
+GRACE_SECONDS = 10.0
+
+WITHHELD = ("AIRFLOW_",)
+"""Beginnings of variables that an application has no use for: Airflow's own, with the connections of other systems."""
+
+LAUNCH = Path(spark_jobs.__file__).parent / "submit" / "launch.py"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submission:
+    """What an application is told on its command line; nothing of it is secret.
+
+    Attributes:
+        request_uri: where the charged request lies.
+        charge_id: the charge that pays.
+        key: the release key.
+        output: URI of the folder that holds releases.
+    """
+
+    request_uri: str
+    charge_id: str
+    key: str
+    output: str
+
+    def arguments(self) -> list[str]:
+        """The application's arguments; none can be taken for an option of another name."""
+        return [self.request_uri, f"--charge={self.charge_id}", f"--key={self.key}", f"--output={self.output}"]
+
+
+class Runner(Protocol):
+    """Runs the application of one release at a time."""
+
+    def check(self) -> None:
+        """Refuse what can be seen to be wrong before anything is reserved.
+
+        Raises:
+            RequestRefused: the runner is not configured right.
+        """
+
+    def run(self, submission: Submission, progress: Progress) -> None:
+        """Run the application to its end, whatever that is, telling its public stages.
+
+        Raises:
+            OSError: it could not be started.
+        """
+
+    def kill(self) -> None:
+        """End the application and all its processes on this machine, and start nothing more; at any time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ProcessRunner:
+    """A runner that starts a process on this machine.
+
+    Attributes:
+        environment: variables for the application on top of this process's own; the only way for secrets.
+        private_dir: folder for what it prints, inside the privacy boundary; None for the platform's own place.
+        heartbeat: seconds between two lines about a stage that goes on.
+        grace: seconds between asking it to end and ending it.
+    """
+
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    private_dir: str | Path | None = None
+    heartbeat: float = HEARTBEAT_SECONDS
+    grace: float = GRACE_SECONDS
+    _process: PrivateProcess = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_process", PrivateProcess(interval=self.heartbeat, grace=self.grace))
+
+    def check(self) -> None:
+        """Refuse a private folder that is none.
+
+        Raises:
+            RequestRefused: it cannot be made, or others may read it.
+        """
+        self._private_folder()
+
+    def kill(self) -> None:
+        """End the application and all its processes on this machine, and start nothing more."""
+        self._process.kill()
+
+    def _private_folder(self) -> Path:
+        return PrivateFolder(path=Path(self.private_dir) if self.private_dir else None).open()
+
+    def _run(self, command: Sequence[str], variables: Mapping[str, str], progress: Progress) -> None:
+        nonce = secrets.token_hex(16)
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(WITHHELD)}
+        self._process.run(
+            command,
+            environment={**inherited, **variables, **self.environment, STAGE_NONCE_VARIABLE: nonce},
+            folder=self._private_folder(),
+            nonce=nonce,
+            progress=progress,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalRunner(_ProcessRunner):
+    """The application as a process of this machine, with a Spark of its own.
+
+    Attributes:
+        master: the Spark master; ``local[*]`` takes all cores.
+        command: what starts the application.
+    """
+
+    master: str = "local[*]"
+    # without -P the working directory would come first on the path
+    command: Sequence[str] = (sys.executable, "-P", "-m", "spark_jobs")
+
+    def run(self, submission: Submission, progress: Progress) -> None:
+        """Run the application to its end.
+
+        Raises:
+            OSError: it could not be started.
+        """
+        command = [*self.command, *submission.arguments(), f"--master={self.master}"]
+        self._run(command, {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}, progress)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkSubmitRunner(_ProcessRunner):
+    """The application by ``spark-submit``, on a standalone cluster, YARN or Kubernetes.
+
+    In ``cluster`` mode the driver runs elsewhere: its output and stages stay there, the output store must be one that
+    it shares with this machine, ``spark_jobs`` must be installed where it runs, and ending the run here leaves it to
+    the cluster. That is safe: it is one more attempt, and whatever it still does, the protocol holds.
+
+    Settings reach ``spark-submit`` in a private file, not on the command line. Secrets of the application itself (the
+    salt) belong into ``environment``, or into what the cluster mounts.
+
+    Attributes:
+        master: the Spark master's URL.
+        deploy_mode: where the driver runs.
+        conf: Spark settings, on top of ``spark-defaults.conf``.
+        binary: ``spark-submit``; None for the one beside this Python, or else on the path.
+        application: what is started; in cluster mode it may be a ``local://`` path inside the cluster's image.
+    """
+
+    master: str
+    deploy_mode: Literal["client", "cluster"] = "client"
+    conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+    binary: str | None = None
+    application: str = str(LAUNCH)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.deploy_mode not in ("client", "cluster"):
+            raise RequestRefused(
+                "deploy_mode", given=self.deploy_mode, bound="must be 'client' or 'cluster'", remedy="choose one"
+            )
+        if self.deploy_mode == "cluster" and self.master.startswith(("spark:", "local")):
+            raise RequestRefused(
+                "deploy_mode",
+                given=f"cluster, with master {self.master}",
+                bound="must be 'client' there: a standalone cluster runs no Python drivers",
+                remedy="use client mode, YARN or Kubernetes",
+            )
+
+    def check(self) -> None:
+        """Refuse a missing ``spark-submit`` and settings it would not read.
+
+        Raises:
+            RequestRefused: that, or the private folder is none.
+        """
+        super().check()
+        self._binary()
+        properties(self.conf)
+
+    def run(self, submission: Submission, progress: Progress) -> None:
+        """Run the application to its end.
+
+        Raises:
+            OSError: it could not be started.
+        """
+        with private_file(self._private_folder(), ".conf") as (stream, settings):
+            try:
+                stream.write(properties(self.conf).encode())
+                stream.flush()
+                self._run(self._command(submission, settings), self._variables(), progress)
+            finally:
+                settings.unlink()
+
+    def _command(self, submission: Submission, settings: Path) -> list[str]:
+        return [
+            self._binary(),
+            f"--master={self.master}",
+            f"--deploy-mode={self.deploy_mode}",
+            f"--name=dp-diagnostics-{submission.charge_id}",
+            f"--properties-file={settings}",
+            "--load-spark-defaults",
+            self.application,
+            *submission.arguments(),
+        ]
+
+    def _variables(self) -> dict[str, str]:
+        if self.deploy_mode == "cluster":
+            return {}
+        # the executors' Python may lie elsewhere on their machines: what is set already is right
+        executors = os.environ.get("PYSPARK_PYTHON", sys.executable)
+        return {"PYSPARK_PYTHON": executors, "PYSPARK_DRIVER_PYTHON": sys.executable}
+
+    def _binary(self) -> str:
+        beside = Path(sys.executable).with_name("spark-submit")
+        found = shutil.which(self.binary or (str(beside) if beside.exists() else "spark-submit"))
+        if found is None:
+            raise RequestRefused(
+                "binary",
+                given=self.binary or "spark-submit",
+                bound="must be a spark-submit that can be run",
+                remedy="install Spark on this machine, or give the full path",
+            )
+        return found
+
+
+def properties(settings: Mapping[str, str]) -> str:
+    """``settings`` as a Java properties file that reads back the same.
+
+    Raises:
+        RequestRefused: a name that is no Spark setting; ``spark-submit`` would leave it out without a word.
+    """
+    for name in settings:
+        if not name.startswith("spark."):
+            raise RequestRefused(
+                "conf", given=name, bound="must begin with 'spark.'", remedy="correct the setting's name"
+            )
+    return "".join(f"{_escaped(name, ' =:')}={_escaped(str(value), '')}\n" for name, value in settings.items())
+
+
+def _escaped(text: str, special: str) -> str:
+    escapes = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
+    written = "".join(escapes.get(char, f"\\{char}" if char in special else char) for char in text)
+    return f"\\{written}" if written.startswith((" ", "#", "!")) else written

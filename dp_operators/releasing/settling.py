@@ -1,0 +1,122 @@
+"""Claiming a place for a release, and giving a reservation back so that nothing can be drawn for it any more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dp_operators.budget import ChargeState
+from dp_operators.releasing.drafts import document
+from dp_operators.releasing.errors import ReleaseDamaged, store_faults
+from dp_operators.releasing.keys import ReleaseKey
+from dp_operators.releasing.requests import require_charged
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.failpoints import failpoint
+from spark_jobs.contract.layout import MANIFEST_NAME, ReleaseLayout, claim_uri, release_folder
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.stores import ObjectStore, open_store
+from spark_jobs.contract.tombstone import Tombstone, is_tombstone
+
+if TYPE_CHECKING:
+    from dp_operators.budget import Charge, PrivacyLedger
+
+
+def give_back(
+    request: ReleaseRequest, *, ledger: PrivacyLedger, key: ReleaseKey | str, reason: str, actor: str = ""
+) -> Charge:
+    """Give the reservation of a release back for good: ``void`` if nothing was drawn, ``burnt`` if something was.
+
+    Args:
+        request: the request that was charged; it says where the draw would be.
+        ledger: holds the reservation.
+        key: names the release.
+        reason: why, for the tombstone and the audit log; public.
+        actor: who asks, for the audit log.
+
+    Returns:
+        The settled charge; one that was settled before is left as it is.
+
+    Raises:
+        RequestRefused: there is no reservation of this request under this key.
+        ReleaseError: the store failed.
+        LedgerUnavailable: the ledger cannot be asked; try again.
+    """
+    account, output = require_charged(request)
+    store = open_store(output)
+    charge = ledger.find_charge(account, str(key))
+    if charge is None or charge.request_sha256 != request.sha256:
+        raise RequestRefused(
+            "key",
+            given=str(key),
+            bound="must be the key of a reservation of this very request",
+            remedy="give the request as it was charged: the release's folder holds it",
+        )
+    if charge.state is not ChargeState.RESERVED:
+        return charge
+    with store_faults():
+        require_claim(store, output, charge.release)
+        layout = ReleaseLayout.of(output, charge.release, charge.id)
+        drawn = not lay_tombstone(store, layout, charge, reason)
+        return settle(ledger, charge, drawn=drawn, actor=actor, reason=reason)
+
+
+def claim(store: ObjectStore, output: str, key: str) -> None:
+    """Leave a mark in the store before anything is reserved for ``key``; retries look for it.
+
+    Without it, a retry on a machine with a disk of its own would find no draw and make a second one.
+
+    Raises:
+        ReleaseDamaged: a release is visible there already, though the ledger has no charge for it.
+        OSError: the store failed.
+    """
+    visible = f"{release_folder(output, key)}/{MANIFEST_NAME}"
+    if store.read(visible) is not None:
+        raise ReleaseDamaged(f"{visible} is there, but the ledger knows of no charge for it; reconcile the ledger")
+    failpoint("before_claim")
+    store.create(claim_uri(output, key), document({"format": 1, "key": key}))
+    failpoint("after_claim")
+
+
+def require_claim(store: ObjectStore, output: str, key: str) -> None:
+    """Make sure that ``claim`` left its mark in this very store.
+
+    Raises:
+        RequestRefused: it did not: this machine looks at another store than the one the release began in.
+        OSError: the store failed.
+    """
+    if store.read(claim_uri(output, key)) is None:
+        raise RequestRefused(
+            "output",
+            given=output,
+            bound="must be the store in which this release began",
+            remedy="release to a store that all machines of this deployment share",
+        )
+
+
+def lay_tombstone(store: ObjectStore, layout: ReleaseLayout, charge: Charge, reason: str) -> bool:
+    """Make a draw of ``charge`` impossible for ever; False if there is one.
+
+    What lies at the draw's path decides, not what ``create`` says: both sides create exclusively, so it never changes.
+
+    Raises:
+        OSError: the store failed; the tombstone may lie there or not.
+    """
+    failpoint("before_tombstone")
+    store.create(layout.draw, Tombstone.of(charge.id, reason=reason).to_json())
+    content = store.read(layout.draw)
+    failpoint("after_tombstone")
+    if content is None:
+        raise OSError(f"{layout.draw} cannot be read back")
+    return is_tombstone(content)
+
+
+def settle(ledger: PrivacyLedger, charge: Charge, *, drawn: bool, actor: str, reason: str) -> Charge:
+    """Tell the ledger how a reservation ended: spent if something was drawn, free again if nothing ever can be.
+
+    Raises:
+        ChargeConflict: it ended otherwise before.
+        LedgerUnavailable: the ledger cannot be asked; try again.
+    """
+    failpoint("before_settle")
+    settled = (ledger.burn if drawn else ledger.void)(charge.id, actor=actor, reason=reason)
+    failpoint("after_settle")
+    return settled

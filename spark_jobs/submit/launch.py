@@ -1,0 +1,6 @@
+"""The application as ``spark-submit`` starts it: the same as ``python -m spark_jobs``."""
+
+from spark_jobs.__main__ import main
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,371 @@
+"""Runners: what the application prints stays private, only its stages come out, and it ends when it is told to."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import spark_jobs
+from dp_operators.releasing import LocalRunner, SparkSubmitRunner, Submission
+from dp_operators.releasing.processes import PrivateFolder, StageReader
+from dp_operators.releasing.runners import LAUNCH, properties
+from spark_jobs.contract import RequestRefused
+from spark_jobs.contract.layout import STAGE_NONCE_VARIABLE, Stage, stage_line
+from tests.support import fake_application
+
+FAKE = (sys.executable, fake_application.__file__)
+SUBMISSION = Submission(request_uri="/out/request.json", charge_id="c1", key="-a key/with spaces", output="/out")
+
+REPORT = """
+import json, os, sys
+with open(os.environ["PROBE"], "w") as file:
+    json.dump({"argv": sys.argv, "environ": dict(os.environ)}, file)
+"""
+
+SUBMIT_REPORT = """
+import json, os, sys
+[settings] = [word.partition("=")[2] for word in sys.argv if word.startswith("--properties-file=")]
+report = {"argv": sys.argv, "environ": dict(os.environ), "mode": os.stat(settings).st_mode}
+with open(os.environ["PROBE"], "w") as file:
+    json.dump({**report, "settings": open(settings).read()}, file)
+"""
+
+FAMILY = """
+import os, signal, subprocess, sys, time
+if STUBBORN:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if len(sys.argv) < 3:
+    child = subprocess.Popen([sys.executable, __file__, "child", "of"])
+    open(os.environ["PROBE"], "w").write(f"{os.getpid()} {child.pid}")
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def private(tmp_path):
+    return tmp_path / "private"
+
+
+def script(path: Path, text: str) -> Path:
+    path.write_text(f"#!{sys.executable}\n{text}")
+    path.chmod(0o755)
+    return path
+
+
+def probe(tmp_path, runner_of) -> dict:
+    """What the application of a runner is started with."""
+    report = tmp_path / "report.json"
+    runner = runner_of(script(tmp_path / "probe.py", REPORT), {"PROBE": str(report)})
+    runner.run(SUBMISSION, [].append)
+    return json.loads(report.read_text())
+
+
+def wait_until(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.02)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_local_runner_tells_stages_and_nothing_else(lab, private):
+    lines = []
+    published = lab.release(runner=LocalRunner(command=FAKE, private_dir=private), progress=lines.append)
+    assert published.adopted is False
+    stages = [line for line in lines if line in set(Stage)]
+    assert stages == ["starting", "reading", "counting", "drawing", "writing", "done"]
+    assert fake_application.SECRET_ROW not in "".join(lines)
+    [output] = private.iterdir()
+    assert fake_application.SECRET_ROW in output.read_text()
+    assert sum(str(output) in line for line in lines) == 1
+
+
+def test_local_runner_keeps_what_a_failing_application_prints(lab, private, monkeypatch):
+    from dp_operators.releasing import ReleaseFailed
+
+    monkeypatch.setenv("DP_FAKE", "fail")
+    lines = []
+    with pytest.raises(ReleaseFailed) as failed:
+        lab.release(runner=LocalRunner(command=FAKE, private_dir=private), progress=lines.append)
+    assert fake_application.SECRET_ROW not in "".join([*lines, str(failed.value)])
+    assert lab.states() == ["reserved"]
+
+
+def test_private_files_are_readable_by_their_owner_alone(lab, private):
+    lab.release(runner=LocalRunner(command=FAKE, private_dir=private))
+    assert stat.S_IMODE(private.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in private.iterdir()} == {0o600}
+
+
+def test_local_runner_starts_the_application_with_its_arguments(tmp_path, private):
+    started = probe(
+        tmp_path,
+        lambda program, environment: LocalRunner(
+            command=[str(program)], environment=environment, private_dir=private, master="local[2]"
+        ),
+    )
+    assert started["argv"][1:] == [
+        "/out/request.json",
+        "--charge=c1",
+        "--key=-a key/with spaces",
+        "--output=/out",
+        "--master=local[2]",
+    ]
+    assert started["environ"]["PYSPARK_PYTHON"] == sys.executable
+
+
+def test_local_runner_runs_the_installed_application_by_default():
+    assert LocalRunner().command == (sys.executable, "-P", "-m", "spark_jobs")
+    assert LocalRunner().master == "local[*]"
+
+
+def test_secrets_travel_in_the_environment_and_are_shown_nowhere(tmp_path, private):
+    def runner(program, environment):
+        made = LocalRunner(
+            command=[str(program)],
+            environment={**environment, "DP_DIAGNOSTICS_SALT": "pepper"},
+            private_dir=private,
+        )
+        assert "pepper" not in repr(made)
+        return made
+
+    started = probe(tmp_path, runner)
+    assert started["environ"]["DP_DIAGNOSTICS_SALT"] == "pepper"
+    assert "pepper" not in "".join(started["argv"])
+
+
+def test_variables_of_airflow_stay_with_airflow(tmp_path, private, monkeypatch):
+    monkeypatch.setenv("AIRFLOW_CONN_WAREHOUSE", "postgresql://user:secret@host/db")
+    monkeypatch.setenv("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "postgresql://user:secret@host/airflow")
+    started = probe(
+        tmp_path,
+        lambda program, environment: LocalRunner(command=[str(program)], environment=environment, private_dir=private),
+    )
+    assert "secret" not in "".join(started["environ"].values())
+
+
+def test_each_run_has_a_nonce_of_its_own(tmp_path, private):
+    nonces = set()
+    for _ in range(2):
+        started = probe(
+            tmp_path,
+            lambda program, environment: LocalRunner(
+                command=[str(program)], environment=environment, private_dir=private
+            ),
+        )
+        nonces.add(started["environ"][STAGE_NONCE_VARIABLE])
+        assert nonces.isdisjoint(started["argv"])
+    assert len(nonces) == 2
+    assert all(len(nonce) >= 32 for nonce in nonces)
+
+
+def test_heartbeats_come_at_fixed_intervals_and_name_the_stage(tmp_path, private):
+    nap = script(
+        tmp_path / "nap.py",
+        "import os, time\n"
+        f"print('{stage_line(Stage.COUNTING, 'x')}'.replace(' x ', ' ' + os.environ['{STAGE_NONCE_VARIABLE}'] + ' '),"
+        " flush=True)\ntime.sleep(1.3)\n",
+    )
+    lines = []
+    LocalRunner(command=[str(nap)], private_dir=private, heartbeat=0.5).run(SUBMISSION, lines.append)
+    assert lines[-3:] == ["counting", "counting ... 0 s", "counting ... 1 s"]
+
+
+@pytest.mark.parametrize("stubborn", [False, True])
+def test_kill_ends_the_application_and_its_children(tmp_path, private, stubborn):
+    report = tmp_path / "pids"
+    program = script(tmp_path / "family.py", FAMILY.replace("STUBBORN", str(stubborn)))
+    runner = LocalRunner(
+        command=[str(program)], environment={"PROBE": str(report)}, private_dir=private, grace=0.5 if stubborn else 10
+    )
+    # started without a submission, whose arguments would make it take itself for the child
+    thread = threading.Thread(target=runner._run, args=([str(program)], {}, [].append))
+    thread.start()
+    wait_until(lambda: report.exists() and len(report.read_text().split()) == 2)
+    pids = [int(pid) for pid in report.read_text().split()]
+    time.sleep(0.3)
+    assert all(alive(pid) for pid in pids)
+    runner.kill()
+    assert not any(alive(pid) for pid in pids)
+    thread.join(timeout=20)
+    assert not thread.is_alive()
+
+
+def test_kill_before_the_start_starts_nothing(tmp_path, private):
+    runner = LocalRunner(command=["/bin/true"], private_dir=private)
+    runner.kill()
+    with pytest.raises(OSError, match="ended"):
+        runner.run(SUBMISSION, [].append)
+
+
+def test_time_limit_that_interrupts_the_wait_leaves_no_process_behind(tmp_path, private):
+    report = tmp_path / "pids"
+    program = script(tmp_path / "family.py", FAMILY.replace("STUBBORN", "False"))
+    runner = LocalRunner(command=[str(program)], environment={"PROBE": str(report)}, private_dir=private)
+
+    class TimeLimit(BaseException):
+        pass
+
+    def interrupt(*_):
+        raise TimeLimit
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 1.0)
+    try:
+        with pytest.raises(TimeLimit):
+            runner._run([str(program)], {}, [].append)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert not any(alive(int(pid)) for pid in report.read_text().split())
+
+
+def test_missing_program_fails_as_an_oserror(private):
+    with pytest.raises(OSError, match="No such file"):
+        LocalRunner(command=["/no/such/program"], private_dir=private).run(SUBMISSION, [].append)
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o770, 0o701])
+def test_private_folder_that_others_may_enter_is_refused(private, mode):
+    private.mkdir()
+    private.chmod(mode)
+    with pytest.raises(RequestRefused, match="private_dir"):
+        LocalRunner(private_dir=private).check()
+
+
+def test_private_folder_that_is_a_link_or_a_file_is_refused(tmp_path):
+    (tmp_path / "real").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    (tmp_path / "file").touch(mode=0o600)
+    for path in (tmp_path / "link", tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(RequestRefused, match="private_dir"):
+            PrivateFolder(path=path).open()
+
+
+def test_private_folder_is_the_platforms_own_by_default(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert PrivateFolder().open() == tmp_path / "dp-diagnostics" / "private"
+
+
+def test_old_private_files_are_removed_and_others_left(private):
+    private.mkdir(mode=0o700)
+    week_ago = time.time() - 8 * 86400
+    for name in ("application-old.log", "application-new.log", "somebody-elses"):
+        (private / name).touch()
+        if name != "application-new.log":
+            os.utime(private / name, (week_ago, week_ago))
+    PrivateFolder(path=private).open()
+    assert {path.name for path in private.iterdir()} == {"application-new.log", "somebody-elses"}
+
+
+def test_stage_reader_finds_stages_in_pieces_and_among_garbage(tmp_path):
+    path = tmp_path / "output"
+    path.touch()
+    reader = StageReader(path, "n")
+    with path.open("ab", buffering=0) as output:
+        line = stage_line(Stage.READING, "n").encode()
+        output.write(b"\xff\xfe garbage" + b"x" * 5000 + line + b"\n" + line[:10])
+        assert reader.new_stages() == []
+        output.write(line[10:] + b"\n" + stage_line(Stage.COUNTING, "m").encode() + b"\n")
+        assert reader.new_stages() == [Stage.READING]
+        output.write(b"y" * 3_000_000)
+        output.write(b"\n" + stage_line(Stage.DONE, "n").encode() + b"\n")
+        assert reader.new_stages() == [Stage.DONE]
+    reader.close()
+
+
+# --- spark-submit
+
+
+def submit(tmp_path, private, **changes) -> dict:
+    """What a stand-in for spark-submit is started with, and the settings file it finds."""
+    report = tmp_path / "report.json"
+    program = script(tmp_path / "spark-submit", SUBMIT_REPORT)
+    runner = SparkSubmitRunner(
+        **{"master": "spark://host:7077", "binary": str(program), "environment": {"PROBE": str(report)}}
+        | {"private_dir": private}
+        | changes
+    )
+    runner.check()
+    runner.run(SUBMISSION, [].append)
+    return json.loads(report.read_text())
+
+
+def test_spark_submit_is_given_the_launcher_and_the_applications_arguments(tmp_path, private):
+    started = submit(tmp_path, private)
+    arguments = [a for a in started["argv"][1:] if not a.startswith("--properties-file=")]
+    assert arguments == [
+        "--master=spark://host:7077",
+        "--deploy-mode=client",
+        "--name=dp-diagnostics-c1",
+        "--load-spark-defaults",
+        str(LAUNCH),
+        *SUBMISSION.arguments(),
+    ]
+    assert started["environ"]["PYSPARK_DRIVER_PYTHON"] == sys.executable
+
+
+def test_spark_submit_gets_its_settings_in_a_private_file_that_is_removed(tmp_path, private):
+    started = submit(tmp_path, private, conf={"spark.hadoop.fs.s3a.secret.key": "pepper", "spark.x": "a b"})
+    assert "pepper" not in "".join(started["argv"])
+    assert started["settings"] == "spark.hadoop.fs.s3a.secret.key=pepper\nspark.x=a b\n"
+    assert stat.S_IMODE(started["mode"]) == 0o600
+    assert not list(private.glob("*.conf"))
+
+
+def test_spark_submit_keeps_the_executors_python_that_is_set(tmp_path, private, monkeypatch):
+    monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python")
+    assert submit(tmp_path, private)["environ"]["PYSPARK_PYTHON"] == "/opt/python"
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    assert submit(tmp_path, private)["environ"]["PYSPARK_PYTHON"] == sys.executable
+
+
+def test_spark_submit_in_cluster_mode_names_no_python_of_this_machine(tmp_path, private, monkeypatch):
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
+    started = submit(
+        tmp_path, private, master="k8s://https://host", deploy_mode="cluster", application="local:///opt/launch.py"
+    )
+    assert "PYSPARK_PYTHON" not in started["environ"]
+    assert "local:///opt/launch.py" in started["argv"]
+
+
+@pytest.mark.parametrize("changes", [{"deploy_mode": "cluster"}, {"deploy_mode": "cluster", "master": "local[2]"}])
+def test_spark_submit_refuses_cluster_mode_where_python_cannot_use_it(changes):
+    with pytest.raises(RequestRefused, match="deploy_mode"):
+        SparkSubmitRunner(**{"master": "spark://host:7077", **changes})
+
+
+def test_spark_submit_refuses_what_is_wrong_before_anything_is_reserved(private):
+    with pytest.raises(RequestRefused, match="binary"):
+        SparkSubmitRunner(master="yarn", binary="/no/such/spark-submit", private_dir=private).check()
+    with pytest.raises(RequestRefused, match=r"conf: got 'executor\.memory'"):
+        SparkSubmitRunner(master="yarn", binary="true", conf={"executor.memory": "1g"}, private_dir=private).check()
+    with pytest.raises(RequestRefused, match="deploy_mode"):
+        SparkSubmitRunner(master="yarn", deploy_mode="neither")
+
+
+def test_properties_escape_what_java_would_read_otherwise():
+    written = properties({"spark.a b": " x=y:z", "spark.path": "C:\\dir\nnext"})
+    assert written == "spark.a\\ b=\\ x=y:z\nspark.path=C:\\\\dir\\nnext\n"
+
+
+def test_launcher_lies_in_a_folder_without_modules_that_hide_the_standard_librarys():
+    assert Path(spark_jobs.__file__).parent / "submit" / "launch.py" == LAUNCH
+    beside = {path.stem for path in LAUNCH.parent.iterdir() if path.suffix == ".py"}
+    assert beside == {"__init__", "launch"}
+    assert beside.isdisjoint(sys.stdlib_module_names)

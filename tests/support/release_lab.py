@@ -1,0 +1,294 @@
+"""A laboratory for the release protocol: attempts in processes of their own that can be killed and put to sleep, and a
+court that looks at the ledger and the store afterwards.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from dp_operators.budget import Charge, ChargeConflict, ChargeState, PrivacyLedger
+from dp_operators.releasing import Published, ReleaseError, Submission, give_back, release
+from spark_jobs.contract import Release, ReleaseRequest, RequestRefused
+from spark_jobs.contract.failpoints import PROTOCOL_POINTS, VARIABLE
+from spark_jobs.contract.layout import folder_name
+from spark_jobs.contract.stores import ObjectStore, open_store
+from spark_jobs.contract.tombstone import is_tombstone
+from tests.support import fake_application
+
+PATIENCE = 60.0
+KEY = "prod/dag/2026-11-21/release/-1"
+TABLE = "file:///lake/visits"
+
+
+def make_request(output: str, **changes: Any) -> ReleaseRequest:
+    fields: dict[str, Any] = {
+        "account": "people",
+        "table": {"format": "parquet", "path": TABLE, "snapshot": {"path_version": "v1"}},
+        "label": "visit",
+        "model": {"kind": "columns", "score": "score", "basis": "public"},
+        "diagnostics": ["roc_curve"],
+        "budget": {"epsilon": "1"},
+        "output": output,
+    }
+    return ReleaseRequest.parse({**fields, **changes})
+
+
+def accept(release: Release, read: Callable[[str], bytes | None]) -> None:
+    """A release contract that every draft of the fake application meets."""
+    assert release.results
+    assert all(read(file.name) is not None for file in release.files)
+
+
+class ForkRunner:
+    """Runs the fake application in a fork of this process."""
+
+    def __init__(self, behaviour: str = "", failpoint: str = "", ended: Path | None = None) -> None:
+        self.behaviour = behaviour
+        self.failpoint = failpoint
+        self.ended = ended
+        self.runs = 0
+
+    def check(self) -> None:
+        pass
+
+    def run(self, submission: Submission, progress: Callable[[str], None]) -> None:
+        self.runs += 1
+        child = os.fork()
+        if child == 0:
+            _end_with(lambda: self._application(submission))
+        os.waitpid(child, 0)
+
+    def kill(self) -> None:
+        pass
+
+    def _application(self, submission: Submission) -> int:
+        if self.failpoint:
+            os.environ[VARIABLE] = self.failpoint
+        try:
+            return fake_application.run(
+                request_uri=submission.request_uri,
+                charge_id=submission.charge_id,
+                key=submission.key,
+                output=submission.output,
+                store=open_store(submission.output),
+                behaviour=self.behaviour,
+            )
+        finally:
+            if self.ended is not None:
+                self.ended.touch()
+
+
+def _end_with(work: Callable[[], int]) -> None:
+    status = 99
+    try:
+        status = work()
+    finally:
+        os._exit(status)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How an attempt ended: what it published, what it raised, or neither if it was killed."""
+
+    killed: bool = False
+    published: Published | None = None
+    error: Exception | None = None
+
+
+class Attempt:
+    """One attempt in a process group of its own."""
+
+    def __init__(self, work: Callable[[], Any], folder: Path, failpoint: str) -> None:
+        self._report = folder / f"outcome-{time.monotonic_ns()}"
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.setpgid(0, 0)
+            _end_with(lambda: self._work(work, failpoint))
+
+    def _work(self, work: Callable[[], Any], failpoint: str) -> int:
+        os.environ.pop(VARIABLE, None)
+        if failpoint:
+            os.environ[VARIABLE] = failpoint
+        try:
+            outcome = Outcome(published=work())
+        except Exception as error:
+            outcome = Outcome(error=error)
+        refused = type(outcome.error) in (RequestRefused, ChargeConflict)
+        self._report.write_bytes(pickle.dumps((type(outcome.error), outcome.error.to_dict()) if refused else outcome))
+        return 0
+
+    def wait(self) -> Outcome:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            ended, status = os.waitpid(self.pid, os.WNOHANG)
+            if ended:
+                break
+            if time.monotonic() > deadline:
+                os.killpg(self.pid, signal.SIGKILL)
+                raise TimeoutError("an attempt hangs")
+            time.sleep(0.002)
+        if os.WIFSIGNALED(status):
+            assert os.WTERMSIG(status) == signal.SIGKILL
+            return Outcome(killed=True)
+        outcome = pickle.loads(self._report.read_bytes())
+        return outcome if isinstance(outcome, Outcome) else Outcome(error=outcome[0].from_dict(outcome[1]))
+
+    def kill(self) -> Outcome:
+        os.kill(self.pid, signal.SIGKILL)
+        return self.wait()
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path.name} never came"
+        time.sleep(0.002)
+
+
+@dataclass
+class Lab:
+    """A ledger with one account, an output folder, and attempts at one release."""
+
+    folder: Path
+    cap: str = "10"
+    key: str = KEY
+    request: ReleaseRequest = field(init=False)
+    url: str = field(init=False)
+    output: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.url = f"sqlite:///{self.folder}/ledger.db"
+        self.output = f"{self.folder}/releases"
+        self.request = make_request(self.output)
+        ledger = self.ledger()
+        ledger.migrate()
+        ledger.open_account("people", epsilon=self.cap, tables=[TABLE], actor="admin")
+        ledger.close()
+
+    def ledger(self) -> PrivacyLedger:
+        return PrivacyLedger(self.url)
+
+    def release(self, *, runner: Any = None, check: Any = accept, **changes: Any) -> Published:
+        """An attempt in this process."""
+        ledger = self.ledger()
+        try:
+            return release(
+                **{
+                    "request": self.request,
+                    "ledger": ledger,
+                    "runner": runner or ForkRunner(),
+                    "key": self.key,
+                    "check": check,
+                    "actor": "tester",
+                    **changes,
+                }
+            )
+        finally:
+            ledger.close()
+
+    def attempt(
+        self,
+        failpoint: str = "",
+        *,
+        behaviour: str = "",
+        app_failpoint: str = "",
+        ended: Path | None = None,
+        **changes: Any,
+    ) -> Attempt:
+        """An attempt in a process of its own, which dies or sleeps at ``failpoint``; or its application does."""
+        runner = ForkRunner(behaviour, app_failpoint, ended)
+        return Attempt(lambda: self.release(runner=runner, **changes), self.folder, failpoint)
+
+    def give_back(self, failpoint: str = "") -> Attempt:
+        """Giving the reservation back, in a process of its own."""
+        return Attempt(
+            lambda: give_back(self.request, ledger=self.ledger(), key=self.key, reason="tests") and None,
+            self.folder,
+            failpoint,
+        )
+
+    def asleep_at(self, failpoint: str, **changes: Any) -> tuple[Attempt, Callable[[], None]]:
+        """An attempt that has fallen asleep at ``failpoint``, it or its application, and what wakes it."""
+        gate = self.folder / f"gate-{time.monotonic_ns()}"
+        place = "failpoint" if failpoint in PROTOCOL_POINTS else "app_failpoint"
+        attempt = self.attempt(**{place: f"{failpoint}:pause:{gate}"}, **changes)
+        wait_for(gate.with_name(f"{gate.name}.reached"))
+        return attempt, gate.touch
+
+    @property
+    def root(self) -> Path:
+        return Path(self.output) / folder_name(self.key)
+
+    def charges(self) -> tuple[Charge, ...]:
+        ledger = self.ledger()
+        try:
+            return ledger.history("people")
+        finally:
+            ledger.close()
+
+    def states(self) -> list[str]:
+        return [charge.state.value for charge in self.charges()]
+
+
+def judge(lab: Lab, *, store: ObjectStore | None = None) -> None:
+    """The invariants I1 to I4, from nothing but the ledger and the store."""
+    store = store or open_store(lab.output)
+    ledger = lab.ledger()
+    try:
+        charges = ledger.history("people")
+        remaining = ledger.remaining("people").epsilon
+        assert ledger.verify()
+    finally:
+        ledger.close()
+    spent = sum((charge.cost.epsilon for charge in charges if charge.state is not ChargeState.VOID), Decimal(0))
+    assert remaining == Decimal(lab.cap) - spent >= 0, "I3, I4: the sums are right and within the cap"
+    for charge in charges:
+        content = store.read(f"{lab.output}/{folder_name(charge.release)}/_draft/{charge.id}/draw.json")
+        drawn = content is not None and not is_tombstone(content)
+        if charge.state is ChargeState.VOID:
+            assert is_tombstone(content or b""), "I4: what is void can never be drawn"
+        if charge.state in (ChargeState.COMMITTED, ChargeState.BURNT):
+            assert drawn
+    for key in {charge.release for charge in charges}:
+        _judge_release(lab, key, [charge for charge in charges if charge.release == key], store)
+
+
+def _judge_release(lab: Lab, key: str, charges: list[Charge], store: ObjectStore) -> None:
+    root = f"{lab.output}/{folder_name(key)}"
+    contents = {charge.id: store.read(f"{root}/_draft/{charge.id}/draw.json") for charge in charges}
+    draws = {name: content for name, content in contents.items() if content and not is_tombstone(content)}
+    assert len(draws) <= 1, "I2: a key has at most one draw"
+    visible = store.read(f"{root}/release.json")
+    committed = [charge for charge in charges if charge.state is ChargeState.COMMITTED]
+    assert len(committed) <= 1
+    if visible is None:
+        return
+    manifest = Release.from_json(visible)
+    assert [hashlib.sha256(visible).hexdigest()] == [charge.manifest_sha256 for charge in committed], "I1"
+    assert manifest.charge_id == committed[0].id
+    assert manifest.cost.epsilon <= committed[0].cost.epsilon
+    assert manifest.results["roc_curve"]["noise"] == json.loads(draws[committed[0].id])["noise"]
+    for file in manifest.files:
+        content = store.read(f"{root}/{file.name}") or b""
+        assert hashlib.sha256(content).hexdigest() == file.sha256, "a visible release is whole"
+
+
+def retried(lab: Lab, attempts: int = 3) -> Published:
+    """The release, after as many retries as a scheduler would make; what cannot be retried is raised."""
+    for left in reversed(range(attempts)):
+        try:
+            return lab.release()
+        except ReleaseError as error:
+            if not error.retryable or not left:
+                raise
+    raise AssertionError
