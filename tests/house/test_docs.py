@@ -1,0 +1,244 @@
+"""The documentation: it builds, its code runs, its requests parse, its commands exist."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from spark_jobs.contract import PrivacyUnit, ReleaseRequest, RequestRefused
+from spark_jobs.contract.tables import TableSource
+from tests.support.code_blocks import Block, code_blocks
+from tests.support.repository import ROOT, name_of, tracked_files
+
+PAGES = [
+    path
+    for path in tracked_files()
+    if path.suffix == ".md" and (path.parent == ROOT or path.is_relative_to(ROOT / "docs"))
+]
+BLOCKS = [block for page in PAGES for block in code_blocks(page)]
+LANGUAGES = {"bash", "json", "python", "sql", "text", "yaml"}
+USES_AIRFLOW = re.compile(r"^\s*(?:from|import) (?:airflow|dp_operators\.(?:operators|sensors|hooks))", re.MULTILINE)
+
+
+def named(block: Block) -> str:
+    return f"{name_of(block.page)}:{block.line}"
+
+
+def blocks_in(*languages: str) -> list[Any]:
+    return [pytest.param(block, id=named(block)) for block in BLOCKS if block.language in languages]
+
+
+def pages_with_python() -> list[Any]:
+    """Pages whose Python is run, in one process each; those that need Airflow take some seconds."""
+    pages: dict[Path, str] = {}
+    for block in BLOCKS:
+        if block.language == "python":
+            pages[block.page] = pages.get(block.page, "") + block.code
+    return [
+        pytest.param(page, id=name_of(page), marks=[pytest.mark.airflow] if USES_AIRFLOW.search(code) else [])
+        for page, code in pages.items()
+    ]
+
+
+def test_every_block_says_its_language() -> None:
+    assert len(BLOCKS) > 10
+    assert [named(block) for block in BLOCKS if block.language not in LANGUAGES] == []
+
+
+@pytest.mark.parametrize("page", pages_with_python())
+def test_python_of_a_page_runs(page: Path, tmp_path: Path) -> None:
+    done = run_python([block for block in code_blocks(page) if block.language == "python"], tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_failing_python_is_noticed(tmp_path: Path) -> None:
+    broken = Block(page=ROOT / "README.md", line=1, language="python", title="", code="raise SystemExit('no')\n")
+    assert run_python([broken], tmp_path).returncode != 0
+
+
+def run_python(blocks: list[Block], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run blocks one after the other in one fresh process, in an empty folder, with an Airflow of its own."""
+    program = "".join(
+        f"exec(compile({block.code!r}, {f'{name_of(block.page)}:{block.line}'!r}, 'exec'), globals())\n"
+        for block in blocks
+    )
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "AIRFLOW_HOME": str(folder),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "false",
+        },
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("block", blocks_in("json", "yaml"))
+def test_requests_and_their_parts_parse(block: Block) -> None:
+    data = json.loads(block.code) if block.language == "json" else yaml.safe_load(block.code)
+    parse_documented(data)
+
+
+def parse_documented(data: dict[str, Any]) -> None:
+    """Parse a request, or a part of one, as it is shown on a page."""
+    if "diagnostics" in data:
+        ReleaseRequest.parse(data)
+    elif "snapshot" in data:
+        TableSource.parse(data)
+    elif "unit" in data:
+        PrivacyUnit.parse(data["unit"])
+    elif "conn_type" in data:
+        assert data["conn_type"] in ("privacy_ledger", "spark")
+    else:
+        raise AssertionError("a block of JSON or YAML that is no known thing")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"diagnostics": "roc_curve", "budget": {"epsilon": 1}},
+        {"format": "csv", "path": "/lake/t", "snapshot": {"path_version": "v1"}},
+        {"unit": {"column": "person", "max_rows": 0}},
+    ],
+)
+def test_documents_that_do_not_parse_are_noticed(data: dict[str, Any]) -> None:
+    with pytest.raises(RequestRefused):
+        parse_documented(data)
+
+
+@pytest.mark.parametrize("block", blocks_in("bash"))
+def test_commands_exist(block: Block) -> None:
+    commands = [shlex.split(line, comments=True) for line in block.code.replace("\\\n", " ").splitlines()]
+    commands = [command for command in commands if command]
+    assert commands
+    for command in commands:
+        check_command(command)
+
+
+def check_command(command: list[str]) -> None:
+    """Fail unless the command, with its sub-command and options, is one that there is."""
+    while re.fullmatch(r"[A-Z_]+=.*", command[0]):
+        command = command[1:]
+    program, *arguments = command
+    if program == "make":
+        assert set(arguments) <= make_targets(), command
+    elif program == "dp-budget":
+        assert parses_as_dp_budget(arguments), command
+    elif program == "python" and arguments[0] == "-m":
+        assert importlib.util.find_spec(arguments[1]), command
+        if arguments[1] == "spark_jobs":
+            assert parses_as_application(arguments[2:]), command
+    elif program == "docker":
+        files = [arguments[i + 1] for i, word in enumerate(arguments) if word == "--file"]
+        assert all((ROOT / file).is_file() for file in files), command
+    elif program == "airflow":
+        assert arguments[0] in ("connections", "providers"), command
+    elif program == "pip":
+        assert arguments[0] == "install", command
+    elif program.startswith(".venv/bin/"):
+        assert (Path(sys.executable).parent / Path(program).name).exists(), command
+    else:
+        assert (ROOT / program).is_file(), command
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "make everything",
+        "dp-budget squander",
+        "python -m spark_jobs",
+        "python -m spork_jobs x",
+        "docker/make-env-not",
+        "dp-budget open --no-such-option",
+    ],
+)
+def test_commands_that_do_not_exist_are_noticed(command: str) -> None:
+    with pytest.raises(AssertionError):
+        check_command(command.split())
+
+
+@cache
+def make_targets() -> set[str]:
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def parses_as_application(arguments: list[str]) -> bool:
+    from spark_jobs.application.main import parser
+
+    try:
+        parser().parse_args(arguments)
+    except SystemExit as ended:
+        return ended.code == 0
+    return True
+
+
+def parses_as_dp_budget(arguments: list[str]) -> bool:
+    raise NotImplementedError
+
+
+def test_site_builds_without_a_warning_and_asks_no_other_host(tmp_path: Path) -> None:
+    mkdocs = Path(sys.executable).parent / "mkdocs"
+    done = subprocess.run(
+        [str(mkdocs), "build", "--strict", "--site-dir", str(tmp_path / "site")],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    pages = list((tmp_path / "site").rglob("*.html"))
+    assert len(pages) > 10
+    assert {name: hosts for page in pages if (hosts := fetched(page.read_text())) for name in [page.name]} == {}
+
+
+FETCHED = re.compile(
+    r"<(?:script|img|iframe|source|link)\b[^>]*?(?:src|href)=\"?(?:https?:)?//[^\s\">]+", re.IGNORECASE
+)
+
+
+def fetched(page: str) -> list[str]:
+    """What a browser would ask other hosts for on its own; links that a reader may follow are none of it."""
+    return [tag for tag in FETCHED.findall(page) if 'rel="canonical"' not in tag]
+
+
+def test_resources_of_other_hosts_are_found() -> None:
+    assert fetched('<script async src="https://cdn.example/x.js">')
+    assert fetched('<link rel="stylesheet" href="//fonts.example/css">')
+    assert not fetched('<a href="https://example.org">')
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    text = (ROOT / "mkdocs.yml").read_text()
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in PAGES if path.is_relative_to(ROOT / "docs")}
+    assert {page for page in pages if not re.search(rf"(?:^|[\s-]){re.escape(page)}$", text, re.MULTILINE)} == set()
+
+
+def test_links_of_the_front_page_lead_somewhere() -> None:
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"):
+        targets = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
+        assert [target for target in targets if not (ROOT / target).exists()] == [], page.name
+
+
+def test_front_page_fits_a_screen() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= 60
+    (dag,) = (block for block in code_blocks(ROOT / "README.md") if block.language == "python")
+    assert len([line for line in dag.code.splitlines() if line.strip()]) <= 12
