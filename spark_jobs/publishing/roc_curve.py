@@ -35,6 +35,7 @@ _WIDTH, _HEIGHT, _HEADING = 5.6, 5.3, 0.95
 _SMALL = 4.7
 """Width within the page, in inches: small, so that its text stays legible on a phone."""
 _MARGIN = 0.01
+_STEPS = 1500
 _BOX = (0.17, 0.145, 0.785, 0.83)
 
 
@@ -121,22 +122,37 @@ def _draw_curve(axes: Axes, curve: RocValues) -> None:
     axes.set_xlim(-_MARGIN, 1 + _MARGIN)
     axes.set_ylim(-_MARGIN, 1 + _MARGIN)
     if _defined(curve):
+        shown = _shown(curve)
         axes.fill_between(
-            curve.fpr,
-            curve.tpr_lower,
-            curve.tpr_upper,
+            curve.fpr[shown],
+            curve.tpr_lower[shown],
+            curve.tpr_upper[shown],
             color=light("curve"),
             alpha=0.22,
             linewidth=0,
             label=f"{level(curve.confidence)} band",
         )
         axes.plot(
-            curve.fpr, curve.tpr, color=light("curve"), linewidth=2.2, solid_joinstyle="round", label="released curve"
+            curve.fpr[shown],
+            curve.tpr[shown],
+            color=light("curve"),
+            linewidth=2.2,
+            solid_joinstyle="round",
+            label="released curve",
         )
     else:
         axes.text(0.33, 0.82, "undefined", color=light("muted"), size=20, ha="center", va="center")
         axes.text(0.33, 0.74, "a class is too small to tell", color=light("muted"), size=10, ha="center", va="center")
     axes.plot([0, 1], [0, 1], color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), label="chance")
+
+
+def _shown(curve: RocValues) -> NDArray[np.intp]:
+    """Points that draw the curve to a fraction of a pixel: the first in each small step along it, and the last."""
+    if len(curve.fpr) <= _STEPS:
+        return np.arange(len(curve.fpr))
+    along = curve.fpr + curve.tpr  # never falls, so that upright parts keep their points too
+    first = np.searchsorted(along, np.linspace(along[0], along[-1], _STEPS))
+    return np.unique(np.append(first, len(along) - 1))
 
 
 def _at(curve: RocValues, fpr: float) -> int:

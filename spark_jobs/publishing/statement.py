@@ -99,7 +99,7 @@ def _promise(cost: Budget, neighbours: Neighbours, unit: PrivacyUnit) -> str:
         )
     return (
         f"{reader} {_strength(cost.epsilon)} {secret}: seeing it changes the odds by at most a factor "
-        f"e^{exponent(cost.epsilon)} = {odds_factor(cost.epsilon)}{slip}. Somebody who held both for equally likely "
+        f"e^{exponent(cost.epsilon)} = {odds_factor(cost.epsilon)}{slip}. Somebody who thought both equally likely "
         f"before can end up at most {surest(cost.epsilon)} sure."
     )
 
@@ -127,9 +127,7 @@ def _zero_concentrated(rho: Decimal, secret: str) -> str:
 def _protected(cost: Budget, unit: PrivacyUnit) -> str:
     if unit.column is None:
         together = (
-            f": for 5 rows, by a factor of e^{exponent(5 * cost.epsilon)}"
-            if cost.rho is None and cost.delta == 0
-            else ""
+            f": for 5 rows the factor is e^{exponent(5 * cost.epsilon)}" if cost.rho is None and cost.delta == 0 else ""
         )
         return (
             "One row, and a row is not a person: whoever has several rows in the table is protected for each of them "

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib as mpl
@@ -58,8 +59,6 @@ def test_table_reads_the_best_released_point_within_the_bound(fpr):
 
 
 def test_vertical_steps_are_read_at_their_top():
-    from dataclasses import replace
-
     steps = replace(
         made.curve(points=5),
         fpr=np.array([0.0, 0.0, 0.2, 0.2, 1.0]),
@@ -92,3 +91,26 @@ def test_texts_are_set_in_the_font_that_comes_with_the_library():
     fonts = {text.get_fontproperties().get_file() for text in figure.findobj(Text) if text.get_text()}
     assert {Path(font).name for font in fonts} == {"DejaVuSans.ttf", "DejaVuSans-Bold.ttf"}
     assert all(Path(font).is_relative_to(mpl.get_data_path()) for font in fonts)
+
+
+def test_a_curve_of_many_points_is_drawn_from_few_and_kept_whole():
+    many = made.curve(points=65537)
+    whole = rendering(many)
+    assert all(len(column.values) == 65537 for column in whole.columns.values())
+    (plot,) = whole.plots
+    with drawing.fixed_settings():
+        (line,) = (line for line in plot.draw(True).axes[0].lines if line.get_label() == "released curve")
+    fpr, tpr = line.get_data()
+    assert len(fpr) < 2000
+    assert (fpr[0], tpr[0], fpr[-1], tpr[-1]) == (0, 0, 1, 1)
+    assert np.abs(np.interp(many.fpr, fpr, tpr) - many.tpr).max() < 1e-5
+
+
+def test_a_step_keeps_its_corners():
+    fpr = np.concatenate([np.zeros(3000), np.linspace(0, 1, 3000)])
+    tpr = np.concatenate([np.linspace(0, 1, 3000), np.ones(3000)])
+    step = replace(made.curve(points=6000), fpr=fpr, tpr=tpr, tpr_lower=tpr, tpr_upper=tpr)
+    (plot,) = rendering(step).plots
+    with drawing.fixed_settings():
+        (line,) = (line for line in plot.draw(True).axes[0].lines if line.get_label() == "released curve")
+    assert np.abs(np.column_stack(line.get_data()) - [0, 1]).sum(axis=1).min() < 2 / 1500

@@ -43,7 +43,7 @@ def test_statement_of_the_usual_release_reads_as_it_should():
     first = statement_for().split("\n\n")[0]
     assert first == (
         "Whoever reads this release, whatever else they know, can hardly tell whether any one row of the table was in "
-        "it: seeing it changes the odds by at most a factor e^1 = 2.72. Somebody who held both for equally likely "
+        "it: seeing it changes the odds by at most a factor e^1 = 2.72. Somebody who thought both equally likely "
         "before can end up at most 73.2\N{NO-BREAK SPACE}% sure."
     )
 
