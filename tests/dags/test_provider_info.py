@@ -1,0 +1,65 @@
+"""Airflow takes the provider's description as it stands."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import airflow
+import jsonschema
+import pytest
+
+from dp_operators.get_provider_info import get_provider_info
+from dp_operators.hooks.ledger import PrivacyLedgerHook
+
+INFO = get_provider_info()
+[CONNECTION] = INFO["connection-types"]
+
+
+def test_description_is_valid_against_airflows_schema() -> None:
+    schema = json.loads((Path(airflow.__file__).parent / "provider_info.schema.json").read_text())
+    jsonschema.validate(INFO, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**INFO, "connection-types": [{"hook-name": "Privacy ledger"}]}, schema)
+
+
+@pytest.mark.parametrize("part", ["operators", "sensors", "hooks"])
+def test_modules_exist(part: str) -> None:
+    modules = [name for entry in INFO[part] for name in entry["python-modules"]]
+    assert modules
+    for name in modules:
+        assert importlib.import_module(name).__doc__
+
+
+def test_every_module_of_an_operator_sensor_or_hook_is_listed() -> None:
+    root = Path(importlib.import_module("dp_operators").__file__ or "").parent
+    listed = {
+        name for part in ("operators", "sensors", "hooks") for entry in INFO[part] for name in entry["python-modules"]
+    }
+    for part, base in (("operators", "(BaseOperator)"), ("sensors", "(BaseSensorOperator)"), ("hooks", "(BaseHook)")):
+        for file in (root / part).glob("*.py"):
+            if base in file.read_text():
+                assert f"dp_operators.{part}.{file.stem}" in listed
+
+
+def test_airflow_knows_provider_and_connection_type() -> None:
+    from airflow.providers_manager import ProvidersManager
+
+    manager = ProvidersManager()
+    known = manager.providers["airflow-provider-dp-diagnostics"].data
+    assert {**known, **INFO} == known
+    hook: Any = manager.hooks["privacy_ledger"]
+    assert hook.hook_name == PrivacyLedgerHook.hook_name == CONNECTION["hook-name"]
+    assert hook.connection_id_attribute_name == PrivacyLedgerHook.conn_name_attr
+    widgets = manager.connection_form_widgets
+    assert {f"extra__privacy_ledger__{name}" for name in ("path", "url", "deployment")} <= set(widgets)
+    assert widgets["extra__privacy_ledger__url"].is_sensitive
+    assert manager.field_behaviours["privacy_ledger"]["relabeling"] == {"schema": "Database"}
+
+
+def test_connection_class_is_the_hook() -> None:
+    module, _, name = CONNECTION["hook-class-name"].rpartition(".")
+    assert getattr(importlib.import_module(module), name) is PrivacyLedgerHook
+    assert CONNECTION["connection-type"] == PrivacyLedgerHook.conn_type

@@ -1,0 +1,105 @@
+"""Runners from what a DAG says: a Spark connection is read in full, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dp_operators.operators.runners import Warmed, make_runner
+from dp_operators.releasing import LocalRunner, SparkSubmitRunner
+from spark_jobs.contract.errors import RequestRefused
+
+Connect = Callable[..., None]
+
+
+def make(kind: str = "spark_submit", **fields: Any) -> Any:
+    return make_runner(
+        kind, **{"master": None, "spark_conn_id": "spark_default", "conf": None, "private_dir": None, **fields}
+    )
+
+
+def test_local_runner_takes_its_master() -> None:
+    assert make("local") == LocalRunner()
+    assert make("local", master="local[2]", private_dir="/private") == LocalRunner(
+        master="local[2]", private_dir="/private"
+    )
+
+
+def test_spark_connection_is_read(connect: Connect) -> None:
+    extra = {
+        "deploy-mode": "cluster",
+        "spark-binary": "/opt/spark/bin/spark-submit",
+        "namespace": "analytics",
+        "queue": "",
+        "conf": {"spark.executor.memory": "2g", "spark.executor.cores": 2},
+    }
+    connect("spark_default", conn_type="spark", host="k8s://https://cluster", port=6443, extra=extra)
+    assert make(conf={"spark.executor.memory": "4g"}) == SparkSubmitRunner(
+        master="k8s://https://cluster:6443",
+        deploy_mode="cluster",
+        binary="/opt/spark/bin/spark-submit",
+        conf={
+            "spark.executor.memory": "4g",
+            "spark.executor.cores": 2,
+            "spark.kubernetes.namespace": "analytics",
+        },
+    )
+
+
+def test_spark_connection_may_be_a_bare_master(connect: Connect) -> None:
+    connect("cluster", conn_type="spark", host="yarn")
+    assert make(spark_conn_id="cluster") == SparkSubmitRunner(master="yarn")
+
+
+def test_missing_connection_is_refused_and_never_means_yarn() -> None:
+    with pytest.raises(RequestRefused, match="spark_conn_id: got 'spark_default'; must be a connection that exists"):
+        make()
+
+
+def test_connection_without_a_master_is_refused(connect: Connect) -> None:
+    connect("spark_default", conn_type="spark", extra={"queue": "q"})
+    with pytest.raises(RequestRefused, match="connection spark_default: must name a Spark master in its host"):
+        make()
+
+
+def test_extra_that_would_be_ignored_is_refused(connect: Connect) -> None:
+    connect("spark_default", conn_type="spark", host="yarn", extra={"deploy_mode": "cluster"})
+    with pytest.raises(RequestRefused, match="got 'the extra deploy_mode'; has the extras deploy-mode, "):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "line"),
+    [
+        ("yarn", {}, "runner: got 'yarn'; must be one of local, spark_submit"),
+        ("spark_submit", {"master": "local[2]"}, "master: got 'local[2]'; is for the local runner"),
+        ("local", {"conf": {"spark.x": "1"}}, "conf: is for the spark_submit runner"),
+    ],
+)
+def test_options_of_the_other_runner_are_refused(kind: str, fields: dict[str, Any], line: str) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        make(kind, **fields)
+    assert str(refused.value).startswith(line)
+
+
+def test_warmed_runner_runs_checks_and_ends_as_the_runner_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[Any] = []
+    monkeypatch.setattr("dp_operators.checks.release_contract.warm_up", lambda: said.append("warm"))
+
+    class Runner:
+        def check(self) -> None:
+            said.append("check")
+
+        def run(self, submission: Any, progress: Any) -> None:
+            said.append((submission, progress))
+
+        def kill(self) -> None:
+            said.append("kill")
+
+    warmed = Warmed(runner=Runner())
+    warmed.check()
+    warmed.run("submission", print)  # type: ignore[arg-type]
+    warmed.kill()
+    assert said == ["check", "warm", ("submission", print), "kill"]

@@ -1,0 +1,221 @@
+"""The sensor passes on the ledger's word alone, waits, fails or skips as told, and never carries on blindly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowRescheduleException,
+    AirflowSensorTimeout,
+    AirflowSkipException,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dp_operators.budget import PrivacyLedger
+from dp_operators.operators.keys import release_key
+from dp_operators.sensors.budget import PrivacyBudgetSensor, judge
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import Budget
+from tests.support.airflow import make_context
+
+Connect = Callable[..., None]
+
+
+def sensor(**fields: Any) -> PrivacyBudgetSensor:
+    return PrivacyBudgetSensor(**{"task_id": "budget", "account": "visits", "epsilon": "1", **fields})
+
+
+def poke(**fields: Any) -> bool:
+    return sensor(**fields).poke(make_context(task_id="budget"))
+
+
+@pytest.fixture
+def half_left(ledger: PrivacyLedger) -> PrivacyLedger:
+    """An account with 0.5 of 1.5 left."""
+    ledger.open_account("visits", epsilon="1.5")
+    ledger.reserve("visits", release="earlier", epsilon="1")
+    return ledger
+
+
+amounts = st.decimals(min_value=0, max_value=10, places=6)
+
+
+@given(cost=amounts.filter(bool), cap=amounts, share=st.integers(0, 10))
+def test_judgement_is_whether_the_cost_is_left(cost: Decimal, cap: Decimal, share: int) -> None:
+    left = cap * share / 10
+    standing = judge("visits", cost=Budget(epsilon=cost), cap=Budget(epsilon=cap), left={"all": Budget(epsilon=left)})
+    assert standing.pays == (cost <= left)
+    assert standing.never == (cost > cap)
+    assert "\n" not in standing.reason
+
+
+def test_judgement_is_exact_to_the_last_digit() -> None:
+    cap = Budget(epsilon="1.00000000000000000000000000001")
+    cost = Budget(epsilon="1.00000000000000000000000000002")
+    assert not judge("visits", cost=cost, cap=cap, left={"all": cap}).pays
+    assert judge("visits", cost=cap, cap=cap, left={"all": cap}).pays
+
+
+def test_judgement_is_the_poorest_blocks() -> None:
+    left = {"mon": Budget(epsilon="2"), "tue": Budget(epsilon="0.5")}
+    standing = judge("visits", cost=Budget(epsilon="1"), cap=Budget(epsilon="2"), left=left)
+    assert standing.reason == "block tue of account visits has epsilon 0.5 of 2 left, and 1 is asked"
+
+
+def test_delta_without_a_delta_cap_can_never_be_paid() -> None:
+    cap = Budget(epsilon="2")
+    standing = judge("visits", cost=Budget(epsilon="1", delta="1e-6"), cap=cap, left={"all": cap})
+    assert standing.never
+    assert standing.reason.startswith("delta 0.000001 is above the cap 0")
+
+
+def test_passes_while_the_account_can_pay_and_reserves_nothing(ledger: PrivacyLedger) -> None:
+    ledger.open_account("visits", epsilon="1.5")
+    assert poke() is True
+    assert poke(epsilon=1.5, blocks="all") is True
+    assert ledger.history("visits") == ()
+
+
+@pytest.mark.usefixtures("half_left")
+class TestExhausted:
+    def test_waits(self) -> None:
+        assert poke() is False
+
+    def test_fails(self) -> None:
+        with pytest.raises(AirflowFailException, match=r"^account visits has epsilon 0\.5 of 1\.5 left, and 1 is"):
+            poke(on_exhausted="fail")
+
+    def test_skips_with_the_reason(self) -> None:
+        with pytest.raises(
+            AirflowSkipException, match=r"^account visits has epsilon 0\.5 of 1\.5 left, and 1 is asked$"
+        ):
+            poke(on_exhausted="skip")
+
+    def test_passes_what_still_fits(self) -> None:
+        assert poke(epsilon="0.5") is True
+
+    def test_does_not_wait_for_what_can_never_fit(self) -> None:
+        with pytest.raises(AirflowFailException, match=r"epsilon 2 is above the cap 1\.5 of account visits"):
+            poke(epsilon="2")
+        with pytest.raises(AirflowSkipException, match=r"epsilon 2 is above the cap 1\.5 of account visits"):
+            poke(epsilon="2", on_exhausted="skip")
+
+    def test_says_the_reason_in_one_line(self, capfd: pytest.CaptureFixture[str]) -> None:
+        poke()
+        said = "".join(capfd.readouterr())
+        assert said.count("held back: account visits has epsilon 0.5 of 1.5 left, and 1 is asked") == 1
+
+    def test_poke_mode_waits_for_the_budget(self, half_left: PrivacyLedger) -> None:
+        waiting = sensor(poke_interval=0.01, timeout=60)
+        charge = half_left.history("visits")[0]
+        pokes = []
+
+        def give_back(_: Any) -> bool:
+            pokes.append(PrivacyBudgetSensor.poke(waiting, make_context()))
+            if len(pokes) == 2:
+                half_left.void(charge.id)
+            return pokes[-1]
+
+        object.__setattr__(waiting, "poke", give_back)
+        waiting.execute(make_context())
+        assert pokes == [False, False, True]
+
+    def test_poke_mode_times_out(self) -> None:
+        with pytest.raises(AirflowSensorTimeout):
+            sensor(poke_interval=0.01, timeout=0.02).execute(make_context())
+
+    def test_reschedule_mode_asks_to_be_called_again(self) -> None:
+        context = make_context()
+        context["ti"].get_first_reschedule_date = lambda _: None
+        with pytest.raises(AirflowRescheduleException):
+            sensor(mode="reschedule", poke_interval=60).execute(context)
+
+
+class TestRepeated:
+    """A run that is repeated finds what it paid for, though the budget would not bear it a second time."""
+
+    def charged(self, ledger: PrivacyLedger, **reservation: Any) -> str:
+        ledger.open_account("visits", epsilon="1.5")
+        key = release_key(make_context(task_id="release"), deployment="airflow")
+        return ledger.reserve("visits", release=str(key), **{"epsilon": "1", **reservation}).id
+
+    def test_passes_for_a_release_with_its_charge(self, ledger: PrivacyLedger) -> None:
+        self.charged(ledger)
+        assert poke(release_task_id="release") is True
+        assert poke(release_task_id="another") is False
+        assert poke() is False
+
+    def test_does_not_pass_for_another_cost(self, ledger: PrivacyLedger) -> None:
+        self.charged(ledger, epsilon="0.9")
+        assert poke(release_task_id="release") is False
+
+    def test_does_not_pass_for_a_charge_that_is_burnt(self, ledger: PrivacyLedger) -> None:
+        ledger.burn(self.charged(ledger))
+        assert poke(release_task_id="release") is False
+
+
+class TestFailsClosed:
+    @pytest.mark.parametrize("on_exhausted", ["wait", "fail", "skip"])
+    def test_on_a_ledger_out_of_reach_it_fails_and_may_be_retried(self, connect: Connect, on_exhausted: str) -> None:
+        connect("privacy_ledger_default", conn_type="privacy_ledger", host="127.0.0.1", port=1, schema="ledger")
+        with pytest.raises(AirflowException, match="cannot be used") as failed:
+            poke(on_exhausted=on_exhausted)
+        assert not isinstance(failed.value, (AirflowFailException, AirflowSkipException))
+
+    @pytest.mark.parametrize(
+        ("fields", "line"),
+        [
+            ({"privacy_ledger_conn_id": "nowhere"}, "must be a connection that exists"),
+            ({"account": "nobody"}, "nobody"),
+            ({"blocks": ["2026-01-01"]}, "2026-01-01"),
+            ({"blocks": []}, "must name at least one block"),
+            ({"epsilon": "0"}, "must be above 0"),
+            ({"epsilon": "-1"}, "must be at least 0"),
+            ({"epsilon": "much"}, "must be a finite decimal number"),
+            ({"epsilon": float("nan")}, "must be a finite decimal number"),
+        ],
+    )
+    def test_on_what_can_be_no_budget_it_fails_for_good(
+        self, ledger: PrivacyLedger, fields: dict[str, Any], line: str
+    ) -> None:
+        ledger.open_account("visits", epsilon="1.5")
+        with pytest.raises(AirflowFailException) as failed:
+            poke(**{"on_exhausted": "skip", **fields})
+        assert line in str(failed.value)
+        assert "\n" not in str(failed.value)
+
+    @pytest.mark.parametrize("blind", ["soft_fail", "never_fail", "silent_fail"])
+    def test_ways_to_carry_on_after_a_failure_are_refused(self, blind: str) -> None:
+        with pytest.raises(RequestRefused, match=f"{blind}.*has no place on a privacy gate"):
+            sensor(**{blind: True})
+
+    def test_unknown_way_to_be_exhausted_is_refused(self) -> None:
+        with pytest.raises(RequestRefused, match="on_exhausted: got 'pass'; must be one of wait, fail, skip"):
+            sensor(on_exhausted="pass")
+
+
+def test_fields_are_templates(ledger: PrivacyLedger) -> None:
+    ledger.open_account("visits", epsilon="1.5")
+    templated = sensor(account="{{ params.account }}", epsilon="{{ params.epsilon }}", blocks=["{{ params.block }}"])
+    context = make_context(account="visits", epsilon=1.25, block="all")
+    templated.render_template_fields(context)
+    assert (templated.account, templated.epsilon, templated.blocks) == ("visits", "1.25", ["all"])
+    assert templated.poke(context) is True
+
+
+def test_sensor_survives_serialisation() -> None:
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    with DAG("visits", schedule=None) as dag:
+        sensor(epsilon="{{ params.epsilon }}", mode="reschedule", release_task_id="release")
+    restored = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(dag)).task_dict["budget"]
+    assert restored.epsilon == "{{ params.epsilon }}"
+    assert restored.release_task_id == "release"
+    assert set(restored.template_fields) == set(PrivacyBudgetSensor.template_fields)
