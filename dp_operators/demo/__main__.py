@@ -22,11 +22,21 @@ from dp_operators.demo.terminal import Terminal, curve_lines
 if TYPE_CHECKING:
     from dp_operators.budget import Charge
 
-ACTORS = {
-    "airflow.task.operators.dp_operators.sensors.budget": "sensor",
-    "airflow.task.operators.dp_operators.operators.release": "release",
+ACTORS = {"budget.py": "sensor", "release.py": "release"}
+"""Files of the provider whose log lines are shown, and by what name."""
+
+SAYINGS = {
+    "what the application prints goes to": "Spark's own output goes to a private file",
+    "starting": "Spark is starting",
+    "reading": "Spark looks at the table's schema",
+    "counting": "Spark scores the rows and counts them in cells",
+    "drawing": "noise is drawn, once",
+    "writing": "curve, picture and report are made from the noisy counts",
+    "done": "the application is done",
+    "committed": "the ledger knows which release it paid for",
+    "published": "the release is visible",
 }
-"""Loggers whose lines are shown, and by what name."""
+"""Lines of a release under way, by how they begin, and what the demo says for them."""
 
 HELD_BACK = "held back: "
 
@@ -169,14 +179,15 @@ def public_line(line: str) -> tuple[str, str] | None:
     """Who says what in a line of Airflow's JSON log, if it is to be shown."""
     try:
         record = json.loads(line)
-        logger, event = record["logger"], record["event"]
+        event, file = str(record["event"]), record.get("filename")
     except (ValueError, KeyError, TypeError):
         return None
     if event == "Task failed with exception":
-        detail = record.get("error_detail") or [{}]
-        return "failed", str(detail[0].get("exc_value", event))
-    who = next((name for prefix, name in ACTORS.items() if str(logger).startswith(prefix)), None)
-    return (who, str(event)) if who else None
+        return "failed", str((record.get("exception") or [{}])[0].get("exc_value", event))
+    if file not in ACTORS or "dp_operators" not in str(record.get("logger")):
+        return None
+    said = next((saying for begin, saying in SAYINGS.items() if event.startswith(begin)), event)
+    return ACTORS[file], said
 
 
 def charges(home: Home) -> tuple[Charge, ...]:
