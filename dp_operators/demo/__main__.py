@@ -116,8 +116,12 @@ def introduce(terminal: Terminal, home: Home) -> None:
     from dp_operators.demo import setting
 
     terminal.line(terminal.style("Private diagnostics of the RAND Health Insurance Experiment", "bold"))
-    terminal.line("Did a person see a doctor within the year? A public logistic model scores 10,088 person-years of")
-    terminal.line("people it was not fitted on. An Airflow DAG lets Spark count them and releases a private ROC curve.")
+    terminal.line(
+        "Did a person see a doctor within the year? A public logistic model scores the years of people that it"
+    )
+    terminal.line(
+        "was not fitted on. An Airflow DAG has Spark count them, and releases a private ROC curve of the model."
+    )
     terminal.line(
         f"Budget of account {setting.ACCOUNT}: epsilon {setting.CAP}. Each release asks for {setting.EPSILON}."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator
@@ -130,7 +131,8 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         """Make the release, or find the one this task has made before; returns where it is and what it cost."""
         with told_to_airflow():
             published = self._release(context)
-        self.log.info("Published %s for epsilon %s", published.uri, published.cost.epsilon)
+        if published.adopted:
+            self.log.info("this task's release was published before: %s", published.uri)
         return {"uri": published.uri, "key": published.key, "cost": published.cost.model_dump(mode="json")}
 
     def on_kill(self) -> None:
@@ -162,15 +164,16 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         hook = PrivacyLedgerHook(self.privacy_ledger_conn_id)
         key = release_key(context, deployment=self.deployment or hook.deployment or DEPLOYMENT)
         self.log.info("Releasing %s", key)
-        return release(
-            request,
-            ledger=hook.get_ledger(),
-            runner=self._running,
-            key=key,
-            check=check_release,
-            actor=f"airflow:{key.dag_id}.{key.task_id}",
-            progress=self._progress,
-        )
+        with closing(hook.get_ledger()) as ledger:
+            return release(
+                request,
+                ledger=ledger,
+                runner=self._running,
+                key=key,
+                check=check_release,
+                actor=f"airflow:{key.dag_id}.{key.task_id}",
+                progress=self._progress,
+            )
 
     def _progress(self, line: str) -> None:
         self.log.info("%s", line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -130,11 +131,11 @@ class PrivacyBudgetSensor(BaseSensorOperator):
         if not blocks:
             raise RequestRefused("blocks", bound="must name at least one block", remedy="name 'all'")
         hook = PrivacyLedgerHook(self.privacy_ledger_conn_id)
-        ledger = hook.get_ledger()
-        if self.release_task_id and self._is_charged(ledger, hook, context, cost):
-            return Standing(pays=True, reason=f"{self.release_task_id} has its charge already")
-        cap = ledger.account(self.account).cap
-        left = {block: ledger.remaining(self.account, block) for block in blocks}
+        with closing(hook.get_ledger()) as ledger:
+            if self.release_task_id and self._is_charged(ledger, hook, context, cost):
+                return Standing(pays=True, reason=f"{self.release_task_id} has its charge already")
+            cap = ledger.account(self.account).cap
+            left = {block: ledger.remaining(self.account, block) for block in blocks}
         return judge(self.account, cost=cost, cap=cap, left=left)
 
     def _is_charged(self, ledger: PrivacyLedger, hook: PrivacyLedgerHook, context: Context, cost: Budget) -> bool:
