@@ -135,6 +135,7 @@ class Section:
         reading: how to read it, in a sentence or two each.
         headline: its main number.
         measures: further numbers.
+        notes: small print below the numbers.
         table: the plot's values in numbers.
         legend: token of a colour and what is drawn in it.
         notice: a line that qualifies everything above, such as an undefined result.
@@ -144,6 +145,7 @@ class Section:
     reading: tuple[str, ...]
     headline: Headline | None = None
     measures: tuple[Measure, ...] = ()
+    notes: tuple[str, ...] = ()
     table: ValueTable | None = None
     legend: tuple[tuple[str, str], ...] = ()
     notice: str | None = None

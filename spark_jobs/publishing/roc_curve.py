@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 READ_AT = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """Rates of false positives at which the report reads the curve: public, so that its table always has these rows."""
 
+BAND_OPACITY = (0.13, 0.22)
+"""Of the band of the whole curve, and of the band of each point on top of it."""
+
 _PROBES = tuple(np.linspace(0.0, 1.0, 51).tolist())
 _WIDTH, _HEIGHT, _HEADING = 5.6, 5.3, 0.95
 _SMALL = 4.7
@@ -53,6 +56,10 @@ class RocValues(Protocol):
     @property
     def tpr_upper(self) -> NDArray[np.float64]: ...  # noqa: D102
     @property
+    def tpr_lower_everywhere(self) -> NDArray[np.float64]: ...  # noqa: D102
+    @property
+    def tpr_upper_everywhere(self) -> NDArray[np.float64]: ...  # noqa: D102
+    @property
     def auc(self) -> float: ...  # noqa: D102
     @property
     def auc_interval(self) -> tuple[float, float]: ...  # noqa: D102
@@ -72,7 +79,9 @@ def render(curve: RocValues, request: ReleaseRequest) -> Rendering:
 
 
 def _columns(curve: RocValues) -> dict[str, Column]:
-    band = f"{100 * curve.confidence:.4g} % band of the true positive rate"
+    nominal = f"{100 * curve.confidence:.4g} %"
+    band = f"{nominal} band of tpr, point by point: where the exact counts of the same rows would put it"
+    everywhere = f"{nominal} band that holds the whole curve at once"
     return {
         "threshold": Column(
             values=curve.thresholds, meaning="a row counts as positive if its score is at least this; first infinity"
@@ -81,6 +90,8 @@ def _columns(curve: RocValues) -> dict[str, Column]:
         "tpr": Column(values=curve.tpr, meaning="true positive rate: share of the positives that count as positive"),
         "tpr_lower": Column(values=curve.tpr_lower, meaning=f"lower end of the {band}"),
         "tpr_upper": Column(values=curve.tpr_upper, meaning=f"upper end of the {band}"),
+        "tpr_lower_everywhere": Column(values=curve.tpr_lower_everywhere, meaning=f"lower end of the {everywhere}"),
+        "tpr_upper_everywhere": Column(values=curve.tpr_upper_everywhere, meaning=f"upper end of the {everywhere}"),
     }
 
 
@@ -123,15 +134,20 @@ def _draw_curve(axes: Axes, curve: RocValues) -> None:
     axes.set_ylim(-_MARGIN, 1 + _MARGIN)
     if _defined(curve):
         shown = _shown(curve)
-        axes.fill_between(
-            curve.fpr[shown],
-            curve.tpr_lower[shown],
-            curve.tpr_upper[shown],
-            color=light("curve"),
-            alpha=0.22,
-            linewidth=0,
-            label=f"{level(curve.confidence)} band",
-        )
+        bands = {
+            "of the whole curve": (curve.tpr_lower_everywhere, curve.tpr_upper_everywhere),
+            "of each point": (curve.tpr_lower, curve.tpr_upper),
+        }
+        for (what, (lower, upper)), alpha in zip(bands.items(), BAND_OPACITY, strict=True):
+            axes.fill_between(
+                curve.fpr[shown],
+                lower[shown],
+                upper[shown],
+                color=light("curve"),
+                alpha=alpha,
+                linewidth=0,
+                label=f"{level(curve.confidence)} band {what}",
+            )
         axes.plot(
             curve.fpr[shown],
             curve.tpr[shown],
@@ -256,7 +272,7 @@ def _section(curve: RocValues, request: ReleaseRequest) -> Section:
         title="ROC curve",
         reading=(
             "Each point is a cut-off on the score: how many of the positives it catches (upwards) and how many of the "
-            "negatives it flags by mistake (to the right); the band shows how far the noise may have moved it.",
+            "negatives it flags by mistake (to the right); the bands show where the curve without noise may run.",
             f"The AUC is how often a positive row, picked at random, scores above a negative one{meaning}; one half "
             "is the toss of a coin, one is perfect.",
         ),
@@ -281,7 +297,16 @@ def _section(curve: RocValues, request: ReleaseRequest) -> Section:
             ),
         ),
         table=_table(curve),
-        legend=(("curve", "released curve"), ("band", f"{level(curve.confidence)} band"), ("chance", "chance")),
+        legend=(
+            ("curve", "released curve"),
+            ("band", f"{level(curve.confidence)} band of each point"),
+            ("band-outer", "of the whole curve"),
+            ("chance", "chance"),
+        ),
+        notes=(
+            "Counts carry noise, like everything here. Bands and interval say how far the noise may have moved the "
+            "curve of these rows, not which other rows might have been in the table.",
+        ),
         notice=None
         if defined
         else "Undefined: through the noise, one of the two classes is too small to tell how the scores rank it. "

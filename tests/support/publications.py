@@ -28,6 +28,8 @@ class StandInCurve:
     thresholds: NDArray[np.float64]
     tpr_lower: NDArray[np.float64]
     tpr_upper: NDArray[np.float64]
+    tpr_lower_everywhere: NDArray[np.float64]
+    tpr_upper_everywhere: NDArray[np.float64]
     auc: float
     auc_interval: tuple[float, float]
     positives: float
@@ -56,6 +58,8 @@ def curve(*, points: int = 129, strength: float = 2.2, width: float = 0.02) -> S
         thresholds=thresholds,
         tpr_lower=np.clip(tpr - inner, 0, 1),
         tpr_upper=np.clip(tpr + inner, 0, 1),
+        tpr_lower_everywhere=np.clip(tpr - 1.8 * inner, 0, 1),
+        tpr_upper_everywhere=np.clip(tpr + 1.8 * inner, 0, 1),
         auc=auc,
         auc_interval=(auc - width / 2, auc + width / 2),
         positives=6899.4,
@@ -64,19 +68,39 @@ def curve(*, points: int = 129, strength: float = 2.2, width: float = 0.02) -> S
 
 
 def undefined_curve(*, points: int = 129) -> StandInCurve:
-    """What is released where a class is too small to tell: the same shape, nothing in it."""
+    """What is released where a class is too small to tell: the same shape, and nothing in it."""
+    rate, nothing, all_ = np.linspace(0.0, 1.0, points), np.zeros(points), np.ones(points)
+    return replace(
+        curve(points=points),
+        fpr=rate,
+        tpr=rate,
+        tpr_lower=nothing,
+        tpr_upper=all_,
+        tpr_lower_everywhere=nothing,
+        tpr_upper_everywhere=all_,
+        auc=0.5,
+        auc_interval=(0.0, 1.0),
+        positives=0.0,
+        negatives=0.3,
+        status="undefined",
+    )
+
+
+def broken_curve(*, points: int = 129) -> StandInCurve:
+    """Values that no diagnostic should release; publishing them must not fail all the same."""
     nothing = np.full(points, np.nan)
     return replace(
         curve(points=points),
-        tpr=nothing,
         fpr=nothing,
+        tpr=nothing,
         tpr_lower=nothing,
         tpr_upper=nothing,
+        tpr_lower_everywhere=nothing,
+        tpr_upper_everywhere=nothing,
         auc=float("nan"),
         auc_interval=(float("nan"), float("nan")),
         positives=-1.2,
-        negatives=0.3,
-        status="undefined",
+        negatives=float("inf"),
     )
 
 
