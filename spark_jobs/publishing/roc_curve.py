@@ -112,7 +112,7 @@ def _plot(curve: RocValues) -> Plot:
         )
         _draw_curve(axes, curve)
         if alone:
-            axes.legend(loc="lower right", frameon=False, fontsize=9, labelcolor=light("ink"))
+            axes.legend(loc="lower right", fontsize=9, labelcolor=light("ink"), edgecolor="none", framealpha=0.85)
             drawing.heading(figure, left=0.03, title="ROC curve", lines=(_auc_line(curve), _band_line(curve)))
         return figure
 
@@ -152,7 +152,7 @@ def _draw_curve(axes: Axes, curve: RocValues) -> None:
             curve.fpr[shown],
             curve.tpr[shown],
             color=light("curve"),
-            linewidth=2.2,
+            linewidth=1.8,
             solid_joinstyle="round",
             label="released curve",
         )
@@ -237,15 +237,25 @@ def _table(curve: RocValues) -> ValueTable:
     )
 
 
+def _auc(curve: RocValues) -> str:
+    return decimals(curve.auc, _places(curve))
+
+
+def _places(curve: RocValues) -> int:
+    """As many places as the interval can tell apart."""
+    low, high = curve.auc_interval
+    return 3 if not high - low < 0.01 else 4
+
+
 def _auc_line(curve: RocValues) -> str:
     if not _defined(curve):
         return "AUC undefined"
-    return f"AUC {decimals(curve.auc)}  ({_interval(curve)})"
+    return f"AUC {_auc(curve)}  ({_interval(curve)})"
 
 
 def _interval(curve: RocValues) -> str:
-    low, high = curve.auc_interval
-    return f"{level(curve.confidence)} interval {decimals(low)} to {decimals(high)}"
+    (low, high), places = curve.auc_interval, _places(curve)
+    return f"{level(curve.confidence)} interval {decimals(low, places)} to {decimals(high, places)}"
 
 
 def _band_line(curve: RocValues) -> str:
@@ -278,7 +288,7 @@ def _section(curve: RocValues, request: ReleaseRequest) -> Section:
         ),
         headline=Headline(
             label="Area under the curve (AUC)",
-            value=decimals(curve.auc) if defined else "undefined",
+            value=_auc(curve) if defined else "undefined",
             interval=_interval(curve) if defined else None,
             scale=("0", "1 perfect"),
             marks=(float(low), float(curve.auc), float(high)) if defined else None,
@@ -305,7 +315,8 @@ def _section(curve: RocValues, request: ReleaseRequest) -> Section:
         ),
         notes=(
             "Counts carry noise, like everything here. Bands and interval say how far the noise may have moved the "
-            "curve of these rows, not which other rows might have been in the table.",
+            "curve of these rows, not which other rows might have been in the table. Where no band is seen, it is "
+            "narrower than the line.",
         ),
         notice=None
         if defined

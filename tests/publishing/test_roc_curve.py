@@ -58,6 +58,13 @@ def test_table_reads_the_best_released_point_within_the_bound(fpr):
     assert row[2].startswith(f"{100 * best:.1f}")
 
 
+@pytest.mark.parametrize(("width", "printed"), [(0.05, "0.688"), (0.002, "0.6875")])
+def test_area_is_printed_to_what_its_interval_can_tell(width, printed):
+    headline = rendering(made.curve(width=width)).section.headline
+    assert headline.value == printed
+    assert all(len(end) == len(printed) for end in headline.interval.split("interval ")[1].split(" to "))
+
+
 def test_vertical_steps_are_read_at_their_top():
     steps = replace(
         made.curve(points=5),
