@@ -10,21 +10,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, insert, select, update
 
-from dp_operators.budget.database import Write
 from dp_operators.budget.schema import audit_head, audit_log
 from dp_operators.budget.values import AuditEntry, Head
 
 GENESIS = "0" * 64
 OPENED = "opened"
 
-_HEAD = select(audit_head.c.seq, audit_head.c.hash)
-_APPEND = insert(audit_log).values({column: bindparam(f"entry_{column.name}") for column in audit_log.columns})
-_MOVE_HEAD = update(audit_head).values(seq=bindparam("entry_seq"), hash=bindparam("entry_hash"))
+_HEAD = select(audit_head)
 
 
 def now() -> str:
@@ -43,39 +41,50 @@ def entry_hash(fields: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def next_entry(
-    head: Head,
-    *,
-    at: str,
-    actor: str,
-    action: str,
-    account: str,
-    details: Mapping[str, Any],
-    charge: str = "",
-    reason: str = "",
-) -> AuditEntry:
-    """The entry after ``head``."""
-    fields: dict[str, Any] = {
-        "seq": head.seq + 1,
-        "at": at,
-        "actor": actor,
-        "action": action,
-        "account": account,
-        "charge": charge,
-        "reason": reason,
-        "details": canonical(details),
-        "previous": head.hash,
-    }
-    return AuditEntry(**fields, hash=entry_hash(fields))
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """An entry that has no place in the log yet; its fields are those of ``AuditEntry``."""
+
+    at: str
+    actor: str
+    action: str
+    account: str
+    details: Mapping[str, Any]
+    charge: str = ""
+    reason: str = ""
+
+    def fields(self) -> dict[str, str]:
+        """The entry's fields, as the log's columns hold them."""
+        return {**vars(self), "details": canonical(self.details)}
+
+    def placed(self, head: Head) -> AuditEntry:
+        """The entry after ``head``."""
+        placed: dict[str, Any] = {**self.fields(), "seq": head.seq + 1, "previous": head.hash}
+        return AuditEntry(**placed, hash=entry_hash(placed))
+
+    def parameters(self) -> dict[str, str]:
+        """The entry's fields, and its canonical JSON in pieces, for a database that puts it in its place.
+
+        The text that is hashed is ``before``, the previous hash, ``between``, the number, ``after``.
+        """
+        fields = self.fields()
+        early = canonical({name: value for name, value in fields.items() if name < "previous"})
+        late = canonical({name: value for name, value in fields.items() if name > "previous"})
+        return {
+            **fields,
+            "before": early[:-1] + ',"previous":"',
+            "between": '",' + late[1:-1] + ',"seq":',
+            "after": "}",
+        }
 
 
-def appending(entry: AuditEntry) -> tuple[Write, Write]:
-    """The writes that append ``entry`` and move the head to it."""
-    fields = {f"entry_{name}": value for name, value in vars(entry).items()}
-    return (
-        (_APPEND, fields),
-        (_MOVE_HEAD, {"entry_seq": entry.seq, "entry_hash": entry.hash}),
-    )
+def append(connection: Connection, draft: Draft) -> int:
+    """Append an entry, in a transaction that holds the log's head; the entry's number."""
+    entry = draft.placed(read_head(connection))
+    connection.execute(insert(audit_log), vars(entry))
+    moved = update(audit_head).values(seq=entry.seq, previous=entry.previous, hash=entry.hash)
+    connection.execute(moved)
+    return entry.seq
 
 
 def read_head(connection: Connection) -> Head:
@@ -89,7 +98,7 @@ def read_entries(connection: Connection, account: str | None = None) -> Iterator
     query = select(audit_log).order_by(audit_log.c.seq)
     if account is not None:
         query = query.where(audit_log.c.account == account)
-    for row in connection.execute(query, execution_options={"yield_per": 1000}):
+    for row in connection.execute(query):
         yield AuditEntry(**row._mapping)
 
 

@@ -103,7 +103,7 @@ class PrivacyLedger:
             opened_at=audit.now(),
             opened_by=arguments.note("actor", actor),
         )
-        return self._database.write(lambda connection: transactions.open_account(connection, account))
+        return self._database.alone(lambda connection: transactions.open_account(connection, account))
 
     def reserve(
         self,
@@ -160,7 +160,7 @@ class PrivacyLedger:
             tables=arguments.table_identities(tables),
             actor=arguments.note("actor", actor),
         )
-        return self._database.write(lambda connection: transactions.reserve(connection, order))
+        return self._database.change(lambda connection: transactions.reserve(connection, order))
 
     def commit(self, id: str, manifest_sha256: str | None = None, *, actor: str = "") -> Charge:
         """Spend a reservation on the one manifest that may be published for it.
@@ -197,7 +197,7 @@ class PrivacyLedger:
             RequestRefused: no such charge.
         """
         charge_id = arguments.name_of("charge", id)
-        return self._database.write(lambda connection: transactions.renew(connection, charge_id))
+        return self._database.change(lambda connection: transactions.renew(connection, charge_id))
 
     def remaining(self, account: str, block: str = ALL) -> Budget:
         """What a block may still be charged.
@@ -259,14 +259,7 @@ class PrivacyLedger:
         Raises:
             RequestRefused: no such charge.
         """
-
-        def work(connection: Connection) -> Charge:
-            found = rows.find_charge(connection, id)
-            if found is None:
-                raise rows.no_charge(id)
-            return found
-
-        return self._database.read(work)
+        return self._database.read(lambda connection: rows.get_charge(connection, id))
 
     def find_charge(self, account: str, release: str) -> Charge | None:
         """The last charge of a release key, void ones included; None if there never was one."""
@@ -299,7 +292,7 @@ class PrivacyLedger:
 
     def verification(self) -> Verification:
         """What ``verify`` found, difference by difference."""
-        return self._database.read(verification.verify)
+        return self._database.snapshot(verification.verify)
 
     def _settle(
         self,
@@ -312,7 +305,7 @@ class PrivacyLedger:
     ) -> Charge:
         charge_id = arguments.name_of("charge", charge_id)
         actor, reason = arguments.note("actor", actor), arguments.note("reason", reason)
-        return self._database.write(
+        return self._database.change(
             lambda connection: transactions.settle(
                 connection, charge_id, state, manifest_sha256=manifest, actor=actor, reason=reason
             )

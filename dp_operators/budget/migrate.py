@@ -34,4 +34,4 @@ def migrate(database: Database) -> None:
         command.upgrade(config, "head")
 
     with _ONE_AT_A_TIME:
-        database.exclusively(upgrade)
+        database.migrating(upgrade)

@@ -11,8 +11,8 @@ from typing import Any
 from sqlalchemy import LABEL_STYLE_TABLENAME_PLUS_COL, Connection, Row, Select, and_, bindparam, func, select
 
 from dp_operators.budget.audit import canonical
-from dp_operators.budget.schema import account_tables, accounts, audit_head, block_totals, charges
-from dp_operators.budget.values import ALL, Account, Charge, ChargeState, Head, exact_budget
+from dp_operators.budget.schema import account_tables, accounts, block_totals, charges
+from dp_operators.budget.values import ALL, Account, Charge, ChargeState, exact_budget
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit, plain
 
@@ -36,25 +36,22 @@ _SPENT = _built(
         block_totals.c.account == bindparam("account"), block_totals.c.block.in_(bindparam("blocks", expanding=True))
     )
 )
-_CHARGES = _built(select(charges, accounts).join(accounts, _of_account))
+_terms = (accounts.c.neighbours, accounts.c.unit_column, accounts.c.unit_max_rows)
+_cap_columns = (accounts.c.epsilon, accounts.c.delta, accounts.c.rho)
+_total_columns = (block_totals.c.block, block_totals.c.epsilon, block_totals.c.delta, block_totals.c.rho)
+_CHARGES = _built(select(charges, *_terms).join(accounts, _of_account))
 _CHARGE = _CHARGES.where(charges.c.id == bindparam("charge"))
 _LATEST = _CHARGES.where(_latest)
 _HISTORY = _CHARGES.where(charges.c.account == bindparam("account")).order_by(charges.c.entry)
 _STANDING = _built(
-    select(audit_head, accounts, block_totals, charges)
-    .select_from(audit_head)
-    .join(accounts, accounts.c.name == bindparam("account"))
+    select(*_terms, *_cap_columns, *_total_columns, charges)
+    .select_from(accounts)
     .outerjoin(
         block_totals,
         and_(block_totals.c.account == accounts.c.name, block_totals.c.block.in_(bindparam("blocks", expanding=True))),
     )
     .outerjoin(charges, _latest)
-)
-_CHARGE_AND_HEAD = _built(
-    select(audit_head, charges, accounts)
-    .select_from(audit_head)
-    .join(charges, charges.c.id == bindparam("charge"))
-    .join(accounts, _of_account)
+    .where(accounts.c.name == bindparam("account"))
 )
 
 
@@ -63,13 +60,11 @@ class Standing:
     """What a reservation looks at.
 
     Attributes:
-        head: the audit log's.
         cap, neighbours, unit: the account's.
         spent: what is reserved, committed and burnt in each block that was asked for and is there.
         latest: the last charge of the release key.
     """
 
-    head: Head
     cap: Budget
     neighbours: Neighbours
     unit: PrivacyUnit
@@ -113,7 +108,6 @@ def charge_row(charge: Charge) -> dict[str, Any]:
         "state": charge.state.value,
         **amounts(charge.cost),
         "blocks": canonical(charge.blocks),
-        "spent_before": canonical({block: amounts(spent) for block, spent in charge.spent_before.items()}),
         "events": canonical(charge.events),
         "request_sha256": charge.request_sha256,
         "manifest_sha256": charge.manifest_sha256,
@@ -175,22 +169,18 @@ def spent_in(connection: Connection, account: str, blocks: Iterable[str]) -> dic
     return _spent(connection.execute(_SPENT, {"account": account, "blocks": list(blocks)}).all())
 
 
-def find_charge(connection: Connection, charge_id: str) -> Charge | None:
-    """The charge of that id."""
-    row = connection.execute(_CHARGE, {"charge": charge_id}).one_or_none()
-    return None if row is None else _charge(row)
-
-
-def charge_and_head(connection: Connection, charge_id: str) -> tuple[Charge, Head]:
-    """The charge of that id, and the audit log's head.
+def get_charge(connection: Connection, charge_id: str) -> Charge:
+    """The charge of that id.
 
     Raises:
-        RequestRefused: no such charge.
+        RequestRefused: there is none.
     """
-    row = connection.execute(_CHARGE_AND_HEAD, {"charge": charge_id}).one_or_none()
+    row = connection.execute(_CHARGE, {"charge": charge_id}).one_or_none()
     if row is None:
-        raise no_charge(charge_id)
-    return _charge(row), _head(row)
+        raise RequestRefused(
+            "charge", given=charge_id, bound="must be a charge of this ledger", remedy="`dp-budget history` lists them"
+        )
+    return _charge(row)
 
 
 def latest_charge(connection: Connection, account: str, release: str) -> Charge | None:
@@ -216,7 +206,6 @@ def standing(connection: Connection, account: str, release: str, blocks: Iterabl
         raise no_account(account)
     first = rows[0]
     return Standing(
-        head=_head(first),
         cap=_cap(first),
         neighbours=Neighbours(first.accounts_neighbours),
         unit=_unit(first),
@@ -237,17 +226,6 @@ def no_block(account: str, block: str) -> RequestRefused:
     return RequestRefused("blocks", given=block, bound=f"must be a block of account {account}", remedy=f"name {ALL!r}")
 
 
-def no_charge(charge_id: str) -> RequestRefused:
-    """The refusal of a charge that is not there."""
-    return RequestRefused(
-        "charge", given=charge_id, bound="must be a charge of this ledger", remedy="`dp-budget history` lists them"
-    )
-
-
-def _head(row: Row[Any]) -> Head:
-    return Head(seq=row.audit_head_seq, hash=row.audit_head_hash)
-
-
 def _cap(row: Row[Any]) -> Budget:
     return budget_of(row.accounts_epsilon, row.accounts_delta, row.accounts_rho)
 
@@ -265,7 +243,6 @@ def _spent(rows: Iterable[Row[Any]]) -> dict[str, Budget]:
 
 
 def _charge(row: Row[Any]) -> Charge:
-    before = json.loads(row.charges_spent_before)
     return Charge(
         id=row.charges_id,
         account=row.charges_account,
@@ -275,7 +252,6 @@ def _charge(row: Row[Any]) -> Charge:
         state=ChargeState(row.charges_state),
         cost=budget_of(row.charges_epsilon, row.charges_delta, row.charges_rho),
         blocks=tuple(json.loads(row.charges_blocks)),
-        spent_before={block: budget_of(**spent) for block, spent in before.items()},
         events=tuple(json.loads(row.charges_events)),
         neighbours=Neighbours(row.accounts_neighbours),
         unit=_unit(row),

@@ -73,7 +73,6 @@ charges = Table(
     Column("delta", Text, nullable=False),
     Column("rho", Text),
     Column("blocks", Text, nullable=False),
-    Column("spent_before", Text, nullable=False),
     Column("events", Text, nullable=False),
     Column("request_sha256", Text, nullable=False),
     Column("manifest_sha256", Text),
@@ -110,12 +109,13 @@ audit_log = Table(
     Column("hash", Text, nullable=False),
 )
 
-# one row; whoever changes anything locks it first
+# one row, the last entry's; every change moves it, so that changes happen one after the other
 audit_head = Table(
     "audit_head",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("seq", Integer, nullable=False),
+    Column("previous", Text, nullable=False),
     Column("hash", Text, nullable=False),
     CheckConstraint("id = 1", name="audit_head_is_one_row"),
 )

@@ -1,13 +1,12 @@
-"""What changes the ledger. Each function runs inside one transaction that has locked the audit log's head beforehand.
+"""What changes the ledger: each function looks, decides, and writes only if what it saw still holds.
 
-That one lock keeps I3: between looking at a total and writing the next one, nobody else writes. SQLite knows no other
-way; on PostgreSQL it costs nothing more than the log does, whose every entry needs the hash of the one before.
+I3 rests on ``write_reservation``: between looking at a block's total and writing the next one nobody else writes it, or
+nothing is written at all.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -16,30 +15,17 @@ from sqlalchemy import Connection, bindparam, insert, update
 
 from dp_operators.budget import audit, rows
 from dp_operators.budget.composition import added, fits, taken_off
-from dp_operators.budget.database import Write, apply
 from dp_operators.budget.errors import BudgetExceeded, ChargeConflict
 from dp_operators.budget.schema import account_tables, accounts, block_totals, charges
 from dp_operators.budget.values import ALL, Account, Charge, ChargeState, exact_budget
+from dp_operators.budget.writes import write_reservation, write_settlement
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
 
-_MAKE_CHARGE = insert(charges).values({column: bindparam(f"charge_{column.name}") for column in charges.columns})
-_SETTLE = (
-    update(charges)
-    .where(charges.c.id == bindparam("charge_id"), charges.c.state == ChargeState.RESERVED.value)
-    .values(
-        {name: bindparam(f"charge_{name}") for name in ("state", "manifest_sha256", "settled_at")},
-    )
-)
 _RENEW = (
     update(charges)
     .where(charges.c.id == bindparam("charge_id"), charges.c.state == ChargeState.RESERVED.value)
     .values(renewed_at=bindparam("charge_renewed_at"))
-)
-_SET_TOTAL = (
-    update(block_totals)
-    .where(block_totals.c.account == bindparam("total_account"), block_totals.c.block == bindparam("total_block"))
-    .values({name: bindparam(f"total_{name}") for name in ("epsilon", "delta", "rho")})
 )
 
 
@@ -77,21 +63,20 @@ def open_account(connection: Connection, wanted: Account) -> Account:
                 bound=f"is bound to account {owner}, and a table belongs to one account",
                 remedy="charge that account, or leave the table out",
             )
-    entry = audit.next_entry(
-        audit.read_head(connection),
+    entry = audit.Draft(
         at=wanted.opened_at,
         actor=wanted.opened_by,
         action=audit.OPENED,
         account=wanted.name,
         details=rows.account_details(wanted),
     )
+    audit.append(connection, entry)
     connection.execute(insert(accounts), rows.account_row(wanted))
     if wanted.tables:
         bound = [{"identity": table, "account": wanted.name} for table in wanted.tables]
         connection.execute(insert(account_tables), bound)
     nothing = rows.amounts(exact_budget(Decimal(0)))
     connection.execute(insert(block_totals), {"account": wanted.name, "block": ALL, **nothing})
-    apply(connection, *audit.appending(entry))
     return wanted
 
 
@@ -118,11 +103,10 @@ def reserve(connection: Connection, order: Order) -> Charge:
         account=order.account,
         release=order.release,
         generation=1 if before is None else before.generation + 1,
-        entry=ground.head.seq + 1,
+        entry=0,  # given by the log
         state=ChargeState.RESERVED,
         cost=order.cost,
         blocks=order.blocks,
-        spent_before=ground.spent,
         events=order.events,
         neighbours=ground.neighbours,
         unit=ground.unit,
@@ -133,8 +117,7 @@ def reserve(connection: Connection, order: Order) -> Charge:
         renewed_at=at,
         settled_at=None,
     )
-    entry = audit.next_entry(
-        ground.head,
+    entry = audit.Draft(
         at=at,
         actor=order.actor,
         action=ChargeState.RESERVED.value,
@@ -142,10 +125,8 @@ def reserve(connection: Connection, order: Order) -> Charge:
         charge=charge.id,
         details=rows.charge_details(charge),
     )
-    made = (_MAKE_CHARGE, {f"charge_{name}": value for name, value in rows.charge_row(charge).items()})
     totals = {block: added(spent, order.cost) for block, spent in ground.spent.items()}
-    apply(connection, made, *_new_totals(connection, order.account, totals), *audit.appending(entry))
-    return charge
+    return replace(charge, entry=write_reservation(connection, charge, entry, totals, ground.cap))
 
 
 def settle(
@@ -163,12 +144,11 @@ def settle(
         RequestRefused: no such charge.
         ChargeConflict: it is settled another way, or with another manifest.
     """
-    charge, head = rows.charge_and_head(connection, charge_id)
+    charge = rows.get_charge(connection, charge_id)
     if charge.state is not ChargeState.RESERVED:
         return _already(charge, state, manifest_sha256)
     settled = replace(charge, state=state, manifest_sha256=manifest_sha256, settled_at=audit.now())
-    entry = audit.next_entry(
-        head,
+    entry = audit.Draft(
         at=str(settled.settled_at),
         actor=actor,
         action=state.value,
@@ -177,13 +157,11 @@ def settle(
         reason=reason,
         details={"manifest_sha256": manifest_sha256},
     )
-    change = {"charge_id": charge.id, "charge_state": state.value, "charge_manifest_sha256": manifest_sha256}
-    writes: list[Write] = [(_SETTLE, {**change, "charge_settled_at": settled.settled_at})]
+    totals = {}
     if state is ChargeState.VOID:
         spent = rows.spent_in(connection, charge.account, charge.blocks)
         totals = {block: taken_off(total, charge.cost) for block, total in spent.items()}
-        writes += _new_totals(connection, charge.account, totals)
-    apply(connection, *writes, *audit.appending(entry))
+    write_settlement(connection, settled, entry, totals)
     return settled
 
 
@@ -194,26 +172,7 @@ def renew(connection: Connection, charge_id: str) -> Charge:
         RequestRefused: no such charge.
     """
     connection.execute(_RENEW, {"charge_id": charge_id, "charge_renewed_at": audit.now()})
-    charge = rows.find_charge(connection, charge_id)
-    if charge is None:
-        raise rows.no_charge(charge_id)
-    return charge
-
-
-def _new_totals(connection: Connection, account: str, totals: Mapping[str, Budget]) -> list[Write]:
-    """The write that sets a block's total; several blocks are written at once, here and now."""
-    values = [
-        {
-            "total_account": account,
-            "total_block": block,
-            **{f"total_{name}": value for name, value in rows.amounts(total).items()},
-        }
-        for block, total in totals.items()
-    ]
-    if len(values) == 1:
-        return [(_SET_TOTAL, values[0])]
-    connection.execute(_SET_TOTAL, values)
-    return []
+    return rows.get_charge(connection, charge_id)
 
 
 def _as_wanted(found: Account, wanted: Account) -> Account:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
@@ -65,7 +64,6 @@ class Charge:
         state: what became of it.
         cost: exact.
         blocks: the blocks that pay, sorted.
-        spent_before: what the other charges of each of these blocks had taken when it was reserved.
         events: the mechanisms' events, as they were reported.
         neighbours, unit: the account's.
         request_sha256: hash of the request it pays for.
@@ -82,7 +80,6 @@ class Charge:
     state: ChargeState
     cost: Budget
     blocks: tuple[str, ...]
-    spent_before: Mapping[str, Budget]
     events: tuple[Any, ...]
     neighbours: Neighbours
     unit: PrivacyUnit
@@ -136,11 +133,11 @@ class Verification:
     """What a ledger looks like beside its audit log.
 
     Attributes:
-        entries: how many entries of the log were read.
+        head: where the log ended.
         findings: every difference, in words; none in a sound ledger.
     """
 
-    entries: int
+    head: Head
     findings: tuple[str, ...]
 
     @property

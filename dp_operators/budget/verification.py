@@ -121,7 +121,7 @@ def verify(connection: Connection) -> Verification:
         ("charge", charges, replay.charges),
     ):
         findings.extend(_differences(connection, what, table, told))
-    return Verification(entries=head.seq, findings=tuple(findings))
+    return Verification(head=head, findings=tuple(findings))
 
 
 def _differences(connection: Connection, what: str, table: Table, told: Mapping[Any, Any]) -> Iterator[str]:

@@ -49,7 +49,6 @@ def upgrade() -> None:
         sa.Column("delta", sa.Text, nullable=False),
         sa.Column("rho", sa.Text),
         sa.Column("blocks", sa.Text, nullable=False),
-        sa.Column("spent_before", sa.Text, nullable=False),
         sa.Column("events", sa.Text, nullable=False),
         sa.Column("request_sha256", sa.Text, nullable=False),
         sa.Column("manifest_sha256", sa.Text),
@@ -86,7 +85,8 @@ def upgrade() -> None:
         "audit_head",
         sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("seq", sa.Integer, nullable=False),
+        sa.Column("previous", sa.Text, nullable=False),
         sa.Column("hash", sa.Text, nullable=False),
         sa.CheckConstraint("id = 1", name="audit_head_is_one_row"),
     )
-    op.bulk_insert(head, [{"id": 1, "seq": 0, "hash": "0" * 64}])
+    op.bulk_insert(head, [{"id": 1, "seq": 0, "previous": "0" * 64, "hash": "0" * 64}])

@@ -1,0 +1,133 @@
+"""The two kinds of database a ledger may live in, and how each is addressed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import URL, Engine, NullPool, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError
+
+from spark_jobs.contract.errors import RequestRefused
+
+
+@dataclass(frozen=True)
+class SQLite:
+    """One writer at a time, who has the whole file: what it looked at holds until it commits."""
+
+    url: URL
+    patience: float
+
+    begin_read = begin_snapshot = "BEGIN"
+    begin_change = begin_alone = begin_migration = "BEGIN IMMEDIATE"
+    commit = "COMMIT"
+    flush = ""
+
+    def engine(self) -> Engine:
+        """An engine whose transactions begin and end where we say so."""
+        engine = create_engine(
+            self.url,
+            poolclass=NullPool,
+            isolation_level="AUTOCOMMIT",
+            hide_parameters=True,
+            connect_args={"timeout": self.patience},
+        )
+
+        def prepare(connection: Any, _record: Any) -> None:
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA synchronous = EXTRA")
+
+        event.listen(engine, "connect", prepare)
+        return engine
+
+
+@dataclass(frozen=True)
+class PostgreSQL:
+    """Many writers. Reads and changes are single statements; no client holds a lock while it thinks."""
+
+    url: URL
+    patience: float
+
+    begin_read = begin_change = ""
+    begin_snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    begin_alone = "BEGIN; SELECT FROM audit_head FOR UPDATE"
+    begin_migration = "BEGIN; SELECT pg_advisory_xact_lock(hashtext('privacy_ledger'))"
+    commit = "COMMIT; "
+    # a transaction of its own, whose commit waits for the disk and for what else the server was told to wait for
+    flush = (
+        "SELECT set_config('synchronous_commit', 'on', true), "
+        "CASE WHEN NOT pg_is_in_recovery() THEN pg_logical_emit_message(true, 'privacy_ledger', '') END"
+    )
+
+    def engine(self) -> Engine:
+        """An engine in autocommit; a connection that was lost is found out by its first use, and replaced."""
+        timeout = {} if "connect_timeout" in self.url.query else {"connect_timeout": 5}
+        engine = create_engine(
+            self.url,
+            isolation_level="AUTOCOMMIT",
+            hide_parameters=True,
+            pool_timeout=self.patience,
+            connect_args=timeout,
+        )
+        wait = max(1, int(self.patience * 1000))
+
+        def prepare(connection: Any, _record: Any) -> None:
+            # the few transactions of several statements are thrown out before others lose their patience with them
+            connection.execute(
+                "SET synchronous_commit = off; SET default_transaction_isolation = 'read committed'; "
+                f"SET lock_timeout = {wait}; SET idle_in_transaction_session_timeout = {max(1, wait // 2)}"
+            )
+
+        event.listen(engine, "connect", prepare)
+        return engine
+
+
+def ledger_url(url: str) -> URL:
+    """The address of a ledger.
+
+    Raises:
+        RequestRefused: no URL of a PostgreSQL database or a SQLite file.
+    """
+
+    def refused(bound: str, remedy: str) -> RequestRefused:
+        # the text itself may hold a password
+        return RequestRefused("ledger", bound=bound, remedy=remedy)
+
+    form = "e.g. postgresql://user@host/privacy_ledger or sqlite:////var/lib/dp/ledger.db"
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError, AttributeError):
+        raise refused("must be a URL of a PostgreSQL database or a SQLite file", form) from None
+    backend = parsed.drivername.partition("+")[0]
+    if backend == "sqlite":
+        if not parsed.database or parsed.database.startswith((":memory:", "file:")) or parsed.query:
+            raise refused("must be the plain path of a SQLite file, which outlives this process", form)
+        return parsed.set(drivername="sqlite")
+    if backend not in ("postgresql", "postgres"):
+        raise refused("must be a PostgreSQL database or a SQLite file", form)
+    if "@" in (parsed.host or ""):
+        raise refused("must have a host without @", "write an @ in the password as %40")
+    return parsed.set(drivername="postgresql+psycopg")
+
+
+def public_name(url: URL) -> str:
+    """The address without its password."""
+    shown = {name: value for name, value in url.query.items() if name in ("host", "port")}
+    public = URL.create(
+        url.get_backend_name(),
+        username=url.username,
+        host=url.host,
+        port=url.port,
+        database=url.database,
+        query=shown,
+    )
+    return public.render_as_string()
+
+
+def without_secrets(said: str, url: URL) -> str:
+    """What a driver said, without the address's password."""
+    secrets = [url.password, *(value for name, value in url.query.items() if "password" in name)]
+    for secret in secrets:
+        if isinstance(secret, str) and secret:
+            said = said.replace(secret, "***")
+    return " ".join(said.split()).rstrip(".;")

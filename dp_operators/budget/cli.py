@@ -1,0 +1,188 @@
+"""``dp-budget``: the ledger on the command line."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import sys
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Annotated, Any
+
+import typer
+
+from dp_operators.budget import reports
+from dp_operators.budget.errors import LedgerUnavailable
+from dp_operators.budget.ledger import PrivacyLedger
+from dp_operators.budget.values import ALL
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import PrivacyUnit, plain
+
+URL_VARIABLE = "DP_LEDGER_URL"
+
+
+class Exit(IntEnum):
+    """How ``dp-budget`` ends."""
+
+    DONE = 0
+    DIFFERS = 1
+    REFUSED = 2
+    UNAVAILABLE = 3
+
+
+app = typer.Typer(
+    name="dp-budget",
+    help="The privacy ledger: accounts, what they may spend, and what they have spent.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+LedgerUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger",
+        envvar=URL_VARIABLE,
+        help="URL of the ledger. Prefer the variable: others see a command line, and the password in it.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AnAccount = Annotated[str, typer.Argument(help="The account's name.")]
+
+
+@app.command()
+def migrate(ledger: LedgerUrl = None) -> None:
+    """Make the ledger's tables, or bring them to this version's schema."""
+    opened = open_ledger(ledger)
+    opened.migrate()
+    typer.echo(f"the ledger {opened.name} is ready")
+
+
+@app.command("open")
+def open_account(
+    account: AnAccount,
+    epsilon: Annotated[str, typer.Option(help="The cap: what all charges may add up to.")],
+    table: Annotated[
+        list[str] | None, typer.Option(help="A table it pays for: path, URI or catalog:db.name; may be repeated.")
+    ] = None,
+    neighbours: Annotated[str, typer.Option(help="add_remove or replace_one.")] = "add_remove",
+    unit_column: Annotated[str | None, typer.Option(help="Column that names the privacy unit; else a row.")] = None,
+    max_rows: Annotated[int, typer.Option(help="Rows of one unit that are used at most.")] = 1,
+    composition: Annotated[str, typer.Option(help="How charges add up; this version keeps pure.")] = "pure",
+    delta: Annotated[str, typer.Option(help="0 in a pure account.")] = "0",
+    rho: Annotated[str | None, typer.Option(help="None in a pure account.")] = None,
+    actor: Annotated[str | None, typer.Option(help="Who opens it; the user of this machine if not given.")] = None,
+    ledger: LedgerUrl = None,
+) -> None:
+    """Open an account for a dataset; the same account again is found open."""
+    opened = open_ledger(ledger).open_account(
+        account,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        composition=composition,
+        neighbours=neighbours,
+        unit=PrivacyUnit(column=unit_column, max_rows=max_rows),
+        tables=table or (),
+        actor=user() if actor is None else actor,
+    )
+    typer.echo(
+        f"account {opened.name} is open: epsilon {plain(opened.cap.epsilon)} in all, for {_tables(opened.tables)}"
+    )
+
+
+@app.command()
+def show(
+    account: Annotated[str | None, typer.Argument(help="The account's name; all of them if not given.")] = None,
+    as_json: AsJson = False,
+    ledger: LedgerUrl = None,
+) -> None:
+    """Show accounts: their caps, what is spent, what is left."""
+    opened = open_ledger(ledger)
+    accounts = opened.accounts() if account is None else (opened.account(account),)
+    found = [
+        reports.account_json(each, opened.history(each.name), opened.remaining(each.name, ALL)) for each in accounts
+    ]
+    _print(found if account is None else found[0], reports.accounts_table(found), as_json=as_json)
+
+
+@app.command()
+def history(
+    account: AnAccount,
+    log: Annotated[bool, typer.Option("--log", help="Show the audit log's entries instead of the charges.")] = False,
+    as_json: AsJson = False,
+    ledger: LedgerUrl = None,
+) -> None:
+    """Show an account's charges, oldest first."""
+    opened = open_ledger(ledger)
+    charges = opened.history(account)
+    if log:
+        entries = opened.log(account)
+        _print([reports.entry_json(entry) for entry in entries], reports.entries_table(entries), as_json=as_json)
+    else:
+        _print([reports.charge_json(charge) for charge in charges], reports.charges_table(charges), as_json=as_json)
+
+
+@app.command()
+def verify(as_json: AsJson = False, ledger: LedgerUrl = None) -> None:
+    """Recompute the whole ledger from its audit log, and say what differs; exit code 1 if anything does."""
+    found = open_ledger(ledger).verification()
+    head = {"seq": found.head.seq, "hash": found.head.hash}
+    said = {"sound": found.ok, "head": head, "findings": list(found.findings)}
+    sound = f"the ledger is sound up to entry {found.head.seq}, {found.head.hash}"
+    _print(said, "\n".join(found.findings) or sound, as_json=as_json)
+    if not found.ok:
+        raise typer.Exit(Exit.DIFFERS)
+
+
+def open_ledger(url: str | None) -> PrivacyLedger:
+    """The ledger at ``url``.
+
+    Raises:
+        RequestRefused: no URL, or none of a ledger.
+    """
+    if not url:
+        raise RequestRefused("ledger", bound="must be given", remedy=f"set {URL_VARIABLE} or use --ledger")
+    return PrivacyLedger(url)
+
+
+def user() -> str:
+    """Who runs this program, as far as the machine knows."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
+
+
+def run(program: typer.Typer, arguments: Sequence[str] | None = None) -> int:
+    """Run a command line, say in one line on stderr why it failed, and return its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    try:
+        status = typer.main.get_command(program).main(args=given, prog_name="dp-budget", standalone_mode=False)
+    except RequestRefused as refused:
+        return _failed(str(refused), Exit.REFUSED)
+    except LedgerUnavailable as away:
+        return _failed(str(away), Exit.UNAVAILABLE)
+    except Exception as error:
+        said = getattr(error, "format_message", None)  # an error of the command line itself
+        if said is None:
+            raise
+        return _failed(said(), Exit.REFUSED)
+    return status if isinstance(status, int) else Exit.DONE
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(run(app))
+
+
+def _failed(line: str, status: Exit) -> int:
+    typer.echo(f"dp-budget: {' '.join(line.split())}", err=True)
+    return int(status)
+
+
+def _print(data: Any, text: str, *, as_json: bool) -> None:
+    typer.echo(json.dumps(data, indent=2, ensure_ascii=False) if as_json else text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""The ledger on paper: accounts and charges as JSON, and as tables a person reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from decimal import Decimal
+from typing import Any
+
+from dp_operators.budget.composition import added
+from dp_operators.budget.values import ALL, Account, AuditEntry, Charge, ChargeState, exact_budget
+from spark_jobs.contract.privacy import Budget, plain
+
+
+def by_state(charges: Iterable[Charge]) -> dict[ChargeState, Budget]:
+    """What the charges of each state add up to."""
+    sums = {state: exact_budget(Decimal(0)) for state in ChargeState}
+    for charge in charges:
+        sums[charge.state] = added(sums[charge.state], charge.cost)
+    return sums
+
+
+def account_json(account: Account, charges: Sequence[Charge], remaining: Budget) -> dict[str, Any]:
+    """An account and what became of its budget, in plain JSON types."""
+    sums = by_state(charges)
+    spending = {state.value: _amounts(sums[state]) for state in ChargeState if state is not ChargeState.VOID}
+    return {
+        "name": account.name,
+        "composition": account.composition,
+        "cap": _amounts(account.cap),
+        "neighbours": account.neighbours.value,
+        "unit": {"column": account.unit.column, "max_rows": account.unit.max_rows},
+        "tables": list(account.tables),
+        "opened_at": account.opened_at,
+        "opened_by": account.opened_by,
+        "blocks": {ALL: {**spending, "remaining": _amounts(remaining)}},
+    }
+
+
+def charge_json(charge: Charge) -> dict[str, Any]:
+    """A charge in plain JSON types."""
+    return {
+        **vars(charge),
+        "state": charge.state.value,
+        "cost": _amounts(charge.cost),
+        "blocks": list(charge.blocks),
+        "events": list(charge.events),
+        "neighbours": charge.neighbours.value,
+        "unit": {"column": charge.unit.column, "max_rows": charge.unit.max_rows},
+    }
+
+
+def entry_json(entry: AuditEntry) -> dict[str, Any]:
+    """An entry of the audit log in plain JSON types; its ``details`` stay the text that was hashed."""
+    return asdict(entry)
+
+
+def accounts_table(accounts: Iterable[Mapping[str, Any]]) -> str:
+    """Accounts, as ``account_json`` gives them, one line each."""
+    header = ("account", "cap", "committed", "burnt", "reserved", "remaining", "protects", "tables")
+    rows = []
+    for account in accounts:
+        block = account["blocks"][ALL]
+        amounts = (block[name]["epsilon"] for name in ("committed", "burnt", "reserved", "remaining"))
+        unit = account["unit"]
+        protects = "a row" if unit["column"] is None else f"{unit['column']} (at most {unit['max_rows']} rows)"
+        tables = ", ".join(account["tables"]) or "-"
+        rows.append((account["name"], account["cap"]["epsilon"], *amounts, protects, tables))
+    return _table(header, rows)
+
+
+def charges_table(charges: Iterable[Charge]) -> str:
+    """Charges, one line each."""
+    header = ("reserved at (UTC)", "state", "epsilon", "release", "actor", "charge")
+    rows = [
+        (
+            charge.reserved_at[:19].replace("T", " "),
+            charge.state.value,
+            plain(charge.cost.epsilon),
+            charge.release,
+            charge.actor or "-",
+            charge.id,
+        )
+        for charge in charges
+    ]
+    return _table(header, rows)
+
+
+def entries_table(entries: Iterable[AuditEntry]) -> str:
+    """Entries of the audit log, one line each."""
+    header = ("entry", "at (UTC)", "actor", "action", "charge", "reason", "hash")
+    rows = [
+        (
+            str(entry.seq),
+            entry.at[:19].replace("T", " "),
+            entry.actor or "-",
+            entry.action,
+            entry.charge or "-",
+            entry.reason or "-",
+            entry.hash[:16],
+        )
+        for entry in entries
+    ]
+    return _table(header, rows)
+
+
+def _amounts(budget: Budget) -> dict[str, str]:
+    amounts = {"epsilon": plain(budget.epsilon), "delta": plain(budget.delta)}
+    return amounts if budget.rho is None else {**amounts, "rho": plain(budget.rho)}
+
+
+def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (header, *rows))
+    return "\n".join(line.rstrip() for line in lines)
