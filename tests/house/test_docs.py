@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -136,7 +137,9 @@ def check_command(command: list[str]) -> None:
     while re.fullmatch(r"[A-Z_]+=.*", command[0]):
         command = command[1:]
     program, *arguments = command
-    if program == "make":
+    if program == "export":
+        assert all("=" in word for word in arguments), command
+    elif program == "make":
         assert set(arguments) <= make_targets(), command
     elif program == "dp-budget":
         assert parses_as_dp_budget(arguments), command
@@ -188,8 +191,47 @@ def parses_as_application(arguments: list[str]) -> bool:
     return True
 
 
+@cache
+def dp_budget() -> Any:
+    """The commands behind the console script ``dp-budget``."""
+    import typer
+
+    (point,) = importlib.metadata.entry_points(group="console_scripts", name="dp-budget")
+    return typer.main.get_command(sys.modules[point.load().__module__].app)
+
+
 def parses_as_dp_budget(arguments: list[str]) -> bool:
-    raise NotImplementedError
+    from typer.exceptions import TyperException
+
+    command = dp_budget().commands.get(arguments[0])
+    if command is None:
+        return False
+    try:
+        command.make_context(arguments[0], arguments[1:])
+    except TyperException:
+        return False
+    return True
+
+
+def test_reference_lists_every_command_and_option() -> None:
+    text = (ROOT / "docs" / "reference" / "command-line.md").read_text()
+    for name, command in dp_budget().commands.items():
+        section = re.search(rf"^### {name}$(.*?)(?=^##|\Z)", text, re.MULTILINE | re.DOTALL)
+        assert section, name
+        options = {option for parameter in command.params for option in parameter.opts if option.startswith("--")}
+        shown = set(re.findall(r"`(--[a-z-]+)", section.group(1)))
+        assert options - {"--help", "--ledger"} <= shown <= options, name
+
+
+def test_reference_lists_the_applications_arguments() -> None:
+    from spark_jobs.application.main import parser
+
+    text = (ROOT / "docs" / "reference" / "command-line.md").read_text()
+    section = text.partition("## python -m spark_jobs")[2].partition("\n## ")[0]
+    for action in parser()._actions:
+        assert all(f"`{option}" in section for option in action.option_strings if option not in ("-h", "--help")), (
+            action
+        )
 
 
 def test_site_builds_without_a_warning_and_asks_no_other_host(tmp_path: Path) -> None:
