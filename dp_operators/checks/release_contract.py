@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -112,35 +113,35 @@ def files_table(release: Release, read_file: ReadFile) -> Table:
     )
 
 
+BANDS = (("tpr_lower", "tpr_upper"), ("tpr_lower_everywhere", "tpr_upper_everywhere"))
+
+
 def roc_curve_tables(result: Mapping[str, Any]) -> list[Table]:
-    """The curve runs from (0, 0) to (1, 1), never falls, and lies in its band; the AUC lies in its interval."""
-    fpr, tpr = _numbers(result["fpr"]), _numbers(result["tpr"])
-    lower, upper = _numbers(result["tpr_lower"]), _numbers(result["tpr_upper"])
-    low, high = _numbers(result["auc_interval"])
-    points = {"fpr": fpr, "tpr": tpr, "tpr_lower": lower, "tpr_upper": upper}
+    """The curve runs from (0, 0) to (1, 1), never falls, and lies in its bands; the AUC lies in its interval."""
+    names = ("fpr", "tpr", *(name for band in BANDS for name in band))
+    points = {name: _numbers(result[name]) for name in names}
+    first, *cuts = result["thresholds"]
+    if first is not None:
+        raise ValueError("the first threshold is infinite")
+    points["threshold"] = [1.0, *_numbers(cuts)]
+    steps = {f"{name} step": _steps(points[name]) for name in ("fpr", "tpr", "threshold")}
     curve = [entry for name in points for entry in _unit_interval(name)]
-    curve += [_at_least("tpr", "tpr_lower"), _at_least("tpr_upper", "tpr")]
-    steps = {"fpr": _steps(fpr), "tpr": _steps(tpr)}
-    ends = {"start": [fpr[0], tpr[0]], "end": [fpr[-1], tpr[-1]]}
-    auc = {"lower": [low], "auc": [_number(result["auc"])], "upper": [high]}
-    area = [entry for name in auc for entry in _unit_interval(name)]
-    area += [_at_least("auc", "lower"), _at_least("upper", "auc")]
+    curve += [_between(f"{name} step", 0, 1, what=f"{name} never falls") for name in ("fpr", "tpr")]
+    curve += [_between("threshold step", -1, 0, what="threshold never rises")]
+    for lower, upper in BANDS:
+        curve += [_at_least("tpr", lower), _at_least(upper, "tpr")]
+    low, high = _numbers(result["auc_interval"])
+    scalars = {"auc_lower": low, "auc": _number(result["auc"]), "auc_upper": high}
+    sizes = {name: _number(result[name]) for name in ("positives", "negatives")}
+    ends = [points[name][end] for name in ("fpr", "tpr") for end in (0, -1)]
+    expected = [entry for name in scalars for entry in _unit_interval(name)]
+    expected += [_at_least("auc", "auc_lower"), _at_least("auc_upper", "auc")]
+    expected += [entry for name in sizes for entry in (_not_null(name), _finite(name))]
+    expected += [_within_set("ends", [True], what="it runs from (0, 0) to (1, 1)")]
+    columns = {name: [value] for name, value in {**scalars, **sizes, "ends": ends == [0, 1, 0, 1]}.items()}
     return [
-        Table(name="roc_curve", columns=points, expected=tuple(curve)),
-        Table(
-            name="roc_curve steps",
-            columns=steps,
-            expected=tuple(_between(name, 0, 1, what=f"{name} never falls") for name in steps),
-        ),
-        Table(
-            name="roc_curve ends",
-            columns=ends,
-            expected=(
-                _within_set("start", [0.0], what="it starts in (0, 0)"),
-                _within_set("end", [1.0], what="it ends in (1, 1)"),
-            ),
-        ),
-        Table(name="roc_curve area", columns=auc, expected=tuple(area)),
+        Table(name="roc_curve", columns={**points, **steps}, expected=tuple(curve)),
+        Table(name="roc_curve summary", columns=columns, expected=tuple(expected)),
     ]
 
 
@@ -191,17 +192,30 @@ def warm_up() -> threading.Thread:
     return thread
 
 
-def _unit_interval(column: str) -> list[Expected]:
+def _not_null(column: str) -> Expected:
     arguments = {"column": column}
+    return Expected(what=f"{column} is a number", expectation="ExpectColumnValuesToNotBeNull", arguments=arguments)
+
+
+def _unit_interval(column: str) -> list[Expected]:
     return [
-        Expected(what=f"{column} is a number", expectation="ExpectColumnValuesToNotBeNull", arguments=arguments),
-        _between(column, 0, 1, what=f"{column} is within [0, 1]"),
+        _not_null(column),
+        _between(column, 0, 1),
     ]
 
 
-def _between(column: str, low: float, high: float, *, what: str) -> Expected:
+def _between(column: str, low: float, high: float, *, what: str | None = None) -> Expected:
     arguments = {"column": column, "min_value": low, "max_value": high}
-    return Expected(what=what, expectation="ExpectColumnValuesToBeBetween", arguments=arguments)
+    return Expected(
+        what=what or f"{column} is within [{low:g}, {high:g}]",
+        expectation="ExpectColumnValuesToBeBetween",
+        arguments=arguments,
+    )
+
+
+def _finite(column: str) -> Expected:
+    most = sys.float_info.max
+    return _between(column, -most, most, what=f"{column} is finite")
 
 
 def _at_least(upper: str, lower: str) -> Expected:
@@ -228,4 +242,4 @@ def _numbers(values: Any) -> list[float]:
 
 
 def _steps(values: list[float]) -> list[float]:
-    return [right - left for left, right in pairwise(values)]
+    return [0.0, *(right - left for left, right in pairwise(values))]

@@ -11,6 +11,8 @@ from dp_operators.checks.release_contract import RESULTS, ReleaseCheckFailed, ch
 from spark_jobs.contract.diagnostics import DIAGNOSTICS
 from spark_jobs.contract.release import Release, ReleaseFile
 
+pytestmark = pytest.mark.slow  # importing Great Expectations alone takes seconds
+
 REQUEST = {
     "account": "visits",
     "table": {"format": "parquet", "path": "/lake/visits", "snapshot": {"path_version": "v1"}},
@@ -27,8 +29,12 @@ ROC = {
     "thresholds": [None, 0.7, 0.4, 0.0],
     "tpr_lower": [0.0, 0.4, 0.6, 1.0],
     "tpr_upper": [0.2, 0.6, 0.8, 1.0],
+    "tpr_lower_everywhere": [0.0, 0.3, 0.5, 1.0],
+    "tpr_upper_everywhere": [0.3, 0.7, 0.9, 1.0],
     "auc": 0.7,
     "auc_interval": [0.6, 0.8],
+    "positives": 61.0,
+    "negatives": -0.5,
 }
 FILES = {"report.html": b"<html></html>", "roc_curve.parquet": b"PAR1"}
 
@@ -75,19 +81,26 @@ def test_release_without_files_passes() -> None:
 @pytest.mark.parametrize(
     ("fields", "broken"),
     [
-        (curve(fpr=[0.0, 0.25, 0.2, 1.0]), "roc_curve steps: fpr never falls"),
+        (curve(fpr=[0.0, 0.25, 0.2, 1.0]), "roc_curve: fpr never falls"),
         (curve(tpr=[0.0, 0.6, 0.5, 1.0], tpr_lower=[0.0] * 4, tpr_upper=[1.0] * 4), "tpr never falls"),
-        (curve(fpr=[0.1, 0.25, 0.25, 1.0]), "it starts in (0, 0)"),
-        (curve(tpr=[0.0, 0.5, 0.75, 0.9], tpr_lower=[0.0] * 4), "it ends in (1, 1)"),
+        (curve(fpr=[0.1, 0.25, 0.25, 1.0]), "it runs from (0, 0) to (1, 1)"),
+        (curve(tpr=[0.0, 0.5, 0.75, 0.9], tpr_lower=[0.0] * 4), "it runs from (0, 0) to (1, 1)"),
         (curve(tpr_upper=[0.2, 0.6, 0.8, 1.01]), "tpr_upper is within [0, 1]"),
         (curve(tpr_lower=[-0.01, 0.4, 0.6, 1.0]), "tpr_lower is within [0, 1]"),
         (curve(tpr_lower=[0.0, 0.51, 0.6, 1.0]), "tpr is not below tpr_lower"),
         (curve(tpr_upper=[0.2, 0.49, 0.8, 1.0]), "tpr_upper is not below tpr"),
         (curve(tpr=[0.0, float("nan"), 0.75, 1.0]), "tpr is a number"),
         (curve(fpr=[0.0, float("inf"), 0.25, 1.0]), "fpr is within [0, 1]"),
-        (curve(auc=0.5), "auc is not below lower"),
-        (curve(auc=0.9), "upper is not below auc"),
-        (curve(auc_interval=[0.6, 1.2]), "upper is within [0, 1]"),
+        (curve(tpr_lower_everywhere=[0.0, 0.6, 0.5, 1.0]), "tpr is not below tpr_lower_everywhere"),
+        (curve(thresholds=[None, 0.4, 0.7, 0.0]), "threshold never rises"),
+        (curve(thresholds=[None, 0.7, 0.4, -0.1]), "threshold is within [0, 1]"),
+        (curve(thresholds=[1.0, 0.7, 0.4, 0.0]), "roc_curve: the result has another form"),
+        (curve(thresholds=[None, 0.7, 0.0]), "roc_curve: the result has another form"),
+        (curve(positives=float("inf")), "positives is finite"),
+        (curve(negatives=float("nan")), "negatives is a number"),
+        (curve(auc=0.5), "auc is not below auc_lower"),
+        (curve(auc=0.9), "auc_upper is not below auc"),
+        (curve(auc_interval=[0.6, 1.2]), "auc_upper is within [0, 1]"),
         (curve(fpr=[0.0, 1.0]), "roc_curve: the result has another form"),
         (curve(auc="0.7"), "roc_curve: the result has another form"),
         (manifest(results={"roc_curve": {}}), "roc_curve: the result has another form"),
