@@ -151,6 +151,32 @@ def test_every_secret_is_required_and_has_no_default(text: str) -> None:
     assert set(given) <= {"<asked", "airflow:<asked"}, "a secret is written out"
 
 
+def connection(compose: dict[str, Any], service: str, conn_id: str) -> Any:
+    """A connection as a service's tasks see it, with every secret filled in."""
+    from airflow.sdk import Connection
+
+    text = compose["services"][service]["environment"][f"AIRFLOW_CONN_{conn_id.upper()}"]
+    return Connection.from_json(VARIABLE.sub("filled-in", text), conn_id=conn_id)
+
+
+@pytest.mark.airflow
+def test_tasks_find_the_ledger_and_the_cluster(compose: dict[str, Any]) -> None:
+    from dp_operators.hooks.ledger import PrivacyLedgerHook, ledger_url
+    from dp_operators.operators.runners import spark_submit
+
+    for service in ("scheduler", "triggerer"):
+        url = ledger_url(connection(compose, service, PrivacyLedgerHook.default_conn_name))
+        assert url == "postgresql+psycopg://ledger:filled-in@ledger:5432/ledger"
+    runner = spark_submit(connection(compose, "scheduler", "spark_default"), conf={}, private_dir=None)
+    assert runner.master == "spark://spark-master:7077"
+    assert runner.conf["spark.driver.host"] == compose["services"]["scheduler"]["hostname"]
+
+
+def test_ledger_is_reached_by_those_alone_who_charge_it(compose: dict[str, Any]) -> None:
+    inside = {name for name, service in compose["services"].items() if "ledger" in service["networks"]}
+    assert inside == {"ledger", "scheduler", "triggerer"}
+
+
 def make_env(path: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", str(DOCKER / "make-env"), str(path)], capture_output=True, text=True, check=False)
 

@@ -105,7 +105,11 @@ def parse_documented(data: dict[str, Any]) -> None:
     elif "unit" in data:
         PrivacyUnit.parse(data["unit"])
     elif "conn_type" in data:
-        assert data["conn_type"] in ("privacy_ledger", "spark")
+        from airflow.sdk import Connection
+
+        from dp_operators.hooks.ledger import ledger_url
+
+        assert ledger_url(Connection.from_json(json.dumps(data), conn_id="documented"))
     else:
         raise AssertionError("a block of JSON or YAML that is no known thing")
 
@@ -116,6 +120,7 @@ def parse_documented(data: dict[str, Any]) -> None:
         {"diagnostics": "roc_curve", "budget": {"epsilon": 1}},
         {"format": "csv", "path": "/lake/t", "snapshot": {"path_version": "v1"}},
         {"unit": {"column": "person", "max_rows": 0}},
+        {"conn_type": "privacy_ledger", "host": "db.example.org"},
     ],
 )
 def test_documents_that_do_not_parse_are_noticed(data: dict[str, Any]) -> None:
