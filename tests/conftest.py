@@ -2,5 +2,7 @@
 
 pytest_plugins = [
     "tests.support.airflow",
+    "tests.support.postgres",
+    "tests.support.ledgers",
     "tests.support.spark",
 ]

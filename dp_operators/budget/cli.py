@@ -85,9 +85,8 @@ def open_account(
         tables=table or (),
         actor=user() if actor is None else actor,
     )
-    typer.echo(
-        f"account {opened.name} is open: epsilon {plain(opened.cap.epsilon)} in all, for {_tables(opened.tables)}"
-    )
+    tables = ", ".join(opened.tables) or "no table yet"
+    typer.echo(f"account {opened.name} is open: epsilon {plain(opened.cap.epsilon)} in all, for {tables}")
 
 
 @app.command()

@@ -188,26 +188,28 @@ def _as_wanted(found: Account, wanted: Account) -> Account:
 
 
 def _require_terms(connection: Connection, ground: rows.Standing, order: Order) -> None:
-    for what, asked, kept in (
-        ("neighbours", order.neighbours, ground.neighbours),
-        ("unit", order.unit, ground.unit),
-    ):
-        if asked is not None and asked != kept:
+    if order.neighbours not in (None, ground.neighbours):
+        raise _other_terms("neighbours", str(order.neighbours), order.account, str(ground.neighbours))
+    if order.unit not in (None, ground.unit):
+        raise _other_terms("unit", str(order.unit), order.account, str(ground.unit))
+    bound = rows.tables_of(connection, order.account) if order.tables else ()
+    for table in order.tables:
+        if table not in bound:
             raise RequestRefused(
-                what,
-                given=asked,
-                bound=f"account {order.account} keeps {kept}, and costs about different ones cannot be added",
-                remedy="ask for the account's, or charge another account",
+                "table",
+                given=table,
+                bound=f"is not bound to account {order.account}",
+                remedy="charge the account that the table is bound to",
             )
-    for table in sorted(
-        set(order.tables).difference(rows.tables_of(connection, order.account) if order.tables else ())
-    ):
-        raise RequestRefused(
-            "table",
-            given=table,
-            bound=f"is not bound to account {order.account}",
-            remedy="charge the account that the table is bound to",
-        )
+
+
+def _other_terms(what: str, asked: str, account: str, kept: str) -> RequestRefused:
+    return RequestRefused(
+        what,
+        given=asked,
+        bound=f"account {account} keeps {kept}, and costs about different ones cannot be added",
+        remedy="ask for the account's, or charge another account",
+    )
 
 
 def _same_charge(charge: Charge, order: Order) -> Charge:

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from dp_operators.budget import Account, PrivacyLedger
+from spark_jobs.contract import Neighbours, PrivacyUnit, RequestRefused
+
+
+def test_account_is_read_back_as_it_was_opened(ledger: PrivacyLedger) -> None:
+    unit = PrivacyUnit(column="person", max_rows=3)
+    opened = ledger.open_account(
+        "visits",
+        epsilon="2.50",
+        neighbours="replace_one",
+        unit=unit,
+        tables=["/lake/visits", "catalog:Sales.Visits"],
+        actor="admin",
+    )
+
+    assert ledger.account("visits") == opened
+    assert isinstance(opened, Account)
+    assert opened.cap.epsilon == Decimal("2.5")
+    assert opened.neighbours is Neighbours.REPLACE_ONE
+    assert opened.unit == unit
+    assert opened.tables == ("catalog:sales.visits", "file:///lake/visits")
+    assert opened.opened_by == "admin"
+    assert ledger.remaining("visits").epsilon == Decimal("2.5")
+
+
+def test_accounts_are_listed_by_name(ledger: PrivacyLedger) -> None:
+    assert ledger.accounts() == ()
+    opened = [ledger.open_account(name, epsilon=1) for name in ("b", "a", "c")]
+    assert list(ledger.accounts()) == sorted(opened, key=lambda account: account.name)
+
+
+def test_opening_an_account_again_finds_it_open(ledger: PrivacyLedger) -> None:
+    first = ledger.open_account("visits", epsilon="1.0", tables=["/lake/a", "/lake/b"], actor="admin")
+    again = ledger.open_account(
+        "visits", epsilon=1, tables=["file:///lake//b/", "/lake/a", "/lake/a"], actor="someone else"
+    )
+    assert again == first
+    assert len(ledger.log()) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"epsilon": "1.5"}, "cap"),
+        ({"neighbours": Neighbours.REPLACE_ONE}, "neighbours"),
+        ({"unit": PrivacyUnit(column="person", max_rows=1)}, "unit"),
+        ({"tables": ["/lake/visits", "/lake/more"]}, "tables"),
+        ({"tables": []}, "tables"),
+    ],
+)
+def test_opening_an_account_again_otherwise_is_refused(ledger: PrivacyLedger, change: dict, field: str) -> None:
+    settings = {"epsilon": "1", "tables": ["/lake/visits"]}
+    before = ledger.open_account("visits", **settings)
+
+    with pytest.raises(RequestRefused, match=f"account: got 'visits'; is open already, with another {field};"):
+        ledger.open_account("visits", **{**settings, **change})
+    assert ledger.account("visits") == before
+    assert len(ledger.log()) == 1
+
+
+def test_table_belongs_to_one_account(ledger: PrivacyLedger) -> None:
+    ledger.open_account("visits", epsilon=1, tables=["s3://lake/visits"])
+
+    with pytest.raises(RequestRefused, match="table: got 's3://lake/visits'; is bound to account visits"):
+        ledger.open_account("copies", epsilon=1, tables=["/lake/copies", "s3a://lake/visits/"])
+    assert [account.name for account in ledger.accounts()] == ["visits"]
+    assert ledger.verify()
+
+
+def test_account_for_a_table_is_found_by_any_spelling(ledger: PrivacyLedger) -> None:
+    opened = ledger.open_account("visits", epsilon=1, tables=["/lake/visits"])
+
+    assert ledger.account_for_table("file:///lake//visits/") == opened
+    with pytest.raises(RequestRefused, match="table: got 'file:///lake/other'; must be bound to an account"):
+        ledger.account_for_table("/lake/other")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"epsilon": "0"}, "epsilon: got '0'; must be above 0"),
+        ({"epsilon": "-1"}, "epsilon: got '-1'; must be above 0"),
+        ({"epsilon": "nan"}, "epsilon: got 'nan'; must be a finite decimal number"),
+        ({"epsilon": float("inf")}, "epsilon: got inf; must be a finite decimal number"),
+        ({"epsilon": "plenty"}, "epsilon: got 'plenty'; must be a finite decimal number"),
+        ({"epsilon": None}, "epsilon: must be a finite decimal number"),
+        ({"epsilon": "1e13"}, "must be above 0 and at most 10^12"),
+        ({"epsilon": 1, "delta": "1e-6"}, "delta: got '1e-6'; this version keeps pure accounts"),
+        ({"epsilon": 1, "rho": "0.5"}, "rho: got '0.5'; this version keeps pure accounts"),
+        ({"epsilon": 1, "composition": "zcdp"}, "composition: got 'zcdp'; this version keeps pure accounts"),
+        ({"epsilon": 1, "composition": "approximate"}, "this version keeps pure accounts"),
+        ({"epsilon": 1, "composition": "sum"}, "composition: got 'sum'; must be one of pure, zcdp, approximate"),
+        ({"epsilon": 1, "neighbours": "some"}, "neighbours: got 'some'; must be one of add_remove, replace_one"),
+        ({"epsilon": 1, "unit": {"max_rows": 0}}, "unit.max_rows: got 0; must be a whole number"),
+        ({"epsilon": 1, "blocks": "day"}, "blocks: got 'day'; is not offered by this version"),
+        ({"epsilon": 1, "tables": [""]}, "table: got ''; must be printable text"),
+        ({"epsilon": 1, "actor": "a\nb"}, "actor: got 'a\\nb'; must be printable text"),
+    ],
+)
+def test_bad_setting_is_refused_in_one_line(ledger: PrivacyLedger, settings: dict, message: str) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        ledger.open_account("visits", **settings)
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert ledger.accounts() == ()
+    assert ledger.log() == ()
+
+
+@pytest.mark.parametrize("name", ["", " visits", "a\x00b", "x" * 201, 7, "\ud800"])
+def test_bad_name_is_refused(ledger: PrivacyLedger, name: object) -> None:
+    with pytest.raises(RequestRefused, match="account: got .*; must be printable text of 1 to 200 characters"):
+        ledger.open_account(name, epsilon=1)  # type: ignore[arg-type]
+    assert ledger.accounts() == ()
+
+
+def test_names_may_be_in_any_script(ledger: PrivacyLedger) -> None:
+    opened = ledger.open_account("опросы «2026» 🩺", epsilon=1, tables=["/lake/опросы"], actor="Ærøskøbing")
+    charge = ledger.reserve(opened.name, release="выпуск/1", epsilon="0.5", actor="张伟")
+    ledger.void(charge.id, reason="c'est raté", actor="o'Neill")
+
+    assert ledger.account(opened.name) == opened
+    assert ledger.verification().findings == ()

@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import pickle
+from decimal import Decimal
+
+import pytest
+
+from dp_operators.budget import BudgetExceeded, Charge, ChargeConflict, ChargeState, LedgerUnavailable, PrivacyLedger
+from spark_jobs.contract import Neighbours, PrivacyUnit, RequestRefused
+
+REQUEST, OTHER = "a" * 64, "b" * 64
+MANIFEST = "c" * 64
+
+
+@pytest.fixture
+def charged(ledger: PrivacyLedger) -> Charge:
+    ledger.open_account("visits", epsilon="1", tables=["/lake/visits"])
+    return ledger.reserve("visits", release="first", epsilon="0.4", request_sha256=REQUEST, actor="dag/task")
+
+
+def left(ledger: PrivacyLedger) -> Decimal:
+    return ledger.remaining("visits").epsilon
+
+
+def test_reservation_says_what_it_is_and_counts_as_spent(ledger: PrivacyLedger, charged: Charge) -> None:
+    assert charged.state == "reserved"
+    assert (charged.account, charged.release, charged.generation) == ("visits", "first", 1)
+    assert charged.cost.epsilon == Decimal("0.4")
+    assert charged.blocks == ("all",)
+    assert charged.request_sha256 == REQUEST
+    assert charged.manifest_sha256 is None
+    assert charged.settled_at is None
+    assert (charged.actor, charged.neighbours, charged.unit) == ("dag/task", Neighbours.ADD_REMOVE, PrivacyUnit())
+    assert ledger.charge(charged.id) == ledger.find_charge("visits", "first") == charged
+    assert left(ledger) == Decimal("0.6")
+
+
+def test_reserving_again_finds_the_same_charge(ledger: PrivacyLedger, charged: Charge) -> None:
+    again = ledger.reserve("visits", release="first", epsilon=0.40, request_sha256=REQUEST, actor="a retry")
+    assert again == charged
+    assert left(ledger) == Decimal("0.6")
+    assert len(ledger.history("visits")) == 1
+
+
+@pytest.mark.parametrize(
+    "change", [{"request_sha256": OTHER}, {"request_sha256": ""}, {"epsilon": "0.3"}, {"epsilon": "0.5"}]
+)
+def test_key_pays_for_one_request_at_one_cost(ledger: PrivacyLedger, charged: Charge, change: dict) -> None:
+    with pytest.raises(ChargeConflict, match="release: got 'first'; is reserved for another request, cost or blocks"):
+        ledger.reserve("visits", release="first", **{"epsilon": "0.4", "request_sha256": REQUEST, **change})
+    assert left(ledger) == Decimal("0.6")
+    assert ledger.charge(charged.id) == charged
+
+
+def test_accounts_keep_their_keys_apart(ledger: PrivacyLedger, charged: Charge) -> None:
+    ledger.open_account("others", epsilon="1")
+    other = ledger.reserve("others", release="first", epsilon="0.9", request_sha256=OTHER)
+    assert other.id != charged.id
+    assert left(ledger) == Decimal("0.6")
+    assert ledger.remaining("others").epsilon == Decimal("0.1")
+    assert [charge.id for charge in ledger.history("visits")] == [charged.id]
+
+
+FINAL = [
+    ("commit", (MANIFEST,), ChargeState.COMMITTED, "0.6"),
+    ("commit", (), ChargeState.COMMITTED, "0.6"),
+    ("burn", (), ChargeState.BURNT, "0.6"),
+    ("void", (), ChargeState.VOID, "1"),
+]
+
+
+@pytest.mark.parametrize(("verb", "given", "state", "remaining"), FINAL)
+def test_charge_is_settled_once_and_then_found_settled(
+    ledger: PrivacyLedger, charged: Charge, verb: str, given: tuple[str, ...], state: ChargeState, remaining: str
+) -> None:
+    settled = getattr(ledger, verb)(charged.id, *given, actor="worker")
+    assert settled.state is state
+    assert settled.manifest_sha256 == (given[0] if given else None)
+    assert settled.settled_at is not None
+    assert left(ledger) == Decimal(remaining)
+
+    assert getattr(ledger, verb)(charged.id, *given, actor="another") == settled == ledger.charge(charged.id)
+    assert left(ledger) == Decimal(remaining)
+    assert [entry.action for entry in ledger.log("visits")] == ["opened", "reserved", state.value]
+    assert ledger.verify()
+
+
+@pytest.mark.parametrize(("verb", "given", "state", "remaining"), FINAL)
+@pytest.mark.parametrize(("then", "then_given"), [(verb, given) for verb, given, _, _ in FINAL])
+def test_settled_charge_is_never_settled_otherwise(
+    ledger: PrivacyLedger,
+    charged: Charge,
+    verb: str,
+    given: tuple[str, ...],
+    state: ChargeState,
+    remaining: str,
+    then: str,
+    then_given: tuple[str, ...],
+) -> None:
+    settled = getattr(ledger, verb)(charged.id, *given)
+    if (then, then_given) != (verb, given):
+        with pytest.raises(ChargeConflict, match=f"charge: got '{charged.id}'; is {state}"):
+            getattr(ledger, then)(charged.id, *then_given)
+    assert ledger.charge(charged.id) == settled
+    assert left(ledger) == Decimal(remaining)
+
+
+def test_committed_charge_keeps_its_one_manifest(ledger: PrivacyLedger, charged: Charge) -> None:
+    ledger.commit(charged.id, MANIFEST)
+    with pytest.raises(ChargeConflict, match="is committed with another manifest, cccc"):
+        ledger.commit(charged.id, OTHER)
+    assert ledger.charge(charged.id).manifest_sha256 == MANIFEST
+
+
+@pytest.mark.parametrize(("verb", "state"), [("commit", "committed"), ("burn", "burnt")])
+def test_spent_key_is_never_charged_again(ledger: PrivacyLedger, charged: Charge, verb: str, state: str) -> None:
+    settled = getattr(ledger, verb)(charged.id)
+    assert ledger.reserve("visits", release="first", epsilon="0.4", request_sha256=REQUEST) == settled
+    with pytest.raises(ChargeConflict, match=f"is {state} for another request"):
+        ledger.reserve("visits", release="first", epsilon="0.4", request_sha256=OTHER)
+    assert left(ledger) == Decimal("0.6")
+
+
+def test_void_charge_frees_its_key_for_a_new_charge(ledger: PrivacyLedger, charged: Charge) -> None:
+    ledger.void(charged.id, reason="tombstoned")
+    second = ledger.reserve("visits", release="first", epsilon="0.7", request_sha256=OTHER)
+    assert (second.generation, second.state) == (2, "reserved")
+    assert second.id != charged.id
+    assert ledger.find_charge("visits", "first") == second
+    assert left(ledger) == Decimal("0.3")
+
+    ledger.void(second.id)
+    third = ledger.reserve("visits", release="first", epsilon="0.7", request_sha256=OTHER)
+    assert third.generation == 3
+    assert [charge.state for charge in ledger.history("visits")] == ["void", "void", "reserved"]
+    with pytest.raises(ChargeConflict, match="is void and can no longer be committed"):
+        ledger.commit(charged.id, MANIFEST)
+    assert ledger.verify()
+
+
+def test_charge_that_was_never_made_is_not_found(ledger: PrivacyLedger, charged: Charge) -> None:
+    assert ledger.find_charge("visits", "second") is None
+    assert ledger.find_charge("nobody", "first") is None
+
+
+def test_tenths_add_up_to_exactly_one(ledger: PrivacyLedger) -> None:
+    ledger.open_account("visits", epsilon=1)
+    for number in range(10):
+        ledger.reserve("visits", release=f"release {number}", epsilon=0.1)
+    assert left(ledger) == 0
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve("visits", release="one more", epsilon="0.000000000000000000000000000001")
+
+
+def test_costs_of_every_size_are_kept_to_the_last_digit(ledger: PrivacyLedger) -> None:
+    tiny = Decimal("0.000000000000000000000000000001")
+    ledger.open_account("visits", epsilon="1000000000000")
+    charges = [ledger.reserve("visits", release=f"{cost}", epsilon=cost) for cost in (tiny, "999999999999", "0.5")]
+    assert [charge.cost.epsilon for charge in ledger.history("visits")] == [tiny, 999999999999, Decimal("0.5")]
+    assert left(ledger) == Decimal("0.499999999999999999999999999999")
+
+    ledger.void(charges[0].id)
+    assert left(ledger) == Decimal("0.5")
+    assert ledger.verification().findings == ()
+
+
+def test_exceeded_budget_says_what_is_left(ledger: PrivacyLedger, charged: Charge) -> None:
+    with pytest.raises(BudgetExceeded) as exceeded:
+        ledger.reserve("visits", release="second", epsilon="0.61")
+    error = exceeded.value
+    assert str(error) == ("epsilon: got '0.61'; account visits has 0.6 of 1 left; ask for less, or for a higher cap")
+    assert (error.account, error.block, error.asked) == ("visits", "all", Decimal("0.61"))
+    assert (error.remaining, error.cap, error.never_fits) == (Decimal("0.6"), Decimal(1), False)
+    assert isinstance(error, RequestRefused)
+    assert ledger.find_charge("visits", "second") is None
+    assert len(ledger.log()) == 2
+
+
+def test_charge_above_the_cap_never_fits(ledger: PrivacyLedger, charged: Charge) -> None:
+    with pytest.raises(BudgetExceeded, match="ask for no more than the cap") as exceeded:
+        ledger.reserve("visits", release="second", epsilon="1.1")
+    assert exceeded.value.never_fits
+
+
+def test_charge_may_take_all_that_is_left(ledger: PrivacyLedger, charged: Charge) -> None:
+    ledger.reserve("visits", release="second", epsilon="0.6")
+    assert left(ledger) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"account": "nobody"}, "account: got 'nobody'; must be an open account"),
+        ({"account": ""}, "account: got ''; must be printable text"),
+        ({"release": ""}, "release: got ''; must be printable text"),
+        ({"release": "a\tb"}, "release: got 'a\\tb'; must be printable text"),
+        ({"epsilon": 0}, "epsilon: got '0'; must be above 0"),
+        ({"epsilon": "-0.1"}, "epsilon: got '-0.1'; must be above 0"),
+        ({"epsilon": float("nan")}, "epsilon: got nan; must be a finite decimal number"),
+        ({"epsilon": "Infinity"}, "epsilon: got 'Infinity'; must be a finite decimal number"),
+        ({"epsilon": "a lot"}, "epsilon: got 'a lot'; must be a finite decimal number"),
+        ({"epsilon": "0." + "1" * 31}, "must have at most 30 digits"),
+        ({"delta": "1e-9"}, "delta: got '1e-9'; this version keeps pure accounts"),
+        ({"rho": 1}, "rho: got 1; this version keeps pure accounts"),
+        ({"blocks": ()}, "blocks: must name at least one block"),
+        ({"blocks": ("2026-11-21",)}, "blocks: got '2026-11-21'; must be a block of account visits"),
+        ({"blocks": ("all", "some")}, "blocks: got 'some'; must be a block of account visits"),
+        ({"allotment": "team"}, "allotment: got 'team'; is not offered by this version"),
+        ({"events": [object()]}, "events: must be a list of plain JSON values"),
+        ({"events": [float("nan")]}, "events: must be a list of plain JSON values"),
+        ({"neighbours": Neighbours.REPLACE_ONE}, "neighbours: got 'replace_one'; account visits keeps add_remove"),
+        ({"unit": PrivacyUnit(column="person")}, "unit: got "),
+        ({"tables": ["/lake/other"]}, "table: got 'file:///lake/other'; is not bound to account visits"),
+    ],
+)
+def test_bad_reservation_is_refused_in_one_line(
+    ledger: PrivacyLedger, charged: Charge, change: dict, message: str
+) -> None:
+    asked = {"account": "visits", "release": "second", "epsilon": "0.1", **change}
+    with pytest.raises(RequestRefused) as refused:
+        ledger.reserve(asked.pop("account"), **asked)
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert left(ledger) == Decimal("0.6")
+    assert len(ledger.log()) == 2
+
+
+def test_terms_of_the_account_are_accepted(ledger: PrivacyLedger, charged: Charge) -> None:
+    second = ledger.reserve(
+        "visits",
+        release="second",
+        epsilon="0.1",
+        delta="0.0",
+        blocks="all",
+        neighbours="add_remove",
+        unit=PrivacyUnit(),
+        tables=["file:///lake/visits/"],
+        events=[{"mechanism": "laplace", "scale": "2"}, "pure"],
+    )
+    assert second.events == ({"mechanism": "laplace", "scale": "2"}, "pure")
+    assert ledger.charge(second.id) == second
+
+
+@pytest.mark.parametrize("verb", ["commit", "burn", "void", "renew", "charge"])
+def test_unknown_charge_is_refused(ledger: PrivacyLedger, charged: Charge, verb: str) -> None:
+    with pytest.raises(RequestRefused, match="charge: got 'no-such'; must be a charge of this ledger"):
+        getattr(ledger, verb)("no-such")
+
+
+@pytest.mark.parametrize("ask", [PrivacyLedger.remaining, PrivacyLedger.account, PrivacyLedger.history])
+def test_unknown_account_is_refused(ledger: PrivacyLedger, ask) -> None:
+    with pytest.raises(RequestRefused, match="account: got 'nobody'; must be an open account"):
+        ask(ledger, "nobody")
+
+
+def test_unknown_block_is_refused(ledger: PrivacyLedger, charged: Charge) -> None:
+    with pytest.raises(RequestRefused, match="blocks: got 'some'; must be a block of account visits"):
+        ledger.remaining("visits", "some")
+
+
+def test_heartbeat_is_kept_while_the_charge_is_reserved(ledger: PrivacyLedger, charged: Charge) -> None:
+    renewed = ledger.renew(charged.id)
+    assert renewed.renewed_at > charged.renewed_at
+    assert ledger.verify()
+
+    ledger.commit(charged.id)
+    assert ledger.renew(charged.id).renewed_at == renewed.renewed_at
+    assert ledger.renew(charged.id).state == "committed"
+
+
+def test_history_is_in_the_order_of_the_reservations(ledger: PrivacyLedger) -> None:
+    ledger.open_account("visits", epsilon=10)
+    made = [ledger.reserve("visits", release=name, epsilon=1).id for name in ("c", "a", "b")]
+    ledger.commit(made[2])
+    assert [charge.id for charge in ledger.history("visits")] == made
+
+
+def test_errors_survive_the_way_between_processes() -> None:
+    exceeded = BudgetExceeded(account="a", block="b", asked=Decimal(2), remaining=Decimal(0), cap=Decimal(1))
+    for error in (exceeded, LedgerUnavailable("postgresql://h/db", "it is away")):
+        assert str(pickle.loads(pickle.dumps(error))) == str(error)

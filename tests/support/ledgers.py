@@ -1,0 +1,122 @@
+"""Ledgers on both kinds of database, and ways to hurt them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from dp_operators.budget import PrivacyLedger
+from dp_operators.budget.audit import GENESIS
+from spark_jobs.contract.failpoints import VARIABLE
+from tests.support.postgres import PostgresServer
+
+BOTH = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
+
+
+@pytest.fixture(params=BOTH)
+def empty_ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a database without a ledger, once of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/ledger.db"
+    return str(request.getfixturevalue("postgres_url"))
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite ledger without accounts, to be copied."""
+    path = tmp_path_factory.mktemp("ledger") / "ledger.db"
+    PrivacyLedger(f"sqlite:///{path}").migrate()
+    return path
+
+
+@pytest.fixture(scope="session")
+def migrated_database(postgres_server: PostgresServer) -> Iterator[str]:
+    """A PostgreSQL ledger, to be emptied before use."""
+    url = postgres_server.create_database()
+    ledger = PrivacyLedger(url)
+    ledger.migrate()
+    ledger.close()
+    yield url
+    postgres_server.drop_database(url)
+
+
+@pytest.fixture(params=BOTH)
+def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a ledger without accounts, once of each kind."""
+    if request.param == "sqlite":
+        copy = tmp_path / "ledger.db"
+        copy.write_bytes(request.getfixturevalue("migrated_file").read_bytes())
+        return f"sqlite:///{copy}"
+    url = str(request.getfixturevalue("migrated_database"))
+    execute(
+        url,
+        "SET lock_timeout = '10s'",
+        "TRUNCATE audit_log, block_totals, charges, account_tables, accounts",
+        f"UPDATE audit_head SET seq = 0, previous = '{GENESIS}', hash = '{GENESIS}'",
+    )
+    return url
+
+
+@pytest.fixture
+def ledger(ledger_url: str) -> Iterator[PrivacyLedger]:
+    """A ledger without accounts, once on each kind of database."""
+    ledger = PrivacyLedger(ledger_url)
+    yield ledger
+    ledger.close()
+
+
+def execute(url: str, *statements: str) -> list[tuple[Any, ...]]:
+    """Execute statements behind the ledger's back; the rows of the last."""
+    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    try:
+        with engine.begin() as connection:
+            for statement in statements:
+                found = connection.execute(text(statement))
+            return [tuple(row) for row in found] if found.returns_rows else []
+    finally:
+        engine.dispose()
+
+
+def in_processes(work: Callable[[int], Any], count: int, patience: float = 60.0) -> list[Any]:
+    """What ``work(0)``, ``work(1)``, ... return, each in a process of its own, all at once.
+
+    A process that fails returns the text of its exception.
+    """
+    fork = multiprocessing.get_context("fork")
+    results = fork.Queue()
+    gate = fork.Barrier(count)
+
+    def attempt(number: int) -> None:
+        gate.wait(patience)
+        try:
+            results.put((number, work(number)))
+        except Exception as error:
+            results.put((number, f"{type(error).__name__}: {error}"))
+
+    processes = [fork.Process(target=attempt, args=(number,), daemon=True) for number in range(count)]
+    for process in processes:
+        process.start()
+    found = dict(results.get(timeout=patience) for _ in processes)
+    for process in processes:
+        process.join(patience)
+    return [found[number] for number in range(count)]
+
+
+def killed_at(failpoint: str, work: Callable[[], Any], patience: float = 60.0) -> None:
+    """Do ``work`` in a process that is killed with SIGKILL at ``failpoint``; it must get there."""
+
+    def attempt() -> None:
+        os.environ[VARIABLE] = failpoint
+        work()
+
+    process = multiprocessing.get_context("fork").Process(target=attempt, daemon=True)
+    process.start()
+    process.join(patience)
+    assert process.exitcode == -signal.SIGKILL, f"the process ended with {process.exitcode}, not at {failpoint}"
