@@ -19,8 +19,8 @@ from spark_jobs.contract.layout import STAGE_NONCE_VARIABLE
 HEARTBEAT_SECONDS = 10.0
 GRACE_SECONDS = 10.0
 
-WITHHELD = ("AIRFLOW_",)
-"""Beginnings of variables that an application has no use for: Airflow's own, with the connections of other systems."""
+WITHHELD = ("AIRFLOW_", "DP_LEDGER_")
+"""Beginnings of variables that an application has no use for: with the ledger's password, and other systems'."""
 
 LAUNCH = Path(spark_jobs.__file__).parent / "submit" / "launch.py"
 

@@ -133,7 +133,7 @@ def test_wheel_tells_airflow_of_the_provider(wheel: zipfile.ZipFile) -> None:
     entries = configparser.ConfigParser()
     entries.read_string(wheel.read(name).decode())
     assert entries["apache_airflow_provider"]["provider_info"] == "dp_operators.get_provider_info:get_provider_info"
-    assert entries["console_scripts"]["dp-budget"] == "dp_operators.budget.cli:main"
+    assert entries["console_scripts"]["dp-budget"] == "dp_operators.cli:main"
 
 
 def test_entry_points_lead_somewhere() -> None:

@@ -148,8 +148,9 @@ def test_secrets_travel_in_the_environment_and_are_shown_nowhere(tmp_path, priva
     assert "pepper" not in "".join(started["argv"])
 
 
-def test_variables_of_airflow_stay_with_airflow(tmp_path, private, monkeypatch):
+def test_variables_of_airflow_and_the_ledger_stay_with_them(tmp_path, private, monkeypatch):
     monkeypatch.setenv("AIRFLOW_CONN_WAREHOUSE", "postgresql://user:secret@host/db")
+    monkeypatch.setenv("DP_LEDGER_URL", "postgresql://user:secret@host/ledger")
     monkeypatch.setenv("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "postgresql://user:secret@host/airflow")
     started = probe(
         tmp_path,

@@ -1,0 +1,186 @@
+"""``dp-budget``: the ledger on the command line, and releases without Airflow."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dp_operators.budget import BudgetExceeded, PrivacyLedger
+from dp_operators.budget.cli import LedgerUrl, open_ledger, run, user
+from dp_operators.budget.cli import app as ledger_commands
+from spark_jobs.contract.privacy import plain
+from spark_jobs.contract.request import ReleaseRequest
+
+if TYPE_CHECKING:
+    from dp_operators.releasing import Published
+
+FAILED = 1
+
+app = typer.Typer(
+    name="dp-budget",
+    help="The privacy ledger: accounts, what they may spend, what they have spent; and releases that it pays for.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(ledger_commands, name="")  # without a name its commands stand beside these
+
+RequestFile = Annotated[Path, typer.Argument(metavar="REQUEST", help="The request: a JSON or YAML file.")]
+Output = Annotated[str | None, typer.Option(help="Folder or URI to release into; by default the request's.")]
+Key = Annotated[
+    str | None,
+    typer.Option(help="The release key; by default one made of the request, so that the same request is one release."),
+]
+Actor = Annotated[str | None, typer.Option(help="Who asks, for the audit log; the user of this machine if not given.")]
+
+
+@app.command("run")
+def run_release(
+    request: RequestFile,
+    output: Output = None,
+    key: Key = None,
+    master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
+    private_dir: Annotated[
+        Path | None, typer.Option(help="Folder inside the privacy boundary for what the application prints.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say whether the release could be made, and what it would cost.")
+    ] = False,
+    actor: Actor = None,
+    ledger: LedgerUrl = None,
+) -> None:
+    """Make a release: reserve its cost, run the application, commit and publish.
+
+    The same command again finds the same release, or goes on where it was interrupted; it never pays twice. For
+    another look at the data, with noise and a charge of its own, give another --key.
+    """
+    from dp_operators.releasing import LocalRunner, ReleaseError
+
+    asked = _request(request, output)
+    runner = LocalRunner(master=master, private_dir=private_dir)
+    opened = open_ledger(ledger)
+    try:
+        if dry_run:
+            _dry_run(asked, opened, runner)
+        else:
+            with _ended_by_signals():
+                _say(_release(asked, opened, runner, key=key or default_key(asked), actor=actor))
+    except ReleaseError as error:
+        typer.echo(f"dp-budget: {error}", err=True)
+        raise typer.Exit(FAILED) from None
+    finally:
+        opened.close()
+
+
+@app.command("give-back")
+def give_back_release(
+    request: RequestFile,
+    reason: Annotated[str, typer.Option(help="Why, in public words; it goes into the audit log.")],
+    output: Output = None,
+    key: Key = None,
+    actor: Actor = None,
+    ledger: LedgerUrl = None,
+) -> None:
+    """Give back what an unfinished release has reserved.
+
+    It is free again if no noise was drawn, and spent without a release if some was. Needs the very request that was
+    charged, for which the release's folder keeps a copy.
+    """
+    from dp_operators.releasing import ReleaseError, give_back
+
+    asked = _request(request, output)
+    opened = open_ledger(ledger)
+    try:
+        charge = give_back(asked, ledger=opened, key=key or default_key(asked), reason=reason, actor=_actor(actor))
+    except ReleaseError as error:
+        typer.echo(f"dp-budget: {error}", err=True)
+        raise typer.Exit(FAILED) from None
+    finally:
+        opened.close()
+    typer.echo(f"charge {charge.id} of epsilon {plain(charge.cost.epsilon)} is {charge.state.value}")
+
+
+def default_key(request: ReleaseRequest) -> str:
+    """The release key of a request that was given none: the same for the same request, wherever it is run."""
+    return f"cli/{request.sha256}"
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(run(app))
+
+
+def _request(path: Path, output: str | None) -> ReleaseRequest:
+    request = ReleaseRequest.from_file(path)
+    if output is None:
+        return request
+    # a folder is named from where the user stands; the ledger and the store know it by its full name
+    place = output if "://" in output else str(Path(output).absolute())
+    return ReleaseRequest.parse({**request.to_dict(), "output": place})
+
+
+def _release(request: ReleaseRequest, ledger: PrivacyLedger, runner: Any, *, key: str, actor: str | None) -> Published:
+    from dp_operators.checks.release_contract import check_release, warm_up
+    from dp_operators.releasing import release
+
+    warm_up()
+    return release(
+        request,
+        ledger=ledger,
+        runner=runner,
+        key=key,
+        check=check_release,
+        actor=_actor(actor),
+        progress=lambda line: typer.echo(line, err=True),
+    )
+
+
+def _dry_run(request: ReleaseRequest, ledger: PrivacyLedger, runner: Any) -> None:
+    from dp_operators.releasing import check_request, price
+    from spark_jobs.contract.stores import check_store
+
+    account = check_request(request, ledger)
+    check_store(str(request.output))
+    runner.check()
+    cost = price(request).epsilon
+    for block in request.blocks:
+        left = ledger.remaining(account.name, block).epsilon
+        if cost > left:
+            raise BudgetExceeded(account=account.name, block=block, asked=cost, remaining=left, cap=account.cap.epsilon)
+        where = account.name if block == "all" else f"block {block} of {account.name}"
+        typer.echo(f"would charge epsilon {plain(cost)} to {where}, which has {plain(left)} left")
+
+
+def _say(published: Published) -> None:
+    found = "found" if published.adopted else "published"
+    typer.echo(f"{found}, for epsilon {plain(published.cost.epsilon)}", err=True)
+    typer.echo(published.uri)
+
+
+def _actor(given: str | None) -> str:
+    return user() if given is None else given
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Let SIGTERM and Ctrl-C end this process in order, so that the application does not outlive it."""
+
+    def end(number: int, frame: object) -> None:
+        typer.echo("dp-budget: interrupted; the reservation stays, and the same command goes on with it", err=True)
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+if __name__ == "__main__":
+    main()

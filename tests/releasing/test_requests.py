@@ -1,0 +1,138 @@
+"""Bad requests: one clear line, nothing charged, nothing written, nothing run."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from dp_operators.budget import BudgetExceeded, LedgerUnavailable, PrivacyLedger
+from dp_operators.releasing import account_state, check_request, price
+from spark_jobs.contract import Budget, Neighbours, PrivacyUnit, RequestRefused
+from tests.support.release_lab import ForkRunner, make_request
+
+BAD = {
+    "no account": ({"account": None}, "account: is required"),
+    "no output": ({"output": None}, "output: is required"),
+    "unknown account": ({"account": "nobody"}, "account"),
+    "table bound to none": (
+        {"table": {"format": "parquet", "path": "/lake/other", "snapshot": {"path_version": "v1"}}},
+        "must be bound to an account",
+    ),
+    "table bound to another account": (
+        {"table": {"format": "parquet", "path": "/lake/theirs", "snapshot": {"path_version": "v1"}}},
+        "is bound to account others",
+    ),
+    "another relation": ({"neighbours": "replace_one"}, "counts in add_remove"),
+    "another unit": ({"unit": {"column": "person", "max_rows": 3}}, "protects one row of the table"),
+    "unknown block": ({"blocks": ["2026-11"]}, "block"),
+    "above the cap": ({"budget": {"epsilon": "10.5"}}, "has 10 of 10 left"),
+    "store without exclusive create": ({"output": "memory://releases"}, "conditional put"),
+    "store that cannot be written": ({"output": "/proc/no/such/folder"}, "must be a folder that can be written"),
+}
+
+
+@pytest.fixture
+def ledger(lab):
+    ledger = lab.ledger()
+    ledger.open_account("others", epsilon=1, tables=["/lake/theirs"])
+    yield ledger
+    ledger.close()
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_request_is_refused_in_one_line_and_leaves_no_trace(lab, ledger, case):
+    changes, words = BAD[case]
+    before = ledger.head()
+    runner = ForkRunner()
+    with pytest.raises(RequestRefused, match=words) as refused:
+        lab.release(request=make_request(**{"output": lab.output, **changes}), runner=runner)
+    assert "\n" not in str(refused.value)
+    assert ledger.head() == before
+    assert runner.runs == 0
+    assert not list(Path(lab.output).rglob("*.json")) or case in ("above the cap", "unknown block")
+
+
+def test_exceeded_budget_is_told_as_such(lab):
+    with pytest.raises(BudgetExceeded):
+        lab.release(request=make_request(lab.output, budget={"epsilon": "11"}))
+
+
+def test_runner_that_is_not_configured_right_costs_nothing(lab, ledger):
+    class Broken(ForkRunner):
+        def check(self):
+            raise RequestRefused("binary", bound="must be there", remedy="install it")
+
+    before = ledger.head()
+    with pytest.raises(RequestRefused, match="binary"):
+        lab.release(runner=Broken())
+    assert ledger.head() == before
+
+
+def test_ledger_out_of_reach_fails_closed(lab):
+    runner = ForkRunner()
+    with closing(sqlite3.connect(f"{lab.folder}/ledger.db", isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(LedgerUnavailable):
+            lab.release(ledger=PrivacyLedger(lab.url, patience=0.1), runner=runner)
+    assert runner.runs == 0
+    assert not Path(lab.output).exists()
+
+
+def test_database_without_a_ledger_is_refused(lab):
+    with pytest.raises(RequestRefused, match="ledger"):
+        lab.release(ledger=PrivacyLedger(f"sqlite:///{lab.folder}/empty.db"))
+    assert not Path(lab.output).exists()
+
+
+def test_check_request_gives_the_account_and_touches_nothing(lab, ledger):
+    before = ledger.head()
+    assert check_request(lab.request, ledger).name == "people"
+    assert ledger.head() == before
+    assert not Path(lab.output).exists()
+
+
+@pytest.mark.parametrize("path", ["/lake/visits", "file:///lake//visits/", "/lake/./visits"])
+def test_check_request_knows_a_table_by_any_spelling(lab, ledger, path):
+    table = {"format": "parquet", "path": path, "snapshot": {"path_version": "v1"}}
+    assert check_request(make_request(lab.output, table=table), ledger).name == "people"
+
+
+def test_price_is_the_whole_budget_whatever_a_unit_owns(lab):
+    request = make_request(lab.output, unit={"column": "person", "max_rows": 5}, budget={"epsilon": "0.7"})
+    assert price(request) == Budget("0.7")
+
+
+def test_account_of_another_unit_and_relation_is_charged_for_its_own(lab, ledger):
+    unit = PrivacyUnit(column="person", max_rows=2)
+    ledger.open_account("units", epsilon=1, tables=["/lake/u"], unit=unit, neighbours=Neighbours.REPLACE_ONE)
+    table = {"format": "parquet", "path": "/lake/u", "snapshot": {"path_version": "v1"}}
+    request = make_request(lab.output, account="units", table=table, unit=unit, neighbours="replace_one")
+    assert lab.release(request=request).cost.epsilon == 1
+
+
+def test_account_state_adds_up(lab, ledger):
+    ledger.reserve("people", release="earlier", epsilon="2.5")
+    charge = ledger.reserve("people", release="this", epsilon="1")
+    ledger.reserve("people", release="later", epsilon="0.25")
+    state = account_state(ledger, charge)
+    assert state.cap == Budget("10")
+    assert state.charged == Budget("1")
+    assert state.remaining == Budget("6.25")
+    assert state.spent_before == Budget("2.75")
+
+
+def test_account_state_of_costs_with_many_digits_can_be_read_back(lab, ledger):
+    charge = ledger.reserve("people", release="this", epsilon="0." + "1" * 29)
+    state = account_state(ledger, charge)
+    assert type(state).parse(state.model_dump(mode="json")) == state
+    assert state.remaining.epsilon + state.charged.epsilon + state.spent_before.epsilon == Decimal(10)
+
+
+def test_account_state_of_a_charge_given_back_meanwhile_is_not_below_zero(lab, ledger):
+    charge = ledger.reserve("people", release="this", epsilon="1")
+    ledger.void(charge.id)
+    assert account_state(ledger, charge).spent_before == Budget("0")
