@@ -1,0 +1,1 @@
+"""The Spark application: from a request to a draft of its release."""

@@ -1,0 +1,82 @@
+"""The draw: all noisy statistics of a release in one object, created once and adopted by every later attempt."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from spark_jobs.contract.privacy import Budget
+
+FORMAT = 1
+
+
+class NotThisDraw(Exception):
+    """The object at the draw's path is a tombstone, or belongs to another request."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draw:
+    """What the noise came out as, and all that the results are made from.
+
+    Attributes:
+        charge_id: the charge that pays for it; None for a draft outside the ledger.
+        request_sha256: the request it answers.
+        drawn_at: when (UTC, ISO 8601).
+        seed: of the post-processing's simulations; public, made after the noise.
+        guarantee: ``contract.release.PRIVATE`` or ``NOT_PRIVATE``.
+        cost: what the mechanisms spent.
+        events: what each of them spent, in order.
+        measurements: each diagnostic's noisy statistics, by its kind.
+        versions: of the programs that drew.
+    """
+
+    charge_id: str | None
+    request_sha256: str
+    drawn_at: str
+    seed: int
+    guarantee: str
+    cost: Budget
+    events: tuple[dict[str, Any], ...]
+    measurements: dict[str, dict[str, Any]]
+    versions: dict[str, str]
+
+    def to_json(self) -> bytes:
+        """The object's bytes."""
+        fields = {
+            "format": FORMAT,
+            "kind": "draw",
+            "charge_id": self.charge_id,
+            "request_sha256": self.request_sha256,
+            "drawn_at": self.drawn_at,
+            "seed": self.seed,
+            "guarantee": self.guarantee,
+            "cost": self.cost.model_dump(mode="json"),
+            "events": list(self.events),
+            "measurements": self.measurements,
+            "versions": self.versions,
+        }
+        return json.dumps(fields, separators=(",", ":"), allow_nan=False).encode()
+
+    @classmethod
+    def from_json(cls, content: bytes, *, charge_id: str | None, request_sha256: str) -> Draw:
+        """The draw in ``content``, if it is the one of this charge and request.
+
+        Raises:
+            NotThisDraw: it is not, or there is a tombstone in its place.
+        """
+        fields = json.loads(content)
+        wanted = {"format": FORMAT, "kind": "draw", "charge_id": charge_id, "request_sha256": request_sha256}
+        if any(fields.get(name) != value for name, value in wanted.items()):
+            raise NotThisDraw
+        return cls(
+            charge_id=fields["charge_id"],
+            request_sha256=fields["request_sha256"],
+            drawn_at=fields["drawn_at"],
+            seed=fields["seed"],
+            guarantee=fields["guarantee"],
+            cost=Budget.parse(fields["cost"]),
+            events=tuple(fields["events"]),
+            measurements=fields["measurements"],
+            versions=fields["versions"],
+        )

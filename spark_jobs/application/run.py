@@ -1,0 +1,160 @@
+"""One run of the application: adopt the draw that is there, or make one; then write the draft it decides."""
+
+from __future__ import annotations
+
+import datetime as dt
+import secrets
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from spark_jobs.application.announcing import Announcer
+from spark_jobs.application.drafting import diagnostic, draft, read_account, versions
+from spark_jobs.application.draw import Draw
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.failpoints import failpoint
+from spark_jobs.contract.layout import ReleaseLayout, Stage
+from spark_jobs.contract.privacy import Budget, share
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.stores import ObjectStore
+from spark_jobs.mechanisms.noise import Noise
+from spark_jobs.statistics import ScoreCounts
+from spark_jobs.tables.scoring import rules
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charged:
+    """What pays for a release: its key and the ledger's charge."""
+
+    key: str
+    charge_id: str
+
+
+def run_charged(
+    request: ReleaseRequest,
+    charged: Charged,
+    *,
+    output: str,
+    store: ObjectStore,
+    noise: Noise,
+    master: str | None,
+    announcer: Announcer,
+) -> None:
+    """Leave the complete draft of a charged release in the store, whatever earlier attempts left there.
+
+    Raises:
+        RequestRefused: the table, its schema or the configuration does not fit; nothing was drawn.
+        NotThisDraw: the draw's path holds a tombstone or another request's draw; nothing was drawn.
+    """  # fmt: skip
+    layout = ReleaseLayout.of(output, charged.key, charged.charge_id)
+
+    def adopt(content: bytes) -> Draw:
+        return Draw.from_json(content, charge_id=charged.charge_id, request_sha256=request.sha256)
+
+    stored = store.read(layout.draw)
+    if stored is None:
+        made = make_draw(request, charge_id=charged.charge_id, noise=noise, master=master, announcer=announcer)
+        failpoint("before_store_draw")
+        # only what is stored counts: if another attempt was first, this one's noise is forgotten
+        store.create(layout.draw, made.to_json())
+        failpoint("after_store_draw")
+        stored = store.read(layout.draw)
+    if stored is None:
+        raise OSError("the draw cannot be read back")
+    announcer.stage(Stage.WRITING)
+    failpoint("before_results")
+    release, files = draft(
+        request, adopt(stored), key=charged.key, rules=rules(request), account=read_account(store.read(layout.account))
+    )
+    failpoint("after_results")
+    for name, content in files.items():
+        store.create(layout.draft_file(name), content)
+    failpoint("before_draft_manifest")
+    store.create(layout.draft_manifest, release.to_json().encode())
+    failpoint("after_draft_manifest")
+
+
+def run_uncharged(
+    request: ReleaseRequest, *, output: str, store: ObjectStore, noise: Noise, master: str | None, announcer: Announcer
+) -> str:
+    """Write a draft that nothing pays for, stamped UNCHARGED, straight into ``output``; returns its manifest's URI.
+
+    Raises:
+        RequestRefused: the table, its schema or the configuration does not fit, or ``output`` holds a release already.
+    """
+    manifest = f"{output.rstrip('/')}/release.json"
+    if store.read(manifest) is not None:
+        raise RequestRefused("output", given=output, bound="must not hold a release yet", remedy="name a new folder")
+    made = make_draw(request, charge_id=None, noise=noise, master=master, announcer=announcer)
+    announcer.stage(Stage.WRITING)
+    release, files = draft(request, made, key=None, rules=rules(request), account=None)
+    for name, content in files.items():
+        store.create(f"{output.rstrip('/')}/{name}", content)
+    store.create(manifest, release.to_json().encode())
+    return manifest
+
+
+def make_draw(
+    request: ReleaseRequest, *, charge_id: str | None, noise: Noise, master: str | None, announcer: Announcer
+) -> Draw:
+    """Count the table and draw the noise, once; the counts are gone when this returns.
+
+    Raises:
+        RequestRefused: the table, its schema or the configuration does not fit; nothing was drawn.
+    """
+    from spark_jobs.application.counting import count, prepare
+    from spark_jobs.application.session import open_session
+    from spark_jobs.checks.input import warm_up
+
+    announcer.stage(Stage.STARTING)
+    warm_up()
+    spark = open_session(master)
+    try:
+        announcer.stage(Stage.READING)
+        failpoint("before_read")
+        rows = prepare(spark, request)
+        failpoint("after_read")
+        announcer.stage(Stage.COUNTING)
+        failpoint("before_count")
+        counts = count(rows)
+        failpoint("after_count")
+    finally:
+        spark.stop()
+    announcer.stage(Stage.DRAWING)
+    failpoint("before_draw")
+    made = measure(request, counts, charge_id=charge_id, noise=noise)
+    failpoint("after_draw")
+    return made
+
+
+def measure(request: ReleaseRequest, counts: ScoreCounts, *, charge_id: str | None, noise: Noise) -> Draw:
+    """The noisy statistics of every diagnostic of ``request``, within its budget.
+
+    A unit of up to ``max_rows`` rows changes the counts like that many rows, one after the other, so each mechanism
+    runs at 1 / max_rows of its share (group privacy, Dwork and Roth 2014, theorem 2.2).
+    """
+    per_diagnostic = share(request.budget.epsilon, len(request.diagnostics))
+    per_row = share(per_diagnostic, request.unit.max_rows)
+    measurements: dict[str, dict[str, Any]] = {}
+    events: list[dict[str, Any]] = []
+    spent = Decimal(0)
+    for options in request.diagnostics:
+        chosen = options.model_dump(exclude={"kind"})
+        measurement = diagnostic(options.kind).measure(
+            counts, epsilon=per_row, neighbours=request.neighbours, noise=noise, **chosen
+        )
+        measurements[options.kind] = measurement.to_dict()
+        for event in measurement.spendings:
+            events.append({"diagnostic": options.kind, **event.to_dict()})
+            spent += event.epsilon * request.unit.max_rows
+    return Draw(
+        charge_id=charge_id,
+        request_sha256=request.sha256,
+        drawn_at=dt.datetime.now(dt.UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z"),
+        seed=secrets.randbits(63),
+        guarantee=noise.guarantee,
+        cost=Budget(epsilon=spent, delta=0),
+        events=tuple(events),
+        measurements=measurements,
+        versions=versions(),
+    )

@@ -1,0 +1,61 @@
+"""The Spark session of a release: quiet, closed and total."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from spark_jobs.application.java import java_home
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.statistics.spark.settings import SESSION_SETTINGS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BOUNDARY_SETTINGS = {
+    # what Spark would show or keep of private rows outside the application
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.eventLog.enabled": "false",
+    "spark.io.encryption.enabled": "true",
+    # an ANSI error prints the value that caused it, and tells that there was one
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+}
+"""Settings that keep raw values inside the application; a submitter's own settings do not override them."""
+
+
+def under_spark_submit() -> bool:
+    """Whether ``spark-submit`` started this process and so has decided on the master."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def open_session(master: str | None) -> SparkSession:
+    """The session: under ``master``, or as ``spark-submit`` decided, or on all cores of this machine.
+
+    Raises:
+        RequestRefused: no usable Java, or the master cannot be reached.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if not under_spark_submit():
+        os.environ["JAVA_HOME"] = str(java_home())
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("dp-diagnostics")
+    if not under_spark_submit():
+        master = master or "local[*]"
+    if master is not None:
+        builder = builder.master(master)
+        if master.startswith("local"):
+            builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+    for name, value in {**SESSION_SETTINGS, **BOUNDARY_SETTINGS}.items():
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate()
+    except PySparkException:
+        raise RequestRefused(
+            "master", given=master, bound="must be a Spark master that answers", remedy="check its address and state"
+        ) from None

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from spark_jobs.application.draw import Draw, NotThisDraw
+from spark_jobs.application.run import measure
+from spark_jobs.contract import Budget, ReleaseRequest
+from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
+from spark_jobs.contract.tombstone import Tombstone
+from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from spark_jobs.statistics import ScoreCounts
+
+
+def request(**changes: object) -> ReleaseRequest:
+    return ReleaseRequest.parse(
+        {
+            "account": "visits",
+            "table": {"path": "/lake/visits", "snapshot": {"path_version": "v1"}},
+            "label": "visited",
+            "model": {"kind": "columns", "score": "score", "basis": "public"},
+            "diagnostics": ["roc_curve"],
+            "budget": {"epsilon": "1"},
+            **changes,
+        }
+    )
+
+
+def counts() -> ScoreCounts:
+    generator = np.random.default_rng(3)
+    labels = generator.random(2000) < 0.4
+    return ScoreCounts.from_arrays(labels, np.clip(generator.normal(0.4 + 0.2 * labels, 0.15), 0, 1))
+
+
+def test_a_draw_survives_being_stored() -> None:
+    drawn = measure(request(), counts(), charge_id="c", noise=SecureNoise())
+    assert Draw.from_json(drawn.to_json(), charge_id="c", request_sha256=request().sha256) == drawn
+    assert drawn.guarantee == PRIVATE
+
+
+@pytest.mark.parametrize(
+    ("charge_id", "changes"), [("other", {}), ("c", {"budget": {"epsilon": "2"}})], ids=["charge", "request"]
+)
+def test_the_draw_of_another_charge_or_request_is_not_adopted(charge_id: str, changes: dict[str, object]) -> None:
+    drawn = measure(request(), counts(), charge_id="c", noise=SeededNoise(1))
+    with pytest.raises(NotThisDraw):
+        Draw.from_json(drawn.to_json(), charge_id=charge_id, request_sha256=request(**changes).sha256)
+
+
+def test_a_tombstone_is_not_adopted() -> None:
+    with pytest.raises(NotThisDraw):
+        Draw.from_json(Tombstone.of("c", reason="given back").to_json(), charge_id="c", request_sha256=request().sha256)
+
+
+@pytest.mark.parametrize("max_rows", [1, 3, 7])
+def test_what_is_spent_never_exceeds_the_budget_and_is_what_the_events_say(max_rows: int) -> None:
+    unit = {"column": "person", "max_rows": max_rows} if max_rows > 1 else {}
+    drawn = measure(request(unit=unit), counts(), charge_id="c", noise=SeededNoise(1))
+    per_row = sum(float(event["epsilon"]) for event in drawn.events)
+    assert drawn.cost.epsilon <= 1
+    assert float(drawn.cost.epsilon) == pytest.approx(1)
+    assert per_row * max_rows == pytest.approx(float(drawn.cost.epsilon))
+
+
+def test_a_unit_of_many_rows_gets_that_much_more_noise() -> None:
+    """Group privacy: three rows a unit cost what three units of one row cost, so the noise is three times as wide."""
+
+    def spread(max_rows: int) -> float:
+        unit = {"column": "person", "max_rows": max_rows} if max_rows > 1 else {}
+        sizes = []
+        for seed in range(60):
+            asked = request(unit=unit, diagnostics=[{"kind": "roc_curve", "method": "fixed_cells"}])
+            drawn = measure(asked, counts(), charge_id="c", noise=SeededNoise(seed))
+            sizes.append(sum(sum(level) for level in drawn.measurements["roc_curve"]["positives"]["nodes"]))
+        return float(np.std(sizes))
+
+    assert 2 < spread(3) / spread(1) < 4.5
+
+
+def test_seeded_noise_marks_the_draw() -> None:
+    drawn = measure(request(), counts(), charge_id=None, noise=SeededNoise(1))
+    assert drawn.guarantee == NOT_PRIVATE
+    assert drawn.cost == Budget(epsilon=1)
+    assert "positives" in json.loads(drawn.to_json())["measurements"]["roc_curve"]

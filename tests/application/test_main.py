@@ -1,0 +1,149 @@
+"""The application's command line: what goes wrong with a request, in one line and with nothing published."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_jobs.application import announcing
+from spark_jobs.application.announcing import Announcer
+from spark_jobs.application.main import main
+from spark_jobs.contract.layout import ExitCode, ReleaseLayout, Stage, read_stage
+
+REQUEST: dict[str, Any] = {
+    "table": {"path": "/nowhere", "snapshot": {"path_version": "v1"}},
+    "label": "visited",
+    "model": {"kind": "columns", "score": "score", "basis": "public"},
+    "diagnostics": ["roc_curve"],
+    "budget": {"epsilon": "1"},
+}
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "spark_jobs", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.fixture
+def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Private output of applications goes here; the test's own stdout and stderr stay where they are."""
+    said = io.StringIO()
+    monkeypatch.setattr("spark_jobs.application.main.divert_output", lambda: (said, tmp_path / "private.log"))
+    monkeypatch.setattr(announcing, "private_folder", lambda: tmp_path / "private")
+    main_stream = Announcer.for_process
+    monkeypatch.setattr(Announcer, "for_process", lambda stream, environ=os.environ: main_stream(said, environ))
+    monkeypatch.setattr(sys, "said", said, raising=False)
+    return tmp_path
+
+
+def said() -> list[str]:
+    return sys.said.getvalue().splitlines()  # type: ignore[attr-defined,no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("{", "request: must be a JSON document"),
+        (json.dumps({**REQUEST, "diagnostics": ["horoscope"]}), "diagnostics.kind: got 'horoscope'; must be one of"),
+        (json.dumps({**REQUEST, "budget": {"epsilon": "NaN"}}), "budget.epsilon: got 'NaN'; must be a finite"),
+        (json.dumps({**REQUEST, "where": "rand() < 0.5"}), "where: "),
+    ],
+    ids=["no JSON", "diagnostic", "epsilon", "filter"],
+)
+def test_a_bad_request_ends_with_2_in_one_line_and_writes_nothing(private: Path, content: str, line: str) -> None:
+    (private / "request.json").write_text(content)
+    assert main([str(private / "request.json"), "--output", str(private / "out")]) == ExitCode.REFUSED
+    assert len(said()) == 1
+    assert said()[0].startswith(line)
+    assert not (private / "out").exists()
+
+
+@pytest.mark.parametrize("output", ["memory://releases", "https://example.org/releases", "/proc/releases"])
+def test_a_store_that_will_not_do_is_refused(private: Path, output: str) -> None:
+    (private / "request.json").write_text(json.dumps(REQUEST))
+    assert main([str(private / "request.json"), "--output", output]) == ExitCode.REFUSED
+    assert said()[-1].startswith("output: got ")
+
+
+def test_a_release_is_not_overwritten(private: Path) -> None:
+    (private / "request.json").write_text(json.dumps(REQUEST))
+    (private / "out").mkdir()
+    (private / "out" / "release.json").write_text("{}")
+    assert main([str(private / "request.json"), "--output", str(private / "out")]) == ExitCode.REFUSED
+    assert "must not hold a release yet" in said()[-1]
+
+
+def test_an_output_is_needed(private: Path) -> None:
+    (private / "request.json").write_text(json.dumps(REQUEST))
+    assert main([str(private / "request.json")]) == ExitCode.REFUSED
+    assert said() == ["output: is required; give --output, or output in the request"]
+
+
+def test_a_charged_run_takes_no_seed(private: Path) -> None:
+    (private / "request.json").write_text(json.dumps(REQUEST))
+    arguments = [str(private / "request.json"), "--output", str(private / "out"), "--not-private-seed", "1"]
+    assert main([*arguments, "--charge", "c", "--key", "k"]) == ExitCode.REFUSED
+    assert not list((private / "out").rglob("draw.json"))
+
+
+def test_a_java_that_is_too_old_is_refused(tmp_path: Path) -> None:
+    program = tmp_path / "java8" / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_392\"' >&2\n")
+    program.chmod(0o755)
+    (tmp_path / "request.json").write_text(json.dumps(REQUEST))
+    done = run(
+        str(tmp_path / "request.json"),
+        f"--output={tmp_path / 'out'}",
+        JAVA_HOME=str(tmp_path / "java8"),
+        XDG_STATE_HOME=str(tmp_path / "state"),
+    )
+    assert done.returncode == ExitCode.REFUSED
+    assert done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert lines[:-1] == [Stage.STARTING.value]
+    assert lines[-1].startswith("JAVA_HOME: got ")
+    assert "must be Java 17 or newer" in lines[-1]
+    assert not list((tmp_path / "out").rglob("*.json"))
+
+
+def test_a_charged_refusal_is_left_beside_the_charge(tmp_path: Path) -> None:
+    (tmp_path / "request.json").write_text(json.dumps({**REQUEST, "table": {"path": "/nowhere"}}))
+    output = f"file://{tmp_path / 'out'}"
+    done = run(
+        f"file://{tmp_path / 'request.json'}", f"--output={output}", "--charge=c1", "--key=k1", DP_STAGE_NONCE="word"
+    )
+    assert done.returncode == ExitCode.REFUSED
+    refusal = ReleaseLayout.of(str(tmp_path / "out"), "k1", "c1").refusal
+    assert json.loads(Path(refusal).read_text())["what"] == "table.snapshot"
+
+
+def test_a_failure_says_nothing_of_its_cause(private: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: object, **options: object) -> None:
+        raise ValueError("patient 4711 has a score of 0.123")
+
+    monkeypatch.setattr("spark_jobs.application.run.make_draw", broken)
+    (private / "request.json").write_text(json.dumps(REQUEST))
+    assert main([str(private / "request.json"), "--output", str(private / "out")]) == ExitCode.FAILED
+    assert said()[-1].startswith("the application failed; what it printed is in ")
+    assert "4711" not in "".join(said())
+
+
+def test_stages_reach_a_caller_only_with_its_word() -> None:
+    stream = io.StringIO()
+    Announcer(stream, "word").stage(Stage.COUNTING)
+    assert read_stage(stream.getvalue(), "word") is Stage.COUNTING
+    assert read_stage(stream.getvalue(), "another") is None
+    assert read_stage("counting", "word") is None
