@@ -1,4 +1,4 @@
-"""Exact output probabilities of threshold tests with two-sided geometric noise, by summing over the threshold's noise."""
+"""Exact output probabilities of threshold tests with two-sided geometric noise: sums over the threshold's noise."""
 
 from __future__ import annotations
 
