@@ -78,7 +78,7 @@ class ColumnNeed:
 
     def mistyped(self, type_name: str) -> RequestRefused:
         """The refusal of a table whose column is of ``type_name``."""
-        kinds = " or ".join(self.kinds)
+        kinds = " or ".join(part for part in (", ".join(self.kinds[:-1]), self.kinds[-1]) if part)
         return RequestRefused(
             self.field, given=self.name, bound=f"must be of type {kinds}, not {type_name}", remedy=self.remedy
         )

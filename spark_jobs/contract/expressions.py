@@ -204,7 +204,7 @@ def _negative(node: Any) -> Expression:
     _only(node, "this")
     if type(node.this).__name__ == "Literal" and not node.this.is_string:
         return _number(f"-{node.this.this}")
-    return Arithmetic(op="-", left=Literal(value=0), right=_expression(node.this))
+    return Arithmetic(op="*", left=Literal(value=-1), right=_expression(node.this))
 
 
 def _binary(node: Any) -> Expression:

@@ -69,7 +69,7 @@ def nodes(expression: tree.Expression) -> list[tree.Expression]:
         ("a like 'x%'", tree.Like(part=column("a"), pattern="x%")),
         ("a not like '%x%'", tree.Not(part=tree.Like(part=column("a"), pattern="%x%"))),
         ("a / 2", tree.Arithmetic(op="/", left=column("a"), right=literal(2))),
-        ("-a", tree.Arithmetic(op="-", left=literal(0), right=column("a"))),
+        ("-a", tree.Arithmetic(op="*", left=literal(-1), right=column("a"))),
         ("pow(a, 2)", tree.Function(name="POWER", arguments=(column("a"), literal(2)))),
         ("log(a)", tree.Function(name="LN", arguments=(column("a"),))),
         ("year(a)", tree.Function(name="YEAR", arguments=(column("a"),))),

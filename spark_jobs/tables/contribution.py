@@ -1,0 +1,105 @@
+"""At most so many rows of each privacy unit, chosen by a secret order.
+
+Neighbours and stability. Let two tables differ by one privacy unit, all rows of which are added or removed
+(``ADD_REMOVE``), or replaced by those of another (``REPLACE_ONE``). Which rows of a unit are kept depends on that
+unit's own rows, the salt and nothing else, so the kept rows of all other units are the same in both tables, and those
+of the one unit are at most ``max_rows`` in each. The kept tables thus differ by at most ``max_rows`` added or removed
+rows (under ``REPLACE_ONE``, by at most ``max_rows`` removed and ``max_rows`` added ones), and a mechanism that is
+epsilon-private for one row is ``max_rows * epsilon``-private for a unit (group privacy; Dwork and Roth 2014, theorem
+2.2). The salt is drawn without a look at the table, so this holds for every value of it; that it is secret only keeps
+a person from knowing which of their rows count.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as sf
+
+from spark_jobs.contract.columns import ColumnNeed, Kind
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.layout import SALT_FILE_VARIABLE, SALT_VARIABLE
+from spark_jobs.contract.privacy import PrivacyUnit
+from spark_jobs.tables.expressions import Typed, quoted, read
+
+MIN_SALT_BYTES = 16
+_UNIT, _COPY, _SALT, _RANK = "__dp_unit", "__dp_copy", "__dp_salt", "__dp_rank"
+
+
+def bound_contributions(frame: DataFrame, *, unit: PrivacyUnit, keys: Sequence[str], salt: bytes) -> DataFrame:
+    """The ``keys`` columns of at most ``unit.max_rows`` rows of each unit; of every row where a row is a unit.
+
+    The rows of a unit are ordered by a hash of the salt, the unit, the key columns and, among rows that are alike in
+    all of these, a running number; the first ``max_rows`` are kept. Equal tables give equal rows, however they are
+    partitioned and sorted, and every row of a unit has the same chance. Rows with a null unit are dropped.
+
+    Args:
+        frame: rows with the unit's column and the key columns.
+        unit: the privacy unit.
+        keys: the columns that are used of a row from here on; whole numbers come out as bigint, others as double.
+        salt: secret bytes, the same for all attempts of a release; not used where a row is a unit.
+
+    Raises:
+        RequestRefused: the table has no such unit column, or one of a type that cannot be compared.
+    """
+    names = [quoted(key) for key in keys]
+    if unit.column is None:
+        return frame.select(*names)
+    owner = read(ColumnNeed(name=unit.column, field="unit.column"), frame.schema)
+    used = [_one_zero(read(ColumnNeed(name=key, field="keys"), frame.schema)).alias(key) for key in keys]
+    owned = frame.select(_one_zero(owner).alias(_UNIT), *used).where(sf.col(_UNIT).isNotNull()).repartition(_UNIT)
+    alike = Window.partitionBy(_UNIT, *names).orderBy(_UNIT)
+    numbered = owned.withColumn(_COPY, sf.row_number().over(alike))
+    # the salt comes as a row of a table, for a constant would show in the plan
+    salted = numbered.crossJoin(sf.broadcast(_salt_table(frame.sparkSession, salt)))
+    ordered = salted.withColumn(_RANK, _priority(names)).drop(_SALT)
+    order = Window.partitionBy(_UNIT).orderBy(_RANK, *names, _COPY)
+    kept = ordered.withColumn(_RANK, sf.row_number().over(order)).where(sf.col(_RANK) <= unit.max_rows)
+    return kept.select(*names)
+
+
+def read_salt(environ: Mapping[str, str]) -> bytes:
+    """The secret salt of ``DP_DIAGNOSTICS_SALT``, or of the file that ``DP_DIAGNOSTICS_SALT_FILE`` names.
+
+    Raises:
+        RequestRefused: neither is set, both are, the file cannot be read, or the salt is shorter than 16 bytes.
+    """
+    text, path = environ.get(SALT_VARIABLE), environ.get(SALT_FILE_VARIABLE)
+    if bool(text) == bool(path):
+        raise RequestRefused(
+            SALT_VARIABLE,
+            bound=f"exactly one of {SALT_VARIABLE} and {SALT_FILE_VARIABLE} must be set where the unit is a column",
+            remedy=f"mount a secret of {MIN_SALT_BYTES} random bytes or more, and keep it the same for all attempts",
+        )
+    try:
+        salt = os.fsencode(text) if text else Path(str(path)).read_bytes().rstrip(b"\r\n")
+    except OSError:
+        raise RequestRefused(
+            SALT_FILE_VARIABLE, given=path, bound="must name a file that can be read", remedy="mount the secret there"
+        ) from None
+    if len(salt) < MIN_SALT_BYTES:
+        raise RequestRefused(
+            SALT_VARIABLE if text else SALT_FILE_VARIABLE,
+            bound=f"must hold at least {MIN_SALT_BYTES} bytes",
+            remedy="use a longer secret, e.g. of openssl rand -hex 32",
+        )
+    return salt
+
+
+def _one_zero(value: Typed) -> Column:
+    # 0.0 and -0.0 are one value to a window and two to a hash
+    return value.column + 0.0 if value.kind is Kind.NUMBER else value.column
+
+
+def _salt_table(spark: SparkSession, salt: bytes) -> DataFrame:
+    digest = hashlib.sha256(b"dp-diagnostics contributions\0" + salt).hexdigest()
+    return spark.createDataFrame([(digest,)], f"{_SALT} string")
+
+
+def _priority(names: Sequence[str]) -> Column:
+    parts = [sf.col(_SALT), *(sf.col(name).cast("string") for name in (_UNIT, *names, _COPY))]
+    return sf.sha2(sf.to_json(sf.struct(*parts)), 256)

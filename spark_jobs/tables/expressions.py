@@ -1,0 +1,327 @@
+"""Filters and features as Spark columns that give a value for every row, whatever it holds.
+
+The types of the contract's expressions are translated one by one; the text of a request never reaches Spark. Every
+cast is written out, so that Spark adds none of its own, and every operation that could raise is used in a form that
+gives null instead: on overflow, on a division by zero, on text that is no number. This holds with
+``spark.sql.ansi.enabled`` true and false, and the two give the same values; ``tests/tables/test_expressions.py`` tries
+random expressions on a table of extreme values.
+
+What is refused is refused for the table's schema alone, which is public: a missing column, text compared with a number.
+
+Meaning, where SQL leaves a choice: whole numbers are 64 bits wide and become null where a result does not fit, all
+other numbers are doubles, ``/`` divides doubles, comparing a whole number with a double compares doubles, NaN equals
+NaN and is above all other numbers, timestamps are in UTC.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import reduce
+from typing import NoReturn
+
+from pyspark.sql import Column
+from pyspark.sql import functions as sf
+from pyspark.sql.types import DataType, StringType, StructField, StructType
+
+from spark_jobs.contract import expression_tree as tree
+from spark_jobs.contract.columns import TYPES, ColumnNeed, Kind, feature_need
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.expressions import parse
+
+
+@dataclass(frozen=True, kw_only=True)
+class Typed:
+    """A column and what it holds; whole numbers are bigint, other numbers double.
+
+    Attributes:
+        column: the expression in Spark.
+        kind: None for a bare NULL, which fits everywhere.
+    """
+
+    column: Column
+    kind: Kind | None
+
+
+def filter_column(text: str, schema: StructType) -> Column:
+    """The filter as a boolean column; null where it is neither true nor false.
+
+    Raises:
+        RequestRefused: outside the allow-list, or not a condition on a table with this schema.
+    """
+    return condition_column(parse(text, what="where"), schema, field="where", text=text)
+
+
+def condition_column(condition: tree.Expression, schema: StructType, *, field: str, text: object) -> Column:
+    """A condition that stands in ``field`` of a request, as a boolean column.
+
+    Raises:
+        RequestRefused: not a condition on a table with this schema; the message says that ``text`` was given.
+    """
+    scope = _Scope(schema=schema, field=field, text=text)
+    return scope.convert(scope.translate(condition), Kind.BOOLEAN)
+
+
+def feature_column(text: str, schema: StructType) -> Column:
+    """The feature as a double column: a column spelled exactly so, else an expression. True counts 1, false 0.
+
+    Raises:
+        RequestRefused: outside the allow-list, or not a number or boolean on a table with this schema.
+    """
+    need = feature_need(text)
+    if need.found(schema.names):
+        return as_double(read(need, schema))
+    scope = _Scope(schema=schema, field=need.field, text=text)
+    feature = scope.translate(parse(text, what=need.field))
+    if feature.kind not in (*need.kinds, None):
+        scope.refuse(f"must be a number or boolean, not a {feature.kind}", need.remedy)
+    return as_double(feature)
+
+
+def read(need: ColumnNeed, schema: StructType) -> Typed:
+    """The column that is needed.
+
+    Raises:
+        RequestRefused: the table has none, or one of another kind.
+    """
+    field = field_of(need, schema)
+    kind = kind_of(field.dataType)
+    if kind is None or kind not in need.kinds:
+        raise need.mistyped(field.dataType.simpleString())
+    column = sf.col(quoted(field.name))
+    type_name = type(field.dataType).__name__
+    if kind is Kind.INTEGER and type_name != "LongType":
+        column = column.cast("bigint")
+    elif kind is Kind.NUMBER and type_name != "DoubleType":
+        column = column.try_cast("double")
+    elif kind is Kind.TIMESTAMP and type_name != "TimestampType":
+        column = column.try_cast("timestamp")
+    return Typed(column=column, kind=kind)
+
+
+def field_of(need: ColumnNeed, schema: StructType) -> StructField:
+    """The field that is needed, whatever its type.
+
+    Raises:
+        RequestRefused: the table has none.
+    """
+    name = need.found(schema.names)
+    if name is None:
+        raise need.missing(schema.names)
+    return next(field for field in schema.fields if field.name == name)
+
+
+def kind_of(data_type: DataType) -> Kind | None:
+    """What a column of this type holds; None for types that expressions and models cannot read."""
+    if isinstance(data_type, StringType) and not data_type.isUTF8BinaryCollation():
+        return None
+    name = type(data_type).__name__
+    return next((kind for kind, names in TYPES.items() if name in names), None)
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark takes it literally, dots included."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def as_double(value: Typed) -> Column:
+    """A number or boolean, or NULL, as a double."""
+    if value.kind is Kind.NUMBER:
+        return value.column
+    return value.column.try_cast("double") if value.kind is None else value.column.cast("double")
+
+
+_SPARK_TYPES = {
+    Kind.INTEGER: "bigint",
+    Kind.NUMBER: "double",
+    Kind.STRING: "string",
+    Kind.BOOLEAN: "boolean",
+    Kind.DATE: "date",
+    Kind.TIMESTAMP: "timestamp",
+}
+_NUMERIC = (Kind.INTEGER, Kind.NUMBER)
+_CASTS: dict[tree.CastType, tuple[Kind, ...]] = {
+    tree.CastType.DOUBLE: (*_NUMERIC, Kind.BOOLEAN, Kind.STRING),
+    tree.CastType.BIGINT: (*_NUMERIC, Kind.BOOLEAN, Kind.STRING),
+    tree.CastType.INT: (*_NUMERIC, Kind.BOOLEAN, Kind.STRING),
+    tree.CastType.STRING: tuple(Kind),
+    tree.CastType.BOOLEAN: (*_NUMERIC, Kind.BOOLEAN, Kind.STRING),
+    tree.CastType.DATE: (Kind.STRING, Kind.DATE, Kind.TIMESTAMP),
+    # not from text: a time of day would become a moment of the day of the run
+    tree.CastType.TIMESTAMP: (Kind.DATE, Kind.TIMESTAMP),
+}
+_CAST_KINDS = {
+    tree.CastType.DOUBLE: Kind.NUMBER,
+    tree.CastType.BIGINT: Kind.INTEGER,
+    tree.CastType.INT: Kind.INTEGER,
+    tree.CastType.STRING: Kind.STRING,
+    tree.CastType.BOOLEAN: Kind.BOOLEAN,
+    tree.CastType.DATE: Kind.DATE,
+    tree.CastType.TIMESTAMP: Kind.TIMESTAMP,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Scope:
+    """The schema an expression is translated for, and where it stands in the request, for messages."""
+
+    schema: StructType
+    field: str
+    text: object
+
+    def refuse(self, bound: str, remedy: str) -> NoReturn:
+        raise RequestRefused(self.field, given=self.text, bound=bound, remedy=remedy)
+
+    def translate(self, expression: tree.Expression) -> Typed:
+        match expression:
+            case tree.Column(name=name):
+                return read(ColumnNeed(name=name, field=self.field), self.schema)
+            case tree.Literal():
+                return _literal(expression)
+            case tree.Compare(op=op, left=left, right=right):
+                return self._compare(op, self.translate(left), self.translate(right))
+            case tree.And(parts=parts):
+                return _boolean(reduce(Column.__and__, [self._as(part, Kind.BOOLEAN) for part in parts]))
+            case tree.Or(parts=parts):
+                return _boolean(reduce(Column.__or__, [self._as(part, Kind.BOOLEAN) for part in parts]))
+            case tree.Not(part=part):
+                return _boolean(~self._as(part, Kind.BOOLEAN))
+            case tree.IsNull(part=part):
+                return _boolean(self.translate(part).column.isNull())
+            case tree.In(part=part, values=values):
+                return self._in(self.translate(part), values)
+            case tree.Like(part=part, pattern=pattern):
+                return _boolean(self._as(part, Kind.STRING).like(pattern))
+            case tree.Arithmetic(op=op, left=left, right=right):
+                return self._arithmetic(op, self.translate(left), self.translate(right))
+            case tree.Function(name=name, arguments=arguments):
+                return self._function(name, arguments)
+            case tree.Case(branches=branches, otherwise=otherwise):
+                return self._case(branches, otherwise)
+            case tree.Cast(part=part, to=to):
+                return self._cast(self.translate(part), to)
+
+    def convert(self, value: Typed, kind: Kind) -> Column:
+        """``value`` as ``kind``: itself, a whole number as a double, or NULL as any kind."""
+        if value.kind is kind:
+            return value.column
+        if value.kind is None:
+            return value.column.try_cast(_SPARK_TYPES[kind])
+        if (value.kind, kind) == (Kind.INTEGER, Kind.NUMBER):
+            return value.column.cast("double")
+        self.refuse(f"needs a {kind} where it has a {value.kind}", f"compare or cast it: TRY_CAST(... AS {kind.name})")
+
+    def _as(self, expression: tree.Expression, kind: Kind) -> Column:
+        return self.convert(self.translate(expression), kind)
+
+    def _common(self, values: Iterable[Typed]) -> Kind:
+        """The kind that all of ``values`` convert to."""
+        kinds = {value.kind for value in values} - {None}
+        if kinds == set(_NUMERIC):
+            return Kind.NUMBER
+        if len(kinds) > 1:
+            named = " and a ".join(sorted(str(kind) for kind in kinds))
+            self.refuse(
+                f"puts a {named} together",
+                "make both one type, by TRY_CAST or by a literal of the other's type such as '1' or DATE '2026-01-31'",
+            )
+        return next((kind for kind in kinds if kind is not None), Kind.STRING)
+
+    def _compare(self, op: str, left: Typed, right: Typed) -> Typed:
+        kind = self._common((left, right))
+        return _boolean(_COMPARISONS[op](self.convert(left, kind), self.convert(right, kind)))
+
+    def _in(self, part: Typed, values: tuple[tree.Literal, ...]) -> Typed:
+        literals = [_literal(value) for value in values]
+        kind = self._common((part, *literals))
+        return _boolean(self.convert(part, kind).isin([self.convert(value, kind) for value in literals]))
+
+    def _arithmetic(self, op: str, left: Typed, right: Typed) -> Typed:
+        kind = Kind.INTEGER if {left.kind, right.kind} == {Kind.INTEGER} and op != "/" else Kind.NUMBER
+        result = _ARITHMETIC[op](self.convert(left, kind), self.convert(right, kind))
+        return Typed(column=result, kind=kind)
+
+    def _function(self, name: str, arguments: tuple[tree.Expression, ...]) -> Typed:
+        values = [self.translate(argument) for argument in arguments]
+        if name in _ON_DOUBLES:
+            return self._apply(_ON_DOUBLES[name], values, Kind.NUMBER)
+        if name in _ON_TEXT:
+            return self._apply(_ON_TEXT[name], values, Kind.STRING)
+        if name in _ON_ANY:
+            return self._apply(_ON_ANY[name], values, self._common(values))
+        if name == "ABS":
+            return self._abs(values[0])
+        if name == "LENGTH":
+            counted = sf.length(self.convert(values[0], Kind.STRING))
+        else:
+            day = values[0].column if values[0].kind is Kind.TIMESTAMP else self.convert(values[0], Kind.DATE)
+            counted = _OF_DATES[name](day.try_cast("date"))
+        return Typed(column=counted.cast("bigint"), kind=Kind.INTEGER)
+
+    def _apply(self, function: Callable[..., Column], values: list[Typed], kind: Kind) -> Typed:
+        return Typed(column=function(*(self.convert(value, kind) for value in values)), kind=kind)
+
+    def _abs(self, value: Typed) -> Typed:
+        if value.kind is not Kind.INTEGER:
+            return Typed(column=sf.abs(self.convert(value, Kind.NUMBER)), kind=Kind.NUMBER)
+        # the least bigint has no opposite, and abs would raise on it
+        opposite = sf.try_subtract(sf.lit(0).cast("bigint"), value.column)
+        return Typed(column=sf.when(value.column < 0, opposite).otherwise(value.column), kind=Kind.INTEGER)
+
+    def _case(self, branches: tuple[tuple[tree.Expression, tree.Expression], ...], otherwise: tree.Expression) -> Typed:
+        conditions = [self._as(condition, Kind.BOOLEAN) for condition, _ in branches]
+        values = [self.translate(value) for _, value in branches]
+        last = self.translate(otherwise)
+        kind = self._common((*values, last))
+        column = sf.when(conditions[0], self.convert(values[0], kind))
+        for condition, value in zip(conditions[1:], values[1:], strict=True):
+            column = column.when(condition, self.convert(value, kind))
+        return Typed(column=column.otherwise(self.convert(last, kind)), kind=kind)
+
+    def _cast(self, part: Typed, to: tree.CastType) -> Typed:
+        if part.kind is not None and part.kind not in _CASTS[to]:
+            allowed = ", ".join(_CASTS[to])
+            self.refuse(f"casts a {part.kind} to {to.name}, which takes {allowed}", "cast it to another type first")
+        kind = _CAST_KINDS[to]
+        column = part.column if part.kind is kind and to is not tree.CastType.INT else part.column.try_cast(to.value)
+        return Typed(column=column.cast("bigint") if to is tree.CastType.INT else column, kind=kind)
+
+
+def _boolean(column: Column) -> Typed:
+    return Typed(column=column, kind=Kind.BOOLEAN)
+
+
+def _literal(literal: tree.Literal) -> Typed:
+    match literal.value:
+        case None:
+            return Typed(column=sf.lit(None), kind=None)
+        case bool():
+            return _boolean(sf.lit(literal.value))
+        case int():
+            return Typed(column=sf.lit(literal.value).cast("bigint"), kind=Kind.INTEGER)
+        case float():
+            return Typed(column=sf.lit(literal.value), kind=Kind.NUMBER)
+        case str():
+            return Typed(column=sf.lit(literal.value), kind=Kind.STRING)
+        case datetime.datetime() as moment:
+            micros = (moment - datetime.datetime(1970, 1, 1)) // datetime.timedelta(microseconds=1)
+            return Typed(column=sf.timestamp_micros(sf.lit(micros).cast("bigint")), kind=Kind.TIMESTAMP)
+        case datetime.date() as day:
+            days = (day - datetime.date(1970, 1, 1)).days
+            return Typed(column=sf.date_from_unix_date(sf.lit(days)), kind=Kind.DATE)
+
+
+_COMPARISONS = {
+    "=": Column.__eq__,
+    "!=": Column.__ne__,
+    "<": Column.__lt__,
+    "<=": Column.__le__,
+    ">": Column.__gt__,
+    ">=": Column.__ge__,
+}
+_ARITHMETIC = {"+": sf.try_add, "-": sf.try_subtract, "*": sf.try_multiply, "/": sf.try_divide}
+_ON_DOUBLES: dict[str, Callable[..., Column]] = {"EXP": sf.exp, "LN": sf.ln, "SQRT": sf.sqrt, "POWER": sf.pow}
+_ON_TEXT: dict[str, Callable[..., Column]] = {"LOWER": sf.lower, "UPPER": sf.upper, "TRIM": sf.trim}
+_ON_ANY: dict[str, Callable[..., Column]] = {"COALESCE": sf.coalesce, "LEAST": sf.least, "GREATEST": sf.greatest}
+_OF_DATES = {"YEAR": sf.year, "MONTH": sf.month, "DAY": sf.day}

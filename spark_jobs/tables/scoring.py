@@ -1,0 +1,153 @@
+"""Labels and scores as columns, by public rules that look at one row at a time.
+
+Nothing here depends on a value: a row that does not fit has a null label or score and is left out of every count. The
+rules are told in plain words by ``spark_jobs.tables.rules``.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.types import StructType
+
+from spark_jobs.contract.columns import Kind, categorical_need, label_need, score_need
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.tables import (
+    ColumnsModel,
+    Label,
+    LinearModel,
+    Literalish,
+    LogisticModel,
+    Model,
+    Scoring,
+    SparkMLModel,
+)
+from spark_jobs.tables.expressions import Typed, as_double, feature_column, read
+from spark_jobs.tables.pipelines import apply_pipeline
+from spark_jobs.tables.rules import rules
+
+__all__ = ["LabelAndScore", "label_and_score", "prepare_model", "rules"]
+
+PIPELINE_SCORE = "__dp_score"
+
+
+class LabelAndScore(NamedTuple):
+    """Two columns of a table.
+
+    Attributes:
+        label: int, 0 or 1; null where the row is left out.
+        score: double within [0, 1]; null where the row is left out.
+    """
+
+    label: Column
+    score: Column
+
+
+def prepare_model(frame: DataFrame, model: Model) -> DataFrame:
+    """``frame`` with what ``label_and_score`` needs of it: a saved pipeline's output, and nothing for other models.
+
+    Rows that the pipeline's stages skip are gone.
+
+    Raises:
+        RequestRefused: the pipeline is not one of row-wise, total stages, or does not fit the table's schema.
+    """
+    return apply_pipeline(frame, model, PIPELINE_SCORE) if isinstance(model, SparkMLModel) else frame
+
+
+def label_and_score(frame: DataFrame, request: ReleaseRequest) -> LabelAndScore:
+    """The label and the score of each row of ``frame``, which ``prepare_model`` has prepared.
+
+    Raises:
+        RequestRefused: a column of the label or the model is missing or of a type that does not fit.
+    """
+    schema = frame.schema
+    return LabelAndScore(label=_label(request.label, schema), score=_score(request.model, request.scoring, schema))
+
+
+def _label(label: Label, schema: StructType) -> Column:
+    values = read(label_need(label), schema)
+    if values.kind is Kind.BOOLEAN:
+        positive = values.column if label.positive else ~values.column
+        return positive.cast("int")
+    is_positive = _equals(values, label.positive, "label.positive")
+    is_negative = _equals(values, label.negative, "label.negative")
+    return sf.when(is_positive, 1).when(is_negative, 0)
+
+
+def _score(model: Model, scoring: Scoring, schema: StructType) -> Column:
+    match model:
+        case ColumnsModel(score=name):
+            return _within_bounds(as_double(read(score_need(name), schema)), scoring)
+        case LinearModel():
+            return _within_bounds(_linear(model, schema), scoring)
+        case LogisticModel():
+            probability = 1.0 / (1.0 + sf.exp(-_linear(model, schema)))
+            return sf.nanvl(probability, sf.lit(None).cast("double"))
+        case SparkMLModel():
+            if PIPELINE_SCORE not in schema.names:
+                raise ValueError("the table has no scores of the pipeline: apply prepare_model to it first")
+            return _within_bounds(sf.col(PIPELINE_SCORE), scoring)
+
+
+def _within_bounds(score: Column, scoring: Scoring) -> Column:
+    """The score by the rules of ``scoring``; NaN, which Spark puts above infinity, becomes null."""
+    if scoring.outside == "drop":
+        return sf.when((score >= 0.0) & (score <= 1.0), score)
+    return sf.when(score < 0.0, 0.0).when(score <= 1.0, score).when(score <= math.inf, 1.0)
+
+
+def _linear(model: LinearModel | LogisticModel, schema: StructType) -> Column:
+    terms = [sf.lit(float(model.intercept))]
+    for feature, coefficient in model.coefficients.items():
+        terms.append(sf.lit(float(coefficient)) * feature_column(feature, schema))
+    for name, levels in model.categorical.items():
+        terms.append(_categorical(name, levels, schema))
+    return reduce(Column.__add__, terms)
+
+
+def _categorical(name: str, levels: dict[str, float], schema: StructType) -> Column:
+    """The coefficient of the row's level: the levels are converted to the column's type, never the column to text."""
+    values = read(categorical_need(name), schema)
+    term: Column | None = None
+    for level, coefficient in levels.items():
+        matches = _equals(values, _level(name, level, values.kind), f"model.categorical.{name}")
+        term = sf.when(matches, float(coefficient)) if term is None else term.when(matches, float(coefficient))
+    return sf.lit(0.0) if term is None else term.otherwise(0.0)
+
+
+def _level(name: str, level: str, kind: Kind | None) -> Literalish:
+    if kind is Kind.STRING:
+        return level
+    text = level.strip().lower()
+    if kind is Kind.BOOLEAN and text in ("true", "false"):
+        return text == "true"
+    if kind is Kind.INTEGER and text.removeprefix("-").isdecimal() and len(text) <= 20:
+        return int(text)
+    raise RequestRefused(
+        f"model.categorical.{name}",
+        given=level,
+        bound=f"must name levels of a column of type {kind}",
+        remedy="write true and false, or whole numbers",
+    )
+
+
+def _equals(values: Typed, value: Literalish, field: str) -> Column:
+    """Whether the column holds ``value``, a constant of the request."""
+    try:
+        if isinstance(value, str):
+            value.encode()
+            return values.column == sf.lit(value)
+        if values.kind is Kind.BOOLEAN:
+            return values.column == sf.lit(bool(value))
+        if values.kind is Kind.INTEGER and value == int(value) and -(2**63) <= value < 2**63:
+            return values.column == sf.lit(int(value)).cast("bigint")
+        return as_double(values) == sf.lit(float(value))
+    except (OverflowError, ValueError):  # no text, or a number that no column can hold
+        raise RequestRefused(
+            field, given=value, bound="must be a value that a column can hold", remedy="correct it"
+        ) from None

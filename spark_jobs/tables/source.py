@@ -1,0 +1,168 @@
+"""Tables of the lake, at one fixed state.
+
+What is read is decided by names alone: a path, a catalog name, the columns of partitions. A table that does not exist
+or cannot be read is refused; a partition that does not exist is an empty table, for its presence would tell whether
+some row has that value. Rows with values that do not fit are kept, and what does not fit is null.
+
+The state of a path is fixed by the request, and so are the files: what lies under a path or a version must never be
+written again.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import unquote
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # comes with pyspark, without types
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_jobs.contract import expression_tree as tree
+from spark_jobs.contract.columns import ColumnNeed, Kind
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.tables import Literalish, TableSource
+from spark_jobs.tables.csv_files import read_csv
+from spark_jobs.tables.expressions import condition_column, field_of, kind_of
+
+SETTINGS = {
+    # a partition column's type would depend on the values of all partitions
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "false",
+    # neither may a file vanish from a count, nor a date of another calendar raise
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+}
+"""What the meaning of a table rests on; set whenever one is read."""
+
+_REFUSALS = {
+    "PATH_NOT_FOUND": ("must be a table that exists", "check the path and its version"),
+    "UNABLE_TO_INFER_SCHEMA": ("must be a table with files in it", "check the path and its version"),
+    "TABLE_OR_VIEW_NOT_FOUND": ("must be a table that exists", "check the catalog's name of it"),
+    "SCHEMA_NOT_FOUND": ("must be a table that exists", "check the catalog's name of it"),
+    "UNSUPPORTED_FEATURE.TIME_TRAVEL": (
+        "must be a table that keeps its versions, to be pinned by table_version",
+        "pin it by snapshot.partition",
+    ),
+    "CANNOT_MERGE_SCHEMAS": ("must have one type for each column in all its files", "write the files anew"),
+    "COLUMN_ALREADY_EXISTS": ("must have columns that differ in more than their case", "rename one of them"),
+    "FAILED_READ_FILE.CANNOT_READ_FILE_FOOTER": ("must hold whole Parquet files alone", "look for a damaged file"),
+}
+_UNREADABLE = ("must be a table that can be read", "check its address, its format and who may read it")
+
+
+def read_table(spark: SparkSession, source: TableSource) -> DataFrame:
+    """The table in its pinned state; nothing but its schema has been read, so only that can be wrong.
+
+    Partition columns of a path are strings. See ``spark_jobs.tables.csv_files`` for the reading of csv files.
+
+    Raises:
+        RequestRefused: there is no such table, it cannot be read, its files do not fit together, or it cannot be pinned
+            that way. One line; nothing that Spark or a store said is in it.
+    """
+    for name, value in SETTINGS.items():
+        spark.conf.set(name, value)
+    if source.format == "catalog":
+        return _read_catalog(spark, source)
+    path = _path(source)
+    with _refusing("table.path", path):
+        if source.format == "parquet":
+            frame = spark.read.option("mergeSchema", "true").parquet(path)
+        else:
+            frame = read_csv(spark, path, source.columns or {})
+    return _pinned(frame, source, _partition_columns(frame, path))
+
+
+def _path(source: TableSource) -> str:
+    """The folder that is read. Patterns are refused: they would read versions side by side, and a person twice."""
+    path, version = str(source.path), source.snapshot.path_version
+    for field, text in (("table.path", path), ("table.snapshot.path_version", version)):
+        if re.search(r"[*?{}\[\]\\]", text or ""):
+            raise RequestRefused(
+                field, given=text, bound="must not hold any of * ? { } [ ] \\", remedy="name one folder"
+            )
+    return path if version is None else f"{path.rstrip('/')}/{version}"
+
+
+def _read_catalog(spark: SparkSession, source: TableSource) -> DataFrame:
+    parts = str(source.name).split(".")
+    if not all(re.fullmatch(r"[\w$-]+", part) for part in parts):
+        raise RequestRefused(
+            "table.name", given=source.name, bound="must be a name such as sales.visits", remedy="correct the name"
+        )
+    name = ".".join(f"`{part}`" for part in parts)
+    with _refusing("table.name", source.name):
+        if source.snapshot.table_version is not None:
+            return spark.sql(f"SELECT * FROM {name} VERSION AS OF {int(source.snapshot.table_version)}")  # noqa: S608
+        frame = spark.table(name)
+        partitioned = tuple(column.name for column in spark.catalog.listColumns(name) if column.isPartition)
+    return _pinned(frame, source, partitioned)
+
+
+def _partition_columns(frame: DataFrame, path: str) -> tuple[str, ...]:
+    """The columns that the folders of a table's files give, as in ``day=2026-11-21/part-0.parquet``."""
+    files = frame.inputFiles()
+    below = unquote(files[0]).rpartition("/")[0].removeprefix(path) if files else ""
+    names = {unquote(folder.partition("=")[0]) for folder in below.split("/") if "=" in folder}
+    return tuple(column for column in frame.columns if column in names)
+
+
+def _pinned(frame: DataFrame, source: TableSource, partitioned: tuple[str, ...]) -> DataFrame:
+    for name, value in (source.snapshot.partition or {}).items():
+        need = ColumnNeed(name=name, field="table.snapshot.partition")
+        field = field_of(need, frame.schema)
+        if field.name not in partitioned:
+            raise RequestRefused(
+                need.field,
+                given=name,
+                bound=f"must be a partition column, which here is {' or '.join(partitioned) or 'none'}",
+                remedy="pin the table by the columns that it is partitioned by",
+            )
+        pin = _pin(need, value, kind_of(field.dataType))
+        frame = frame.where(condition_column(pin, frame.schema, field=need.field, text=f"{name}={value}"))
+    return frame
+
+
+def _pin(need: ColumnNeed, value: Literalish, kind: Kind | None) -> tree.Expression:
+    """Partition = value, where the column may hold the value as text."""
+    column: tree.Expression = tree.Column(name=need.name)
+    literal: Literalish | datetime.date = value
+    if kind is Kind.STRING and isinstance(value, bool):
+        column, literal = tree.Function(name="LOWER", arguments=(column,)), str(value).lower()
+    elif kind is Kind.STRING and isinstance(value, int):
+        column = tree.Cast(part=column, to=tree.CastType.BIGINT)
+    elif kind is Kind.STRING and isinstance(value, float):
+        column = tree.Cast(part=column, to=tree.CastType.DOUBLE)
+    elif kind is Kind.DATE and isinstance(value, str):
+        literal = _date(need, value)
+    return tree.Compare(op="=", left=column, right=tree.Literal(value=literal))
+
+
+def _date(need: ColumnNeed, text: str) -> datetime.date:
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError:
+        raise RequestRefused(
+            need.field, given=f"{need.name}={text}", bound="must be a date", remedy="write it like 2026-01-31"
+        ) from None
+
+
+@contextmanager
+def _refusing(field: str, given: object) -> Iterator[None]:
+    """Say in one line of ours why a table cannot be read; Spark's own words may quote what it read."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        bound, remedy = next((_REFUSALS[name] for name in _conditions(error) if name in _REFUSALS), _UNREADABLE)
+        raise RequestRefused(field, given=given, bound=bound, remedy=remedy) from None
+
+
+def _conditions(error: Exception) -> list[str]:
+    """The names of Spark's error conditions in ``error``, outermost first."""
+    return re.findall(r"\[([A-Z_]+(?:\.[A-Z_]+)?)\]", str(error))
