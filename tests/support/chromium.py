@@ -31,8 +31,10 @@ def executable() -> str | None:
 
 
 def chromium_or_skip() -> str:
-    """The Chromium to test with; where there is none, the test is skipped and says what to do about it."""
+    """The Chromium to test with; without one a test is skipped, saying so, and fails in CI."""
     found = executable()
+    if found is None and os.environ.get("CI"):
+        pytest.fail(f"no Chromium on the path; CI looks at the report in a browser ({VARIABLE} may name one)")
     if found is None:
         pytest.skip(f"NOT TESTED IN A BROWSER: no Chromium on the path; install one, or name it in {VARIABLE}")
     return found
