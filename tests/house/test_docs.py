@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.metadata
+import importlib
 import importlib.util
 import json
 import os
@@ -20,7 +20,7 @@ import yaml
 from spark_jobs.contract import PrivacyUnit, ReleaseRequest, RequestRefused
 from spark_jobs.contract.tables import TableSource
 from tests.support.code_blocks import Block, code_blocks
-from tests.support.repository import ROOT, name_of, tracked_files
+from tests.support.repository import ROOT, lines_of, name_of, tracked_files
 
 PAGES = [
     path
@@ -201,8 +201,9 @@ def dp_budget() -> Any:
     """The commands behind the console script ``dp-budget``."""
     import typer
 
-    (point,) = importlib.metadata.entry_points(group="console_scripts", name="dp-budget")
-    return typer.main.get_command(sys.modules[point.load().__module__].app)
+    scripts = dict(line.split(" = ") for line in lines_of("options.entry_points", "console_scripts"))
+    module = importlib.import_module(scripts["dp-budget"].partition(":")[0])
+    return typer.main.get_command(module.app)
 
 
 def parses_as_dp_budget(arguments: list[str]) -> bool:

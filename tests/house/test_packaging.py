@@ -138,7 +138,11 @@ def test_wheel_tells_airflow_of_the_provider(wheel: zipfile.ZipFile) -> None:
 
 def test_entry_points_lead_somewhere() -> None:
     points = importlib.metadata.distribution("airflow-provider-dp-diagnostics").entry_points
-    assert len(points) >= 2
+    installed = {f"{point.name} = {point.value}" for point in points}
+    written = {
+        line for group in setup_cfg()["options.entry_points"] for line in lines_of("options.entry_points", group)
+    }
+    assert installed == written, "setup.cfg has changed since it was installed: make env"
     assert all(callable(point.load()) for point in points)
 
 
