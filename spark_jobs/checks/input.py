@@ -15,21 +15,20 @@ from spark_jobs.contract.columns import TYPES, ColumnNeed, needs
 from spark_jobs.contract.request import ReleaseRequest
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
 
-def check_input(table: DataFrame, request: ReleaseRequest) -> None:
-    """Check that ``table`` has the columns that ``request`` reads, each of a type it can use; only its schema is read.
+def check_input(spark: SparkSession, schema: StructType, request: ReleaseRequest) -> None:
+    """Check that a table of ``schema`` has the columns that ``request`` reads, each of a type it can use.
 
     The inputs of a saved pipeline are checked where it is read, and the inside of an expression where it is translated.
 
     Raises:
         RequestRefused: it has not; about the first need, in the order of the request, that is not met.
     """
-    schema = table.schema
     wanted = needs(request, schema.names)
-    held = _held(table.sparkSession, schema, wanted)
+    held = _held(spark, schema, wanted)
     for need in wanted:
         if ("exists", need) not in held:
             raise need.missing(schema.names)

@@ -19,12 +19,13 @@ from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
+from pyspark.sql.types import DoubleType
 
 from spark_jobs.contract.columns import ColumnNeed, Kind
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.layout import SALT_FILE_VARIABLE, SALT_VARIABLE
 from spark_jobs.contract.privacy import PrivacyUnit
-from spark_jobs.tables.expressions import Typed, quoted, read
+from spark_jobs.tables.expressions import quoted, read
 
 MIN_SALT_BYTES = 16
 _UNIT, _COPY, _SALT, _RANK = "__dp_unit", "__dp_copy", "__dp_salt", "__dp_rank"
@@ -40,7 +41,7 @@ def bound_contributions(frame: DataFrame, *, unit: PrivacyUnit, keys: Sequence[s
     Args:
         frame: rows with the unit's column and the key columns.
         unit: the privacy unit.
-        keys: the columns that are used of a row from here on; whole numbers come out as bigint, others as double.
+        keys: the columns that are used of a row from here on.
         salt: secret bytes, the same for all attempts of a release; not used where a row is a unit.
 
     Raises:
@@ -50,8 +51,14 @@ def bound_contributions(frame: DataFrame, *, unit: PrivacyUnit, keys: Sequence[s
     if unit.column is None:
         return frame.select(*names)
     owner = read(ColumnNeed(name=unit.column, field="unit.column"), frame.schema)
-    used = [_one_zero(read(ColumnNeed(name=key, field="keys"), frame.schema)).alias(key) for key in keys]
-    owned = frame.select(_one_zero(owner).alias(_UNIT), *used).where(sf.col(_UNIT).isNotNull()).repartition(_UNIT)
+    owned = frame.select(
+        _one_zero(owner.column, owner.kind is Kind.NUMBER).alias(_UNIT),
+        *(
+            _one_zero(sf.col(name), frame.schema[key].dataType == DoubleType()).alias(key)
+            for key, name in zip(keys, names, strict=True)
+        ),
+    )
+    owned = owned.where(sf.col(_UNIT).isNotNull()).repartition(_UNIT)
     alike = Window.partitionBy(_UNIT, *names).orderBy(_UNIT)
     numbered = owned.withColumn(_COPY, sf.row_number().over(alike))
     # the salt comes as a row of a table, for a constant would show in the plan
@@ -90,9 +97,9 @@ def read_salt(environ: Mapping[str, str]) -> bytes:
     return salt
 
 
-def _one_zero(value: Typed) -> Column:
+def _one_zero(value: Column, double: bool) -> Column:
     # 0.0 and -0.0 are one value to a window and two to a hash
-    return value.column + 0.0 if value.kind is Kind.NUMBER else value.column
+    return value + 0.0 if double else value
 
 
 def _salt_table(spark: SparkSession, salt: bytes) -> DataFrame:
