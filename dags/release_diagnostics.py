@@ -48,6 +48,7 @@ with DAG(
         epsilon="{{ params.epsilon }}",
         output=setting.OUTPUT,
         title="Any visit to a doctor within the year",
+        record="person-year",
         runner=setting.RUNNER,
     )
     second_sensor = PrivacyBudgetSensor(
@@ -67,6 +68,7 @@ with DAG(
         epsilon="{{ params.epsilon }}",
         output=setting.OUTPUT,
         title="Any visit to a doctor within the year, once more",
+        record="person-year",
         runner=setting.RUNNER,
     )
 

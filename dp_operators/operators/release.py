@@ -44,6 +44,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         output: URI of the folder that holds releases.
         blocks: the ledger's blocks that are read and charged.
         title: a line for the report.
+        record: what one row stands for, in words for the report.
         scoring: public rules for scores that do not fit.
         request: the whole request instead: a dictionary, or the path of a JSON or YAML file.
         runner: ``local`` (on this machine) or ``spark_submit`` (by a connection).
@@ -88,6 +89,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         output: str | None = None,
         blocks: str | Sequence[str] | None = None,
         title: str | None = None,
+        record: str | None = None,
         scoring: Mapping[str, Any] | None = None,
         request: str | Mapping[str, Any] | None = None,
         runner: str = "local",
@@ -114,6 +116,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
             output=output,
             blocks=blocks,
             title=title,
+            record=record,
             scoring=scoring,
         )
         # one attribute holds them all: a task's `label` and `output` are Airflow's

@@ -12,13 +12,14 @@ from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.publishing import ReleaseFacts, publish
+from spark_jobs.statistics.score_counts import DEFAULT_CELLS
 
 ASSUMED_OF_MODEL = {
-    "public": "The model is public: it was fitted without any row of this release. "
-    "Had it seen them, this release would not be private.",
-    "differentially_private": "The model was fitted by a differentially private method whose cost is accounted for "
-    "elsewhere; this release's cost comes on top of it.",
+    "public": "The model is public: it was fitted without any row of this release.",
+    "differentially_private": "The model was fitted privately, at a cost that is accounted for elsewhere.",
 }
+
+GRID_RULE = f"A score is rounded down to a fixed grid of {DEFAULT_CELLS:,} cells before anything is counted."
 
 
 def diagnostic(kind: str) -> Any:
@@ -29,10 +30,8 @@ def diagnostic(kind: str) -> Any:
 def assumptions(request: ReleaseRequest) -> tuple[str, ...]:
     """What the guarantee of a release for ``request`` rests on."""
     said = [ASSUMED_OF_MODEL[request.model.basis]]
-    if request.unit.column is None:
-        said.append(
-            "The privacy unit is a row. A person who owns several rows is protected row by row, not as a whole."
-        )
+    if request.record is not None:
+        said.append(f"A row of the table is one {request.record}, as the request declares.")
     said.append(f"The table is read as of {request.table.snapshot.describe()}, which is not written again.")
     return tuple(said)
 
@@ -55,7 +54,7 @@ def draft(
         key=key,
         charge_id=draw.charge_id,
         cost=draw.cost,
-        rules=rules,
+        rules=(*rules, GRID_RULE),
         assumptions=assumptions(request),
         drawn_at=draw.drawn_at,
         versions=draw.versions,

@@ -35,6 +35,7 @@ class ReleaseRequest(Frozen):
         blocks: the ledger's blocks that are read and charged.
         output: URI of the folder that holds releases.
         title: a line for the report.
+        record: what one row stands for, in words for the report, e.g. ``"person-year"``.
     """
 
     account: Annotated[str, Field(min_length=1, max_length=200)] | None = None
@@ -50,6 +51,7 @@ class ReleaseRequest(Frozen):
     blocks: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=200)], ...], Field(min_length=1)] = ("all",)
     output: str | None = None
     title: Annotated[str, Field(max_length=200)] | None = None
+    record: Annotated[str, Field(min_length=1, max_length=60)] | None = None
 
     @field_validator("diagnostics", mode="before")
     @classmethod

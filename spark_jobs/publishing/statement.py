@@ -43,7 +43,7 @@ def privacy_statement(facts: ReleaseFacts, guarantee: str) -> tuple[Paragraph, .
     request = facts.request
     return (
         Paragraph(heading="", text=_promise(facts.cost, request.neighbours, request.unit)),
-        Paragraph(heading="Who is protected", text=_protected(facts.cost, request.unit)),
+        Paragraph(heading="Who is protected", text=_protected(facts.cost, request.unit, request.record)),
         Paragraph(heading="What is taken for granted", text=_taken_for_granted(request)),
         Paragraph(heading="What is not covered", text=_not_covered(request)),
         Paragraph(heading="Other releases", text=_other_releases(facts)),
@@ -124,13 +124,14 @@ def _zero_concentrated(rho: Decimal, secret: str) -> str:
     )
 
 
-def _protected(cost: Budget, unit: PrivacyUnit) -> str:
+def _protected(cost: Budget, unit: PrivacyUnit, record: str | None) -> str:
     if unit.column is None:
         together = (
             f": for 5 rows the factor is e^{exponent(5 * cost.epsilon)}" if cost.rho is None and cost.delta == 0 else ""
         )
+        row = "One row, and" if record is None else f"One row, which stands for one {record};"
         return (
-            "One row, and a row is not a person: whoever has several rows in the table is protected for each of them "
+            f"{row} a row is not a person: whoever has several rows in the table is protected for each of them "
             f"by itself, and less for all of them together{together}."
         )
     rows = "one row is" if unit.max_rows == 1 else f"{unit.max_rows} rows are"
