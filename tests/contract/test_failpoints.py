@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
+import re
 import signal
 import time
+from pathlib import Path
+
+import pytest
 
 from spark_jobs.contract.failpoints import (
     APPLICATION_POINTS,
@@ -14,6 +18,8 @@ from spark_jobs.contract.failpoints import (
     VARIABLE,
     failpoint,
 )
+
+ROOT = Path(__file__).parents[2]
 
 
 def _process():
@@ -57,3 +63,11 @@ def test_names_are_distinct_and_come_before_and_after_each_step():
     assert {name.replace("before_", "after_") for name in FAILPOINTS if name.startswith("before_")} == {
         name for name in FAILPOINTS if name.startswith("after_")
     }
+
+
+@pytest.mark.parametrize(
+    ("names", "folder"), [(PROTOCOL_POINTS, "dp_operators/releasing"), (APPLICATION_POINTS, "spark_jobs/application")]
+)
+def test_every_name_is_called_where_it_belongs_and_no_other(names, folder):
+    source = "".join(path.read_text() for path in (ROOT / folder).rglob("*.py"))
+    assert set(re.findall(r'failpoint\("(\w+)"\)', source)) == set(names)

@@ -84,7 +84,7 @@ def test_crash_between_any_two_calls_is_finished_by_a_retry(lab, monkeypatch, or
     stage.close()
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     first=BEHAVIOURS,
     newcomers=st.lists(NEWCOMERS, min_size=1, max_size=4),

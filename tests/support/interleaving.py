@@ -13,6 +13,7 @@ from typing import Any
 from dp_operators.budget import ChargeState
 from dp_operators.releasing import Submission, give_back, release
 from dp_operators.releasing.drafts import sha256
+from spark_jobs.contract import Release
 from tests.support import fake_application
 from tests.support.release_lab import Lab, accept
 
@@ -87,9 +88,9 @@ class Stepwise:
 
 
 class MemoryStore:
-    """A store in memory, which remembers every draw that was ever created, and looks up what a manifest was paid by."""
+    """A store in memory, which has a look taken at each manifest that becomes visible."""
 
-    def __init__(self, on_visible: Callable[[bytes], None] = lambda content: None) -> None:
+    def __init__(self, on_visible: Callable[[str, bytes], None]) -> None:
         self.objects: dict[str, bytes] = {}
         self._on_visible = on_visible
 
@@ -97,7 +98,7 @@ class MemoryStore:
         if uri in self.objects:
             return False
         if uri.endswith("/release.json") and "/_draft/" not in uri:
-            self._on_visible(content)
+            self._on_visible(uri, content)
         self.objects[uri] = content
         return True
 
@@ -113,16 +114,20 @@ class Stage:
 
         self.lab = lab
         self.ledger = lab.ledger()
-        self.store = MemoryStore(self._is_paid)
+        self.store = MemoryStore(self._is_paid_and_whole)
         self.actors: list[Actor] = []
         stepwise = Stepwise(self.store)
         for module in (protocol, settling):
             monkeypatch.setattr(module, "open_store", lambda uri: stepwise)
         monkeypatch.setattr(protocol, "check_store", lambda uri: stepwise)
 
-    def _is_paid(self, manifest: bytes) -> None:
+    def _is_paid_and_whole(self, uri: str, manifest: bytes) -> None:
         committed = [c.manifest_sha256 for c in self.ledger.history("people") if c.state is ChargeState.COMMITTED]
         assert sha256(manifest) in committed, "I1: what becomes visible is committed before"
+        for file in Release.from_json(manifest).files:
+            content = self.store.read(uri.replace("release.json", file.name))
+            assert content is not None, "a release becomes visible with all its files"
+            assert sha256(content) == file.sha256
 
     @property
     def live(self) -> list[Actor]:

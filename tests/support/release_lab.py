@@ -9,10 +9,12 @@ import json
 import os
 import pickle
 import signal
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +157,18 @@ def wait_for(path: Path) -> None:
         time.sleep(0.002)
 
 
+@cache
+def _new_ledger(cap: str) -> bytes:
+    """A SQLite ledger with one account, made once: migrations would take most of the tests' time."""
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = PrivacyLedger(f"sqlite:///{folder}/ledger.db")
+        ledger.migrate()
+        ledger.open_account("people", epsilon=cap, tables=[TABLE], actor="admin")
+        ledger.close()
+        assert [path.name for path in Path(folder).iterdir()] == ["ledger.db"]
+        return (Path(folder) / "ledger.db").read_bytes()
+
+
 @dataclass
 class Lab:
     """A ledger with one account, an output folder, and attempts at one release."""
@@ -170,10 +184,7 @@ class Lab:
         self.url = f"sqlite:///{self.folder}/ledger.db"
         self.output = f"{self.folder}/releases"
         self.request = make_request(self.output)
-        ledger = self.ledger()
-        ledger.migrate()
-        ledger.open_account("people", epsilon=self.cap, tables=[TABLE], actor="admin")
-        ledger.close()
+        (self.folder / "ledger.db").write_bytes(_new_ledger(self.cap))
 
     def ledger(self) -> PrivacyLedger:
         return PrivacyLedger(self.url)

@@ -1,0 +1,44 @@
+"""The runners with the real application and a real Spark: it starts, reads its request, and its answer comes back."""
+
+from __future__ import annotations
+
+import pytest
+
+from dp_operators.releasing import LocalRunner, SparkSubmitRunner
+from spark_jobs.application.java import java_home
+from spark_jobs.contract import RequestRefused
+from spark_jobs.contract.layout import Stage
+from tests.support.release_lab import judge, make_request
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(params=["local", "spark-submit"])
+def runner(request, tmp_path):
+    if request.param == "local":
+        return LocalRunner(master="local[1]", private_dir=tmp_path / "private")
+    return SparkSubmitRunner(
+        master="local[1]",
+        conf={"spark.driver.memory": "600m", "spark.executorEnv.PEPPER": "a=b \\ c"},
+        environment={"JAVA_HOME": str(java_home())},
+        private_dir=tmp_path / "private",
+    )
+
+
+def test_request_for_a_table_that_is_not_there_is_refused_and_paid_back(lab, runner, tmp_path):
+    """What a request needs to be refused on is a session: all of the way there and back is gone."""
+    request = make_request(
+        lab.output, table={"format": "parquet", "path": f"{tmp_path}/none", "snapshot": {"path_version": "v1"}}
+    )
+    ledger = lab.ledger()
+    ledger.open_account("nothing", epsilon=1, tables=[request.table.identity])
+    lines = []
+    with pytest.raises(RequestRefused, match="must be a table that exists"):
+        lab.release(request=request.model_copy(update={"account": "nothing"}), runner=runner, progress=lines.append)
+    assert {Stage.STARTING, Stage.READING} <= set(lines)
+    [charge] = ledger.history("nothing")
+    assert charge.state == "void"
+    judge(lab)
+    [output] = (tmp_path / "private").iterdir()
+    assert "Spark" in output.read_text()
+    assert not any("Spark" in line for line in lines)
