@@ -9,7 +9,7 @@ from spark_jobs.contract.privacy import MAX_DIGITS, Budget, exact_decimal, exact
 from spark_jobs.mechanisms.noise import Cost
 
 
-class BudgetOverspent(RuntimeError):  # noqa: N818 - an outcome: the mechanism asked for more than it was granted
+class BudgetOverspent(RuntimeError):
     """A mechanism asked for more than is left. A fault of the program, never of the data: nothing was drawn."""
 
 

@@ -1,0 +1,165 @@
+"""How far the noise may have moved a curve: bands and intervals by simulation from released values alone.
+
+The noise's distribution is public. It is drawn again, from a seed, around the released curve, and each copy goes
+through the same post-processing; the spread of the copies about the released curve stands for the spread of the
+released curve about the exact one (Efron's parametric bootstrap, basic intervals). Three things that no noise
+explains are added:
+
+* the order of rows inside a counted cell, unseen by the release. If it is random given the cell, the curve's deviation
+  from the cell's middle course is that of a random path with ``p`` positive and ``q`` negative steps: hypergeometric,
+  and for the area that of the Mann-Whitney statistic, of variance ``p q (p + q + 1) / 12``;
+* the course inside a cell, curved or straight: half their difference counts as one standard deviation;
+* a cell so deep that it holds most of the data was never resolved: there the curve may be anywhere in the cell's box.
+
+Deviations are measured across the curve, at equal FPR + TPR, so that steep and flat parts count alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from spark_jobs.diagnostics.roc_curve.measurement import Measurement
+from spark_jobs.diagnostics.roc_curve.shape import Edges, Points, area, edges, falling_counts, read, read_straight
+from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
+from spark_jobs.mechanisms.prefix_sums import NoisyTree, rows_changed
+from spark_jobs.mechanisms.trees import FloatArray
+
+COPIES = 400
+COPIES_OF_FULL_GRID = 40
+MANY_CELLS = 2_000
+UNRESOLVED = 0.4
+FLOOR = 0.5
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bands:
+    """Bands of a curve, at its own points, and the interval of its area."""
+
+    lower: FloatArray
+    upper: FloatArray
+    lower_everywhere: FloatArray
+    upper_everywhere: FloatArray
+    auc_interval: tuple[float, float]
+
+
+def bands(measurement: Measurement, curve: Edges, points: Points, sizes: tuple[float, float], *, seed: int) -> Bands:
+    """Bands by seeded simulation; a deterministic function of released values."""
+    fpr, tpr = read(curve, points, curve.straight)
+    noise = SeededNoise(seed)
+    shifts, areas = _copies(measurement, curve, points, sizes, noise=noise)
+    line_fpr, line_tpr = read_straight(curve, points)
+    bend = tpr - np.interp(fpr + tpr, line_fpr + line_tpr, line_tpr)
+    shifts = shifts + np.hypot(_inner_stddev(curve, points, sizes), bend / 2) * _normal(noise, shifts.shape)
+    bend_area = area(fpr, tpr) - area(line_fpr, line_tpr)
+    areas = areas + np.hypot(_inner_area_stddev(curve, sizes), bend_area / 2) * _normal(noise, areas.shape)
+    tail = (1 - measurement.confidence) / 2
+    below, above = np.quantile(shifts, [1 - tail, tail], axis=0)
+    spread = np.maximum(shifts.std(axis=0), 1e-12)
+    reach = np.quantile((np.abs(shifts) / spread).max(axis=1), measurement.confidence) * spread + _one_row(curve, sizes)
+    box_below, box_above, box_area = _boxes(curve, points)
+    middle = area(fpr, tpr)
+    low, high = middle - np.quantile(areas, [1 - tail, tail])
+    return Bands(
+        lower=_across(fpr, tpr, -np.maximum(below, box_below)),
+        upper=_across(fpr, tpr, np.maximum(-above, box_above)),
+        lower_everywhere=_across(fpr, tpr, -np.maximum(reach, box_below)),
+        upper_everywhere=_across(fpr, tpr, np.maximum(reach, box_above)),
+        auc_interval=(
+            float(np.clip(min(low - box_area, middle), 0.0, 1.0)),
+            float(np.clip(max(high + box_area, middle), 0.0, 1.0)),
+        ),
+    )
+
+
+def _copies(
+    measurement: Measurement, curve: Edges, points: Points, sizes: tuple[float, float], *, noise: SeededNoise
+) -> tuple[FloatArray, FloatArray]:
+    """Deviations of simulated curves from the released one: TPR at equal FPR + TPR, and area."""
+    copies = COPIES if curve.cuts.size <= MANY_CELLS else COPIES_OF_FULL_GRID
+    centres = [
+        np.maximum(np.diff(rates) * size, FLOOR * np.sqrt(laplace_variance(tree.scale)))
+        for tree, rates, size in (
+            (measurement.negatives, curve.fpr, sizes[0]),
+            (measurement.positives, curve.tpr, sizes[1]),
+        )
+    ]
+    base = edges(curve.cuts[::-1], *(np.concatenate([[0.0], np.cumsum(c)]) for c in centres), tied=curve.tied)
+    fpr, tpr = read(base, points, curve.straight)
+    drawn = [
+        _simulated(tree, centre, measurement, copies=copies, noise=noise)
+        for tree, centre in zip((measurement.negatives, measurement.positives), centres, strict=True)
+    ]
+    shifts, areas = np.empty((copies, fpr.size)), np.empty(copies)
+    for i, (negatives, positives) in enumerate(zip(*drawn, strict=True)):
+        copy = edges(curve.cuts[::-1], negatives, positives, tied=curve.tied)
+        copy_fpr, copy_tpr = read(copy, points, curve.straight)
+        shifts[i] = np.interp(fpr + tpr, copy_fpr + copy_tpr, copy_tpr) - tpr
+        areas[i] = area(copy_fpr, copy_tpr)
+    return shifts, areas - area(fpr, tpr)
+
+
+def _simulated(
+    tree: NoisyTree, counts: FloatArray, measurement: Measurement, *, copies: int, noise: SeededNoise
+) -> list[FloatArray]:
+    """Copies of one class's falling counts, with fresh noise around ``counts`` (from the top)."""
+    levels = [level.size for level in tree.nodes]
+    sensitivity = tree.tree.measured * rows_changed(measurement.neighbours)
+    epsilon = measurement.spendings[-1].epsilon
+    drawn = noise.laplace(np.zeros((copies, sum(levels)), dtype=np.int64), epsilon=epsilon, l1_sensitivity=sensitivity)
+    error = tree.tree.least_squares(tuple(np.split(drawn, np.cumsum(levels)[:-1], axis=1)))
+    made = [falling_counts(counts[::-1] + row) for row in error]
+    return [np.append(row[:-1], max(row[-1], 1.0)) for row in made]
+
+
+def _inner_stddev(curve: Edges, points: Points, sizes: tuple[float, float]) -> FloatArray:
+    """Standard deviation at each point of the exact curve about its course, for rows of a cell in random order."""
+    n0, n1 = sizes
+    q, p = np.diff(curve.fpr)[points.cell] * n0, np.diff(curve.tpr)[points.cell] * n1
+    rows = p + q
+    mixed = points.fraction * (1 - points.fraction) * p * q / np.maximum(rows - 1, 1.0)
+    deviation = np.sqrt(mixed) * rows / np.maximum(p * n0 + q * n1, 1e-9)
+    return np.concatenate([[0.0], deviation])
+
+
+def _one_row(curve: Edges, sizes: tuple[float, float]) -> float:
+    """Half a step of the exact curve, which is a staircase, where cells hide its steps."""
+    return float((-np.diff(curve.cuts) > 1).any()) * (1 / sizes[0] + 1 / sizes[1]) / 2
+
+
+def _inner_area_stddev(curve: Edges, sizes: tuple[float, float]) -> float:
+    wide = -np.diff(curve.cuts) > 1
+    q, p = np.diff(curve.fpr)[wide] * sizes[0], np.diff(curve.tpr)[wide] * sizes[1]
+    return float(np.sqrt((p * q * (p + q + 1) / 12).sum()) / (sizes[0] * sizes[1]))
+
+
+def _boxes(curve: Edges, points: Points) -> tuple[FloatArray, FloatArray, float]:
+    """How far below and above its course the curve may run inside cells that were never resolved."""
+    fpr_step, tpr_step = np.diff(curve.fpr), np.diff(curve.tpr)
+    open_cell = (np.diff(curve.depth) > UNRESOLVED) & (-np.diff(curve.cuts) > 1)
+    run = points.fraction * (fpr_step + tpr_step)[points.cell]
+    course = points.fraction * tpr_step[points.cell]
+    lowest = np.maximum(0.0, run - fpr_step[points.cell])
+    highest = np.minimum(tpr_step[points.cell], run)
+    inside = open_cell[points.cell]
+    below = np.where(inside, course - lowest, 0.0)
+    above = np.where(inside, highest - course, 0.0)
+    slack = float((fpr_step * tpr_step / 2)[open_cell].sum())
+    return np.concatenate([[0.0], below]), np.concatenate([[0.0], above]), slack
+
+
+def _across(fpr: FloatArray, tpr: FloatArray, shift: FloatArray) -> FloatArray:
+    """TPR at the curve's own FPR of the curve moved by ``shift`` across itself: up and left, or down and right."""
+    moved_fpr = np.maximum.accumulate(np.clip(fpr - shift, 0.0, 1.0))
+    moved_tpr = np.maximum.accumulate(np.clip(tpr + shift, 0.0, 1.0))
+    up = bool((shift >= 0).all())
+    moved = np.interp(fpr, moved_fpr, moved_tpr, left=0.0 if not up else None, right=1.0 if up else None)
+    return np.maximum(moved, tpr) if up else np.minimum(moved, tpr)
+
+
+def _normal(noise: SeededNoise, shape: tuple[int, ...]) -> FloatArray:
+    words = noise.words(int(np.prod(shape))) >> np.uint64(11)
+    normal: FloatArray = ndtri((words + 0.5) / 2.0**53)
+    return normal.reshape(shape)

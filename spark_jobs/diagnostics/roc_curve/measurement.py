@@ -1,0 +1,239 @@
+"""The random part of a ROC release: which cells are counted, and their noisy counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from spark_jobs.contract.diagnostics import RocCurveOptions
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.cells import NoisyCells, equal_depth, equal_log_odds, equal_width, noisy_cells, totals
+from spark_jobs.mechanisms.meter import BudgetMeter, Spending
+from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, SecureNoise
+from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree, rows_changed
+from spark_jobs.mechanisms.trees import best_tree
+from spark_jobs.statistics import ScoreCounts
+
+SECURE = SecureNoise()
+
+LOCATING_SHARE = Decimal("0.15")
+"""Of the budget, for where the scores lie, before anything else is known."""
+FIRST_CELLS, REFINED_CELLS = 24, 24
+MAX_REFINEMENTS = 3
+REFINING_COST = 100
+"""A refinement costs this many rows' worth of signal: it then tells a 24th of the rows from no row by three sigma."""
+FEW_SEEN, HARDLY_ANY_SEEN = 10.0, 2.5
+"""Rows that crowd in fewer cells than this (by the inverse of the sum of squared shares) are looked at more closely."""
+REFINING_SIGNAL, LEAST_SIGNAL = 1_000, 100
+"""Rows times epsilon from which a closer look is worth its cost, if few cells are in use and if hardly any are."""
+FULL_GRID_SIGNAL = 200_000
+"""Rows times epsilon from which a tree over the whole grid is as good as a few cells, and exact about ties."""
+CURVE_POINTS = 256
+FEW_CELLS = 16
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Measurement:
+    """The draw: all noisy counts of one ROC release, and the public facts needed to read them.
+
+    Attributes:
+        method: as requested.
+        thresholds: points that the curve will have, apart from the one at infinity.
+        confidence: nominal level of bands and intervals.
+        neighbours: the relation of the guarantee.
+        guarantee: ``contract.release.PRIVATE`` or ``NOT_PRIVATE``.
+        spendings: what each part cost; they add up to the release's cost.
+        grid: cells of the score grid.
+        cuts: the counted cells, as cuts of the grid.
+        negatives, positives: noisy counts of each class on those cells.
+        located: the noisy counts by which the cells were placed.
+    """
+
+    method: str
+    thresholds: int
+    confidence: float
+    neighbours: Neighbours
+    guarantee: str
+    spendings: tuple[Spending, ...]
+    grid: int
+    cuts: Int64Array
+    negatives: NoisyTree
+    positives: NoisyTree
+    located: tuple[NoisyCells, ...]
+
+    @property
+    def epsilon(self) -> Decimal:
+        """What all of it cost."""
+        return sum((spending.epsilon for spending in self.spendings), Decimal(0))
+
+    @property
+    def tied(self) -> bool:
+        """Whether every look found the rows crowded in few cells: their scores then take few values."""
+        return len(self.located) > MAX_REFINEMENTS and _crowded(self.located[-1], math.inf)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            "method": self.method,
+            "thresholds": self.thresholds,
+            "confidence": self.confidence,
+            "neighbours": str(self.neighbours),
+            "guarantee": self.guarantee,
+            "spendings": [spending.to_dict() for spending in self.spendings],
+            "grid": self.grid,
+            "cuts": None if self.cuts.size == self.grid + 1 else self.cuts.tolist(),
+            "negatives": self.negatives.to_dict(),
+            "positives": self.positives.to_dict(),
+            "located": [cells.to_dict() for cells in self.located],
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Measurement:
+        """The measurement that ``to_dict`` described."""
+        cuts = fields["cuts"]
+        return cls(
+            method=fields["method"],
+            thresholds=fields["thresholds"],
+            confidence=fields["confidence"],
+            neighbours=Neighbours(fields["neighbours"]),
+            guarantee=fields["guarantee"],
+            spendings=tuple(Spending.from_dict(spending) for spending in fields["spendings"]),
+            grid=fields["grid"],
+            cuts=np.arange(fields["grid"] + 1) if cuts is None else np.array(cuts, dtype=np.int64),
+            negatives=NoisyTree.from_dict(fields["negatives"]),
+            positives=NoisyTree.from_dict(fields["positives"]),
+            located=tuple(NoisyCells.from_dict(cells) for cells in fields["located"]),
+        )
+
+
+def measure(
+    statistic: ScoreCounts,
+    *,
+    epsilon: Cost,
+    neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    noise: Noise = SECURE,
+    method: str = "auto",
+    thresholds: int | None = None,
+    confidence: float = 0.9,
+) -> Measurement:
+    """Draw the noise of a ROC release; ``epsilon``-DP for one row added, removed or replaced.
+
+    Spendings compose sequentially: the rounds that place cells, then the two classes' counts on those cells, which are
+    disjoint and share one spending. Cells and shares depend on public facts and on what earlier rounds released, never
+    on the exact counts (adaptive composition; the sum of the spendings is at most ``epsilon`` whatever they are).
+
+    Args:
+        statistic: exact counts; private.
+        epsilon: what the release may cost.
+        neighbours: the relation. ``REPLACE_ONE`` doubles all noise; the class sizes stay private under it.
+        noise: where the noise comes from.
+        method: ``auto``, ``tree``, ``equi_depth`` or ``fixed_cells``; see the package.
+        thresholds: points of the curve; None for a number that depends on epsilon and the method alone.
+        confidence: nominal level of bands and intervals.
+
+    Raises:
+        RequestRefused: an option is out of its bounds, or more thresholds than cells.
+    """
+    options = RocCurveOptions(kind="roc_curve", method=method, thresholds=thresholds, confidence=confidence)
+    meter = BudgetMeter(epsilon)
+    counts = np.stack([statistic.negatives, statistic.positives])
+    grid = counts.shape[1]
+    points = _points(options, epsilon=float(meter.granted.epsilon), grid=grid)
+    cuts, located = _place(counts.sum(axis=0), options.method, points, meter=meter, neighbours=neighbours, noise=noise)
+    tree = best_tree(cuts.size - 1)
+    rest = meter.spend_rest(label=f"counts of both classes in {cuts.size - 1} cells")
+    negatives, positives = (
+        noisy_tree(totals(row, cuts), tree=tree, epsilon=rest, neighbours=neighbours, noise=noise) for row in counts
+    )
+    return Measurement(
+        method=options.method,
+        thresholds=points,
+        confidence=options.confidence,
+        neighbours=neighbours,
+        guarantee=noise.guarantee,
+        spendings=meter.events,
+        grid=grid,
+        cuts=cuts,
+        negatives=negatives,
+        positives=positives,
+        located=located,
+    )
+
+
+def _points(options: RocCurveOptions, *, epsilon: float, grid: int) -> int:
+    """Points of the curve: a function of the request alone, so that the release's shape says nothing of the rows."""
+    if options.thresholds is not None:
+        if options.thresholds > grid:
+            raise RequestRefused(
+                "thresholds",
+                given=options.thresholds,
+                bound=f"must be at most the {grid} cells of the score grid",
+                remedy="ask for fewer thresholds or a finer grid",
+            )
+        return options.thresholds
+    if options.method in ("fixed_cells", "equi_depth"):
+        return min(FEW_CELLS, grid)
+    return min(grid, 1 << math.ceil(math.log2(CURVE_POINTS * max(1.0, epsilon))))
+
+
+def _place(
+    counts: Int64Array, method: str, points: int, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
+) -> tuple[Int64Array, tuple[NoisyCells, ...]]:
+    """The cells that the curve is measured on, and the noisy counts that were bought to place them."""
+    grid = counts.size
+    if method == "fixed_cells":
+        return equal_width(grid, points), ()
+    if method == "tree":
+        return equal_width(grid, grid), ()
+    rounds = _first_round(counts, meter=meter, neighbours=neighbours, noise=noise)
+    signal = max(rounds[0].total, 1.0) * float(meter.granted.epsilon) / rows_changed(neighbours)
+    if method == "auto" and signal >= FULL_GRID_SIGNAL:
+        return equal_width(grid, grid), rounds
+    while len(rounds) <= MAX_REFINEMENTS and _crowded(rounds[-1], signal):
+        rounds += _refinement(counts, rounds[-1], signal, meter=meter, neighbours=neighbours, noise=noise)
+    cells = points if method == "equi_depth" else min(points, grid, cells_for(signal))
+    cuts = equal_depth(rounds[-1].cuts, rounds[-1].above_noise(), grid=grid, cells=cells, keep_edges=True)
+    return cuts, rounds
+
+
+def cells_for(signal: float) -> int:
+    """Cells of equal depth that balance noise, which grows with the root of their number, and what cells hide.
+
+    Args:
+        signal: rows times epsilon, both as released.
+    """
+    return max(4, math.ceil(0.45 * math.pow(signal, 0.4)))
+
+
+def _first_round(
+    counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
+) -> tuple[NoisyCells, ...]:
+    cuts = equal_log_odds(counts.size, min(FIRST_CELLS, counts.size))
+    cost = meter.spend_share(LOCATING_SHARE, label="where the scores lie")
+    return (noisy_cells(counts, cuts, epsilon=cost, neighbours=neighbours, noise=noise),)
+
+
+def _refinement(
+    counts: Int64Array, last: NoisyCells, signal: float, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
+) -> tuple[NoisyCells, ...]:
+    grid = counts.size
+    cuts = equal_depth(last.cuts, last.above_noise(), grid=grid, cells=min(REFINED_CELLS, grid))
+    part = Decimal(min(REFINING_COST / signal, 0.1)).quantize(Decimal("1e-9"))
+    cost = meter.spend_share(max(part, Decimal("0.001")), label="where the scores lie, closer")
+    return (noisy_cells(counts, cuts, epsilon=cost, neighbours=neighbours, noise=noise),)
+
+
+def _crowded(cells: NoisyCells, signal: float) -> bool:
+    if signal < LEAST_SIGNAL:
+        return False
+    weights = cells.above_noise()
+    if (weights[np.diff(cells.cuts) > 1] == 0).all():
+        return False
+    least = FEW_SEEN if signal >= REFINING_SIGNAL else HARDLY_ANY_SEEN
+    return bool(weights.sum() ** 2 < least * (weights**2).sum())

@@ -1,0 +1,70 @@
+"""The released ROC curve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from spark_jobs.contract.privacy import Neighbours, plain
+from spark_jobs.mechanisms.trees import FloatArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RocCurve:
+    """A released ROC curve, in scikit-learn's order: thresholds fall, the first is infinite.
+
+    All arrays have one length, the number of thresholds plus one, which the request fixes. Bands and intervals cover
+    what the exact counts of the same rows would give: they measure the noise, not the sampling of the rows.
+
+    Attributes:
+        thresholds: a row counts as positive if its score is at least this; scores are rounded down to the grid. fpr,
+        tpr: rates of false and true positives; from (0, 0) to (1, 1), never falling. tpr_lower, tpr_upper: pointwise
+        band of ``tpr`` at ``fpr``, at level ``confidence``. tpr_lower_everywhere, tpr_upper_everywhere: a band that
+        holds the whole curve at that level. auc: area below the curve by trapezoids. auc_interval: interval of
+        ``auc`` at level ``confidence``. positives, negatives: noisy class sizes. status: ``ok``, or ``undefined``
+        where a noisy class size is below 1; the curve is then the diagonal and the band
+            says nothing.
+        confidence: nominal level.
+        epsilon: what the release cost.
+        neighbours: the relation of the guarantee.
+        guarantee: ``differentially private`` or ``NOT PRIVATE``.
+    """
+
+    thresholds: FloatArray
+    fpr: FloatArray
+    tpr: FloatArray
+    tpr_lower: FloatArray
+    tpr_upper: FloatArray
+    tpr_lower_everywhere: FloatArray
+    tpr_upper_everywhere: FloatArray
+    auc: float
+    auc_interval: tuple[float, float]
+    positives: float
+    negatives: float
+    status: str
+    confidence: float
+    epsilon: Decimal
+    neighbours: Neighbours
+    guarantee: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types: finite numbers, and null for the infinite threshold."""
+        return {
+            "status": self.status,
+            "auc": self.auc,
+            "auc_interval": list(self.auc_interval),
+            "confidence": self.confidence,
+            "positives": self.positives,
+            "negatives": self.negatives,
+            "epsilon": plain(self.epsilon),
+            "neighbours": str(self.neighbours),
+            "guarantee": self.guarantee,
+            "thresholds": [None, *self.thresholds[1:].tolist()],
+            "fpr": self.fpr.tolist(),
+            "tpr": self.tpr.tolist(),
+            "tpr_lower": self.tpr_lower.tolist(),
+            "tpr_upper": self.tpr_upper.tolist(),
+            "tpr_lower_everywhere": self.tpr_lower_everywhere.tolist(),
+            "tpr_upper_everywhere": self.tpr_upper_everywhere.tolist(),
+        }

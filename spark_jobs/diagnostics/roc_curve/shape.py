@@ -1,0 +1,159 @@
+"""From counts of cells to a curve: rates at the cells' edges, points between them, the area below.
+
+Everything runs from the highest score to the lowest, as in scikit-learn: edge 0 lies above all scores, at (0, 0); the
+last edge is threshold 0, at (1, 1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import PchipInterpolator
+
+from spark_jobs.mechanisms.cells import fraction_inside, inside
+from spark_jobs.mechanisms.noise import Int64Array
+from spark_jobs.mechanisms.prefix_sums import monotone
+from spark_jobs.mechanisms.trees import FloatArray
+
+BoolArray = NDArray[np.bool_]
+
+TIED = 3.0
+"""A cell this many times as deep as the others is taken for one score that many rows share: straight, not curved."""
+_CORNER = 0.02
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Edges:
+    """A curve at the edges of its cells.
+
+    Attributes:
+        cuts: the edges, falling from ``grid`` to 0.
+        fpr, tpr: rates at each edge; from 0 to 1, never falling.
+        tied: whether the scores take few values, so that the curve is a line inside every cell.
+    """
+
+    cuts: Int64Array
+    fpr: FloatArray
+    tpr: FloatArray
+    tied: bool
+
+    @property
+    def depth(self) -> FloatArray:
+        """Mean of both rates at each edge: how much of the data, both classes weighing the same, lies above it."""
+        return (self.fpr + self.tpr) / 2
+
+    @property
+    def straight(self) -> BoolArray:
+        """Cells in which the curve is a line: a single grid cell, or a score that very many rows share."""
+        alone: BoolArray = -np.diff(self.cuts) == 1
+        return alone | (np.diff(self.depth) > TIED / (self.cuts.size - 1)) | self.tied
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Points:
+    """Where a curve is read: thresholds of the grid, falling to 0, each in a cell.
+
+    Attributes:
+        cuts: thresholds in cells of the grid.
+        cell: the cell whose lower part the threshold bounds, counted from the top.
+        fraction: how much of that cell's depth lies above the threshold, in (0, 1].
+    """
+
+    cuts: Int64Array
+    cell: Int64Array
+    fraction: FloatArray
+
+
+def falling_counts(counts: FloatArray) -> FloatArray:
+    """Rows with a score of at least each edge, from the top: never falling, from 0; ``counts`` rise with the score."""
+    return monotone(np.concatenate([[0.0], np.cumsum(counts[::-1])]))
+
+
+def edges(cuts: Int64Array, negatives: FloatArray, positives: FloatArray, *, tied: bool) -> Edges:
+    """The curve at the cells' edges, from ``falling_counts`` of both classes whose last values are at least 1."""
+    return Edges(cuts=cuts[::-1], fpr=negatives / negatives[-1], tpr=positives / positives[-1], tied=tied)
+
+
+def choose_points(curve: Edges, count: int) -> Points:
+    """``count`` distinct thresholds, near-even in depth: every edge if there is room, points inside cells if more."""
+    cells = curve.cuts.size - 1
+    if count <= cells:
+        order = np.arange(1, count + 1)
+        wanted = np.searchsorted(curve.depth[1:], order / count - 1e-12) + 1
+        index = np.maximum.accumulate(np.minimum(wanted, cells) - order) + order
+        index = np.minimum(index, cells - order[::-1] + 1)
+        index[-1] = cells
+        return Points(cuts=curve.cuts[index], cell=index - 1, fraction=np.ones(count))
+    grid = int(curve.cuts[0])
+    room = -np.diff(curve.cuts) - 1
+    extra = _share_out(count - cells, np.diff(curve.depth), room)
+    cuts, cell = [], []
+    for i in range(cells):
+        high, low = int(curve.cuts[i]), int(curve.cuts[i + 1])
+        cuts.append(np.append(inside(low, high, int(extra[i]), grid=grid)[::-1], low))
+        cell.append(np.full(extra[i] + 1, i))
+    at, where = np.concatenate(cuts), np.concatenate(cell)
+    fraction = 1.0 - fraction_inside(at, curve.cuts[where + 1], curve.cuts[where], grid=grid)
+    return Points(cuts=at, cell=where, fraction=np.where(at == curve.cuts[where + 1], 1.0, fraction))
+
+
+def read(curve: Edges, points: Points, straight: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """The curve's rates at the points, with the starting point (0, 0) before them.
+
+    Inside a cell both rates follow a monotone cubic in depth (Fritsch and Carlson 1980), whose ends take their slopes
+    from the neighbouring cells: the mix of the classes changes gradually, where a line would put a kink at each edge.
+    """
+    if (points.fraction == 1.0).all():
+        fpr, tpr = curve.fpr[points.cell + 1], curve.tpr[points.cell + 1]
+    elif straight.all():
+        return read_straight(curve, points)
+    else:
+        depth = curve.depth
+        at = depth[points.cell] + points.fraction * (depth[points.cell + 1] - depth[points.cell])
+        fpr, tpr = _smooth(curve, straight)(at).T
+        whole = points.fraction == 1.0
+        fpr[whole], tpr[whole] = curve.fpr[points.cell[whole] + 1], curve.tpr[points.cell[whole] + 1]
+        fpr, tpr = (np.maximum.accumulate(np.clip(rate, 0.0, 1.0)) for rate in (fpr, tpr))
+    return np.concatenate([[0.0], fpr]), np.concatenate([[0.0], tpr])
+
+
+def read_straight(curve: Edges, points: Points) -> tuple[FloatArray, FloatArray]:
+    """The rates at the points if the curve were a line inside every cell, as it is where each holds one tied score."""
+    found = (
+        rate[points.cell] + points.fraction * (rate[points.cell + 1] - rate[points.cell])
+        for rate in (curve.fpr, curve.tpr)
+    )
+    fpr, tpr = (np.concatenate([[0.0], rate]) for rate in found)
+    return fpr, tpr
+
+
+def area(fpr: FloatArray, tpr: FloatArray) -> float:
+    """The area under the curve, by trapezoids: ties count one half."""
+    return float(np.trapezoid(tpr, fpr))
+
+
+def _smooth(curve: Edges, straight: BoolArray) -> PchipInterpolator:
+    depth, rates = curve.depth, np.column_stack([curve.fpr, curve.tpr])
+    step, rise = np.diff(depth)[straight], np.diff(rates, axis=0)[straight]
+    near = [depth[:-1][straight] + part * step for part in (_CORNER, 1 - _CORNER)]
+    values = [rates[:-1][straight] + part * rise for part in (_CORNER, 1 - _CORNER)]
+    at, where = np.unique(np.concatenate([depth, *near]), return_index=True)
+    apart = np.concatenate([[True], np.diff(at) > 1e-12])
+    return PchipInterpolator(at[apart], np.concatenate([rates, *values])[where][apart], axis=0)
+
+
+def _share_out(count: int, weights: FloatArray, room: Int64Array) -> Int64Array:
+    """``count`` whole shares, near-proportional to ``weights`` and within ``room``; a deterministic rule."""
+    shares = np.zeros(room.size, dtype=np.int64)
+    while (left := count - int(shares.sum())) > 0:
+        open_cells = shares < room
+        wanted = np.where(open_cells, np.maximum(weights, 1e-9), 0.0)
+        ideal = left * wanted / wanted.sum()
+        given = np.minimum(np.floor(ideal).astype(np.int64), room - shares)
+        if not given.any():
+            order = np.argsort(-ideal, kind="stable")[: min(left, int(open_cells.sum()))]
+            given[order] = 1
+        shares += given
+    return shares

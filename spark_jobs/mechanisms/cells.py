@@ -1,0 +1,161 @@
+"""Coarse cells over a fine public grid: fixed ones, and cells of near-equal depth placed by earlier releases.
+
+A partition of ``grid`` fine cells is an array of cuts ``0 = c_0 < c_1 < ... < c_k = grid``; coarse cell ``i`` holds
+the fine cells ``c_i <= j < c_{i+1}``, so every row is in exactly one. Cuts are public or computed from released
+counts alone: nothing in this module sees a row except ``noisy_cells``, which pays.
+
+Scores of models crowd near 0 and 1 on a scale that differs from model to model by orders of magnitude, so places
+between cuts are measured in log-odds: there a cell of [0, 0.001] is as wide as one of [0.3, 0.97].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, laplace_scale, laplace_variance
+from spark_jobs.mechanisms.prefix_sums import rows_changed
+from spark_jobs.mechanisms.trees import FloatArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisyCells:
+    """Noisy counts of the cells of a partition.
+
+    Attributes:
+        cuts: the partition.
+        counts: noisy integers, one for each cell.
+        scale: of the two-sided geometric noise in every count.
+    """
+
+    cuts: Int64Array
+    counts: Int64Array
+    scale: float
+
+    @property
+    def total(self) -> float:
+        """The noisy number of rows, unbiased."""
+        return float(self.counts.astype(np.float64).sum())
+
+    @property
+    def stddev(self) -> float:
+        """Of the noise in each count."""
+        return float(np.sqrt(laplace_variance(self.scale)))
+
+    def above_noise(self) -> FloatArray:
+        """The counts less one standard deviation of noise, at least 0: empty cells mostly count nothing."""
+        above: FloatArray = np.maximum(self.counts - self.stddev, 0.0)
+        return above
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {"cuts": self.cuts.tolist(), "counts": self.counts.tolist(), "scale": self.scale}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> NoisyCells:
+        """The cells that ``to_dict`` described."""
+        return cls(
+            cuts=np.array(fields["cuts"], dtype=np.int64),
+            counts=np.array(fields["counts"], dtype=np.int64),
+            scale=fields["scale"],
+        )
+
+
+def noisy_cells(
+    counts: Int64Array, cuts: Int64Array, *, epsilon: Cost, neighbours: Neighbours, noise: Noise
+) -> NoisyCells:
+    """The counts of a partition's cells, once; ``epsilon``-DP.
+
+    Cells are disjoint, so one row added or removed changes one count by 1 and one replaced changes two: the 1-norm
+    sensitivity is 1 under ``ADD_REMOVE`` and 2 under ``REPLACE_ONE``.
+
+    Args:
+        counts: exact counts of the fine cells.
+        cuts: the partition; public, or computed from released values alone.
+        epsilon: what it costs.
+        neighbours: the relation.
+        noise: where the noise comes from.
+    """
+    sensitivity = rows_changed(neighbours)
+    return NoisyCells(
+        cuts=cuts,
+        counts=noise.laplace(totals(counts, cuts), epsilon=epsilon, l1_sensitivity=sensitivity),
+        scale=laplace_scale(epsilon, sensitivity),
+    )
+
+
+def totals(counts: Int64Array, cuts: Int64Array) -> Int64Array:
+    """The sums of ``counts`` over the cells of a partition."""
+    return np.add.reduceat(counts, cuts[:-1]).astype(np.int64)
+
+
+def equal_width(grid: int, cells: int) -> Int64Array:
+    """Cuts of ``cells`` cells of (almost) equal width."""
+    return np.arange(cells + 1, dtype=np.int64) * grid // cells
+
+
+def equal_log_odds(grid: int, cells: int) -> Int64Array:
+    """Cuts of ``cells`` cells of (almost) equal width in log-odds, at least one fine cell wide."""
+    return _even(0, grid, cells, grid=grid)
+
+
+def equal_depth(
+    cuts: Int64Array, weights: FloatArray, *, grid: int, cells: int, keep_edges: bool = False
+) -> Int64Array:
+    """Cuts of ``cells`` cells that hold (almost) equal shares of ``weights``, spread evenly inside each old cell.
+
+    Args:
+        cuts: the old partition.
+        weights: non-negative, one for each of its cells; all zero means no knowledge.
+        grid: fine cells.
+        cells: at most ``grid``.
+        keep_edges: cut at an old edge where one is less than half a new cell's depth away, so that scores which an
+            earlier partition told apart stay apart.
+    """
+    floor = 1e-3 * weights.sum() / weights.size or 1.0
+    depth = np.concatenate([[0.0], np.cumsum(weights + floor)])
+    wanted = np.linspace(0.0, depth[-1], cells + 1)
+    if keep_edges:
+        after = np.clip(np.searchsorted(depth, wanted), 1, depth.size - 1)
+        nearest = np.where(wanted - depth[after - 1] < depth[after] - wanted, depth[after - 1], depth[after])
+        wanted = np.where(np.abs(nearest - wanted) < depth[-1] / cells / 2, nearest, wanted)
+    places = np.interp(wanted, depth, _log_odds(cuts, grid))
+    return _distinct(_position(places, grid), grid)
+
+
+def inside(first: int, last: int, points: int, *, grid: int) -> Int64Array:
+    """``points`` distinct cuts strictly between two cuts, spread evenly in log-odds; at most ``last - first - 1``."""
+    return _even(first, last, points + 1, grid=grid)[1:-1]
+
+
+def fraction_inside(cut: Int64Array, first: Int64Array, last: Int64Array, *, grid: int) -> FloatArray:
+    """How far ``cut`` lies from ``first`` to ``last``, in [0, 1], measured in log-odds."""
+    start, place, end = (_log_odds(np.asarray(x), grid) for x in (first, cut, last))
+    return np.clip((place - start) / (end - start), 0.0, 1.0)
+
+
+def _even(first: int, last: int, cells: int, *, grid: int) -> Int64Array:
+    start, end = _log_odds(np.array([first, last]), grid)
+    return _distinct(_position(np.linspace(start, end, cells + 1), grid) - first, last - first) + first
+
+
+def _log_odds(cut: Int64Array, grid: int) -> FloatArray:
+    # half a fine cell is kept beyond both ends, which have no finite log-odds
+    return np.log((cut + 0.5) / (grid + 0.5 - cut))
+
+
+def _position(log_odds: FloatArray, grid: int) -> FloatArray:
+    return (grid + 1) / (1.0 + np.exp(-log_odds)) - 0.5
+
+
+def _distinct(places: FloatArray, grid: int) -> Int64Array:
+    """The cuts nearest to sorted places that start at 0, end at ``grid`` and never coincide."""
+    order = np.arange(places.size)
+    cuts = np.maximum.accumulate(np.round(places).astype(np.int64) - order) + order
+    cuts = np.clip(cuts, order, grid - order[::-1])
+    cuts[0], cuts[-1] = 0, grid
+    return cuts

@@ -1,0 +1,134 @@
+"""Noisy counts over a line of cells, made for prefix sums: a consistent tree, and its post-processing.
+
+``noisy_tree`` measures a ``Tree`` of counts once; everything after it is post-processing of the stored nodes.
+
+Privacy. ``counts`` are of disjoint cells, so one row lies in one node of each of the tree's ``h`` measured levels.
+Adding or removing a row changes ``h`` nodes by 1: the vector of all measured nodes has 1-norm sensitivity ``h``.
+Replacing a row changes at most ``2 h``; where the total is public the root is exact and not measured. Two-sided
+geometric noise of scale sensitivity / epsilon on every node is epsilon-DP (``spark_jobs.mechanisms.noise``).
+
+Labels. Two trees over the rows of two classes, each measured with this epsilon, cost epsilon together: under
+``ADD_REMOVE`` a row lies in one of the trees (parallel composition); under ``REPLACE_ONE`` the old row changes ``h``
+nodes and the new one ``h`` nodes, wherever they lie, and every node has noise of scale ``2 h / epsilon``. A
+replacement may change both totals, so neither is public then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, laplace_scale, laplace_variance
+from spark_jobs.mechanisms.trees import FloatArray, Tree
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisyTree:
+    """A tree's noisy nodes and all that follows from them.
+
+    Attributes:
+        tree: the public shape.
+        nodes: noisy integer counts of the measured levels, leaves first.
+        scale: of the two-sided geometric noise in every node.
+        total: the exact total where it is public, else None.
+    """
+
+    tree: Tree
+    nodes: tuple[Int64Array, ...]
+    scale: float
+    total: int | None = None
+
+    def counts(self) -> FloatArray:
+        """Least-squares estimates of the cells' counts: unbiased, consistent, possibly negative."""
+        return self.tree.least_squares(self.nodes, total=self.total)
+
+    def prefix_counts(self) -> FloatArray:
+        """Unbiased estimates of the counts of the first 0, 1, ..., ``cells`` cells."""
+        return np.concatenate([[0.0], np.cumsum(self.counts())])
+
+    def prefix_variances(self) -> FloatArray:
+        """Exact variances of ``prefix_counts``; a function of public facts."""
+        return self.tree.prefix_variances * laplace_variance(self.scale)
+
+    def variance(self, weights: FloatArray) -> float:
+        """Exact variance of ``weights @ counts()`` for weights that do not depend on this noise."""
+        return self.tree.variance(weights) * laplace_variance(self.scale)
+
+    def range_variance(self, first: int, last: int) -> float:
+        """Exact variance of the estimated count of cells ``first`` up to, not including, ``last``."""
+        weights = np.zeros(self.tree.cells)
+        weights[first:last] = 1.0
+        return self.variance(weights)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            "cells": self.tree.cells,
+            "branching": self.tree.branching,
+            "root": self.tree.root,
+            "scale": self.scale,
+            "total": self.total,
+            "nodes": [level.tolist() for level in self.nodes],
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> NoisyTree:
+        """The tree that ``to_dict`` described."""
+        return cls(
+            tree=Tree(cells=fields["cells"], branching=fields["branching"], root=fields["root"]),
+            nodes=tuple(np.array(level, dtype=np.int64) for level in fields["nodes"]),
+            scale=fields["scale"],
+            total=fields["total"],
+        )
+
+
+def rows_changed(neighbours: Neighbours) -> int:
+    """Rows in which neighbouring tables differ, as counts of disjoint cells see it: 1 or 2."""
+    return 2 if neighbours is Neighbours.REPLACE_ONE else 1
+
+
+def noisy_tree(counts: Int64Array, *, tree: Tree, epsilon: Cost, neighbours: Neighbours, noise: Noise) -> NoisyTree:
+    """Measure every level of a tree once; ``epsilon``-DP (see the module's proof).
+
+    Args:
+        counts: exact counts of disjoint cells, one for each leaf of the tree.
+        tree: its public shape; ``root="public"`` is for ``REPLACE_ONE`` and rows of one class alone.
+        epsilon: what it costs, shared by the trees of disjoint classes.
+        neighbours: the relation.
+        noise: where the noise comes from.
+
+    Raises:
+        ValueError: the counts do not fit the tree, or the total is taken as public where it is not.
+    """
+    if counts.shape != (tree.cells,):
+        raise ValueError(f"counts: got shape {counts.shape}; must be ({tree.cells},), one count for each leaf")
+    if tree.root == "public" and neighbours is not Neighbours.REPLACE_ONE:
+        raise ValueError("root: got public; the total is public under REPLACE_ONE alone; measure it or leave it out")
+    l1_sensitivity = tree.measured * rows_changed(neighbours)
+    exact = tree.nodes(counts)
+    noisy = noise.laplace(np.concatenate(exact), epsilon=epsilon, l1_sensitivity=l1_sensitivity)
+    return NoisyTree(
+        tree=tree,
+        nodes=tuple(np.split(noisy, np.cumsum([level.size for level in exact])[:-1])),
+        scale=laplace_scale(epsilon, l1_sensitivity),
+        total=int(counts.sum()) if tree.root == "public" else None,
+    )
+
+
+def monotone(prefix: FloatArray, *, upper: float | None = None) -> FloatArray:
+    """The closest non-decreasing sequence that starts at 0, within [0, ``upper``]; post-processing.
+
+    The projection (pool adjacent violators) is onto a convex set that holds the exact prefix counts, so its distance to
+    them never grows; clipping to a range that holds them shrinks it further.
+
+    Args:
+        prefix: estimates of prefix counts, the first of them of no cell at all.
+        upper: the exact total, where it is public.
+    """
+    rising = np.clip(isotonic_regression(prefix[1:]).x, 0.0, upper)
+    return np.concatenate([[0.0], rising])
