@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,12 +21,6 @@ total = spark.range(1000, numPartitions=2).selectExpr("sum(id)").first()[0]
 print("total", total, "on", spark.sparkContext.master)
 spark.stop()
 """
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
-    with spark_cluster(tmp_path_factory.mktemp("cluster")) as running:
-        yield running
 
 
 def submit(
