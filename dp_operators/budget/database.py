@@ -23,6 +23,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from dp_operators.budget.backends import PostgreSQL, SQLite, ledger_url, public_name, without_secrets
 from dp_operators.budget.errors import LedgerUnavailable
 from dp_operators.budget.schema import REVISION, VERSION_TABLE
+from dp_operators.budget.statements import run
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.failpoints import failpoint
 
@@ -144,11 +145,6 @@ class Database:
             return LedgerUnavailable(self.name, "all of this process's connections to it are in use")
         said = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
         return LedgerUnavailable(self.name, without_secrets(said.splitlines()[0], self._url))
-
-
-def run(connection: Connection, statements: str) -> None:
-    """Send statements without parameters, in one message where the driver allows several."""
-    connection.exec_driver_sql(statements, execution_options={"no_parameters": True})
 
 
 def revision_in(connection: Connection) -> str | None:

@@ -6,12 +6,11 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from dp_operators.budget import arguments, audit, rows, transactions, verification
 from dp_operators.budget.composition import offered_composition, pure_budget, taken_off
 from dp_operators.budget.database import Database
-from dp_operators.budget.schema import accounts
 from dp_operators.budget.values import ALL, Account, AuditEntry, Charge, ChargeState, Head, Verification
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
@@ -227,8 +226,7 @@ class PrivacyLedger:
         """All accounts, by name."""
 
         def work(connection: Connection) -> tuple[Account, ...]:
-            names = connection.execute(select(accounts.c.name).order_by(accounts.c.name)).scalars().all()
-            return tuple(_account(connection, name) for name in names)
+            return tuple(_account(connection, name) for name in rows.account_names(connection))
 
         return self._database.read(work)
 

@@ -8,50 +8,43 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import LABEL_STYLE_TABLENAME_PLUS_COL, Connection, Row, Select, and_, bindparam, func, select
+from sqlalchemy import Connection, and_, bindparam, func, select
 
 from dp_operators.budget.audit import canonical
 from dp_operators.budget.schema import account_tables, accounts, block_totals, charges
+from dp_operators.budget.statements import Query, fetch
 from dp_operators.budget.values import ALL, Account, Charge, ChargeState, exact_budget
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit, plain
 
-# Queries are built once, with their tables' names before their columns': building them took most of a call's time.
-
-
-def _built(query: Select[Any]) -> Select[Any]:
-    return query.set_label_style(LABEL_STYLE_TABLENAME_PLUS_COL)
-
-
 _of_account = accounts.c.name == charges.c.account
+_named = accounts.c.name == bindparam("account")
 _release = and_(charges.c.account == bindparam("account"), charges.c.release_key == bindparam("release"))
 _generation = select(func.max(charges.c.generation)).where(_release).scalar_subquery()
 _latest = and_(_release, charges.c.generation == _generation)
-
-_ACCOUNT = _built(select(accounts).where(accounts.c.name == bindparam("account")))
-_TABLES = select(account_tables.c.identity).where(account_tables.c.account == bindparam("account"))
-_OWNER = select(account_tables.c.account).where(account_tables.c.identity == bindparam("table"))
-_SPENT = _built(
-    select(block_totals).where(
-        block_totals.c.account == bindparam("account"), block_totals.c.block.in_(bindparam("blocks", expanding=True))
-    )
-)
 _terms = (accounts.c.neighbours, accounts.c.unit_column, accounts.c.unit_max_rows)
 _cap_columns = (accounts.c.epsilon, accounts.c.delta, accounts.c.rho)
-_total_columns = (block_totals.c.block, block_totals.c.epsilon, block_totals.c.delta, block_totals.c.rho)
-_CHARGES = _built(select(charges, *_terms).join(accounts, _of_account))
-_CHARGE = _CHARGES.where(charges.c.id == bindparam("charge"))
-_LATEST = _CHARGES.where(_latest)
-_HISTORY = _CHARGES.where(charges.c.account == bindparam("account")).order_by(charges.c.entry)
-_STANDING = _built(
-    select(*_terms, *_cap_columns, *_total_columns, charges)
-    .select_from(accounts)
-    .outerjoin(
-        block_totals,
-        and_(block_totals.c.account == accounts.c.name, block_totals.c.block.in_(bindparam("blocks", expanding=True))),
+_totals = (block_totals.c.block, block_totals.c.epsilon, block_totals.c.delta, block_totals.c.rho)
+_charges = select(charges, *_terms).join(accounts, _of_account)
+
+_NAMES = Query(lambda _: select(accounts.c.name).order_by(accounts.c.name))
+_ACCOUNT = Query(lambda _: select(accounts).where(_named))
+_TABLES = Query(lambda _: select(account_tables.c.identity).where(account_tables.c.account == bindparam("account")))
+_OWNER = Query(lambda _: select(account_tables.c.account).where(account_tables.c.identity == bindparam("table")))
+_SPENT = Query(
+    lambda among: select(*_totals).where(block_totals.c.account == bindparam("account"), among(block_totals.c.block))
+)
+_CHARGE = Query(lambda _: _charges.where(charges.c.id == bindparam("charge")))
+_LATEST = Query(lambda _: _charges.where(_latest))
+_HISTORY = Query(lambda _: _charges.where(charges.c.account == bindparam("account")).order_by(charges.c.entry))
+_STANDING = Query(
+    lambda among: (
+        select(*_terms, *_cap_columns, *_totals, charges)
+        .select_from(accounts)
+        .outerjoin(block_totals, and_(block_totals.c.account == accounts.c.name, among(block_totals.c.block)))
+        .outerjoin(charges, _latest)
+        .where(_named)
     )
-    .outerjoin(charges, _latest)
-    .where(accounts.c.name == bindparam("account"))
 )
 
 
@@ -137,11 +130,17 @@ def charge_details(charge: Charge) -> dict[str, Any]:
     }
 
 
+def account_names(connection: Connection) -> tuple[str, ...]:
+    """The accounts' names, sorted."""
+    return tuple(row.accounts_name for row in fetch(connection, _NAMES, {}))
+
+
 def find_account(connection: Connection, name: str) -> Account | None:
     """The account of that name."""
-    row = connection.execute(_ACCOUNT, {"account": name}).one_or_none()
-    if row is None:
+    found = fetch(connection, _ACCOUNT, {"account": name})
+    if not found:
         return None
+    [row] = found
     return Account(
         name=row.accounts_name,
         cap=_cap(row),
@@ -156,17 +155,17 @@ def find_account(connection: Connection, name: str) -> Account | None:
 
 def tables_of(connection: Connection, account: str) -> tuple[str, ...]:
     """The tables that are bound to an account, sorted."""
-    return tuple(sorted(connection.execute(_TABLES, {"account": account}).scalars()))
+    return tuple(sorted(row.account_tables_identity for row in fetch(connection, _TABLES, {"account": account})))
 
 
 def owner_of(connection: Connection, table: str) -> str | None:
     """The name of the account that a table is bound to."""
-    return connection.execute(_OWNER, {"table": table}).scalar()
+    return next((str(row.account_tables_account) for row in fetch(connection, _OWNER, {"table": table})), None)
 
 
 def spent_in(connection: Connection, account: str, blocks: Iterable[str]) -> dict[str, Budget]:
     """What is reserved, committed and burnt in each of these blocks; a block that is not there is left out."""
-    return _spent(connection.execute(_SPENT, {"account": account, "blocks": list(blocks)}).all())
+    return _spent(fetch(connection, _SPENT, {"account": account, "blocks": list(blocks)}))
 
 
 def get_charge(connection: Connection, charge_id: str) -> Charge:
@@ -175,23 +174,23 @@ def get_charge(connection: Connection, charge_id: str) -> Charge:
     Raises:
         RequestRefused: there is none.
     """
-    row = connection.execute(_CHARGE, {"charge": charge_id}).one_or_none()
-    if row is None:
+    found = fetch(connection, _CHARGE, {"charge": charge_id})
+    if not found:
         raise RequestRefused(
             "charge", given=charge_id, bound="must be a charge of this ledger", remedy="`dp-budget history` lists them"
         )
-    return _charge(row)
+    return _charge(found[0])
 
 
 def latest_charge(connection: Connection, account: str, release: str) -> Charge | None:
     """The last charge that was made of a release key."""
-    row = connection.execute(_LATEST, {"account": account, "release": release}).one_or_none()
-    return None if row is None else _charge(row)
+    found = fetch(connection, _LATEST, {"account": account, "release": release})
+    return _charge(found[0]) if found else None
 
 
 def charges_of(connection: Connection, account: str) -> tuple[Charge, ...]:
     """All charges of an account, in the order they were reserved."""
-    return tuple(_charge(row) for row in connection.execute(_HISTORY, {"account": account}))
+    return tuple(_charge(row) for row in fetch(connection, _HISTORY, {"account": account}))
 
 
 def standing(connection: Connection, account: str, release: str, blocks: Iterable[str]) -> Standing:
@@ -201,7 +200,7 @@ def standing(connection: Connection, account: str, release: str, blocks: Iterabl
         RequestRefused: no such account.
     """
     asked = {"account": account, "release": release, "blocks": list(blocks)}
-    rows = connection.execute(_STANDING, asked).all()
+    rows = fetch(connection, _STANDING, asked)
     if not rows:
         raise no_account(account)
     first = rows[0]
@@ -226,15 +225,15 @@ def no_block(account: str, block: str) -> RequestRefused:
     return RequestRefused("blocks", given=block, bound=f"must be a block of account {account}", remedy=f"name {ALL!r}")
 
 
-def _cap(row: Row[Any]) -> Budget:
+def _cap(row: Any) -> Budget:
     return budget_of(row.accounts_epsilon, row.accounts_delta, row.accounts_rho)
 
 
-def _unit(row: Row[Any]) -> PrivacyUnit:
+def _unit(row: Any) -> PrivacyUnit:
     return PrivacyUnit(column=row.accounts_unit_column, max_rows=row.accounts_unit_max_rows)
 
 
-def _spent(rows: Iterable[Row[Any]]) -> dict[str, Budget]:
+def _spent(rows: Iterable[Any]) -> dict[str, Budget]:
     return {
         row.block_totals_block: budget_of(row.block_totals_epsilon, row.block_totals_delta, row.block_totals_rho)
         for row in rows
@@ -242,7 +241,7 @@ def _spent(rows: Iterable[Row[Any]]) -> dict[str, Budget]:
     }
 
 
-def _charge(row: Row[Any]) -> Charge:
+def _charge(row: Any) -> Charge:
     return Charge(
         id=row.charges_id,
         account=row.charges_account,

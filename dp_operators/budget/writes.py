@@ -19,6 +19,7 @@ from dp_operators.budget.audit import Draft, append
 from dp_operators.budget.database import Overtaken
 from dp_operators.budget.rows import amounts, charge_row
 from dp_operators.budget.schema import block_totals, charges
+from dp_operators.budget.statements import fetch
 from dp_operators.budget.values import Charge
 from spark_jobs.contract.failpoints import failpoint
 from spark_jobs.contract.privacy import Budget, plain
@@ -71,13 +72,13 @@ INSERT INTO charges ({", ".join(_COLUMNS)})
 SELECT {", ".join("seq" if name == "entry" else f"%({name})s" for name in _COLUMNS)} FROM head
 RETURNING entry
 """  # noqa: S608 - the schema's own names
-_SPEND_AT_ONCE = f"WITH {_SETTLED}, {_LOGGED.format(guard='settled')} SELECT seq FROM head"  # noqa: S608
+_SPEND_AT_ONCE = f"WITH {_SETTLED}, {_LOGGED.format(guard='settled')} SELECT seq AS entry FROM head"  # noqa: S608
 _GIVE_BACK_AT_ONCE = f"""
 WITH {_SETTLED}, {_ROOM}, moved AS (
     UPDATE block_totals AS total SET epsilon = trim_scale(spent - %(epsilon)s::text::numeric)::text FROM room, settled
     WHERE total.account = %(account)s AND total.block = room.block RETURNING total.block
 ), {_LOGGED.format(guard="moved")}
-SELECT seq FROM head
+SELECT seq AS entry FROM head
 """  # noqa: S608
 
 
@@ -120,11 +121,11 @@ def write_settlement(connection: Connection, charge: Charge, entry: Draft, total
     return append(connection, entry)
 
 
-def _at_once(connection: Connection, statement: str, given: dict[str, Any]) -> int:
-    seq = connection.exec_driver_sql(statement, given).scalar()
-    if seq is None:
+def _at_once(connection: Connection, statement: str, given: Mapping[str, Any]) -> int:
+    rows = fetch(connection, statement, given)
+    if not rows:
         raise Overtaken
-    return int(seq)
+    return int(rows[0].entry)
 
 
 def _set_totals(connection: Connection, account: str, totals: Mapping[str, Budget]) -> None:

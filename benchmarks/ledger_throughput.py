@@ -1,0 +1,147 @@
+"""How many charges a second a ledger on PostgreSQL bears: ``python -m benchmarks.ledger_throughput``.
+
+Writers, each a process of its own, reserve and commit charges on one account. In the same run the same writers execute
+two bare single-row transactions for each such pair: one INSERT each, committed synchronously, through the same engine
+(SQLAlchemy, pooled) that the ledger goes through. The target is a ratio of at least 0.25. For information the same is
+done with psycopg alone, on a connection that is never given back. The server keeps its promises: ``fsync`` is on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+
+import psycopg
+from sqlalchemy import column, create_engine, insert, table
+
+from dp_operators.budget import PrivacyLedger
+from tests.support.postgres import PostgresServer, running_postgres
+
+TARGET = 0.25
+Pair = Callable[[int], None]
+
+
+def ledger_pair(url: str) -> Pair:
+    """Reserve and commit."""
+    ledger = PrivacyLedger(url)
+    writer = os.getpid()
+
+    def pair(number: int) -> None:
+        charge = ledger.reserve("visits", release=f"{writer}/{number}", epsilon="0.001", request_sha256="a" * 64)
+        ledger.commit(charge.id, "b" * 64)
+
+    return pair
+
+
+def bare_pair(url: str) -> Pair:
+    """Two transactions of one row each, through SQLAlchemy."""
+    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    statement = insert(table("bare", column("content")))
+
+    def pair(_number: int) -> None:
+        for _ in range(2):
+            with engine.begin() as connection:
+                connection.execute(statement, {"content": "c" * 100})
+
+    return pair
+
+
+def driver_pair(url: str) -> Pair:
+    """Two transactions of one row each, through the driver alone."""
+    connection = psycopg.connect(url)
+
+    def pair(_number: int) -> None:
+        for _ in range(2):
+            connection.execute("INSERT INTO bare (content) VALUES (%s)", ("c" * 100,))
+            connection.commit()
+
+    return pair
+
+
+def rate(make: Callable[[str], Pair], url: str, *, writers: int, seconds: float) -> float:
+    """Pairs a second, of all writers together."""
+    fork = multiprocessing.get_context("fork")
+    gate, counts = fork.Barrier(writers), fork.Queue()
+
+    def work() -> None:
+        pair = make(url)
+        pair(0)
+        gate.wait()
+        number, end = 1, time.monotonic() + seconds
+        while time.monotonic() < end:
+            pair(number)
+            number += 1
+        counts.put(number - 1)
+
+    processes = [fork.Process(target=work, daemon=True) for _ in range(writers)]
+    for process in processes:
+        process.start()
+    done = sum(counts.get() for _ in processes)
+    for process in processes:
+        process.join()
+    return done / seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """Pairs a second, measured one after the other."""
+
+    bare: float
+    ledger: float
+    driver: float
+
+
+def measure(server: PostgresServer, *, rounds: int, writers: int, seconds: float) -> list[Round]:
+    """Run the three in turn, on one server and one account.
+
+    Raises:
+        RuntimeError: the ledger's books are not in order afterwards.
+    """
+    url = server.create_database()
+    server.execute("CREATE TABLE bare (id bigserial PRIMARY KEY, content text)", url)
+    ledger = PrivacyLedger(url)
+    ledger.migrate()
+    ledger.open_account("visits", epsilon=10**6)
+    measured = []
+    for _ in range(rounds):
+        bare, charged, driver = (
+            rate(make, url, writers=writers, seconds=seconds) for make in (bare_pair, ledger_pair, driver_pair)
+        )
+        measured.append(Round(bare=bare, ledger=charged, driver=driver))
+        print(f"{bare:12.0f} {charged:14.0f} {charged / bare:8.3f} {driver:14.0f} {charged / driver:8.3f}", flush=True)
+    findings = ledger.verification().findings
+    ledger.close()
+    if findings:
+        raise RuntimeError(f"the ledger is not sound: {findings[0]}")
+    return measured
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--writers", type=int, default=16)
+    parser.add_argument("--seconds", type=float, default=3.0)
+    given = parser.parse_args()
+    with running_postgres(durable=True) as server:
+        version = server.execute("SHOW server_version")[0][0]
+        load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
+        print(f"PostgreSQL {version}, {given.writers} writers, {os.cpu_count()} processors, load before: {load}")
+        print("pairs/s bare  pairs/s ledger    ratio pairs/s driver    ratio")
+        measured = measure(server, rounds=given.rounds, writers=given.writers, seconds=given.seconds)
+    ratios = [each.ledger / each.bare for each in measured]
+    verdict = "met" if median(ratios) >= TARGET else "missed"
+    print(
+        f"ledger / bare: median {median(ratios):.3f}, from {min(ratios):.3f} to {max(ratios):.3f};"
+        f" target {TARGET}: {verdict}"
+    )
+    print(f"ledger / driver alone: median {median(each.ledger / each.driver for each in measured):.3f}")
+
+
+if __name__ == "__main__":
+    main()

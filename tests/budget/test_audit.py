@@ -1,0 +1,225 @@
+"""The audit log holds every change, and nothing in the ledger can differ from it unnoticed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dp_operators.budget import Head, PrivacyLedger
+from dp_operators.budget.audit import GENESIS, Draft, broken_links, entry_hash
+from tests.support.ledgers import execute
+
+
+@pytest.fixture
+def busy(ledger: PrivacyLedger) -> PrivacyLedger:
+    """A ledger in which everything has happened once."""
+    ledger.open_account("visits", epsilon="1", tables=["/lake/visits"], actor="admin")
+    ledger.open_account("others", epsilon="2", tables=["/lake/others"], actor="admin")
+    charges = [
+        ledger.reserve("visits", release=f"r{number}", epsilon="0.125", request_sha256="ab", actor="dag/task")
+        for number in range(4)
+    ]
+    ledger.commit(charges[0].id, "cd", actor="dag/task")
+    ledger.burn(charges[1].id, actor="dag/task", reason="the draft was rejected")
+    ledger.void(charges[2].id, actor="admin", reason="given up")
+    return ledger
+
+
+def test_log_says_who_did_what_when_and_why(busy: PrivacyLedger) -> None:
+    before, log = datetime.now(UTC), busy.log()
+    assert [(entry.seq, entry.action, entry.account, entry.actor) for entry in log] == [
+        (1, "opened", "visits", "admin"),
+        (2, "opened", "others", "admin"),
+        (3, "reserved", "visits", "dag/task"),
+        (4, "reserved", "visits", "dag/task"),
+        (5, "reserved", "visits", "dag/task"),
+        (6, "reserved", "visits", "dag/task"),
+        (7, "committed", "visits", "dag/task"),
+        (8, "burnt", "visits", "dag/task"),
+        (9, "void", "visits", "admin"),
+    ]
+    assert [entry.reason for entry in log[6:]] == ["", "the draft was rejected", "given up"]
+    assert [entry.charge for entry in log[6:]] == [entry.charge for entry in log[2:5]]
+    assert all(0 <= (before - datetime.fromisoformat(entry.at)).total_seconds() < 60 for entry in log)
+    assert busy.log("others") == log[1:2]
+    assert busy.log("nobody") == ()
+    assert [charge.entry for charge in busy.history("visits")] == [3, 4, 5, 6]
+
+
+def test_log_is_a_chain_that_anybody_can_check(busy: PrivacyLedger) -> None:
+    """Checked here by the words of the documentation alone."""
+    previous = "0" * 64
+    for entry in busy.log():
+        fields = {name: value for name, value in asdict(entry).items() if name != "hash"}
+        assert fields["previous"] == previous
+        text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+        previous = hashlib.sha256(text.encode("ascii")).hexdigest()
+        assert entry.hash == previous
+    assert busy.head() == Head(seq=9, hash=previous)
+
+
+def test_empty_log_is_whole(ledger: PrivacyLedger) -> None:
+    assert ledger.head() == Head(seq=0, hash=GENESIS)
+    assert ledger.verify()
+
+
+def test_refused_calls_leave_no_trace(busy: PrivacyLedger) -> None:
+    head = busy.head()
+    for call in (
+        lambda: busy.reserve("visits", release="more", epsilon=5),
+        lambda: busy.reserve("visits", release="r0", epsilon="0.5"),
+        lambda: busy.open_account("third", epsilon=1, tables=["/lake/others"]),
+        lambda: busy.void(busy.history("visits")[0].id),
+    ):
+        with pytest.raises(ValueError, match=";"):
+            call()
+    assert busy.head() == head
+
+
+texts = st.text(st.characters(exclude_categories=["C"]), max_size=20)
+
+
+@given(texts, texts, texts, st.dictionaries(texts, texts), texts, st.integers(0, 10**6))
+def test_pieces_for_the_database_make_the_text_that_is_hashed(
+    actor: str, action: str, account: str, details: dict[str, str], reason: str, seq: int
+) -> None:
+    draft = Draft(at="t", actor=actor, action=action, account=account, details=details, charge="c", reason=reason)
+    head = Head(seq=seq, hash=hashlib.sha256(account.encode()).hexdigest())
+    pieces = draft.parameters()
+    text = f"{pieces['before']}{head.hash}{pieces['between']}{seq + 1}{pieces['after']}"
+
+    entry = draft.placed(head)
+    assert hashlib.sha256(text.encode()).hexdigest() == entry.hash == entry_hash(asdict(entry))
+    assert {name: pieces[name] for name in draft.fields()} == draft.fields()
+
+
+ENTRY_COLUMNS = ["at", "actor", "action", "account", "charge", "reason", "details", "previous", "hash"]
+TAMPERING = {
+    **{
+        f"one character of an entry's {column}": (
+            f"UPDATE audit_log SET {column} = 'x' || substr({column}, 2) WHERE seq = 8",
+            "entry 8: has been altered",
+        )
+        for column in ENTRY_COLUMNS
+    },
+    "an entry's number": ("UPDATE audit_log SET seq = 90 WHERE seq = 8", "entry 8: is missing"),
+    "an entry is gone": ("DELETE FROM audit_log WHERE seq = 8", "entry 8: is missing; the next is 9"),
+    "the first entry is gone": ("DELETE FROM audit_log WHERE seq = 1", "entry 1: is missing; the next is 2"),
+    "the tail is cut": ("DELETE FROM audit_log WHERE seq = 9", "the head is at entry 9, the log ends otherwise"),
+    "the log is empty": ("DELETE FROM audit_log", "the head is at entry 9, the log ends otherwise"),
+    "the head's number": ("UPDATE audit_head SET seq = 10", "the head is at entry 10"),
+    "the head's hash": ("UPDATE audit_head SET hash = 'x'", "the head is at entry 9, the log ends otherwise"),
+    "a charge's state": (
+        "UPDATE charges SET state = 'committed' WHERE release_key = 'r1'",
+        "state is committed, the log says burnt",
+    ),
+    "a charge's cost": ("UPDATE charges SET epsilon = '0.1' WHERE release_key = 'r0'", "epsilon is 0.1, the log says"),
+    "a cost's spelling": ("UPDATE charges SET epsilon = '0.1250' WHERE release_key = 'r0'", "the log says 0.125"),
+    "a charge's manifest": ("UPDATE charges SET manifest_sha256 = 'ee' WHERE release_key = 'r0'", "the log says cd"),
+    "a charge's request": ("UPDATE charges SET request_sha256 = 'ee' WHERE release_key = 'r0'", "the log says ab"),
+    "a charge's account": ("UPDATE charges SET account = 'others' WHERE release_key = 'r0'", "the log says visits"),
+    "a charge is gone": ("DELETE FROM charges WHERE release_key = 'r3'", ": is missing"),
+    "a total": ("UPDATE block_totals SET epsilon = '0' WHERE account = 'visits'", "epsilon is 0, the log says 0.375"),
+    "a cap": ("UPDATE accounts SET epsilon = '100' WHERE name = 'visits'", "epsilon is 100, the log says 1"),
+    "a relation": ("UPDATE accounts SET neighbours = 'replace_one' WHERE name = 'visits'", "the log says add_remove"),
+    "a binding": ("UPDATE account_tables SET account = 'others'", "account is others, the log says visits"),
+    "a table is unbound": ("DELETE FROM account_tables", "table file:///lake/visits: is missing"),
+    "a table is slipped in": ("INSERT INTO account_tables VALUES ('file:///x', 'visits')", "is not in the log"),
+}
+
+
+@pytest.mark.parametrize(("statement", "finding"), TAMPERING.values(), ids=list(TAMPERING))
+def test_tampering_is_found_and_named(busy: PrivacyLedger, ledger_url: str, statement: str, finding: str) -> None:
+    assert busy.verification().findings == ()
+    execute(ledger_url, statement)
+    assert not busy.verify()
+    assert any(finding in found for found in busy.verification().findings), busy.verification().findings
+
+
+def test_two_entries_that_change_places_are_found(busy: PrivacyLedger, ledger_url: str) -> None:
+    execute(
+        ledger_url,
+        "UPDATE audit_log SET seq = 0 WHERE seq = 3",
+        "UPDATE audit_log SET seq = 3 WHERE seq = 4",
+        "UPDATE audit_log SET seq = 4 WHERE seq = 0",
+    )
+    found = busy.verification().findings
+    assert {f"entry {seq}: has been altered" for seq in (3, 4)} <= set(found)
+
+
+def test_log_rewritten_from_its_middle_is_told_by_its_head(busy: PrivacyLedger, ledger_url: str) -> None:
+    """Whoever owns the database can forge a log that is whole; a head kept elsewhere still gives it away."""
+    kept = busy.head()
+    log = list(busy.log())
+    forged = list(rechained(log, 8, reason="another reason"))
+    for entry in forged[7:]:
+        execute(
+            ledger_url,
+            f"UPDATE audit_log SET reason = '{entry.reason}', previous = '{entry.previous}', hash = '{entry.hash}'"
+            f" WHERE seq = {entry.seq}",
+        )
+    execute(ledger_url, f"UPDATE audit_head SET hash = '{forged[-1].hash}'")
+    assert busy.verify()
+    assert busy.head() != kept
+
+
+def rechained(log: list, altered: int, **change: str) -> Iterator:
+    previous = GENESIS
+    for entry in log:
+        fields = {**asdict(entry), **(change if entry.seq == altered else {}), "previous": previous}
+        previous = fields["hash"] = entry_hash(fields)
+        yield type(entry)(**fields)
+
+
+@pytest.mark.parametrize(
+    ("action", "change", "finding"),
+    [
+        ("committed", {}, "settles charge c again"),
+        ("opened", {}, "opens account visits again"),
+        ("reserved", {}, "takes block all of account visits over its cap"),
+        ("refilled", {}, "refilled is no action of this ledger"),
+        ("void", {"charge": "no-such"}, "cannot be replayed"),
+    ],
+)
+def test_whole_log_that_breaks_the_rules_is_found(
+    ledger: PrivacyLedger, ledger_url: str, action: str, change: dict[str, str], finding: str
+) -> None:
+    ledger.open_account("visits", epsilon="1", tables=["/lake/visits"])
+    charge = ledger.reserve("visits", release="r", epsilon="0.6")
+    ledger.burn(charge.id)
+    log = {entry.action: entry for entry in ledger.log()}
+    pattern = log.get(action, log["burnt"])
+    fields = {**asdict(pattern), "action": action, **change, "seq": 4, "previous": ledger.head().hash}
+    fields["hash"] = entry_hash(fields)
+    columns, values = ", ".join(fields), ", ".join(f"'{value}'" for value in fields.values())
+    execute(
+        ledger_url,
+        f"INSERT INTO audit_log ({columns}) VALUES ({values})".replace(":", "\\:"),
+        f"UPDATE audit_head SET seq = 4, hash = '{fields['hash']}'",
+    )
+    found = ledger.verification().findings
+    assert any(finding.replace(" c ", f" {charge.id} ") in each for each in found), found
+
+
+def test_every_byte_of_every_entry_counts(ledger: PrivacyLedger) -> None:
+    """The chain's check itself, for each single character of each field."""
+    ledger.open_account("visits", epsilon="1")
+    ledger.void(ledger.reserve("visits", release="r", epsilon="0.5", actor="a").id, reason="why")
+    log, head = list(ledger.log()), ledger.head()
+    assert list(broken_links(log, head)) == []
+    tried = 0
+    for place, entry in enumerate(log):
+        for name, value in asdict(entry).items():
+            for at in range(len(str(value))):
+                changed = f"{str(value)[:at]}{chr(ord(str(value)[at]) ^ 1)}{str(value)[at + 1 :]}"
+                altered = type(entry)(**{**asdict(entry), name: int(changed) if name == "seq" else changed})
+                assert list(broken_links([*log[:place], altered, *log[place + 1 :]], head)), (name, at)
+                tried += 1
+    assert tried > 500

@@ -1,0 +1,187 @@
+"""A ledger that does not answer: nothing is released, the caller knows why, and nobody learns a password."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import socket
+import sqlite3
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from dp_operators.budget import LedgerUnavailable, PrivacyLedger
+from spark_jobs.contract import RequestRefused
+from spark_jobs.contract.failpoints import LEDGER_POINTS, VARIABLE
+
+SECRET = "hunter2-hunter2"
+
+
+@contextmanager
+def locked(url: str) -> Iterator[None]:
+    """Somebody else writes, for as long as the block lasts."""
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            yield
+    else:
+        with psycopg.connect(url) as other:
+            other.execute("SELECT * FROM audit_head FOR UPDATE")
+            yield
+
+
+WRITES: dict[str, Callable[[PrivacyLedger, str], object]] = {
+    "open_account": lambda ledger, _: ledger.open_account("others", epsilon=1),
+    "reserve": lambda ledger, _: ledger.reserve("visits", release="second", epsilon="0.1"),
+    "commit": lambda ledger, charge: ledger.commit(charge),
+    "void": lambda ledger, charge: ledger.void(charge),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=list(WRITES))
+def test_locked_ledger_is_unavailable_for_writes_and_open_for_reads(
+    ledger: PrivacyLedger, ledger_url: str, write: Callable[[PrivacyLedger, str], object]
+) -> None:
+    ledger.open_account("visits", epsilon="1")
+    charge = ledger.reserve("visits", release="first", epsilon="0.5")
+    hasty = PrivacyLedger(ledger_url, patience=0.1)
+    with locked(ledger_url):
+        with pytest.raises(LedgerUnavailable, match="another writer holds it; nothing is released until it answers"):
+            write(hasty, charge.id)
+        assert hasty.charge(charge.id) == charge
+        assert hasty.verify()
+    write(hasty, charge.id)
+    hasty.close()
+
+
+def test_write_waits_for_other_writers(ledger: PrivacyLedger, ledger_url: str) -> None:
+    ledger.open_account("visits", epsilon="1")
+    with ThreadPoolExecutor(1) as pool:
+        with locked(ledger_url):
+            charge = pool.submit(ledger.reserve, "visits", release="r", epsilon="0.1")
+            with pytest.raises(TimeoutError):
+                charge.result(timeout=0.3)
+        assert charge.result(timeout=10).state == "reserved"
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("failpoint", LEDGER_POINTS)
+def test_worker_that_sleeps_holds_nobody_up(migrated_database: str, tmp_path: Path, failpoint: str) -> None:
+    ledger = PrivacyLedger(migrated_database, patience=5)
+    account = f"visits until {failpoint}"
+    ledger.open_account(account, epsilon="1")
+    gate = tmp_path / "gate"
+
+    def sleeper() -> None:
+        os.environ[VARIABLE] = f"{failpoint}:pause:{gate}"
+        ledger.reserve(account, release="slow", epsilon="0.1")
+
+    process = multiprocessing.get_context("fork").Process(target=sleeper, daemon=True)
+    process.start()
+    while not gate.with_name("gate.reached").exists():
+        time.sleep(0.01)
+    began = time.monotonic()
+    ledger.commit(ledger.reserve(account, release="quick", epsilon="0.1").id)
+    assert time.monotonic() - began < 5
+    gate.touch()
+    process.join(30)
+    assert process.exitcode == 0
+    assert {charge.release for charge in ledger.history(account)} == {"slow", "quick"}
+    ledger.close()
+
+
+def test_unreachable_server_is_found_out_quickly() -> None:
+    ledger = PrivacyLedger(f"postgresql://dp:{SECRET}@127.0.0.1:1/ledger")
+    began = time.monotonic()
+    for call in (ledger.migrate, ledger.accounts, lambda: ledger.open_account("visits", epsilon=1)):
+        with pytest.raises(LedgerUnavailable) as away:
+            call()
+        assert "the ledger postgresql://dp@127.0.0.1:1/ledger cannot be used: " in str(away.value)
+        assert "refused" in str(away.value)
+        assert "\n" not in str(away.value)
+    assert time.monotonic() - began < 3
+
+
+def test_server_that_never_answers_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgresql://dp@127.0.0.1:{silent.getsockname()[1]}/ledger?connect_timeout=2"
+        began = time.monotonic()
+        with pytest.raises(LedgerUnavailable, match="timeout"):
+            PrivacyLedger(url).accounts()
+        assert time.monotonic() - began < 6
+
+
+@pytest.mark.parametrize("content", [b"this is no database, " * 100, None], ids=["a file of another kind", "a folder"])
+def test_file_that_is_no_database_is_unavailable(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "ledger.db"
+    path.mkdir() if content is None else path.write_bytes(content)
+    with pytest.raises(LedgerUnavailable, match="unable to open database file|file is not a database"):
+        PrivacyLedger(f"sqlite:///{path}").accounts()
+
+
+def test_folder_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
+    with pytest.raises(LedgerUnavailable, match="unable to open database file"):
+        PrivacyLedger(f"sqlite:///{tmp_path}/no/such/ledger.db").migrate()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "ledger.db",
+        "sqlite://",
+        "sqlite:///:memory:",
+        "sqlite:///file:ledger.db?uri=true",
+        "mysql://u@h/d",
+        "http://h/d",
+        "postgresql://h:port/d",
+        None,
+        7,
+    ],
+)
+def test_url_of_something_else_is_refused(url: object) -> None:
+    with pytest.raises(RequestRefused, match="^ledger: must be .*; e.g. postgresql://") as refused:
+        PrivacyLedger(url)  # type: ignore[arg-type]
+    assert "\n" not in str(refused.value)
+
+
+LEAKS = {
+    "password": f"postgresql://dp:{SECRET}@127.0.0.1:1/ledger",
+    "password in the query": f"postgresql://dp@127.0.0.1:1/ledger?password={SECRET}",
+    "password of the key": f"postgresql://dp@127.0.0.1:1/ledger?sslpassword={SECRET}",
+    "password with an @": f"postgresql://dp:my@{SECRET}@127.0.0.1:1/ledger",
+    "password that breaks the port": f"postgresql://dp@127.0.0.1:{SECRET}/ledger",
+    "password in a URL of no database": f"mysql://dp:{SECRET}@127.0.0.1/ledger",
+    "password in no URL": f"postgresql:dp:{SECRET}",
+    "password in an option": f"postgresql://dp@127.0.0.1:1/ledger?no_such_option={SECRET}&password={SECRET}",
+}
+
+
+@pytest.mark.parametrize("url", LEAKS.values(), ids=list(LEAKS))
+def test_password_is_never_shown(url: str) -> None:
+    shown = []
+
+    def ask() -> None:
+        ledger = PrivacyLedger(url)
+        shown.extend([repr(ledger), ledger.name])
+        ledger.accounts()
+
+    with pytest.raises((LedgerUnavailable, RequestRefused)) as failed:
+        ask()
+    shown.extend([str(failed.value), repr(failed.value), *traceback.format_exception(failed.value, chain=True)])
+    assert SECRET not in "".join(shown)
+
+
+@pytest.mark.postgres
+def test_url_may_be_spelt_as_others_spell_it(migrated_database: str) -> None:
+    for scheme in ("postgresql", "postgres", "postgresql+psycopg", "postgresql+psycopg2"):
+        ledger = PrivacyLedger(migrated_database.replace("postgresql:", f"{scheme}:"))
+        assert ledger.head().seq >= 0
+        assert ledger.name.startswith("postgresql://postgres@/")
+        ledger.close()
