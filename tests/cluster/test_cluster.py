@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import LOOPBACK, SparkCluster, spark_cluster, write_defaults
+from tests.support.cluster import LOOPBACK, SparkCluster, kill_group, spark_cluster, wait_for, write_defaults
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -23,18 +23,9 @@ spark.stop()
 """
 
 
-def submit(
-    cluster: SparkCluster, job: Path, *, environment: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    command = ["spark-submit", "--master", cluster.master, "--conf", f"spark.driver.host={LOOPBACK}"]
-    return subprocess.run(
-        [*command, "--conf", "spark.executor.memory=512m", str(job)],
-        env=environment or cluster.environment(),
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+def submission(cluster: SparkCluster, job: Path) -> list[str]:
+    settings = [f"spark.driver.host={LOOPBACK}", "spark.executor.memory=512m"]
+    return ["spark-submit", "--master", cluster.master, *(f"--conf={setting}" for setting in settings), str(job)]
 
 
 @pytest.fixture
@@ -45,7 +36,9 @@ def job(tmp_path: Path) -> Path:
 
 
 def test_submitted_job_runs_on_the_workers(cluster: SparkCluster, job: Path) -> None:
-    done = submit(cluster, job)
+    done = subprocess.run(
+        submission(cluster, job), env=cluster.environment(), capture_output=True, text=True, timeout=240, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert f"total 499500 on {cluster.master}" in done.stdout
     assert "Asked to launch executor" in cluster.logs["worker-0"].read_text()
@@ -56,9 +49,20 @@ def test_client_without_the_secret_is_turned_away(cluster: SparkCluster, job: Pa
     stranger = tmp_path / "conf"
     stranger.mkdir()
     write_defaults(stranger / "spark-defaults.conf", secret="0" * 64)
-    done = submit(cluster, job, environment={**cluster.environment(), "SPARK_CONF_DIR": str(stranger)})
-    assert done.returncode != 0
-    assert "total" not in done.stdout
+    said = tmp_path / "said"
+    with said.open("wb") as output:
+        client = subprocess.Popen(
+            submission(cluster, job),
+            env={**cluster.environment(), "SPARK_CONF_DIR": str(stranger)},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        wait_for("Failed to connect to master", client, said)  # it would try again for a minute
+    finally:
+        kill_group(client)
+    assert "total" not in said.read_text()
     assert cluster.logs["master"].read_text().count("Registered app") == before
 
 

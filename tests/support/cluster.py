@@ -53,7 +53,7 @@ class SparkCluster:
 
     def kill(self, daemon: str) -> None:
         """End one daemon, with the executors it started, the hard way."""
-        _kill_group(self.daemons[daemon])
+        kill_group(self.daemons[daemon])
 
 
 @contextmanager
@@ -88,8 +88,8 @@ def spark_cluster(folder: Path, *, workers: int = 1, cores: int = 1, memory: str
         def start(name: str, role: str, ready: str, **more: str) -> str:
             logs[name] = folder / f"{name}.log"
             daemons[name] = running.enter_context(_daemon(role, {**environment, **more}, logs[name]))
-            found = _wait_for(ready, daemons[name], logs[name])
-            pages[name] = _wait_for(
+            found = wait_for(ready, daemons[name], logs[name])
+            pages[name] = wait_for(
                 rf"Bound {role.title()}WebUI to {LOOPBACK}, and started at (\S+)", daemons[name], logs[name]
             )
             return found
@@ -155,7 +155,7 @@ def _daemon(role: str, environment: dict[str, str], log: Path) -> Iterator[subpr
     try:
         yield process
     finally:
-        _kill_group(process)
+        kill_group(process)
 
 
 def _die_with_parent() -> None:
@@ -164,18 +164,24 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
 
 
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """End a process that has a group of its own, and all that it started."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
-def _wait_for(pattern: str, process: subprocess.Popen[bytes], log: Path) -> str:
+def wait_for(pattern: str, process: subprocess.Popen[bytes], log: Path) -> str:
+    """What ``pattern`` found in a process's log, or in its first group, once it is there.
+
+    Raises:
+        RuntimeError: the process ended, or it took too long; the message holds the end of the log.
+    """
     deadline = time.monotonic() + PATIENCE
     while True:
         text = log.read_text(errors="replace")
         if found := re.search(pattern, text):
-            return found.group(1)
+            return found.group(min(1, found.re.groups))
         if process.poll() is not None or time.monotonic() > deadline:
             state = "is not up" if process.poll() is None else f"ended with {process.returncode}"
             raise RuntimeError(f"{log.stem} {state}; the end of its log:\n" + "\n".join(text.splitlines()[-20:]))
