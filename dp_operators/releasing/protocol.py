@@ -41,7 +41,7 @@ from dp_operators.releasing.runners import Runner, Submission
 from dp_operators.releasing.settling import claim, lay_tombstone, require_claim, settle
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.failpoints import failpoint
-from spark_jobs.contract.layout import ReleaseLayout
+from spark_jobs.contract.layout import MANIFEST_NAME, ReleaseLayout, release_folder
 from spark_jobs.contract.privacy import Budget, plain
 from spark_jobs.contract.release import PRIVATE, Release
 from spark_jobs.contract.request import ReleaseRequest
@@ -150,16 +150,17 @@ class _Attempt:
 
     def reserve(self) -> Charge:
         """The charge of this release: the one there is, or a new one if the request is sound."""
+        manifest = f"{release_folder(self.output, self.key)}/{MANIFEST_NAME}"
+        # looked for before the ledger is asked: what is visible by then was committed by then
+        visible = self.store.read(manifest) is not None
         found = self.ledger.find_charge(self.account, self.key)
-        fresh = found is None or found.state is ChargeState.VOID
-        if found is not None and not fresh:
-            require_claim(self.store, self.output, self.key)
-            fresh = found.state is ChargeState.RESERVED and self._was_given_back(found)
-        if fresh:
+        if found is None or found.state is ChargeState.VOID or self._was_given_back(found):
+            if visible:
+                raise ReleaseDamaged(f"{manifest} is there, but the ledger knows of no charge that paid for it")
             check_request(self.request, self.ledger)
             check_store(self.output)
             self.runner.check()
-            claim(self.store, self.output, self.key)
+            claim(self.store, self.output, self.key, self.account)
         failpoint("before_reserve")
         charge = self.ledger.reserve(
             self.account,
@@ -257,6 +258,11 @@ class _Attempt:
 
     def _was_given_back(self, charge: Charge) -> bool:
         """Finish what an earlier attempt began when its request was refused; the key is free again then."""
+        if charge.request_sha256 != self.request.sha256:
+            return False  # another request's, which the ledger is about to say
+        require_claim(self.store, self.output, self.key, self.account)
+        if charge.state is not ChargeState.RESERVED:
+            return False
         layout = ReleaseLayout.of(self.output, self.key, charge.id)
         draw = self.store.read(layout.draw)
         if draw is None and self.store.read(layout.refusal) is not None:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from dp_operators.budget import ChargeState
 from dp_operators.releasing.drafts import document
-from dp_operators.releasing.errors import ReleaseDamaged, store_faults
+from dp_operators.releasing.errors import store_faults
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.requests import require_charged
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.failpoints import failpoint
-from spark_jobs.contract.layout import MANIFEST_NAME, ReleaseLayout, claim_uri, release_folder
+from spark_jobs.contract.layout import ReleaseLayout, claim_uri
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.stores import ObjectStore, open_store
 from spark_jobs.contract.tombstone import Tombstone, is_tombstone
@@ -53,43 +53,52 @@ def give_back(
     if charge.state is not ChargeState.RESERVED:
         return charge
     with store_faults():
-        require_claim(store, output, charge.release)
+        require_claim(store, output, charge.release, account)
         layout = ReleaseLayout.of(output, charge.release, charge.id)
         drawn = not lay_tombstone(store, layout, charge, reason)
         return settle(ledger, charge, drawn=drawn, actor=actor, reason=reason)
 
 
-def claim(store: ObjectStore, output: str, key: str) -> None:
+def claim(store: ObjectStore, output: str, key: str, account: str) -> None:
     """Leave a mark in the store before anything is reserved for ``key``; retries look for it.
 
     Without it, a retry on a machine with a disk of its own would find no draw and make a second one.
 
     Raises:
-        ReleaseDamaged: a release is visible there already, though the ledger has no charge for it.
+        RequestRefused: another account has a release of this key in this store.
         OSError: the store failed.
     """
-    visible = f"{release_folder(output, key)}/{MANIFEST_NAME}"
-    if store.read(visible) is not None:
-        raise ReleaseDamaged(f"{visible} is there, but the ledger knows of no charge for it; reconcile the ledger")
+    uri, mark = claim_uri(output, key), _mark(key, account)
     failpoint("before_claim")
-    store.create(claim_uri(output, key), document({"format": 1, "key": key}))
+    store.create(uri, mark)
     failpoint("after_claim")
+    if store.read(uri) != mark:
+        raise RequestRefused(
+            "key",
+            given=key,
+            bound=f"is taken in {output} by a release of another account",
+            remedy="give the release another key, or another output",
+        )
 
 
-def require_claim(store: ObjectStore, output: str, key: str) -> None:
+def require_claim(store: ObjectStore, output: str, key: str, account: str) -> None:
     """Make sure that ``claim`` left its mark in this very store.
 
     Raises:
         RequestRefused: it did not: this machine looks at another store than the one the release began in.
         OSError: the store failed.
     """
-    if store.read(claim_uri(output, key)) is None:
+    if store.read(claim_uri(output, key)) != _mark(key, account):
         raise RequestRefused(
             "output",
             given=output,
             bound="must be the store in which this release began",
             remedy="release to a store that all machines of this deployment share",
         )
+
+
+def _mark(key: str, account: str) -> bytes:
+    return document({"format": 1, "key": key, "account": account})
 
 
 def lay_tombstone(store: ObjectStore, layout: ReleaseLayout, charge: Charge, reason: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 from pathlib import Path
@@ -97,6 +98,25 @@ def test_another_request_under_the_same_key_is_refused(lab):
     with pytest.raises(ChargeConflict):
         lab.release(request=make_request(lab.output, title="another"), runner=NoRunner())
     judge(lab)
+
+
+@pytest.mark.parametrize("behaviour", ["", "fail"])
+def test_another_request_under_the_same_key_is_refused_wherever_it_would_go(lab, behaviour):
+    with contextlib.suppress(ReleaseFailed):
+        lab.release(runner=HereRunner(behaviour))
+    with pytest.raises(ChargeConflict):
+        lab.release(request=make_request(f"{lab.folder}/elsewhere"), runner=NoRunner())
+    assert not (lab.folder / "elsewhere").exists()
+
+
+def test_key_of_another_accounts_release_is_refused_before_anything_is_charged(lab):
+    table = {"format": "parquet", "path": "/lake/theirs", "snapshot": {"path_version": "v1"}}
+    lab.ledger().open_account("others", epsilon=1, tables=["/lake/theirs"])
+    with pytest.raises(ReleaseFailed):
+        lab.release(runner=HereRunner("fail"))
+    with pytest.raises(RequestRefused, match="by a release of another account"):
+        lab.release(request=make_request(lab.output, account="others", table=table), runner=NoRunner())
+    assert lab.ledger().history("others") == ()
 
 
 def test_progress_tells_public_steps(lab):
@@ -351,7 +371,7 @@ def test_visible_release_that_the_ledger_has_forgotten_is_not_drawn_again(lab):
     lab.release(runner=HereRunner())
     (lab.folder / "ledger.db").unlink()
     lab.__post_init__()
-    with pytest.raises(ReleaseDamaged, match="reconcile the ledger"):
+    with pytest.raises(ReleaseDamaged, match="knows of no charge"):
         lab.release(runner=NoRunner())
     assert lab.states() == []
 
