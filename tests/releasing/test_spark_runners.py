@@ -8,16 +8,23 @@ from dp_operators.releasing import LocalRunner, SparkSubmitRunner
 from spark_jobs.application.java import java_home
 from spark_jobs.contract import RequestRefused
 from spark_jobs.contract.layout import Stage
+from tests.support.cluster import spark_cluster
 from tests.support.release_lab import judge, make_request
 
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture(params=["local", "spark-submit"])
+@pytest.fixture(params=["local", "spark-submit", pytest.param("cluster", marks=pytest.mark.cluster)])
 def runner(request, tmp_path):
     if request.param == "local":
-        return LocalRunner(master="local[1]", private_dir=tmp_path / "private")
-    return SparkSubmitRunner(
+        yield LocalRunner(master="local[1]", private_dir=tmp_path / "private")
+        return
+    if request.param == "cluster":
+        with spark_cluster(tmp_path / "cluster") as cluster:
+            environment = cluster.environment()
+            yield SparkSubmitRunner(master=cluster.master, environment=environment, private_dir=tmp_path / "private")
+        return
+    yield SparkSubmitRunner(
         master="local[1]",
         conf={"spark.driver.memory": "600m", "spark.executorEnv.PEPPER": "a=b \\ c"},
         environment={"JAVA_HOME": str(java_home())},
