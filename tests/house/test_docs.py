@@ -18,7 +18,17 @@ import pytest
 import yaml
 
 from spark_jobs.contract import PrivacyUnit, ReleaseRequest, RequestRefused
-from spark_jobs.contract.tables import TableSource
+from spark_jobs.contract.diagnostics import DIAGNOSTICS
+from spark_jobs.contract.tables import (
+    ColumnsModel,
+    Label,
+    LinearModel,
+    LogisticModel,
+    Scoring,
+    Snapshot,
+    SparkMLModel,
+    TableSource,
+)
 from tests.support.code_blocks import Block, code_blocks
 from tests.support.repository import ROOT, lines_of, name_of, tracked_files
 
@@ -98,7 +108,10 @@ def test_requests_and_their_parts_parse(block: Block) -> None:
 
 def parse_documented(data: dict[str, Any]) -> None:
     """Parse a request, or a part of one, as it is shown on a page."""
-    if "diagnostics" in data:
+    if set(data) == {"diagnostics"}:
+        for options in data["diagnostics"]:
+            DIAGNOSTICS[options["kind"]].parse(options)
+    elif "diagnostics" in data:
         ReleaseRequest.parse(data)
     elif "snapshot" in data:
         TableSource.parse(data)
@@ -120,12 +133,34 @@ def parse_documented(data: dict[str, Any]) -> None:
         {"diagnostics": "roc_curve", "budget": {"epsilon": 1}},
         {"format": "csv", "path": "/lake/t", "snapshot": {"path_version": "v1"}},
         {"unit": {"column": "person", "max_rows": 0}},
+        {"diagnostics": [{"kind": "roc_curve", "confidence": 2}]},
         {"conn_type": "privacy_ledger", "host": "db.example.org"},
     ],
 )
 def test_documents_that_do_not_parse_are_noticed(data: dict[str, Any]) -> None:
     with pytest.raises(RequestRefused):
         parse_documented(data)
+
+
+SECTIONS = {
+    "Fields": [ReleaseRequest],
+    "Table": [TableSource],
+    "Snapshot": [Snapshot],
+    "Label": [Label],
+    "Model": [ColumnsModel, LinearModel, LogisticModel, SparkMLModel],
+    "Scoring": [Scoring],
+    **{kind: [options] for kind, options in DIAGNOSTICS.items()},
+}
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_reference_lists_every_field_of_a_request(section: str) -> None:
+    text = (ROOT / "docs" / "reference" / "request.md").read_text()
+    found = re.search(rf"^##+ {section}$(.*?)(?=^##|\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found
+    tables = re.findall(r"^\| field \|.*?\n\n", found.group(1) + "\n\n", re.MULTILINE | re.DOTALL)
+    listed = set(re.findall(r"^\| `(\w+)` \|", "".join(tables), re.MULTILINE))
+    assert listed == {field for model in SECTIONS[section] for field in model.model_fields} - {"kind"}
 
 
 @pytest.mark.parametrize("block", blocks_in("bash"))
