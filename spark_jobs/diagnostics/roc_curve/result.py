@@ -18,13 +18,15 @@ class RocCurve:
     what the exact counts of the same rows would give: they measure the noise, not the sampling of the rows.
 
     Attributes:
-        thresholds: a row counts as positive if its score is at least this; scores are rounded down to the grid. fpr,
-        tpr: rates of false and true positives; from (0, 0) to (1, 1), never falling. tpr_lower, tpr_upper: pointwise
-        band of ``tpr`` at ``fpr``, at level ``confidence``. tpr_lower_everywhere, tpr_upper_everywhere: a band that
-        holds the whole curve at that level. auc: area below the curve by trapezoids. auc_interval: interval of
-        ``auc`` at level ``confidence``. positives, negatives: noisy class sizes. status: ``ok``, or ``undefined``
-        where a noisy class size is below 1; the curve is then the diagonal and the band
-            says nothing.
+        thresholds: a row counts as positive if its score is at least this; scores are rounded down to the grid.
+        fpr, tpr: rates of false and true positives; from (0, 0) to (1, 1), never falling.
+        tpr_lower, tpr_upper: pointwise band of ``tpr`` at ``fpr``, at level ``confidence``.
+        tpr_lower_everywhere, tpr_upper_everywhere: a band that holds the whole curve at that level.
+        auc: area below the curve by trapezoids.
+        auc_interval: interval of ``auc`` at level ``confidence``.
+        positives, negatives: noisy class sizes.
+        status: ``ok``, or ``undefined`` where a noisy class size is below 1; the curve is then the diagonal and the
+            band says nothing.
         confidence: nominal level.
         epsilon: what the release cost.
         neighbours: the relation of the guarantee.
