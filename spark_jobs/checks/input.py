@@ -44,6 +44,8 @@ def great_expectations() -> Any:
     logging.getLogger("great_expectations").setLevel(logging.WARNING)
     import great_expectations
 
+    # sets a level of its own, and announces each context
+    logging.getLogger(great_expectations.data_context.types.base.__name__).setLevel(logging.WARNING)
     return great_expectations
 
 

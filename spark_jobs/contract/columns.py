@@ -41,6 +41,7 @@ FEATURE_KINDS = (Kind.INTEGER, Kind.NUMBER, Kind.BOOLEAN)
 CATEGORICAL_KINDS = (Kind.STRING, Kind.INTEGER, Kind.BOOLEAN)
 SCORE_KINDS = (Kind.INTEGER, Kind.NUMBER)
 _LISTED = 30
+_TYPE_CHARACTERS = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +79,7 @@ class ColumnNeed:
 
     def mistyped(self, type_name: str) -> RequestRefused:
         """The refusal of a table whose column is of ``type_name``."""
+        type_name = type_name if len(type_name) <= _TYPE_CHARACTERS else type_name[:_TYPE_CHARACTERS] + "..."
         kinds = " or ".join(part for part in (", ".join(self.kinds[:-1]), self.kinds[-1]) if part)
         return RequestRefused(
             self.field, given=self.name, bound=f"must be of type {kinds}, not {type_name}", remedy=self.remedy

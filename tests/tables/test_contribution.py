@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import PrivacyUnit
+from spark_jobs.tables.contribution import bound_contributions, read_salt
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SALT = b"a salt of sixteen bytes or more"
+UNITS = st.sampled_from(["a", "b", "c", None])
+ROWS = st.lists(st.tuples(UNITS, st.integers(0, 2), st.sampled_from([0.0, -0.0, 0.5, None])), max_size=30)
+
+
+def kept(
+    frame: DataFrame, *, max_rows: int = 2, keys: tuple[str, ...] = ("k", "x"), salt: bytes = SALT
+) -> Counter[Any]:
+    unit = PrivacyUnit(column="u", max_rows=max_rows)
+    rows = bound_contributions(frame, unit=unit, keys=keys, salt=salt).collect()
+    return Counter(tuple(row) for row in rows)
+
+
+def table(spark: SparkSession, rows: list[Any], partitions: int = 1) -> DataFrame:
+    return spark.createDataFrame(rows, "u string, k int, x double").repartition(partitions)
+
+
+@pytest.mark.spark
+@settings(
+    max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate]
+)
+@given(rows=ROWS, shuffled=st.randoms(use_true_random=False), max_rows=st.integers(1, 4))
+def test_the_same_rows_are_kept_in_any_order_and_partitioning(
+    spark: SparkSession, rows: list[Any], shuffled: Any, max_rows: int
+) -> None:
+    found = kept(table(spark, rows), max_rows=max_rows)
+    mixed = list(rows)
+    shuffled.shuffle(mixed)
+    assert kept(table(spark, mixed, 4), max_rows=max_rows) == found
+    owned = [row for row in rows if row[0] is not None]
+    units = Counter(row[0] for row in owned)
+    assert sum(found.values()) == sum(min(count, max_rows) for count in units.values())
+    assert not found - Counter((k, x) for _, k, x in owned)
+
+
+@pytest.mark.spark
+def test_other_units_are_untouched_when_one_leaves(spark: SparkSession) -> None:
+    """The stability that the privacy of a unit rests on: at most ``max_rows`` rows differ."""
+    rows = [(f"u{n % 7}", n % 3, float(n)) for n in range(100)]
+    whole = kept(table(spark, rows), max_rows=3)
+    for unit in ("u0", "u3"):
+        rest = kept(table(spark, [row for row in rows if row[0] != unit], 3), max_rows=3)
+        assert not rest - whole
+        assert sum((whole - rest).values()) == 3
+
+
+@pytest.mark.spark
+def test_every_row_of_a_unit_has_the_same_chance(spark: SparkSession) -> None:
+    """1 row of 10 that are alike and 1 of 5 others: of 3000 units, 2000 keep one of the alike rows.
+
+    The standard deviation is 26; five of them are a false alarm of one in two million.
+    """
+    frame = (
+        spark.range(3000)
+        .selectExpr("cast(id as string) as u", "explode(sequence(1, 15)) as n")
+        .selectExpr("u", "if(n <= 10, 0, n) as k", "cast(null as double) as x")
+    )
+    found = kept(frame, max_rows=1)
+    assert abs(found[0, None] - 2000) < 130
+    assert all(abs(found[n, None] - 200) < 5 * 14 for n in range(11, 16))
+    assert sum(found.values()) == 3000
+
+
+@pytest.mark.spark
+def test_another_salt_keeps_other_rows(spark: SparkSession) -> None:
+    frame = spark.range(200).selectExpr("cast(id % 20 as string) as u", "int(id) as k", "0D as x")
+    assert kept(frame) == kept(frame.repartition(5))
+    assert kept(frame) != kept(frame, salt=SALT + b"!")
+
+
+@pytest.mark.spark
+def test_a_row_as_unit_keeps_every_row(spark: SparkSession) -> None:
+    frame = table(spark, [("a", 1, 0.5), (None, 1, 0.5)])
+    found = bound_contributions(frame, unit=PrivacyUnit(), keys=["k"], salt=b"")
+    assert [tuple(row) for row in found.collect()] == [(1,), (1,)]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("type_name", ["int", "double", "date", "boolean", "decimal(5, 0)", "timestamp"])
+def test_units_of_any_plain_type_are_bounded(spark: SparkSession, type_name: str) -> None:
+    base = "date '2026-01-01'" if type_name in ("date", "timestamp") else "true" if type_name == "boolean" else "3"
+    frame = spark.range(9).selectExpr(f"cast({base} as {type_name}) as u", "int(id) as k", "0D as x")
+    assert sum(kept(frame).values()) == 2
+
+
+@pytest.mark.spark
+def test_zeros_and_nans_are_one_unit_each(spark: SparkSession) -> None:
+    frame = spark.sql("select u, 1 as k, 0D as x from values (0D), (-0D), (double('nan')), (double('nan')) as v(u)")
+    assert sum(kept(frame, max_rows=1).values()) == 2
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("column", "told"), [("v", "column of the table"), ("u", "must be of type")])
+def test_a_unit_that_does_not_fit_the_schema_is_refused(spark: SparkSession, column: str, told: str) -> None:
+    frame = spark.sql("select array(1) as u, 1 as k")
+    with pytest.raises(RequestRefused, match=told) as refused:
+        bound_contributions(frame, unit=PrivacyUnit(column=column), keys=["k"], salt=SALT)
+    assert refused.value.what == "unit.column"
+
+
+@pytest.mark.spark
+def test_the_plan_has_one_exchange_of_rows_and_no_salt(spark: SparkSession) -> None:
+    import hashlib
+
+    frame = spark.range(10).selectExpr("cast(id as string) as u", "int(id) as k")
+    bounded = bound_contributions(frame, unit=PrivacyUnit(column="u"), keys=["k"], salt=SALT)
+    plan = bounded._jdf.queryExecution().toString()
+    executed = bounded._jdf.queryExecution().executedPlan().toString()
+    assert executed.count("Exchange hashpartitioning") == 1
+    digest = hashlib.sha256(b"dp-diagnostics contributions\0" + SALT).hexdigest()
+    for secret in (SALT.decode(), SALT.hex(), digest):
+        assert secret not in plan
+
+
+def test_a_salt_comes_from_the_environment_or_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "salt"
+    file.write_bytes(b"0123456789abcdef\n")
+    assert read_salt({"DP_DIAGNOSTICS_SALT": "0123456789abcdef"}) == b"0123456789abcdef"
+    assert read_salt({"DP_DIAGNOSTICS_SALT_FILE": str(file), "DP_DIAGNOSTICS_SALT": ""}) == b"0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    ("environ", "told"),
+    [
+        ({}, "exactly one of"),
+        ({"DP_DIAGNOSTICS_SALT": "s" * 20, "DP_DIAGNOSTICS_SALT_FILE": "/x"}, "exactly one of"),
+        ({"DP_DIAGNOSTICS_SALT": "too short secret"[:15]}, "at least 16 bytes"),
+        ({"DP_DIAGNOSTICS_SALT_FILE": "/nowhere/salt"}, "file that can be read"),
+    ],
+)
+def test_a_missing_or_short_salt_is_refused_without_telling_it(environ: dict[str, str], told: str) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        read_salt(environ)
+    assert told in str(refused.value)
+    assert "too short" not in str(refused.value)
+    assert "\n" not in str(refused.value)

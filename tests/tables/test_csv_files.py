@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import datetime
+import gzip
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.tables import TableSource
+from spark_jobs.tables.source import read_table
+from tests.support.spark import settings as spark_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+SECRET = "Zebedee-4711"
+
+
+def rows(spark: SparkSession, folder: Path, columns: dict[str, str]) -> list[list[Any]]:
+    return sorted((list(row) for row in table(spark, folder, columns).collect()), key=repr)
+
+
+def table(spark: SparkSession, folder: Path, columns: dict[str, str]) -> Any:
+    fields = {"format": "csv", "path": str(folder.parent), "snapshot": {"path_version": folder.name}}
+    return read_table(spark, TableSource.parse({**fields, "columns": columns}))
+
+
+def write(tmp_path: Path, **files: str) -> Path:
+    folder = tmp_path / "v1"
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / f"{name}.csv").write_bytes(text.encode())
+    return folder
+
+
+def test_columns_are_found_by_their_name_in_the_header(spark: SparkSession, tmp_path: Path) -> None:
+    folder = write(tmp_path, a="name,Age, score \nann,30,0.5\n", b="name,Age, score \nbob,40,0.25\n")
+    assert rows(spark, folder, {"score": "double", "age": "int"}) == [[0.25, 40], [0.5, 30]]
+
+
+def test_quotes_line_ends_and_compression_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    folder = write(tmp_path, a='\ufeffn,t\r\n1,"a,b"\r\n2,"say ""x"""\r\n\r\n3,\r\n')
+    (folder / "b.csv.gz").write_bytes(gzip.compress(b"n,t\n4,z\n"))
+    assert rows(spark, folder, {"n": "int", "t": "string"}) == [[1, "a,b"], [2, 'say "x"'], [3, None], [4, "z"]]
+
+
+def test_folders_give_partition_columns(spark: SparkSession, tmp_path: Path) -> None:
+    for day in (1, 2):
+        folder = tmp_path / "v1" / f"day=0{day}"
+        folder.mkdir(parents=True)
+        (folder / "x.csv").write_text(f"n\n{day}\n")
+    assert rows(spark, tmp_path / "v1", {"n": "int"}) == [[1, "01"], [2, "02"]]
+    assert rows(spark, tmp_path / "v1", {"n": "int", "day": "int"}) == [[1, 1], [2, 2]]
+
+
+def test_no_value_of_a_line_stops_the_others(spark: SparkSession, tmp_path: Path) -> None:
+    columns = {
+        "a": "int",
+        "d": "date",
+        "t": "timestamp",
+        "x": "double",
+        "c": "decimal(5, 2)",
+        "o": "boolean",
+        "y": "tinyint",
+        "s": "string",
+    }
+    lines = [
+        ",".join(columns),
+        "1,2026-01-31,2026-01-31 12:00:00,0.5,1.25,true,7,good",
+        ",".join([SECRET] * 8),
+        "99999999999,2026-02-30,12:30,1e999,1e99,2,300,far",
+        "99999999999,999999999-01-01,12:30 America/Port-au-Prince,-,123456.7,-,-129,farther",
+        ",,,,,,,",
+        "1",
+        "9," * 30_000,
+        '2,"open',
+        "x" * 2_000_000,
+        "\x00,\x00",
+        "2,2026-01-31,2026-01-31 12:00:00,0.5,1.25,true,7,last",
+    ]
+    folder = write(tmp_path, a="\n".join(lines) + "\n")
+    with (folder / "b.csv").open("wb") as file:
+        file.write(lines[0].encode() + b"\n\xff\xfe,\xc3\x28\n")
+    found = {}
+    for ansi in ("true", "false"):
+        with spark_settings(spark, {"spark.sql.ansi.enabled": ansi}):
+            found[ansi] = rows(spark, folder, columns)
+    assert found["true"] == found["false"]
+    assert len(found["true"]) == len(lines)
+    noon = datetime.datetime.fromisoformat("2026-01-31 12:00:00")
+    by_name = {row[-1]: row[:-1] for row in found["true"] if row[-1] is not None}
+    for name, first in (("good", 1), ("last", 2)):
+        a, d, t, x, c, o, y = by_name[name]
+        assert (a, d, x, float(c), o, y) == (first, datetime.date(2026, 1, 31), 0.5, 1.25, True, 7)
+        assert t.astimezone(datetime.UTC).replace(tzinfo=None) == noon
+    assert by_name[SECRET] == [None] * 7
+    assert by_name["far"] == [None, None, None, float("inf"), None, None, None]
+    assert by_name["farther"] == [None] * 7
+
+
+def test_one_line_counts_once_however_it_is_quoted(spark: SparkSession, tmp_path: Path) -> None:
+    folder = write(tmp_path, a='n,t\n1,"two\nlines"\n2,x\n')
+    assert rows(spark, folder, {"n": "int"}) == [[1], [2], [None]]
+
+
+@pytest.mark.parametrize(
+    ("files", "columns", "told"),
+    [
+        ({"a": "n,t\n1,2\n"}, {"m": "int"}, "named once in the first line"),
+        ({"a": "n,N,t\n1,2,3\n"}, {"nn": "int"}, "named once in the first line"),
+        ({"a": "n,n\n1,2\n"}, {"n": "int"}, "named once in the first line"),
+        ({"a": "n,t\n1,2\n", "b": "t,n\n1,2\n"}, {"n": "int"}, "same header line"),
+        ({"a": f"{SECRET},1\n", "b": "x,2\n"}, {"n": "int"}, "same header line"),
+        ({"a": f"{SECRET},1\n"}, {"n": "int"}, "named once in the first line"),
+        ({"a": ""}, {"n": "int"}, "same header line"),
+        ({}, {"n": "int"}, "same header line"),
+        ({"a": "n\n1\n"}, {"n": "array<int>"}, "must be one of boolean"),
+        ({"a": "n\n1\n"}, {"n": "decimal(2,3)"}, "must be one of boolean"),
+        ({"a": "n\n1\n"}, {"n": "int, m int"}, "must be one of boolean"),
+    ],
+)
+def test_files_that_are_no_table_are_refused_without_their_words(
+    spark: SparkSession, tmp_path: Path, files: dict[str, str], columns: dict[str, str], told: str
+) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        table(spark, write(tmp_path, **files), columns)
+    assert told in str(refused.value)
+    assert SECRET not in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_folder_that_is_not_there_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(RequestRefused, match="exists"):
+        table(spark, tmp_path / "v1", {"n": "int"})

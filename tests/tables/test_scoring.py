@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.tables.scoring import label_and_score
+from tests.support.requests import a_logistic_request, a_request
+from tests.support.spark import settings as spark_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+INF, NAN = math.inf, math.nan
+
+
+def scored(frame: DataFrame, request: ReleaseRequest) -> list[tuple[Any, Any]]:
+    label, score = label_and_score(frame, request)
+    result = frame.select(label.alias("label"), score.alias("score"))
+    assert dict(result.dtypes) == {"label": "int", "score": "double"}
+    return [(row.label, row.score) for row in result.collect()]
+
+
+def labels(spark: SparkSession, values: list[Any], type_name: str, label: Any) -> list[Any]:
+    frame = spark.createDataFrame([(value,) for value in values], "y string").selectExpr(
+        f"try_cast(y as {type_name}) as y", "0.5D as score"
+    )
+    return [label for label, _ in scored(frame, a_request(label=label))]
+
+
+@pytest.mark.parametrize("type_name", ["tinyint", "smallint", "int", "bigint", "float", "double", "decimal(5, 2)"])
+def test_numbers_of_two_classes_are_labels(spark: SparkSession, type_name: str) -> None:
+    assert labels(spark, ["1", "0", "2", "-1", None], type_name, "y") == [1, 0, None, None, None]
+    other = {"column": "Y", "positive": 2, "negative": -1}
+    assert labels(spark, ["1", "0", "2", "-1", None], type_name, other) == [None, None, 1, 0, None]
+
+
+def test_doubles_that_are_neither_class_are_dropped(spark: SparkSession) -> None:
+    assert labels(spark, ["NaN", "Infinity", "0.5", "-0.0", "1.0"], "double", "y") == [None, None, None, 0, 1]
+
+
+@pytest.mark.parametrize(("positive", "negative", "expected"), [(1, 0, [1, 0, None]), (False, True, [0, 1, None])])
+def test_booleans_are_labels(spark: SparkSession, positive: Any, negative: Any, expected: list[Any]) -> None:
+    label = {"column": "y", "positive": positive, "negative": negative}
+    assert labels(spark, ["true", "false", None], "boolean", label) == expected
+
+
+def test_text_is_a_label(spark: SparkSession) -> None:
+    label = {"column": "y", "positive": "yes", "negative": ""}
+    assert labels(spark, ["yes", "", "YES", " yes", None], "string", label) == [1, 0, None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("type_name", "label", "told"),
+    [
+        ("string", "y", "must be of type boolean, integer or number, not string"),
+        ("int", {"column": "y", "positive": "1", "negative": "0"}, "must be of type string, not int"),
+        ("int", {"column": "y", "positive": "1", "negative": 0}, "of the same type as label.positive"),
+        ("boolean", {"column": "y", "positive": 2, "negative": 0}, "must be of type integer or number, not boolean"),
+        ("date", "y", "not date"),
+        ("array<int>", "y", "not array<int>"),
+        ("int", "z", "must be a column of the table, which has y, score"),
+        ("int", {"column": "y", "positive": 1, "negative": float("nan")}, "a value that a column can hold"),
+        ("string", {"column": "y", "positive": "\ud800", "negative": "0"}, "a value that a column can hold"),
+    ],
+)
+def test_a_label_that_does_not_fit_the_schema_is_refused(
+    spark: SparkSession, type_name: str, label: Any, told: str
+) -> None:
+    frame = spark.sql(f"select cast(null as {type_name}) as y, 0.5D as score")
+    with pytest.raises(RequestRefused) as refused:
+        label_and_score(frame, a_request(label=label))
+    assert told in str(refused.value)
+    assert "label." in str(refused.value)
+
+
+SCORES = [0.25, 0.0, -0.0, 1.0, 7.0, -1.0, INF, -INF, NAN, None]
+
+
+@pytest.mark.parametrize(
+    ("outside", "expected"),
+    [
+        ("clamp", [0.25, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, None, None]),
+        ("drop", [0.25, 0.0, 0.0, 1.0, None, None, None, None, None, None]),
+    ],
+)
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_scores_follow_the_public_rule(spark: SparkSession, outside: str, expected: list[Any], ansi: str) -> None:
+    with spark_settings(spark, {"spark.sql.ansi.enabled": ansi}):
+        frame = spark.createDataFrame([(1, score) for score in SCORES], "y int, score double")
+        assert [score for _, score in scored(frame, a_request(scoring={"outside": outside}))] == expected
+
+
+@pytest.mark.parametrize("type_name", ["float", "int", "decimal(10, 2)"])
+def test_scores_may_be_any_number(spark: SparkSession, type_name: str) -> None:
+    frame = spark.sql(f"select 1 as y, cast(s as {type_name}) as score from values (1), (0), (7), (null) as v(s)")
+    assert sorted(repr(score) for _, score in scored(frame, a_request())) == ["0.0", "1.0", "1.0", "None"]
+
+
+@pytest.mark.parametrize("type_name", ["string", "boolean", "array<double>", "date"])
+def test_a_score_of_another_type_is_refused(spark: SparkSession, type_name: str) -> None:
+    frame = spark.sql(f"select 1 as y, cast(null as {type_name}) as score")
+    with pytest.raises(RequestRefused, match=r"model\.score: got 'score'; must be of type integer or number"):
+        label_and_score(frame, a_request())
+
+
+@pytest.fixture(scope="module")
+def people(spark: SparkSession) -> DataFrame:
+    rows = [
+        (1, 30, 1.5, "a", True, 2),
+        (0, -4, -2.0, "b", False, 3),
+        (1, 7, 0.0, "other", None, 4),
+        (0, None, 1.0, "a", True, 2),
+        (1, 5, NAN, "a", True, 2),
+        (0, 5, INF, None, True, None),
+        (1, 2**31 - 1, 1e308, "a", True, 2),
+    ]
+    return spark.createDataFrame(rows, "y int, age int, x double, c string, b boolean, n int")
+
+
+def test_logistic_scores_equal_the_formula(people: DataFrame) -> None:
+    request = a_logistic_request(
+        intercept=-0.5,
+        coefficients={"age": 0.1, "x": 0.7, "x * x": -0.01, "b": 0.3},
+        categorical={"c": {"a": 0.2, "b": -0.4}, "n": {"2": 1.0, "3": -1.0}},
+    )
+    wanted = []
+    for _, age, x, c, b, n in people.toLocalIterator():
+        if None in (age, x, b):
+            wanted.append(None)
+            continue
+        with np.errstate(all="ignore"):
+            z = np.float64(-0.5) + 0.1 * age + 0.7 * x - 0.01 * (np.float64(x) * x) + 0.3 * b
+            z += {"a": 0.2, "b": -0.4}.get(c, 0.0) + {2: 1.0, 3: -1.0}.get(n, 0.0)
+            p = float(1 / (1 + np.exp(-z)))
+        wanted.append(None if math.isnan(p) else p)
+    found = [score for _, score in scored(people, request)]
+    assert (
+        [score is None for score in found] == [score is None for score in wanted] == [False] * 2 + [True] * 4 + [False]
+    )
+    assert [score for score in found if score is not None] == pytest.approx(
+        [score for score in wanted if score is not None], rel=1e-12, abs=0
+    )
+
+
+def test_linear_scores_are_bounded_by_the_rule(people: DataFrame) -> None:
+    model = {"kind": "linear", "basis": "public", "intercept": 0.5, "coefficients": {"x": 0.25}}
+    clamped = [score for _, score in scored(people, a_request(model=model))]
+    assert clamped == [0.875, 0.0, 0.5, 0.75, None, 1.0, 1.0]
+    dropped = [score for _, score in scored(people, a_request(model=model, scoring={"outside": "drop"}))]
+    assert dropped == [0.875, 0.0, 0.5, 0.75, None, None, None]
+
+
+def test_levels_of_booleans_and_whole_numbers_are_matched_as_such(people: DataFrame) -> None:
+    model = {"kind": "linear", "basis": "public", "categorical": {"b": {"True": 0.25}, "n": {" 2 ": 0.5, "-7": 0.1}}}
+    assert [score for _, score in scored(people, a_request(model=model))] == [0.75, 0, 0, 0.75, 0.75, 0.25, 0.75]
+
+
+def test_a_model_of_many_levels_is_one_expression(spark: SparkSession) -> None:
+    frame = spark.range(3000).selectExpr("1 as y", "concat('l', id) as c")
+    levels = {f"l{place}": place / 4096 for place in range(3000)}
+    model = {"kind": "linear", "basis": "public", "categorical": {"c": levels}}
+    assert [score for _, score in scored(frame, a_request(model=model))] == [place / 4096 for place in range(3000)]
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        ({"coefficients": {"nowhere": 1}}, "model.coefficients: got 'nowhere'; must be a column of the table"),
+        ({"coefficients": {"c": 1}}, "must be of type integer, number or boolean, not string"),
+        ({"coefficients": {"c + 1": 1}}, "needs a number where it has a string"),
+        ({"categorical": {"x": {"1": 1}}}, "must be of type string, integer or boolean, not double"),
+        ({"categorical": {"nowhere": {"1": 1}}}, "must be a column of the table"),
+        ({"categorical": {"n": {"two": 1}}}, "must name levels of a column of type integer"),
+        ({"categorical": {"b": {"1": 1}}}, "must name levels of a column of type boolean"),
+        ({"categorical": {"c": {"\udfff": 1}}}, "a value that a column can hold"),
+    ],
+)
+def test_a_model_that_does_not_fit_the_schema_is_refused(people: DataFrame, model: dict[str, Any], told: str) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        label_and_score(people, a_logistic_request(**model))
+    assert told in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("rows", [[], [(None, None)] * 3, [(5, NAN)], [(1, 0.5)] * 3, [(0, 7.0)], [(1, -INF)]])
+def test_tables_of_bad_data_give_the_same_shape(spark: SparkSession, rows: list[Any]) -> None:
+    frame = spark.createDataFrame(rows, "y int, score double")
+    assert len(scored(frame, a_request())) == len(rows)
+
+
+def test_the_score_of_a_pipeline_needs_its_output(people: DataFrame) -> None:
+    model = {"kind": "spark_ml", "basis": "public", "path": "/models/m"}
+    with pytest.raises(ValueError, match="prepare_model"):
+        label_and_score(people, a_request(model=model))

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.tables import TableSource
+from spark_jobs.tables.source import SETTINGS, read_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+SECRET = "Zebedee-4711"
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("lake")
+    rows = spark.range(12).selectExpr(
+        "id", "concat('r/', id % 2) as region", "concat('0', 1 + id % 3) as month", "date '2026-01-01' as day"
+    )
+    rows.write.parquet(str(folder / "plain" / "v=1"))
+    rows.where("id < 4").write.parquet(str(folder / "plain" / "v=2"))
+    rows.write.partitionBy("month", "region").parquet(str(folder / "parted"))
+    (folder / "plain" / "empty").mkdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def catalog(spark: SparkSession) -> None:
+    spark.sql("create database if not exists sales")
+    spark.range(6).selectExpr("id", "id % 2 as half", "date_add(date '2026-01-01', int(id % 3)) as day").write.mode(
+        "overwrite"
+    ).partitionBy("half", "day").saveAsTable("sales.visits")
+    spark.sql("create or replace view sales.recent as select * from sales.visits")
+
+
+def source(path: Path | None = None, *, snapshot: dict[str, Any], **fields: Any) -> TableSource:
+    where = {} if path is None else {"path": str(path)}
+    return TableSource.parse({**where, "snapshot": snapshot, **fields})
+
+
+def refusal(spark: SparkSession, table: TableSource) -> RequestRefused:
+    with pytest.raises(RequestRefused) as refused:
+        read_table(spark, table)
+    line = str(refused.value)
+    assert "\n" not in line
+    assert "Exception" not in line
+    assert "org.apache" not in line
+    assert SECRET not in line
+    assert refused.value.__cause__ is None
+    assert refused.value.__suppress_context__ or refused.value.__context__ is None
+    return refused.value
+
+
+def ids(frame: DataFrame) -> list[int]:
+    return sorted(row.id for row in frame.collect())
+
+
+def test_a_version_of_a_path_is_read(spark: SparkSession, lake: Path) -> None:
+    assert ids(read_table(spark, source(lake / "plain", snapshot={"path_version": "v=1"}))) == list(range(12))
+    assert ids(read_table(spark, source(lake / "plain", snapshot={"path_version": "v=2"}))) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("pins", "expected"),
+    [
+        ({"month": "01"}, [0, 3, 6, 9]),
+        ({"month": 1}, [0, 3, 6, 9]),
+        ({"month": "01", "region": "r/1"}, [3, 9]),
+        ({"REGION": "r/0"}, [0, 2, 4, 6, 8, 10]),
+    ],
+)
+def test_partitions_of_a_path_are_pinned(
+    spark: SparkSession, lake: Path, pins: dict[str, Any], expected: list[int]
+) -> None:
+    assert ids(read_table(spark, source(lake / "parted", snapshot={"partition": pins}))) == expected
+
+
+def test_partition_columns_of_a_path_are_strings_whatever_they_hold(spark: SparkSession, lake: Path) -> None:
+    frame = read_table(spark, source(lake / "parted", snapshot={"partition": {"month": 1}}))
+    assert dict(frame.dtypes)["month"] == "string"
+
+
+@pytest.mark.parametrize("value", ["04", 99, "Zebedee-4711", True, 1.5])
+def test_a_partition_that_is_not_there_is_an_empty_table(spark: SparkSession, lake: Path, value: Any) -> None:
+    frame = read_table(spark, source(lake / "parted", snapshot={"partition": {"month": value}}))
+    assert frame.columns == ["id", "day", "month", "region"]
+    assert ids(frame) == []
+
+
+@pytest.mark.usefixtures("catalog")
+def test_partitions_of_a_catalog_table_are_pinned(spark: SparkSession) -> None:
+    table = {"format": "catalog", "name": "sales.visits"}
+    assert ids(read_table(spark, source(snapshot={"partition": {"half": 1}}, **table))) == [1, 3, 5]
+    pins = {"half": 1, "day": "2026-01-02"}
+    assert ids(read_table(spark, source(snapshot={"partition": pins}, **table))) == [1]
+
+
+def test_only_the_pinned_partition_is_read(spark: SparkSession, lake: Path) -> None:
+    frame = read_table(spark, source(lake / "parted", snapshot={"partition": {"month": "01", "region": "r/0"}}))
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    pruned = plan[plan.index("PartitionFilters: [") :].partition("PushedFilters")[0]
+    assert "month" in pruned
+    assert "region" in pruned
+
+
+def test_what_a_table_means_rests_on_settings_that_are_set(spark: SparkSession, lake: Path) -> None:
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    read_table(spark, source(lake / "plain", snapshot={"path_version": "v=1"}))
+    assert {name: spark.conf.get(name) for name in SETTINGS} == SETTINGS
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ({"path": "nowhere", "snapshot": {"path_version": "v1"}}, "exists"),
+        ({"path": "plain", "snapshot": {"path_version": "v=9"}}, "exists"),
+        ({"path": "plain", "snapshot": {"path_version": "empty"}}, "files in it"),
+        ({"path": "plain", "snapshot": {"path_version": "v=*"}}, "must not hold any of"),
+        ({"path": "plain", "snapshot": {"path_version": "v={1,2}"}}, "must not hold any of"),
+        ({"path": "pl?in", "snapshot": {"path_version": "v=1"}}, "must not hold any of"),
+        ({"path": "parted", "snapshot": {"partition": {"id": 1}}}, "which here is month or region"),
+        ({"path": "parted", "snapshot": {"partition": {"year": 1}}}, "must be a column of the table"),
+        ({"path": "plain/v=1", "snapshot": {"partition": {"region": "r/1"}}}, "which here is none"),
+        ({"format": "catalog", "name": "sales.nothing", "snapshot": {"partition": {"half": 1}}}, "exists"),
+        ({"format": "catalog", "name": "nobody.nothing", "snapshot": {"partition": {"half": 1}}}, "exists"),
+        ({"format": "catalog", "name": "a.b.c.d", "snapshot": {"partition": {"half": 1}}}, "can be read"),
+        ({"format": "catalog", "name": "x`; drop table y", "snapshot": {"partition": {"h": 1}}}, "a name such as"),
+        ({"format": "catalog", "name": "sales.visits", "snapshot": {"table_version": 1}}, "keeps its versions"),
+        ({"format": "catalog", "name": "sales.recent", "snapshot": {"partition": {"half": 1}}}, "here is none"),
+        ({"format": "catalog", "name": "sales.visits", "snapshot": {"partition": {"half": "x"}}}, "puts a"),
+        ({"format": "catalog", "name": "sales.visits", "snapshot": {"partition": {"day": "x"}}}, "must be a date"),
+        ({"path": "zzz://bucket/t", "snapshot": {"path_version": "v1"}}, "can be read"),
+    ],
+)
+@pytest.mark.usefixtures("catalog")
+def test_a_table_that_cannot_be_read_is_refused_in_one_line(
+    spark: SparkSession, lake: Path, table: dict[str, Any], told: str
+) -> None:
+    if "path" in table and "://" not in table["path"]:
+        table = {**table, "path": str(lake / table["path"])}
+    assert told in str(refusal(spark, TableSource.parse(table)))
+
+
+def test_files_that_do_not_fit_together_are_refused_without_a_look_at_rows(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "t" / "v1"
+    spark.range(1).selectExpr("id as a").write.parquet(str(folder))
+    spark.sql(f"select '{SECRET}' as a").write.mode("append").parquet(str(folder))
+    told = refusal(spark, source(tmp_path / "t", snapshot={"path_version": "v1"}))
+    assert "one type for each column" in str(told)
+
+
+def test_a_column_that_some_files_lack_is_null_there(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "t" / "v1"
+    spark.range(1).selectExpr("id").write.parquet(str(folder))
+    spark.range(1, 2).selectExpr("id", "2 as later").write.mode("append").parquet(str(folder))
+    frame = read_table(spark, source(tmp_path / "t", snapshot={"path_version": "v1"}))
+    assert sorted((row.id, row.later) for row in frame.collect()) == [(0, None), (1, 2)]
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_damaged_file_is_refused_and_not_quoted(spark: SparkSession, tmp_path: Path, alone: bool) -> None:
+    folder = tmp_path / "t" / "v1"
+    folder.mkdir(parents=True)
+    if not alone:
+        spark.range(1).write.mode("append").parquet(str(folder))
+    (folder / "damaged.parquet").write_text(SECRET)
+    told = refusal(spark, source(tmp_path / "t", snapshot={"path_version": "v1"}))
+    assert "whole Parquet files" in str(told)
