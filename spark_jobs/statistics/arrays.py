@@ -1,0 +1,46 @@
+"""Columns given as arrays, read the way Spark reads them: as doubles, where NaN stands for "no number"."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from numbers import Real
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spark_jobs.contract.errors import RequestRefused
+
+
+def as_doubles(values: ArrayLike, *, what: str) -> NDArray[np.float64]:
+    """``values`` as doubles; None, a masked element and whatever else is no number become NaN.
+
+    Raises:
+        RequestRefused: not one-dimensional, or an array whose type is neither numeric nor boolean nor object.
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(object), None)
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise RequestRefused(
+            what, given=f"{array.ndim} dimensions", bound="must have one dimension", remedy="give one value per row"
+        )
+    if array.dtype.kind == "O":
+        return np.fromiter(map(_as_double, array), np.float64, count=array.size)
+    if array.dtype.kind not in "biuf":
+        raise RequestRefused(
+            what, given=array.dtype, bound="must be numbers or booleans", remedy="convert the column first"
+        )
+    with np.errstate(over="ignore"):
+        return array.astype(np.float64)
+
+
+def _as_double(value: object) -> float:
+    if not isinstance(value, (Real, Decimal, np.bool_)):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf  # type: ignore[operator]
+    except ValueError:  # a signalling NaN
+        return math.nan

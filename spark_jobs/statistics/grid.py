@@ -1,0 +1,41 @@
+"""Public grids: cells that are fixed before any row is seen."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.contract.errors import RequestRefused
+
+LEAST_CELLS = 2
+MOST_CELLS = 2**20
+"""2^20 cells of two labels are 16 MiB of counts on the driver, and two million groups at most in Spark."""
+
+
+def require_cells(cells: object) -> int:
+    """``cells`` as an int, refused unless it is a power of two from 2 to 2^20.
+
+    Scaling a float by a power of two is exact, so that a value lies in the cell that its exact real number lies in.
+
+    Raises:
+        RequestRefused: it is not.
+    """
+    if isinstance(cells, (int, np.integer)) and not isinstance(cells, bool):
+        number = int(cells)
+        if LEAST_CELLS <= number <= MOST_CELLS and number.bit_count() == 1:
+            return number
+    raise RequestRefused(
+        "cells",
+        given=cells,
+        bound=f"must be a power of two from {LEAST_CELLS} to {MOST_CELLS}",
+        remedy="use the default 65536 unless memory is short",
+    )
+
+
+def unit_cells(values: NDArray[np.float64], cells: int) -> NDArray[np.int64]:
+    """The cell of [0, 1] that each value lies in: ``[i/cells, (i+1)/cells)``, the last one closed.
+
+    Values outside [0, 1], infinite ones too, go to the nearer end; there must be no NaN.
+    """
+    scaled = np.clip(values, 0.0, 1.0) * cells
+    return np.minimum(scaled.astype(np.int64), cells - 1)

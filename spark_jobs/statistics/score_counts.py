@@ -1,0 +1,188 @@
+"""Counts per label and score cell: what every diagnostic of a classifier is a function of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.statistics.arrays import as_doubles
+from spark_jobs.statistics.grid import require_cells, unit_cells
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+DEFAULT_CELLS = 65536
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ScoreCounts:
+    """Exact counts per label {0, 1} and score cell. Private: not released, logged or shown; its ``repr`` has no count.
+
+    Cell ``i`` is ``[i/cells, (i+1)/cells)``, the last one closed. ``cells`` is a power of two, so that scaling a score
+    is exact: the rows of cells ``i`` and up are the rows with ``score >= i/cells``, counted as scikit-learn counts
+    them at that threshold.
+
+    Rows that do not fit follow a public per-record rule. Label and score are read as doubles. A row is dropped if its
+    label is null, NaN or neither 0 nor 1, or if its score is null or NaN. A score outside [0, 1], infinite ones too,
+    goes to the nearer end. Data never raises.
+
+    Sensitivity: a row is counted in one cell or in none, so under ``Neighbours.ADD_REMOVE`` one row changes one cell
+    by 1 (L1 and L2 distance at most 1); under ``Neighbours.REPLACE_ONE`` it takes 1 from one cell and adds 1 to
+    another (L1 at most 2, L2 at most sqrt 2). Counts of disjoint sets of rows add: ``whole == part + other_part``.
+
+    Args:
+        negatives: rows with label 0 per cell; an integer array of length ``cells``, kept as a read-only int64 copy.
+        positives: the same with label 1.
+
+    Raises:
+        RequestRefused: the arrays are not two rows of whole numbers of at least 0, or their length is no power of two
+            from 2 to 2^20.
+    """
+
+    negatives: NDArray[np.int64]
+    positives: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        for name in ("negatives", "positives"):
+            object.__setattr__(self, name, _frozen_counts(getattr(self, name), name))
+        require_cells(self.negatives.size)
+        if self.positives.size != self.negatives.size:
+            raise RequestRefused(
+                "positives",
+                given=f"{self.positives.size} cells",
+                bound="must have as many cells as negatives",
+                remedy="count both classes on one grid",
+            )
+
+    @classmethod
+    def from_arrays(cls, labels: ArrayLike, scores: ArrayLike, *, cells: int = DEFAULT_CELLS) -> ScoreCounts:
+        """The counts of rows given as two arrays of one length: numbers, booleans, or objects that may be None.
+
+        Example:
+            >>> counts = ScoreCounts.from_arrays([0, 1, 1, None, 2], [0.1, 0.5, 7.0, 0.5, 0.5], cells=4)
+            >>> counts.negatives.tolist(), counts.positives.tolist()
+            ([1, 0, 0, 0], [0, 0, 1, 1])
+
+        Raises:
+            RequestRefused: ``cells`` is no power of two from 2 to 2^20, or the arrays are not two columns of numbers.
+        """
+        cells = require_cells(cells)
+        label = as_doubles(labels, what="labels")
+        score = as_doubles(scores, what="scores")
+        if label.size != score.size:
+            raise RequestRefused("scores", bound="must be as many as the labels", remedy="give one of each per row")
+        kept = ((label == 0) | (label == 1)) & ~np.isnan(score)
+        keys = label[kept].astype(np.int64) * cells + unit_cells(score[kept], cells)
+        return cls._from_packed(np.bincount(keys, minlength=2 * cells))
+
+    @classmethod
+    def from_dataframe(
+        cls, df: DataFrame, *, label: str | Column = "label", score: str | Column = "score", cells: int = DEFAULT_CELLS
+    ) -> ScoreCounts:
+        """The counts of a DataFrame's rows, the same as ``from_arrays`` gives on them, in one pass of Spark.
+
+        Args:
+            df: a DataFrame of a classic or a Connect session.
+            label: a column, or its name; boolean or numeric.
+            score: a column, or its name; boolean or numeric.
+            cells: cells of [0, 1], a power of two from 2 to 2^20.
+
+        Raises:
+            RequestRefused: ``cells`` does not fit, or a column is missing or neither numeric nor boolean.
+        """
+        from spark_jobs.statistics.spark.scores import count_scores
+
+        return count_scores(df, label=label, score=score, cells=cells)
+
+    @classmethod
+    def from_keys(cls, keys: ArrayLike, counts: ArrayLike, *, cells: int = DEFAULT_CELLS) -> ScoreCounts:
+        """The counts from packed keys ``label * cells + cell`` and how many rows have each; absent keys count 0.
+
+        Raises:
+            RequestRefused: ``cells`` is no power of two from 2 to 2^20.
+            ValueError: a key is outside ``[0, 2 * cells)``: the keys were made for another grid.
+        """
+        cells = require_cells(cells)
+        keys = np.asarray(keys, dtype=np.int64)
+        if keys.size and not 0 <= keys.min() <= keys.max() < 2 * cells:
+            raise ValueError("the keys were made for another grid")
+        both = np.zeros(2 * cells, dtype=np.int64)
+        np.add.at(both, keys, np.asarray(counts, dtype=np.int64))
+        return cls._from_packed(both)
+
+    @classmethod
+    def _from_packed(cls, both: NDArray[np.int64]) -> ScoreCounts:
+        cells = both.size // 2
+        return cls(negatives=both[:cells], positives=both[cells:])
+
+    @property
+    def cells(self) -> int:
+        """Cells of [0, 1]."""
+        return int(self.negatives.size)
+
+    @property
+    def total(self) -> int:
+        """Rows counted: private, like each of the counts."""
+        return int(self.negatives.sum() + self.positives.sum())
+
+    @staticmethod
+    def l1_sensitivity(neighbours: Neighbours) -> int:
+        """How far apart, in L1 distance, one row can move the counts: 1 if it is added or removed, 2 if replaced."""
+        return 1 if neighbours is Neighbours.ADD_REMOVE else 2
+
+    def coarsen(self, cells: int) -> ScoreCounts:
+        """The counts of the same rows on a coarser grid of ``cells`` cells.
+
+        Raises:
+            RequestRefused: ``cells`` is no power of two, or more than there are.
+        """
+        cells = require_cells(cells)
+        if cells > self.cells:
+            raise RequestRefused(
+                "cells", given=cells, bound=f"must be at most {self.cells}", remedy="count the rows on a finer grid"
+            )
+        return ScoreCounts(
+            negatives=self.negatives.reshape(cells, -1).sum(axis=1),
+            positives=self.positives.reshape(cells, -1).sum(axis=1),
+        )
+
+    def __add__(self, other: ScoreCounts) -> ScoreCounts:
+        """The counts of both sets of rows together.
+
+        Raises:
+            RequestRefused: they are on different grids.
+        """
+        if not isinstance(other, ScoreCounts):
+            return NotImplemented
+        if other.cells != self.cells:
+            raise RequestRefused(
+                "cells", given=other.cells, bound=f"must be {self.cells}", remedy="coarsen the finer of the two"
+            )
+        return ScoreCounts(negatives=self.negatives + other.negatives, positives=self.positives + other.positives)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ScoreCounts):
+            return NotImplemented
+        return np.array_equal(self.negatives, other.negatives) and np.array_equal(self.positives, other.positives)
+
+    def __hash__(self) -> int:
+        return hash((self.negatives.tobytes(), self.positives.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"ScoreCounts(cells={self.cells})"
+
+
+def _frozen_counts(values: ArrayLike, what: str) -> NDArray[np.int64]:
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or (array < 0).any():
+        raise RequestRefused(
+            what, bound="must be one row of whole numbers of at least 0", remedy="build the counts with from_arrays"
+        )
+    counts = array.astype(np.int64)  # a copy, which nobody else can write to
+    counts.flags.writeable = False
+    return counts

@@ -1,0 +1,70 @@
+"""``ScoreCounts`` from Spark: the key of a row's cell, and the pass that counts keys."""
+
+from __future__ import annotations
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.types import BooleanType, NullType, NumericType
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.statistics.grid import require_cells
+from spark_jobs.statistics.score_counts import DEFAULT_CELLS, ScoreCounts
+from spark_jobs.statistics.spark.cells import count_keys
+
+_LABEL, _SCORE, _KEY = "label", "score", "key"
+
+
+def score_key(label: Column, score: Column, cells: int = DEFAULT_CELLS) -> Column:
+    """The packed key ``label * cells + cell`` of a row, an int; null for a row that is dropped.
+
+    Row-wise and total: no value of any numeric or boolean type makes it raise, whether the session is in ANSI mode or
+    not. Both arguments are used several times, so give columns of a ``select`` rather than long expressions.
+
+    Raises:
+        RequestRefused: ``cells`` is no power of two from 2 to 2^20.
+    """
+    cells = require_cells(cells)
+    label, score = label.try_cast("double"), score.try_cast("double")
+    # What follows is as branch-free as SQL allows, for it runs once per row: only 0 and 1 (and plus infinity, and NaN,
+    # which equals itself here and is above all numbers) are their own squares. Casts see only what fits an int.
+    known = (label * label == label) & (label <= 1)
+    cell = (
+        sf.when((score >= 0) & (score < 1), (score * float(cells)).cast("int"))
+        .when(score < 0, 0)
+        .when((score >= 1) & ~sf.isnan(score), cells - 1)
+    )
+    return sf.when(known, (label * float(cells)).cast("int").bitwiseOR(cell))
+
+
+def counts_from_keys(df: DataFrame, key: str | Column, cells: int = DEFAULT_CELLS) -> ScoreCounts:
+    """The counts of the rows of ``df``, whose column ``key`` was made by ``score_key`` for the same ``cells``."""
+    keys, counts = count_keys(df, key, distinct=2 * require_cells(cells))
+    return ScoreCounts.from_keys(keys, counts, cells=cells)
+
+
+def count_scores(df: DataFrame, *, label: str | Column, score: str | Column, cells: int) -> ScoreCounts:
+    """What ``ScoreCounts.from_dataframe`` promises."""
+    require_cells(cells)
+    columns = {_LABEL: _numeric(df, label, _LABEL), _SCORE: _numeric(df, score, _SCORE)}
+    rows = df.select(*(column.alias(name) for name, column in columns.items()))
+    rows = rows.select(score_key(sf.col(_LABEL), sf.col(_SCORE), cells).alias(_KEY))
+    return counts_from_keys(rows, _KEY, cells)
+
+
+def _numeric(df: DataFrame, column: str | Column, what: str) -> Column:
+    given = column if isinstance(column, str) else "an expression"
+    try:
+        dtype = df.select(column).schema[0].dataType
+    except AnalysisException:
+        raise RequestRefused(
+            what, given=given, bound="must be a column of the table", remedy="correct its name"
+        ) from None
+    if not isinstance(dtype, (NumericType, BooleanType, NullType)):
+        raise RequestRefused(
+            what,
+            given=f"{given} of type {dtype.simpleString()}",
+            bound="must be numeric or boolean",
+            remedy="convert the column first",
+        )
+    return sf.col(column) if isinstance(column, str) else column
