@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dp_operators.budget import BudgetExceeded, PrivacyLedger
+from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.cli import LedgerUrl, open_ledger, run, user
 from dp_operators.budget.cli import app as ledger_commands
 from spark_jobs.contract.privacy import plain
@@ -141,19 +141,17 @@ def _release(request: ReleaseRequest, ledger: PrivacyLedger, runner: Any, *, key
 
 
 def _dry_run(request: ReleaseRequest, ledger: PrivacyLedger, runner: Any) -> None:
-    from dp_operators.releasing import check_request, price
+    from dp_operators.releasing import check_budget, check_request, price
     from spark_jobs.contract.stores import check_store
 
     account = check_request(request, ledger)
+    left = check_budget(request, ledger)
     check_store(str(request.output))
     runner.check()
-    cost = price(request).epsilon
-    for block in request.blocks:
-        left = ledger.remaining(account.name, block).epsilon
-        if cost > left:
-            raise BudgetExceeded(account=account.name, block=block, asked=cost, remaining=left, cap=account.cap.epsilon)
+    cost = plain(price(request).epsilon)
+    for block, budget in left.items():
         where = account.name if block == "all" else f"block {block} of {account.name}"
-        typer.echo(f"would charge epsilon {plain(cost)} to {where}, which has {plain(left)} left")
+        typer.echo(f"would charge epsilon {cost} to {where}, which has {plain(budget.epsilon)} left")
 
 
 def _say(published: Published) -> None:

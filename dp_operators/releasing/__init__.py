@@ -3,7 +3,7 @@
 from dp_operators.releasing.errors import ReleaseDamaged, ReleaseError, ReleaseFailed, ReleaseRejected, ReleaseSettled
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.protocol import Check, Published, release
-from dp_operators.releasing.requests import account_state, check_request, price
+from dp_operators.releasing.requests import account_state, check_budget, check_request, price
 from dp_operators.releasing.runners import LocalRunner, Runner, SparkSubmitRunner, Submission
 from dp_operators.releasing.settling import give_back
 
@@ -21,6 +21,7 @@ __all__ = [
     "SparkSubmitRunner",
     "Submission",
     "account_state",
+    "check_budget",
     "check_request",
     "give_back",
     "price",

@@ -36,7 +36,7 @@ from dp_operators.releasing.errors import (
 )
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.processes import Progress
-from dp_operators.releasing.requests import account_state, check_request, require_charged
+from dp_operators.releasing.requests import account_state, check_budget, check_request, require_charged
 from dp_operators.releasing.runners import Runner, Submission
 from dp_operators.releasing.settling import claim, lay_tombstone, require_claim, settle
 from spark_jobs.contract.errors import RequestRefused
@@ -158,6 +158,7 @@ class _Attempt:
             if visible:
                 raise ReleaseDamaged(f"{manifest} is there, but the ledger knows of no charge that paid for it")
             check_request(self.request, self.ledger)
+            check_budget(self.request, self.ledger)
             check_store(self.output)
             self.runner.check()
             claim(self.store, self.output, self.key, self.account)

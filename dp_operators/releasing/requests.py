@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING
 
+from dp_operators.budget import BudgetExceeded
 from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Budget
@@ -55,6 +56,25 @@ def check_request(request: ReleaseRequest, ledger: PrivacyLedger) -> Account:
             remedy="ask for the account's unit: costs for different units do not add up",
         )
     return account
+
+
+def check_budget(request: ReleaseRequest, ledger: PrivacyLedger) -> dict[str, Budget]:
+    """What each block of ``request`` has left, if all of them could bear it now; no reservation.
+
+    Raises:
+        BudgetExceeded: one could not.
+        RequestRefused: no such block.
+        LedgerUnavailable: the ledger cannot be asked.
+    """
+    name, _ = require_charged(request)
+    account, cost = ledger.account(name), price(request).epsilon
+    left = {block: ledger.remaining(name, block) for block in request.blocks}
+    for block, budget in left.items():
+        if cost > budget.epsilon:
+            raise BudgetExceeded(
+                account=name, block=block, asked=cost, remaining=budget.epsilon, cap=account.cap.epsilon
+            )
+    return left
 
 
 def require_charged(request: ReleaseRequest) -> tuple[str, str]:
