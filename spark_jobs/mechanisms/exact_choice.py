@@ -1,0 +1,136 @@
+"""Random choices with exact integer probabilities: what selection is made of.
+
+A weight ``exp(-rate d)`` is held as a whole number of units of ``2^-320``, with ``2^128`` units added to every one.
+Rounding then never decides whether something can happen at all, and the loss it adds is bounded once for all:
+
+Lemma (rounding). Let ``x_i = exp(-rate (max u - u_i))`` be ideal weights and ``a_i`` the integers used, so that
+``|a_i - 2^320 x_i - 2^128| <= 2^24`` for at most ``2^32`` candidates of total length ``2^64``. If ``a`` and ``a'``
+belong to neighbours, ``a_i / a'_i <= max(1, x_i / x'_i) (1 + 2^-102)``, and a sum of lengths times weights changes by a
+factor of at most ``1 + 2^-102`` from its ideal (the best candidate has at least ``2^320`` of it, the additions at most
+``2^(128 + 64)``). All of it together costs less than ``SLACK``, which every ``rate`` here leaves unspent.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from decimal import ROUND_FLOOR, Decimal, localcontext
+from fractions import Fraction
+from itertools import accumulate, pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import exact_decimal
+from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
+
+WEIGHT_BITS = 320
+UNIT = 1 << WEIGHT_BITS
+FLOOR = 1 << 128
+SLACK = Decimal(2) ** -90
+SMALLEST_EPSILON = Decimal("1e-20")
+MAX_CANDIDATES = 1 << 22
+_PRECISION = 120
+
+
+def uniform_below(bound: int, noise: Noise) -> int:
+    """A uniform whole number in ``[0, bound)``, exactly: random bits, rejected until they fit.
+
+    Raises:
+        ValueError: the bound is below 1.
+    """
+    if bound < 1:
+        raise ValueError(f"bound: got {bound}; must be at least 1")
+    bits = (bound - 1).bit_length()
+    words = max(1, -(-bits // 64))
+    while True:
+        drawn = int.from_bytes(noise.words(words).tobytes(), "little") >> (64 * words - bits)
+        if drawn < bound:
+            return drawn
+
+
+def exponential_rate(epsilon: Cost, sensitivity: float, *, monotone: bool) -> Decimal:
+    """The ``rate`` of ``exp(rate * score)``: ``epsilon / (2 sensitivity)``, twice that where monotone, less the slack.
+
+    Raises:
+        RequestRefused: epsilon is below ``SMALLEST_EPSILON``.
+        ValueError: the sensitivity is not a finite number above 0.
+    """
+    if not 0 < sensitivity < math.inf:
+        raise ValueError(f"sensitivity: got {sensitivity}; must be finite and above 0")
+    total = exact_decimal(epsilon, what="epsilon")
+    if total < SMALLEST_EPSILON:
+        raise RequestRefused(
+            "epsilon", given=total, bound="must be at least 1e-20", remedy="give what this selection may cost"
+        )
+    with localcontext(prec=60, rounding=ROUND_FLOOR):
+        return (total - SLACK) / (Decimal(sensitivity) * (1 if monotone else 2))
+
+
+def integer_weights(scores: ArrayLike, rate: Decimal) -> tuple[NDArray[np.intp], list[int]]:
+    """Levels of equal score and their weights.
+
+    Args:
+        scores: shape (k,), integers or floats, read exactly. NaN counts as the lowest number, infinities as the
+            largest: whoever computes scores bounds their sensitivity, which no such value has.
+        rate: as ``exponential_rate`` gives it.
+
+    Returns:
+        For each candidate the index of its level, shape (k,); for each level, best first, ``2^320 exp(-rate d)``
+        rounded, without the ``FLOOR`` that a choice adds.
+    """
+    values = _finite(np.asarray(scores))
+    distinct, inverse = np.unique(values, return_inverse=True)
+    descending = distinct[::-1].tolist()
+    factors: dict[Decimal, int] = {}
+    weights = [UNIT]
+    with localcontext(prec=_PRECISION):
+        for better, worse in pairwise(descending):
+            gap = Decimal(better) - Decimal(worse)
+            if gap not in factors:
+                factors[gap] = int((-rate * gap).exp() * UNIT)
+            weights.append(weights[-1] * factors[gap] >> WEIGHT_BITS)
+    return len(descending) - 1 - inverse.reshape(-1), weights
+
+
+def choose(levels: NDArray[np.intp], weights: list[int], lengths: Int64Array, noise: Noise) -> tuple[int, int]:
+    """A candidate with probability proportional to ``length * (weight + FLOOR)``, and a uniform place along it.
+
+    Args:
+        levels: of ``integer_weights``.
+        weights: of ``integer_weights``.
+        lengths: at least 0, shape (k,), some above 0, their sum below 2^62.
+        noise: the source of random bits.
+
+    Returns:
+        Index and offset: ``0 <= offset < lengths[index]``.
+    """
+    per_level = np.zeros(len(weights), dtype=np.int64)
+    np.add.at(per_level, levels, lengths)
+    ends_of_mass = list(accumulate(choice_masses(weights, per_level)))
+    level = bisect_right(ends_of_mass, uniform_below(ends_of_mass[-1], noise))
+    members = np.flatnonzero(levels == level)
+    ends = np.cumsum(lengths[members])
+    place = uniform_below(int(ends[-1]), noise)
+    at = int(np.searchsorted(ends, place, side="right"))
+    start = int(ends[at - 1]) if at else 0
+    return int(members[at]), place - start
+
+
+def choice_masses(weights: list[int], lengths: Int64Array) -> list[int]:
+    """The integer masses ``length * (weight + FLOOR)`` that ``choose`` draws from, one for each level."""
+    return [length * (weight + FLOOR) for length, weight in zip(lengths.tolist(), weights, strict=True)]
+
+
+def flip_probability(weight: int) -> Fraction:
+    """The probability with which permute-and-flip accepts a candidate of this weight."""
+    return Fraction(min(weight + FLOOR, UNIT), UNIT)
+
+
+def _finite(values: NDArray[np.generic]) -> NDArray[np.generic]:
+    if values.ndim != 1 or not 1 <= values.size <= MAX_CANDIDATES:
+        raise ValueError(f"scores: got shape {values.shape}; must be one row of 1 to {MAX_CANDIDATES}")
+    if np.can_cast(values.dtype, np.int64):
+        return values.astype(np.int64)
+    return np.nan_to_num(values.astype(np.float64), nan=-np.finfo(np.float64).max)

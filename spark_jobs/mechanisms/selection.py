@@ -1,0 +1,218 @@
+"""Private selection: a good candidate, or a good point of an interval, from scores that each person moves little.
+
+Choices are exact: integer weights and random bits, no floating-point variate (``exact_choice``), so the guarantees are
+pure and hold for what runs. "Neighbours" are any relation under which the scores change by at most
+``l_inf_sensitivity`` each: stating that number is the caller's duty, and the relation enters through it alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.exact_choice import (
+    FLOOR,
+    UNIT,
+    WEIGHT_BITS,
+    choose,
+    exponential_rate,
+    integer_weights,
+    uniform_below,
+)
+from spark_jobs.mechanisms.meter import BudgetMeter
+from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
+
+MAX_STEPS = 1 << 40
+
+
+def exponential_mechanism(
+    scores: ArrayLike,
+    *,
+    epsilon: Cost,
+    l_inf_sensitivity: float,
+    noise: Noise,
+    monotone: bool = False,
+    meter: BudgetMeter | None = None,
+) -> int:
+    """An index, chosen with probability proportional to ``exp(epsilon * score / (2 l_inf_sensitivity))``.
+
+    Formal guarantee: ``epsilon``-DP where every score changes by at most ``l_inf_sensitivity`` between neighbours;
+    where monotone (all scores move the same way), with twice the exponent.
+    Proof (McSherry, Talwar, FOCS 2007, theorem 6). The weight changes by ``e^(epsilon/2)`` at most and so does the
+    sum, the other way; if all weights rise, only one of the two ratios is above 1. Rounding: the lemma of
+    ``exact_choice``.
+
+    Args:
+        scores: shape (k,), integers or floats; k is public, from 1 to 2^22.
+        epsilon: the whole cost, at least 1e-20.
+        l_inf_sensitivity: above 0.
+        noise: the source of random bits.
+        monotone: every score moves the same way for every pair of neighbours.
+        meter: where the cost is drawn; None if the caller has drawn it.
+
+    Raises:
+        RequestRefused: epsilon is too small.
+        ValueError: another parameter is outside these bounds.
+    """
+    rate = exponential_rate(epsilon, l_inf_sensitivity, monotone=monotone)
+    levels, weights = integer_weights(scores, rate)
+    if meter is not None:
+        meter.spend(epsilon, label="exponential mechanism")
+    return choose(levels, weights, np.ones(levels.size, dtype=np.int64), noise)[0]
+
+
+def permute_and_flip(
+    scores: ArrayLike,
+    *,
+    epsilon: Cost,
+    l_inf_sensitivity: float,
+    noise: Noise,
+    monotone: bool = False,
+    meter: BudgetMeter | None = None,
+) -> int:
+    """An index: candidates in random order, each taken with probability ``exp(-rate (max score - score))``.
+
+    Formal guarantee, parameters and Raises: as ``exponential_mechanism``; its expected score is never lower, and it
+    is report-noisy-max with exponential noise (McKenna, Sheldon, NeurIPS 2020, theorems 1 and 2; Ding, Kifer et al.,
+    2021).
+    Proof of the rounding. With ``p_j`` the acceptance probabilities, ``P(i) = p_i F``, ``F = integral over t in [0, 1]
+    of prod_{j != i} (1 - t p_j)``. Both factors of the integrand fall in t, so by Chebyshev's inequality
+    ``|d log F / d p_j| <= 2``: replacing every ``p_j`` by one within 2^-191 of it changes ``P(i)`` by a factor of
+    at most ``1 + 2^-150`` through F. Through ``p_i`` the lemma of ``exact_choice`` applies; its case ``x_i < x'_i``
+    needs ``F / F' <= e^epsilon`` alone, which the ideal guarantee gives when candidate i is thought to move up by
+    the sensitivity (not at all, if all scores fall).
+    """
+    rate = exponential_rate(epsilon, l_inf_sensitivity, monotone=monotone)
+    levels, weights = integer_weights(scores, rate)
+    if meter is not None:
+        meter.spend(epsilon, label="permute and flip")
+    waiting = np.arange(levels.size)
+    for left in range(levels.size, 0, -1):
+        at = uniform_below(left, noise)
+        candidate = int(waiting[at])
+        waiting[at] = waiting[left - 1]
+        drawn = int.from_bytes(noise.words(WEIGHT_BITS // 64).tobytes(), "little")
+        if drawn < min(weights[levels[candidate]] + FLOOR, UNIT):
+            return candidate
+    raise ArithmeticError("no candidate was taken, though the best is taken with certainty")
+
+
+def report_noisy_max(
+    scores: ArrayLike,
+    *,
+    epsilon: Cost,
+    l_inf_sensitivity: int,
+    noise: Noise,
+    monotone: bool = False,
+    meter: BudgetMeter | None = None,
+) -> int:
+    """The index of the largest of integer scores with two-sided geometric noise; ties go to the lowest index.
+
+    Formal guarantee: ``epsilon``-DP as for ``exponential_mechanism``, with noise of scale
+    ``2 l_inf_sensitivity / epsilon``, half of that where monotone. Only the index may be released.
+    Proof (Dwork, Roth 2014, claim 3.9, for integers). Fix the noise of the others. Index i wins iff its noise reaches
+    an integer that moves by at most ``2 l_inf_sensitivity`` (by ``l_inf_sensitivity`` if all move the same way), and a
+    tail of two-sided geometric noise changes by at most ``e^(shift / scale)``. Ties enter through that integer alone.
+
+    Raises:
+        TypeError: the scores are not integers.
+        ValueError: no scores, or the sensitivity is below 1.
+    """
+    values = np.asarray(scores)
+    if values.ndim != 1 or values.size == 0:
+        raise ValueError(f"scores: got shape {values.shape}; must be one row of at least 1")
+    if meter is not None:
+        meter.spend(epsilon, label="report noisy max")
+    shift = l_inf_sensitivity * (1 if monotone else 2)
+    return int(np.argmax(noise.laplace(values, epsilon=epsilon, l1_sensitivity=shift)))
+
+
+def interval_exponential(
+    scores: ArrayLike, lengths: ArrayLike, *, epsilon: Cost, l_inf_sensitivity: float, noise: Noise
+) -> int:
+    """A point of a line that is cut into intervals of constant score, by the exponential mechanism on its points.
+
+    The line has ``sum(lengths)`` points, which is public; where the cuts lie need not be. Formal guarantee:
+    ``epsilon``-DP if for neighbours the score at every *point* changes by at most ``l_inf_sensitivity``. Proof: it is
+    ``exponential_mechanism`` with the points as candidates, those of one interval drawn together.
+
+    Args:
+        scores: shape (k,), integers or floats.
+        lengths: whole numbers of points, at least 0, shape (k,), their sum from 1 to 2^40.
+        epsilon: the whole cost.
+        l_inf_sensitivity: above 0.
+        noise: the source of random bits.
+
+    Raises:
+        RequestRefused: epsilon is too small.
+        ValueError: a parameter is outside these bounds.
+    """
+    length = np.asarray(lengths, dtype=np.int64)
+    if length.size == 0 or length.min() < 0 or not 1 <= int(length.sum()) <= MAX_STEPS:
+        raise ValueError(f"lengths: must be whole numbers of at least 0 that sum to 1 to {MAX_STEPS}")
+    rate = exponential_rate(epsilon, l_inf_sensitivity, monotone=False)
+    kept = length > 0
+    levels, weights = integer_weights(np.asarray(scores)[kept], rate)
+    at, offset = choose(levels, weights, length[kept], noise)
+    starts = np.cumsum(length) - length
+    return int(starts[kept][at]) + offset
+
+
+def median_by_exponential(
+    values: ArrayLike,
+    *,
+    steps: int,
+    epsilon: Cost,
+    neighbours: Neighbours,
+    noise: Noise,
+    changes: int = 1,
+    widen: int = 0,
+) -> int:
+    """A point of the public grid ``0..steps-1`` near the median of ``values``.
+
+    The score of a point y is ``-|2 #{values <= y} - N|``. One value replaced changes it by at most 2; one added or
+    removed by at most 1. ``epsilon``-DP where one person replaces (``REPLACE_ONE``) or adds or removes
+    (``ADD_REMOVE``) at most ``changes`` values. Where a replaced row may also make a pairwise estimate appear or
+    vanish, say ``REPLACE_ONE``: it covers both.
+
+    Widened by ``widen`` steps (Alabi, McMillan, Sarathy, Smith, Vadhan, PoPETs 2022, "DPWide"): each point gets the
+    best score within that distance, so that a median in an interval of no length can be hit. Values below the median
+    move down by ``widen``, those above it up, the middle one of an odd number both ways. The sensitivities stay: the
+    score is then the maximum over points z in reach of minus the distance of N from ``[2 #{< z}, 2 #{<= z}]``. A value
+    that is added moves N by 1 and the ends of that range by 0 or 2, so each distance by at most 1. (Counting intervals
+    from the middle after the duplication would instead give 0, 1, 2, ... for odd N, and twice the sensitivity.)
+
+    Args:
+        values: integers, shape (N,), N private and possibly 0; clipped to the grid.
+        steps: public, 1 to 2^40.
+        epsilon: the whole cost.
+        neighbours: how a person changes the values.
+        noise: the source of random bits.
+        changes: values one person may change.
+        widen: public, at least 0.
+
+    Raises:
+        RequestRefused: epsilon is too small.
+        ValueError: a parameter is outside these bounds.
+    """
+    if not 1 <= steps <= MAX_STEPS or changes < 1 or widen < 0:
+        raise ValueError(f"steps, changes, widen: got {steps}, {changes}, {widen}; must be 1 to 2^40, >= 1 and >= 0")
+    scores, lengths = median_intervals(values, steps=steps, widen=widen)
+    sensitivity = changes * (1 if neighbours is Neighbours.ADD_REMOVE else 2)
+    return interval_exponential(scores, lengths, epsilon=epsilon, l_inf_sensitivity=sensitivity, noise=noise)
+
+
+def median_intervals(values: ArrayLike, *, steps: int, widen: int = 0) -> tuple[Int64Array, Int64Array]:
+    """Scores and lengths of the intervals of ``median_by_exponential``, left to right; private."""
+    ordered = np.sort(np.clip(np.asarray(values, dtype=np.int64), 0, steps - 1))
+    size = ordered.size
+    scores = -np.abs(2 * np.arange(size + 1) - size)
+    if widen:
+        half = (size + 1) // 2
+        # y is within reach of rank i from the i-th value less `widen` to the next one plus `widen`
+        ordered = np.concatenate([ordered[:half] - widen, ordered[size - half :] + widen])
+        if size % 2:
+            scores = np.concatenate([scores[:half], [0], scores[half:]])
+    cuts = np.concatenate([[0], np.clip(ordered, 0, steps), [steps]])
+    return scores.astype(np.int64), np.diff(cuts)
