@@ -149,11 +149,11 @@ def test_widened_scores_are_the_best_within_reach() -> None:
         got = np.repeat(scores, lengths)
         size = values.size
         for y in range(steps):
-            # the middle value of an odd number has score 0 wherever it is in reach
-            reach = range(y - widen, y + widen + 1)
-            best = max(-abs(2 * int((values <= z).sum()) - size) for z in reach)
-            if size % 2 and values[size // 2] - widen <= y < values[size // 2] + widen:
-                best = 0
+            # points of the real line strictly within reach of the cell [y, y + 1)'s own point: gaps and values
+            best = -abs(2 * int((values <= y - widen).sum()) - size)
+            for z in range(y - widen + 1, y + widen + 1):
+                low, high = 2 * int((values < z).sum()), 2 * int((values <= z).sum())
+                best = max(best, -max(low - size, size - high, 0))
             assert got[y] == best
 
 
