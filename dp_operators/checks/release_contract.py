@@ -11,6 +11,7 @@ import logging
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -178,6 +179,7 @@ def great_expectations() -> Any:
     """The library, silent and without telemetry; importing it takes seconds."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     # imported into a process that logs already, it would write hundreds of lines
+    warnings.filterwarnings("ignore", module="great_expectations")
     logging.getLogger("great_expectations").setLevel(logging.WARNING)
     import great_expectations as gx
 

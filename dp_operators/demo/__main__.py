@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -39,6 +40,7 @@ SAYINGS = {
 """Lines of a release under way, by how they begin, and what the demo says for them."""
 
 HELD_BACK = "held back: "
+HEARTBEAT = re.compile(r" \.\.\. \d+ s$")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +190,7 @@ def public_line(line: str) -> tuple[str, str] | None:
         return None
     if event == "Task failed with exception":
         return "failed", str((record.get("exception") or [{}])[0].get("exc_value", event))
-    if file not in ACTORS or "dp_operators" not in str(record.get("logger")):
+    if file not in ACTORS or "dp_operators" not in str(record.get("logger")) or HEARTBEAT.search(event):
         return None
     said = next((saying for begin, saying in SAYINGS.items() if event.startswith(begin)), event)
     return ACTORS[file], said

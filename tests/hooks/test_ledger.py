@@ -83,14 +83,14 @@ def test_password_is_masked_and_not_shown(connect: Connect, fields: dict[str, An
     assert "hunter2" not in redact("connecting with hunter2hunter2")
 
 
-def test_ledger_is_the_connections(ledger: PrivacyLedger) -> None:
-    ledger.open_account("visits", epsilon="3")
+def test_ledger_is_the_connections(airflow_ledger: PrivacyLedger) -> None:
+    airflow_ledger.open_account("visits", epsilon="3")
     assert PrivacyLedgerHook().get_ledger().account("visits").cap.epsilon == 3
     assert PrivacyLedgerHook().get_conn().account("visits").cap.epsilon == 3
 
 
-def test_connection_test_succeeds_on_a_ledger(ledger: PrivacyLedger) -> None:
-    ledger.open_account("visits", epsilon="3")
+def test_connection_test_succeeds_on_a_ledger(airflow_ledger: PrivacyLedger) -> None:
+    airflow_ledger.open_account("visits", epsilon="3")
     assert PrivacyLedgerHook().test_connection() == (True, "The privacy ledger answers; accounts: 1")
 
 

@@ -29,9 +29,9 @@ MODEL = {"kind": "columns", "score": "score", "basis": "public"}
 
 
 @pytest.fixture
-def account(ledger: PrivacyLedger) -> PrivacyLedger:
-    ledger.open_account("visits", epsilon="1.5", tables=[TABLE])
-    return ledger
+def account(airflow_ledger: PrivacyLedger) -> PrivacyLedger:
+    airflow_ledger.open_account("visits", epsilon="1.5", tables=[TABLE])
+    return airflow_ledger
 
 
 @pytest.fixture
@@ -87,6 +87,7 @@ class TestRequest:
             where="age >= 18",
             blocks=["a", "b"],
             title="A title",
+            record="visit",
             scoring={"outside": "drop"},
             diagnostics=[{"kind": "roc_curve", "thresholds": 64}],
         ).build_request()
@@ -103,6 +104,7 @@ class TestRequest:
                 "where": "age >= 18",
                 "blocks": ["a", "b"],
                 "title": "A title",
+                "record": "visit",
                 "scoring": {"outside": "drop"},
                 "output": str(tmp_path / "releases"),
             }

@@ -37,11 +37,11 @@ def poke(**fields: Any) -> bool:
 
 
 @pytest.fixture
-def half_left(ledger: PrivacyLedger) -> PrivacyLedger:
+def half_left(airflow_ledger: PrivacyLedger) -> PrivacyLedger:
     """An account with 0.5 of 1.5 left."""
-    ledger.open_account("visits", epsilon="1.5")
-    ledger.reserve("visits", release="earlier", epsilon="1")
-    return ledger
+    airflow_ledger.open_account("visits", epsilon="1.5")
+    airflow_ledger.reserve("visits", release="earlier", epsilon="1")
+    return airflow_ledger
 
 
 amounts = st.decimals(min_value=0, max_value=10, places=6)
@@ -76,11 +76,11 @@ def test_delta_without_a_delta_cap_can_never_be_paid() -> None:
     assert standing.reason.startswith("delta 0.000001 is above the cap 0")
 
 
-def test_passes_while_the_account_can_pay_and_reserves_nothing(ledger: PrivacyLedger) -> None:
-    ledger.open_account("visits", epsilon="1.5")
+def test_passes_while_the_account_can_pay_and_reserves_nothing(airflow_ledger: PrivacyLedger) -> None:
+    airflow_ledger.open_account("visits", epsilon="1.5")
     assert poke() is True
     assert poke(epsilon=1.5, blocks="all") is True
-    assert ledger.history("visits") == ()
+    assert airflow_ledger.history("visits") == ()
 
 
 @pytest.mark.usefixtures("half_left")
@@ -141,23 +141,23 @@ class TestExhausted:
 class TestRepeated:
     """A run that is repeated finds what it paid for, though the budget would not bear it a second time."""
 
-    def charged(self, ledger: PrivacyLedger, **reservation: Any) -> str:
-        ledger.open_account("visits", epsilon="1.5")
+    def charged(self, airflow_ledger: PrivacyLedger, **reservation: Any) -> str:
+        airflow_ledger.open_account("visits", epsilon="1.5")
         key = release_key(make_context(task_id="release"), deployment="airflow")
-        return ledger.reserve("visits", release=str(key), **{"epsilon": "1", **reservation}).id
+        return airflow_ledger.reserve("visits", release=str(key), **{"epsilon": "1", **reservation}).id
 
-    def test_passes_for_a_release_with_its_charge(self, ledger: PrivacyLedger) -> None:
-        self.charged(ledger)
+    def test_passes_for_a_release_with_its_charge(self, airflow_ledger: PrivacyLedger) -> None:
+        self.charged(airflow_ledger)
         assert poke(release_task_id="release") is True
         assert poke(release_task_id="another") is False
         assert poke() is False
 
-    def test_does_not_pass_for_another_cost(self, ledger: PrivacyLedger) -> None:
-        self.charged(ledger, epsilon="0.9")
+    def test_does_not_pass_for_another_cost(self, airflow_ledger: PrivacyLedger) -> None:
+        self.charged(airflow_ledger, epsilon="0.9")
         assert poke(release_task_id="release") is False
 
-    def test_does_not_pass_for_a_charge_that_is_burnt(self, ledger: PrivacyLedger) -> None:
-        ledger.burn(self.charged(ledger))
+    def test_does_not_pass_for_a_charge_that_is_burnt(self, airflow_ledger: PrivacyLedger) -> None:
+        airflow_ledger.burn(self.charged(airflow_ledger))
         assert poke(release_task_id="release") is False
 
 
@@ -183,9 +183,9 @@ class TestFailsClosed:
         ],
     )
     def test_on_what_can_be_no_budget_it_fails_for_good(
-        self, ledger: PrivacyLedger, fields: dict[str, Any], line: str
+        self, airflow_ledger: PrivacyLedger, fields: dict[str, Any], line: str
     ) -> None:
-        ledger.open_account("visits", epsilon="1.5")
+        airflow_ledger.open_account("visits", epsilon="1.5")
         with pytest.raises(AirflowFailException) as failed:
             poke(**{"on_exhausted": "skip", **fields})
         assert line in str(failed.value)
@@ -201,8 +201,8 @@ class TestFailsClosed:
             sensor(on_exhausted="pass")
 
 
-def test_fields_are_templates(ledger: PrivacyLedger) -> None:
-    ledger.open_account("visits", epsilon="1.5")
+def test_fields_are_templates(airflow_ledger: PrivacyLedger) -> None:
+    airflow_ledger.open_account("visits", epsilon="1.5")
     templated = sensor(account="{{ params.account }}", epsilon="{{ params.epsilon }}", blocks=["{{ params.block }}"])
     context = make_context(account="visits", epsilon=1.25, block="all")
     templated.render_template_fields(context)

@@ -68,7 +68,7 @@ def connect(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 @pytest.fixture
-def ledger(tmp_path: Path, connect: Callable[..., None]) -> PrivacyLedger:
+def airflow_ledger(tmp_path: Path, connect: Callable[..., None]) -> PrivacyLedger:
     """A new ledger without accounts, behind the connection ``privacy_ledger_default``."""
     from dp_operators.budget import PrivacyLedger
 

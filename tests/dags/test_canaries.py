@@ -1,0 +1,125 @@
+"""Nothing that a row holds reaches Airflow: not its log, XCom, rendered templates or database, whatever goes wrong."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG
+
+from dp_operators.budget import ChargeState, PrivacyLedger
+from dp_operators.operators.release import ReleaseDiagnosticsOperator
+from spark_jobs.contract.layout import SALT_VARIABLE
+from tests.support.airflow import HOME, run_dag, states
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
+
+# put together here, because Airflow's database holds the text of the file that a DAG is in
+BIRD = "-".join(["canary", "bird"])
+DIGITS = "".join(["98765", "4321987"])
+CANARIES = (BIRD, DIGITS)
+LABELS = ["yes", "no", f"{BIRD}-label", None]
+SCORES = [float(f"0.{DIGITS}"), float(f"7.{DIGITS}"), float("-inf"), float("nan"), None, 0.25]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A table whose every value is a canary, or does not fit, or both."""
+    import pandas as pd
+
+    rows = [
+        {
+            "person": f"{BIRD}-{index // 2}",
+            "outcome": LABELS[index % len(LABELS)],
+            "score": SCORES[index % len(SCORES)],
+            "weight": BIRD,
+        }
+        for index in range(240)
+    ]
+    folder = tmp_path / "lake" / "people" / "v1"
+    folder.mkdir(parents=True)
+    pd.DataFrame(rows).to_parquet(folder / "part-0.parquet", index=False)
+    return folder.parent
+
+
+def make_dag(dag_id: str, table: Path, output: Path, **fields: Any) -> DAG:
+    given = {
+        "account": "people",
+        "table": {"path": str(table), "snapshot": {"path_version": "v1"}},
+        "label": {"column": "outcome", "positive": "yes", "negative": "no"},
+        "model": {"kind": "columns", "basis": "public", "score": "score"},
+        "unit": {"column": "person", "max_rows": 2},
+        "diagnostics": "roc_curve",
+        "epsilon": "0.5",
+        "output": str(output),
+        "private_dir": str(output.parent / "private"),
+        "master": "local[1]",
+    }
+    with DAG(dag_id, schedule=None) as dag:
+        ReleaseDiagnosticsOperator(task_id="release", **{**given, **fields})
+    return dag
+
+
+@pytest.fixture
+def account(airflow_ledger: PrivacyLedger, table: Path, monkeypatch: pytest.MonkeyPatch) -> PrivacyLedger:
+    monkeypatch.setenv(SALT_VARIABLE, "a salt of thirty-two bytes or more, secret")
+    airflow_ledger.open_account("people", epsilon="5", unit={"column": "person", "max_rows": 2}, tables=[str(table)])
+    return airflow_ledger
+
+
+def database_text() -> str:
+    with sqlite3.connect(HOME / "airflow.db") as database:
+        return "\n".join(database.iterdump())
+
+
+def found(texts: dict[str, str]) -> set[tuple[str, str]]:
+    return {(where, canary) for where, text in texts.items() for canary in CANARIES if canary in text}
+
+
+@pytest.mark.usefixtures("airflow_database")
+def test_values_that_do_not_fit_reach_nobody(
+    account: PrivacyLedger, table: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = run_dag(make_dag("canary_good", table, tmp_path / "releases"))
+    assert states(run) == {"release": "success"}
+    [folder] = [path.parent for path in tmp_path.glob("releases/*/release.json")]
+    texts = {path.name: path.read_bytes().decode(errors="replace") for path in folder.rglob("*") if path.is_file()}
+    assert "release.json" in texts
+    assert found({"log": "".join(capfd.readouterr()), "database": database_text(), **texts}) == set()
+    assert account.history("people")[0].state is ChargeState.COMMITTED
+
+
+@pytest.mark.usefixtures("airflow_database")
+def test_application_that_is_killed_tells_nobody_why(
+    account: PrivacyLedger,
+    table: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("DP_FAILPOINT", "before_draw")  # the exact counts are in its memory
+    run = run_dag(make_dag("canary_killed", table, tmp_path / "releases"))
+    assert states(run) == {"release": "failed"}
+    log = "".join(capfd.readouterr())
+    assert "the application ended without a draft" in log
+    assert found({"log": log, "database": database_text()}) == set()
+    assert account.history("people")[0].state is ChargeState.RESERVED
+    assert list(tmp_path.glob("releases/*/release.json")) == []
+
+
+@pytest.mark.usefixtures("airflow_database")
+def test_schema_that_does_not_fit_is_told_without_its_values(
+    account: PrivacyLedger, table: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    # every value of that column is the canary
+    model = {"kind": "columns", "basis": "public", "score": "weight"}
+    run = run_dag(make_dag("canary_schema", table, tmp_path / "releases", model=model))
+    assert states(run) == {"release": "failed"}
+    log = "".join(capfd.readouterr())
+    assert "AirflowFailException" in log
+    assert "weight" in log
+    assert found({"log": log, "database": database_text()}) == set()
+    # the refusal came before any noise, so the reservation was given back
+    assert account.remaining("people").epsilon == 5
