@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -15,6 +16,7 @@ from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.failpoints import failpoint
 from spark_jobs.contract.layout import ReleaseLayout, Stage
 from spark_jobs.contract.privacy import Budget, share
+from spark_jobs.contract.release import Release, ReleaseFile
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.stores import ObjectStore
 from spark_jobs.mechanisms.noise import Noise
@@ -67,11 +69,25 @@ def run_charged(
         request, adopt(stored), key=charged.key, rules=rules(request), account=read_account(store.read(layout.account))
     )
     failpoint("after_results")
-    for name, content in files.items():
-        store.create(layout.draft_file(name), content)
+    release = _as_stored(release, files, layout, store)
     failpoint("before_draft_manifest")
     store.create(layout.draft_manifest, release.to_json().encode())
     failpoint("after_draft_manifest")
+
+
+def _as_stored(release: Release, files: Mapping[str, bytes], layout: ReleaseLayout, store: ObjectStore) -> Release:
+    """Store the files, and let the manifest name what lies there: an attempt on another machine, with other versions
+    of the libraries, may have written some of them first and in other bytes.
+    """
+    entries = []
+    for entry in release.files:
+        content: bytes | None = files[entry.name]
+        if not store.create(layout.draft_file(entry.name), files[entry.name]):
+            content = store.read(layout.draft_file(entry.name))
+        if content is None:
+            raise OSError("a file of the draft cannot be read back")
+        entries.append(ReleaseFile.of(entry.name, content, entry.media_type))
+    return release.model_copy(update={"files": tuple(entries)})
 
 
 def run_uncharged(
