@@ -87,7 +87,7 @@ class ScoreCounts:
         """The counts of a DataFrame's rows, the same as ``from_arrays`` gives on them, in one pass of Spark.
 
         Args:
-            df: a DataFrame of a classic or a Connect session.
+            df: the table.
             label: a column, or its name; boolean or numeric.
             score: a column, or its name; boolean or numeric.
             cells: cells of [0, 1], a power of two from 2 to 2^20.

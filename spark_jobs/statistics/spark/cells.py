@@ -26,7 +26,7 @@ def count_keys(df: DataFrame, key: str | Column, *, distinct: int) -> tuple[NDAr
     and not by the rows.
 
     Args:
-        df: a DataFrame of a classic or a Connect session.
+        df: the rows; nothing is asked of its session that Spark Connect does not offer.
         key: an integer column, or its name: at least 0, or null for a row that is not counted.
         distinct: how many keys there can be; sizes Spark's hash table and bounds what is collected.
 

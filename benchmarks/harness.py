@@ -1,0 +1,172 @@
+"""What all benchmarks share: alternating runs, medians with their noise, tables that say whether a target is met.
+
+Figures are ratios of things that ran by turns in one process on one machine, so that what else the machine does falls
+on all of them alike. The spread that is shown, fastest to slowest run, is the machine's noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+MIN_REPETITIONS = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """How long the runs of one thing took.
+
+    Attributes:
+        wall: seconds on the clock, one per run.
+        cpu: seconds of processor time, one per run; steadier on a machine that does other things, too.
+    """
+
+    wall: tuple[float, ...]
+    cpu: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The median time on the clock."""
+        return statistics.median(self.wall)
+
+    @property
+    def median_cpu(self) -> float:
+        """The median processor time."""
+        return statistics.median(self.cpu)
+
+    def __str__(self) -> str:
+        return f"{self.median:.2f} s ({min(self.wall):.2f}-{max(self.wall):.2f})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A figure that was aimed at, and what came out."""
+
+    what: str
+    target: str
+    seen: str
+    met: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What a benchmark found.
+
+    Attributes:
+        name: of the benchmark's module.
+        columns: headings of the table.
+        rows: the table's rows, as text.
+        targets: what was aimed at; empty for a quick run, which says nothing about them.
+        figures: everything measured, for the JSON file.
+    """
+
+    name: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    targets: Sequence[Target]
+    figures: Mapping[str, object]
+    machine: Mapping[str, object] = field(default_factory=lambda: describe_machine())
+
+    def to_markdown(self) -> str:
+        """The report as Markdown tables."""
+        said = ", ".join(f"{name} {value}" for name, value in self.machine.items())
+        parts = [f"### {self.name}", said, markdown_table(self.columns, self.rows)]
+        if self.targets:
+            verdicts = [(t.what, t.target, t.seen, "met" if t.met else "**missed**") for t in self.targets]
+            parts.append(markdown_table(("target", "aimed at", "seen", ""), verdicts))
+        return "\n\n".join(parts)
+
+    def to_json(self) -> str:
+        """The report as JSON."""
+        return json.dumps(asdict(self), indent=2, default=str)
+
+
+def alternate(
+    cases: Mapping[str, Callable[[], object]],
+    *,
+    repetitions: int = MIN_REPETITIONS,
+    warmups: int = 2,
+    cpu_clock: Callable[[], float] = time.process_time,
+) -> dict[str, Timing]:
+    """Run the cases by turns, first ``warmups`` rounds that do not count, and then ``repetitions`` rounds that do.
+
+    Args:
+        cases: name to what is timed.
+        repetitions: at least five.
+        warmups: rounds in which code is compiled and files get cached.
+        cpu_clock: processor seconds so far of whatever does the work.
+    """
+    if repetitions < MIN_REPETITIONS:
+        raise ValueError(f"repetitions: got {repetitions}; at least {MIN_REPETITIONS} are needed for a median")
+    wall: dict[str, list[float]] = {name: [] for name in cases}
+    cpu: dict[str, list[float]] = {name: [] for name in cases}
+    for turn in range(-warmups, repetitions):
+        for name, run in cases.items():
+            before, started = cpu_clock(), time.perf_counter()
+            run()
+            took, spent = time.perf_counter() - started, cpu_clock() - before
+            if turn >= 0:
+                wall[name].append(took)
+                cpu[name].append(spent)
+    return {name: Timing(wall=tuple(wall[name]), cpu=tuple(cpu[name])) for name in cases}
+
+
+def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table with padded cells, as Markdown."""
+    table = [tuple(columns), *(tuple(row) for row in rows)]
+    widths = [max(3, *(len(row[i]) for row in table)) for i in range(len(columns))]
+    lines = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in table
+    ]
+    return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
+
+
+def describe_machine() -> dict[str, object]:
+    """What the figures depend on besides the code; nothing that names the machine."""
+    return {
+        "when": dt.datetime.now(dt.UTC).date().isoformat(),
+        "cores": os.cpu_count() or 0,
+        "load before": f"{os.getloadavg()[0]:.1f}",
+        "system": platform.system(),
+        "Python": platform.python_version(),
+    }
+
+
+def arguments(description: str) -> argparse.ArgumentParser:
+    """The arguments that every benchmark understands."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--quick", action="store_true", help="a small run that shows that the benchmark works")
+    parser.add_argument("--repetitions", type=int, default=MIN_REPETITIONS, help="runs of each case (default: 5)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there, too")
+    return parser
+
+
+def publish(report: Report, json_file: Path | None) -> int:
+    """Print the report, and write its figures where they are asked for."""
+    print(report.to_markdown(), flush=True)
+    if json_file is not None:
+        json_file.write_text(report.to_json() + "\n")
+    return 0
+
+
+def progress(text: str) -> None:
+    """Say on standard error what is going on."""
+    print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A folder for a benchmark's data, deleted afterwards."""
+    with TemporaryDirectory(prefix="dp-benchmark-") as folder:
+        yield Path(folder)

@@ -1,0 +1,238 @@
+"""``ScoreCounts`` from Spark against a bare scan and against the ``groupBy`` one would write, and how it grows.
+
+    python -m benchmarks.score_counts [--rows 50000000 100000000] [--growth 100000000] [--quick]
+
+The table has a uniform double ``score``, which spreads the rows over all cells and so is the worst case, an int
+``label`` and a column that is not read. The bare scan is the ``max`` of label and score.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from benchmarks.harness import Report, Target, Timing, alternate, arguments, progress, publish, scratch_folder
+from spark_jobs.application.java import java_home
+from spark_jobs.statistics import ScoreCounts
+from spark_jobs.statistics.spark.settings import SESSION_SETTINGS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+CELLS = 65536
+SCAN_TARGET, GROUP_TARGET, SLOPE_TARGET, MEMORY_TARGET = 2.5, 0.55, 0.15, 0.10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    """What the driver holds, in MiB, while it has a result.
+
+    Attributes:
+        python: the most the driver's Python had resident during the run.
+        jvm: live objects of the driver's Java after it.
+    """
+
+    python: float
+    jvm: float
+
+
+def open_session(master: str) -> SparkSession:
+    """A session with the application's own settings for counting."""
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["JAVA_HOME"] = str(java_home())
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(master).appName("benchmark")
+    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+    for name, value in {**SESSION_SETTINGS, **quiet, "spark.driver.host": "127.0.0.1"}.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def jvm_clock(spark: SparkSession) -> Callable[[], float]:
+    """The processor seconds that Spark's Java has used so far."""
+    stat = Path(f"/proc/{_jvm(spark).java.lang.ProcessHandle.current().pid()}/stat")
+    ticks = os.sysconf("SC_CLK_TCK")
+
+    def read() -> float:
+        fields = stat.read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / ticks
+
+    return read
+
+
+def _jvm(spark: SparkSession) -> Any:
+    return spark.sparkContext._jvm
+
+
+def write_parts(spark: SparkSession, folder: Path, *, rows: int, parts: int) -> list[str]:
+    """A table of ``rows`` rows as ``parts`` folders of equal size; any of them together are a smaller table."""
+    from pyspark.sql import functions as sf
+
+    paths = []
+    for part in range(parts):
+        paths.append(str(folder / f"part-{part}"))
+        spark.range(rows // parts).select(
+            sf.rand(3 * part).alias("score"),
+            (sf.rand(3 * part + 1) < 0.5).cast("int").alias("label"),
+            sf.randn(3 * part + 2).alias("not_read"),
+        ).write.parquet(paths[-1])
+        progress(f"wrote {part + 1} of {parts} parts of {rows // parts:,} rows")
+    return paths
+
+
+def scan(table: DataFrame) -> object:
+    """The bare scan."""
+    from pyspark.sql import functions as sf
+
+    return table.agg(sf.max("score"), sf.max("label")).collect()
+
+
+def group(table: DataFrame) -> object:
+    """The same counts as one would write them, without any rule for rows that do not fit."""
+    from pyspark.sql import functions as sf
+
+    cell = sf.floor(sf.col("score") * CELLS).cast("int").alias("cell")
+    return table.groupBy("label", cell).count().toArrow()
+
+
+def count(table: DataFrame) -> ScoreCounts:
+    """What is measured."""
+    return ScoreCounts.from_dataframe(table, cells=CELLS)
+
+
+def compare(spark: SparkSession, tables: dict[int, DataFrame], repetitions: int) -> dict[int, dict[str, Timing]]:
+    """Scan, group and count each table by turns."""
+    found = {}
+    for rows, table in tables.items():
+        cases = {"scan": lambda t=table: scan(t), "group": lambda t=table: group(t), "count": lambda t=table: count(t)}
+        found[rows] = alternate(cases, repetitions=repetitions, warmups=3, cpu_clock=jvm_clock(spark))
+        progress(f"{rows:,} rows: " + ", ".join(f"{name} {timing}" for name, timing in found[rows].items()))
+    return found
+
+
+def grow(spark: SparkSession, tables: dict[int, DataFrame], repetitions: int) -> dict[int, Timing]:
+    """Count tables of growing size by turns."""
+    cases = {str(rows): lambda t=table: count(t) for rows, table in tables.items()}
+    timings = alternate(cases, repetitions=repetitions, cpu_clock=jvm_clock(spark))
+    return {int(rows): timing for rows, timing in timings.items()}
+
+
+def remember(spark: SparkSession, tables: dict[int, DataFrame]) -> dict[int, Memory]:
+    """What the driver holds for tables of growing size."""
+    heap = _jvm(spark).java.lang.management.ManagementFactory.getMemoryMXBean()
+    found = {}
+    for rows, table in tables.items():
+        Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+        held = count(table)
+        _jvm(spark).java.lang.System.gc()
+        found[rows] = Memory(python=_peak_resident(), jvm=heap.getHeapMemoryUsage().getUsed() / 2**20)
+        progress(f"{rows:,} rows: {found[rows]}, holding {held!r}")
+    return found
+
+
+def _peak_resident() -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def slopes(times: dict[int, float]) -> tuple[float, float, float]:
+    """Seconds per row: of a straight line through all points, through the lower half, through the upper half."""
+    rows, seconds = np.array(list(times), float), np.array(list(times.values()))
+    half = len(rows) // 2
+    fits = [np.polyfit(rows[part], seconds[part], 1)[0] for part in (slice(None), slice(half + 1), slice(half, None))]
+    return fits[0], fits[1], fits[2]
+
+
+def targets(
+    compared: dict[int, dict[str, Timing]], grown: dict[int, Timing], memory: dict[int, Memory]
+) -> list[Target]:
+    """The speed rows of the targets, with what was seen."""
+    found = []
+    for rows, timing in compared.items():
+        for name, aim in (("scan", SCAN_TARGET), ("group", GROUP_TARGET)):
+            ratio = timing["count"].median / timing[name].median
+            cpu = timing["count"].median_cpu / timing[name].median_cpu
+            what = f"{rows:,} rows, against the {'bare scan' if name == 'scan' else 'plain groupBy'}"
+            seen = f"{ratio:.2f}x (processor time {cpu:.2f}x)"
+            found.append(Target(what=what, target=f"<= {aim}x", seen=seen, met=ratio <= aim))
+    if grown:
+        whole, low, high = slopes({rows: timing.median for rows, timing in grown.items()})
+        off = max(abs(low / whole - 1), abs(high / whole - 1))
+        seen = f"{whole * 1e8:.2f} s per 100M rows; lower half {low / whole:.2f}x, upper half {high / whole:.2f}x"
+        what = f"slope of time over {min(grown):,} to {max(grown):,} rows"
+        found.append(Target(what=what, target="constant within 15%", seen=seen, met=off <= SLOPE_TARGET))
+    for name in ("python", "jvm") if memory else ():
+        held = [getattr(of_rows, name) for of_rows in memory.values()]
+        spread = max(held) / min(held) - 1
+        seen = f"{min(held):.0f} to {max(held):.0f} MiB ({spread:.1%})"
+        what = f"driver memory over the same rows, {'Python' if name == 'python' else 'Java'}"
+        found.append(Target(what=what, target="flat within 10%", seen=seen, met=spread <= MEMORY_TARGET))
+    return found
+
+
+def table_rows(
+    compared: dict[int, dict[str, Timing]], grown: dict[int, Timing], memory: dict[int, Memory]
+) -> list[tuple[str, ...]]:
+    """One row per size of table."""
+    rows = []
+    for size in sorted({*compared, *grown}):
+        cases = compared.get(size, {})
+        timing = cases.get("count") or grown[size]
+        held = memory.get(size)
+        rows.append(
+            (
+                f"{size:,}",
+                *(str(cases[name]) if cases else "" for name in ("scan", "group")),
+                str(timing),
+                f"{timing.median_cpu:.2f} s",
+                f"{held.python:.0f} / {held.jvm:.0f} MiB" if held else "",
+            )
+        )
+    return rows
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure, print, and delete the data."""
+    parser = arguments(str(__doc__).splitlines()[0])
+    parser.add_argument("--rows", type=int, nargs="*", help="sizes compared (default: 50 and 100 million)")
+    parser.add_argument("--growth", type=int, help="largest table of the ten that show growth (default: 100 million)")
+    parser.add_argument("--master", default="local[2]", help="Spark master (default: local[2])")
+    chosen = parser.parse_args(argv)
+    sizes = chosen.rows if chosen.rows is not None else [500_000] if chosen.quick else [50_000_000, 100_000_000]
+    growth = chosen.growth if chosen.growth is not None else 1_000_000 if chosen.quick else 100_000_000
+    spark = open_session(chosen.master)
+    with scratch_folder() as folder:
+        most = max([*sizes, growth])
+        paths = write_parts(spark, folder, rows=most, parts=10)
+        tables = {most * n // 10: spark.read.parquet(*paths[:n]) for n in range(1, 11)}
+        missing = [size for size in sizes if size not in tables]
+        if missing:
+            parser.error(f"--rows: got {missing}; must be tenths of the largest size, {most}")
+        compared = compare(spark, {size: tables[size] for size in sizes}, chosen.repetitions)
+        growing = {rows: table for rows, table in tables.items() if rows <= growth}
+        grown = grow(spark, growing, chosen.repetitions) if growth else {}
+        memory = remember(spark, growing) if growth else {}
+        spark.stop()
+    report = Report(
+        name="score_counts",
+        columns=("rows", "bare scan", "plain groupBy", "ScoreCounts", "processor time", "driver Python / Java"),
+        rows=table_rows(compared, grown, memory),
+        targets=() if chosen.quick else targets(compared, grown, memory),
+        figures={
+            "compared": {str(rows): {n: asdict(t) for n, t in cases.items()} for rows, cases in compared.items()},
+            "grown": {str(rows): asdict(timing) for rows, timing in grown.items()},
+            "memory": {str(rows): asdict(held) for rows, held in memory.items()},
+        },
+    )
+    return publish(report, chosen.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
