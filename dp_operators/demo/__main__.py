@@ -39,7 +39,7 @@ SAYINGS = {
 }
 """Lines of a release under way, by how they begin, and what the demo says for them."""
 
-HELD_BACK = "held back: "
+HELD_BACK = " is held back: "
 HEARTBEAT = re.compile(r" \.\.\. \d+ s$")
 
 
@@ -152,9 +152,9 @@ def show_run(terminal: Terminal, home: Home) -> tuple[int, list[str]]:
                 continue
             who, what = line
             failed = who == "failed"
-            if what.startswith(HELD_BACK):
-                held_back.append(what.removeprefix(HELD_BACK))
-            terminal.step(who, what, *(["red"] if failed else ["yellow"] if what.startswith(HELD_BACK) else []))
+            if HELD_BACK in what:
+                held_back.append(what)
+            terminal.step(who, what, *(["red"] if failed else ["yellow"] if HELD_BACK in what else []))
             doing = what
     except KeyboardInterrupt:
         run.wait()
@@ -233,11 +233,13 @@ def show_release(terminal: Terminal, home: Home, charge: Charge) -> None:
     fact(terminal, "manifest", Path(layout.manifest).as_uri())
 
 
-def show_held_back(terminal: Terminal, reasons: list[str]) -> None:
+def show_held_back(terminal: Terminal, lines: list[str]) -> None:
     """Show what was not released, and why."""
-    for reason in reasons:
+    for line in lines:
+        task, _, reason = line.partition(HELD_BACK)
         terminal.line()
         terminal.line(terminal.style("Held back", "yellow", "bold"))
+        fact(terminal, "task", task)
         fact(terminal, "reason", reason)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -54,7 +55,9 @@ class Terminal:
         """Show that time passes."""
         if self.moving:
             when = self.style(f"{self._elapsed():6.1f} s", "faint")
-            self.stream.write(f"{CLEAR_LINE}{when}  {self.style(next(self._frames), 'cyan')} {text}")
+            # a line that wraps could not be cleared again
+            room = max(shutil.get_terminal_size().columns - 16, 0)
+            self.stream.write(f"{CLEAR_LINE}{when}  {self.style(next(self._frames), 'cyan')} {text[:room]}")
             self.stream.flush()
 
     def _elapsed(self) -> float:

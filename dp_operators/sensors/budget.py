@@ -118,11 +118,12 @@ class PrivacyBudgetSensor(BaseSensorOperator):
         if standing.pays:
             self.log.info("%s", standing.reason)
             return True
-        self.log.info("held back: %s", standing.reason)
+        line = f"{self.release_task_id or 'the release'} is held back: {standing.reason}"
+        self.log.info("%s", line)
         if self.on_exhausted == "skip":
-            raise AirflowSkipException(standing.reason)
+            raise AirflowSkipException(line)
         if standing.never or self.on_exhausted == "fail":
-            raise AirflowFailException(standing.reason)
+            raise AirflowFailException(line)
         return False
 
     def _standing(self, context: Context) -> Standing:

@@ -93,7 +93,7 @@ def test_demo_shows_a_release_and_what_was_held_back(demo: Demo) -> None:
     assert f"{roc['auc']:.3f}, between {low:.3f} and {high:.3f}" in demo.shown
     assert (demo.folder / "report.html").as_uri() in demo.shown
     assert "epsilon 1.5 before, 0.5 after" in demo.shown
-    assert f"Held back\n  reason    {REASON}" in demo.shown
+    assert f"Held back\n  task      release_second\n  reason    {REASON}" in demo.shown
     assert "\x1b" not in demo.shown
     stages = ["Spark is starting", "looks at the table's schema", "counts them", "noise is drawn", "report are made"]
     places = [demo.shown.index(stage) for stage in stages]
@@ -168,7 +168,7 @@ def test_clearing_the_run_finds_the_same_release_and_pays_nothing_more(demo: Dem
     assert "release_first has its charge already" in again.stdout
     assert "this task's release was published before" in again.stdout
     assert "Spark is starting" not in again.stdout
-    assert f"held back: {REASON}" in again.stdout
+    assert f"release_second is held back: {REASON}" in again.stdout
     assert (demo.folder / "release.json").read_bytes() == manifest
     assert demo.charge == charge
     assert demo.ledger.head() == head

@@ -67,7 +67,7 @@ def logged(event: str, **fields: str) -> str:
     ("line", "shown"),
     [
         (logged("counting", filename="release.py"), ("release", "Spark scores the rows and counts them in cells")),
-        (logged(HELD_BACK + "no budget", filename="budget.py"), ("sensor", "held back: no budget")),
+        (logged(f"x{HELD_BACK}no budget", filename="budget.py"), ("sensor", "x is held back: no budget")),
         (logged("counting ... 10 s", filename="release.py"), None),
         (logged("Success criteria met. Exiting.", filename="sensor.py"), None),
         (json.dumps({"event": "counting", "filename": "release.py", "logger": "somebody.else"}), None),

@@ -89,12 +89,15 @@ class TestExhausted:
         assert poke() is False
 
     def test_fails(self) -> None:
-        with pytest.raises(AirflowFailException, match=r"^account visits has epsilon 0\.5 of 1\.5 left, and 1 is"):
+        with pytest.raises(
+            AirflowFailException, match=r"^the release is held back: account visits has epsilon 0\.5 of"
+        ):
             poke(on_exhausted="fail")
 
     def test_skips_with_the_reason(self) -> None:
         with pytest.raises(
-            AirflowSkipException, match=r"^account visits has epsilon 0\.5 of 1\.5 left, and 1 is asked$"
+            AirflowSkipException,
+            match=r"^the release is held back: account visits has epsilon 0\.5 of 1\.5 left, and 1 is asked$",
         ):
             poke(on_exhausted="skip")
 
