@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.contract.privacy import Budget, Neighbours
 from spark_jobs.diagnostics.roc_curve.measurement import SECURE, Measurement, measure
 from spark_jobs.diagnostics.roc_curve.result import RocCurve
 from spark_jobs.diagnostics.roc_curve.summary import summarise
@@ -23,7 +23,29 @@ def release(
     thresholds: int | None = None,
     confidence: float = 0.9,
 ) -> RocCurve:
-    """Measure and summarise in one call."""
+    """Measure and summarise in one call; ``epsilon``-DP, whatever the rows are.
+
+    Args:
+        statistic: exact counts of both classes; private.
+        epsilon: what the release may cost; all of it is spent.
+        delta: accepted for a uniform signature; the release is pure and spends none.
+        neighbours: ``ADD_REMOVE`` or ``REPLACE_ONE``; the latter doubles all noise.
+        noise: where the noise comes from; ``SeededNoise`` stamps the curve NOT PRIVATE.
+        method: see the module.
+        thresholds: points of the curve; None for a number that depends on epsilon and the method alone.
+        confidence: nominal level of bands and intervals.
+
+    Raises:
+        RequestRefused: an option is out of its bounds.
+
+    Example:
+        >>> from spark_jobs.mechanisms.noise import SeededNoise
+        >>> statistic = ScoreCounts.from_arrays([0, 1] * 5000, [0.2, 0.7] * 5000)
+        >>> curve = release(statistic, epsilon=1, noise=SeededNoise(1))
+        >>> curve.status, round(curve.auc, 1), curve.guarantee
+        ('ok', 1.0, 'NOT PRIVATE')
+    """
+    Budget(epsilon=epsilon, delta=delta)
     measurement = measure(
         statistic,
         epsilon=epsilon,

@@ -27,11 +27,11 @@ from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, rows_changed
 from spark_jobs.mechanisms.trees import FloatArray
 
-COPIES = 400
-COPIES_OF_FULL_GRID = 40
+COPIES, COPIES_OF_FULL_GRID = 400, 40
 MANY_CELLS = 2_000
 UNRESOLVED = 0.4
 FLOOR = 0.5
+"""Copies are drawn around counts of at least half a standard deviation of their noise: an estimate of 0 is not a 0."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -78,9 +78,9 @@ def _copies(
     measurement: Measurement, curve: Edges, points: Points, sizes: tuple[float, float], *, noise: SeededNoise
 ) -> tuple[FloatArray, FloatArray]:
     """Deviations of simulated curves from the released one: TPR at equal FPR + TPR, and area."""
-    copies = COPIES if curve.cuts.size <= MANY_CELLS else COPIES_OF_FULL_GRID
+    copies, floor = (COPIES, FLOOR) if curve.cuts.size <= MANY_CELLS else (COPIES_OF_FULL_GRID, 0.0)
     centres = [
-        np.maximum(np.diff(rates) * size, FLOOR * np.sqrt(laplace_variance(tree.scale)))
+        np.maximum(np.diff(rates) * size, floor * np.sqrt(laplace_variance(tree.scale)))
         for tree, rates, size in (
             (measurement.negatives, curve.fpr, sizes[0]),
             (measurement.positives, curve.tpr, sizes[1]),

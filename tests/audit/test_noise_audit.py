@@ -1,0 +1,66 @@
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from tests.support.audit import Tampered, audit, log_ratio, samples
+
+pytestmark = pytest.mark.audit
+
+EPSILON = Decimal("0.8")
+SOURCES = pytest.mark.parametrize("source", [SecureNoise(), SeededNoise(71)], ids=lambda noise: type(noise).__name__)
+
+
+def noisy_vector(noise, sensitivity):
+    """A vector whose neighbour differs by 1 in ``sensitivity`` coordinates."""
+    zero, one = np.zeros(sensitivity, dtype=np.int64), np.ones(sensitivity, dtype=np.int64)
+
+    def mechanism(table, count):
+        noisy = noise.laplace(np.tile(table, (count, 1)), epsilon=EPSILON, l1_sensitivity=sensitivity)
+        return log_ratio(noisy, one, zero, sensitivity / float(EPSILON))
+
+    return mechanism, one, zero
+
+
+@SOURCES
+@pytest.mark.parametrize("sensitivity", [1, 2, 3])
+def test_laplace_noise_keeps_epsilon_and_uses_it(source, sensitivity):
+    found = audit(*noisy_vector(source, sensitivity), samples=samples(30_000 // sensitivity))
+    assert found.epsilon <= EPSILON
+    assert found.epsilon >= 0.4 * float(EPSILON)
+
+
+@pytest.mark.parametrize(
+    ("fault", "sensitivity"),
+    [({"epsilon_factor": 2}, 1), ({"epsilon_factor": 2}, 3), ({"missing_rows": 1}, 2), ({"missing_rows": 1}, 3)],
+    ids=str,
+)
+def test_too_little_noise_is_convicted(fault, sensitivity):
+    noise = Tampered(source=SeededNoise(72), **fault)
+    assert audit(*noisy_vector(noise, sensitivity), samples=samples(60_000)).epsilon > EPSILON
+
+
+def test_a_budget_spent_twice_is_convicted():
+    noise = SeededNoise(73)
+    zero, one = np.zeros(2, dtype=np.int64), np.ones(2, dtype=np.int64)
+
+    def twice(table, count):
+        # two answers to one question, each at the whole budget
+        noisy = noise.laplace(np.tile(table, (count, 1)), epsilon=EPSILON, l1_sensitivity=1)
+        return log_ratio(noisy, one, zero, 1 / float(EPSILON))
+
+    assert audit(twice, one, zero, samples=samples(40_000)).epsilon > EPSILON
+
+
+@SOURCES
+def test_gaussian_noise_is_as_far_apart_as_rho_allows_and_no_farther(source):
+    # rho-zCDP bounds E[exp((a - 1) L)] for every a; at a = 2: the mean of the likelihood ratio is at most exp(2 rho)
+    rho, count = 0.5, samples(60_000)
+    noisy = source.gaussian(np.ones(count, dtype=np.int64), rho=rho, l2_sensitivity=1.0).astype(float)
+    ratio = np.exp(rho * (2 * noisy - 1))
+    error = 5 * ratio.std() / np.sqrt(count)
+    assert abs(np.log(ratio.mean()) - 2 * rho) < error / ratio.mean()
+    less = source.gaussian(np.ones(count, dtype=np.int64), rho=2 * rho, l2_sensitivity=1.0).astype(float)
+    halved = np.exp(2 * rho * (2 * less - 1))
+    assert np.log(halved.mean()) > 2 * rho + 5 * halved.std() / np.sqrt(count) / halved.mean()

@@ -1,0 +1,83 @@
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics import roc_curve
+from spark_jobs.diagnostics.roc_curve import measurement as module
+from spark_jobs.mechanisms.cells import totals
+from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from spark_jobs.statistics import ScoreCounts
+from tests.support.audit import Tampered, audit, log_ratio, samples
+
+pytestmark = pytest.mark.audit
+
+EPSILON = Decimal(1)
+
+
+def table(negatives, positives):
+    return ScoreCounts(negatives=np.array(negatives), positives=np.array(positives))
+
+
+BASE = table([1, 0, 2, 0], [0, 3, 0, 1])
+ADDED = (table([1, 0, 2, 0], [0, 3, 0, 2]), BASE)
+FLIPPED = (table([1, 0, 2, 0], [1, 3, 0, 1]), table([1, 0, 2, 1], [0, 3, 0, 1]))
+PAIRS = pytest.mark.parametrize(
+    ("neighbours", "pair"),
+    [(Neighbours.ADD_REMOVE, ADDED), (Neighbours.REPLACE_ONE, FLIPPED)],
+    ids=["added", "flipped"],
+)
+
+
+def evidence(measurement, first, second):
+    """Log ratio of all that a measurement holds, under the claimed scales."""
+    value = 0.0
+    for cells in measurement.located:
+        value += log_ratio(
+            cells.counts, *(totals(t.negatives + t.positives, cells.cuts) for t in (first, second)), cells.scale
+        )
+    for label in ("negatives", "positives"):
+        noisy = getattr(measurement, label)
+        exact = (np.concatenate(noisy.tree.nodes(totals(getattr(t, label), measurement.cuts))) for t in (first, second))
+        value += log_ratio(np.concatenate(noisy.nodes), *exact, noisy.scale)
+    return value
+
+
+def roc_of(noise, neighbours, pair, method="auto"):
+    def mechanism(statistic, count):
+        options = {"epsilon": EPSILON, "neighbours": neighbours, "noise": noise, "method": method, "thresholds": 4}
+        return np.array([evidence(roc_curve.measure(statistic, **options), *pair) for _ in range(count)])
+
+    return mechanism, *pair
+
+
+@PAIRS
+@pytest.mark.parametrize("method", ["auto", "fixed_cells"])
+def test_a_roc_release_keeps_epsilon_and_uses_it(method, neighbours, pair):
+    found = audit(*roc_of(SecureNoise(), neighbours, pair, method), samples=samples(2000))
+    assert found.epsilon <= EPSILON
+    assert found.epsilon > 0.1
+
+
+@PAIRS
+def test_half_the_noise_is_convicted(neighbours, pair):
+    noise = Tampered(source=SeededNoise(91), epsilon_factor=2)
+    assert audit(*roc_of(noise, neighbours, pair), samples=samples(4000)).epsilon > EPSILON
+
+
+def test_noise_for_an_added_row_is_convicted_where_rows_are_replaced():
+    assert audit(*roc_of(SeededNoise(92), Neighbours.ADD_REMOVE, FLIPPED), samples=samples(4000)).epsilon > EPSILON
+
+
+@PAIRS
+def test_a_meter_that_forgets_is_convicted(monkeypatch, neighbours, pair):
+    class Forgetful(module.BudgetMeter):
+        def spend_share(self, part, *, label):
+            return self.granted.epsilon  # looking costs as much as everything
+
+        def spend_rest(self, *, label):
+            return self.granted.epsilon
+
+    monkeypatch.setattr(module, "BudgetMeter", Forgetful)
+    assert audit(*roc_of(SeededNoise(93), neighbours, pair), samples=samples(4000)).epsilon > EPSILON

@@ -1,0 +1,262 @@
+import json
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score, roc_curve
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics import roc_curve as roc
+from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from spark_jobs.statistics import ScoreCounts
+from tests.support.noises import worst_loss
+from tests.support.scored_rows import GRID, exact_curve, ten_data_sets
+
+DATA_SETS = ten_data_sets()
+METHODS = ["auto", "tree", "equi_depth", "fixed_cells"]
+EVERY_METHOD = pytest.mark.parametrize("method", METHODS)
+EVERY_DATA_SET = pytest.mark.parametrize("name", DATA_SETS)
+
+
+def counts_of(name, cells=GRID):
+    labels, scores = DATA_SETS[name]
+    return ScoreCounts.from_arrays(labels, scores, cells=cells)
+
+
+def nothing(cells=GRID):
+    return ScoreCounts.from_arrays([], [], cells=cells)
+
+
+def check_form(curve):
+    """What holds for every release, whatever the rows were."""
+    arrays = [
+        curve.fpr,
+        curve.tpr,
+        curve.tpr_lower,
+        curve.tpr_upper,
+        curve.tpr_lower_everywhere,
+        curve.tpr_upper_everywhere,
+    ]
+    for array in arrays:
+        assert array.shape == curve.thresholds.shape
+        assert np.isfinite(array).all()
+        assert ((array >= 0) & (array <= 1)).all()
+    for rate in (curve.fpr, curve.tpr):
+        assert rate[0] == 0
+        assert rate[-1] == 1
+        assert (np.diff(rate) >= 0).all()
+    assert curve.thresholds[0] == np.inf
+    assert curve.thresholds[-1] == 0
+    assert (np.diff(curve.thresholds) < 0).all()
+    assert (curve.tpr_lower_everywhere <= curve.tpr_lower).all()
+    assert (curve.tpr_lower <= curve.tpr).all()
+    assert (curve.tpr <= curve.tpr_upper).all()
+    assert (curve.tpr_upper <= curve.tpr_upper_everywhere).all()
+    low, high = curve.auc_interval
+    assert 0 <= low <= curve.auc <= high <= 1
+    assert curve.auc == pytest.approx(np.trapezoid(curve.tpr, curve.fpr), abs=1e-8)
+    assert curve.status in ("ok", "undefined")
+    assert min(curve.positives, curve.negatives) >= 0
+
+
+@pytest.mark.parametrize(
+    ("method", "epsilon"),
+    [("auto", "0.05"), ("auto", "1"), ("tree", "0.2"), ("equi_depth", "1"), ("fixed_cells", "1")],
+)
+@EVERY_DATA_SET
+def test_every_release_has_the_form_of_every_other(name, method, epsilon):
+    curve = roc.release(counts_of(name), epsilon=epsilon, method=method, noise=SeededNoise(5))
+    check_form(curve)
+    reference = roc.release(nothing(), epsilon=epsilon, method=method, noise=SeededNoise(6))
+    check_form(reference)
+    assert curve.fpr.shape == reference.fpr.shape
+    assert curve.to_dict().keys() == reference.to_dict().keys()
+
+
+@given(
+    cells=st.integers(1, 8).map(lambda power: 2**power),
+    rows=st.lists(st.tuples(st.integers(0, 1), st.floats(0, 1)), max_size=40),
+    epsilon=st.sampled_from(["0.001", "0.5", "7", "1000000"]),
+    method=st.sampled_from(METHODS),
+    neighbours=st.sampled_from(list(Neighbours)),
+    seed=st.integers(0, 2**32 - 1),
+    data=st.data(),
+)
+@settings(deadline=None, max_examples=60)
+def test_no_small_table_breaks_a_release(cells, rows, epsilon, method, neighbours, seed, data):
+    thresholds = data.draw(st.none() | st.integers(2, cells))
+    statistic = ScoreCounts.from_arrays([row[0] for row in rows], [row[1] for row in rows], cells=cells)
+    options = {"epsilon": epsilon, "method": method, "neighbours": neighbours, "thresholds": thresholds}
+    measurement = roc.measure(statistic, noise=SeededNoise(seed), **options)
+    assert measurement.epsilon == Decimal(epsilon)
+    curve = roc.summarise(measurement, seed=seed)
+    check_form(curve)
+    if thresholds is not None:
+        assert curve.fpr.size == thresholds + 1
+
+
+@EVERY_DATA_SET
+@pytest.mark.parametrize("method", ["auto", "tree"])
+def test_without_noise_the_curve_is_that_of_scikit_learn(name, method):
+    labels, scores = DATA_SETS[name]
+    curve = roc.release(counts_of(name), epsilon=1e9, method=method, noise=SeededNoise(1))
+    check_form(curve)
+    assert curve.fpr.size == GRID + 1
+    if np.unique(labels).size < 2:
+        assert curve.status == "undefined"
+        assert curve.auc == 0.5
+        assert curve.auc_interval == (0, 1)
+        return
+    fpr, tpr = exact_curve(labels, scores)
+    np.testing.assert_allclose(curve.fpr, fpr, atol=1e-6)
+    np.testing.assert_allclose(curve.tpr, tpr, atol=1e-6)
+    snapped = np.minimum(np.floor(scores * GRID), GRID - 1) / GRID
+    assert curve.auc == pytest.approx(roc_auc_score(labels, snapped), abs=1e-6)
+    their_fpr, their_tpr, their_thresholds = roc_curve(labels, snapped, drop_intermediate=False)
+    at = np.concatenate([[0], GRID - np.round(their_thresholds[1:] * GRID).astype(int)])
+    np.testing.assert_allclose(curve.fpr[at], their_fpr, atol=1e-6)
+    np.testing.assert_allclose(curve.tpr[at], their_tpr, atol=1e-6)
+    # on a vertical stretch the band holds every value that the curve takes at that rate
+    steep = np.concatenate([[True], np.diff(fpr) == 0]) | np.concatenate([np.diff(fpr) == 0, [True]])
+    np.testing.assert_allclose(curve.tpr_lower[~steep], tpr[~steep], atol=1e-6)
+    np.testing.assert_allclose(curve.tpr_upper[~steep], tpr[~steep], atol=1e-6)
+    assert curve.auc_interval == pytest.approx((curve.auc, curve.auc), abs=1e-6)
+
+
+@pytest.mark.parametrize("method", ["equi_depth", "fixed_cells"])
+def test_without_noise_few_cells_lie_on_the_curve_of_scikit_learn(method):
+    labels, scores = DATA_SETS["ordinary"]
+    curve = roc.release(counts_of("ordinary"), epsilon=1e9, method=method, thresholds=20, noise=SeededNoise(1))
+    fpr, tpr = exact_curve(labels, scores)
+    at = np.concatenate([[0], GRID - np.round(curve.thresholds[1:] * GRID).astype(int)])
+    np.testing.assert_allclose(curve.fpr, fpr[at], atol=1e-6)
+    np.testing.assert_allclose(curve.tpr, tpr[at], atol=1e-6)
+
+
+def test_secure_noise_too_is_exact_at_a_huge_epsilon():
+    labels, scores = DATA_SETS["many ties"]
+    curve = roc.release(ScoreCounts.from_arrays(labels, scores, cells=256), epsilon=1e9)
+    assert curve.guarantee == "differentially private"
+    assert curve.auc == pytest.approx(roc_auc_score(labels, np.minimum(np.floor(scores * 256), 255)), abs=1e-6)
+
+
+@EVERY_METHOD
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_json_and_a_second_attempt_make_the_same_curve(method, neighbours):
+    measurement = roc.measure(
+        counts_of("ordinary"), epsilon=2, neighbours=neighbours, method=method, noise=SeededNoise(3)
+    )
+    stored = json.dumps(measurement.to_dict(), allow_nan=False)
+    again = roc.Measurement.from_dict(json.loads(stored))
+    assert json.dumps(again.to_dict()) == stored
+    first = json.dumps(roc.summarise(measurement, seed=2**62 + 1).to_dict(), allow_nan=False)
+    assert json.dumps(roc.summarise(again, seed=2**62 + 1).to_dict(), allow_nan=False) == first
+    assert json.loads(first)["thresholds"][0] is None
+
+
+def test_noise_from_a_seed_is_stamped():
+    assert roc.release(nothing(64), epsilon=1, noise=SeededNoise(1)).guarantee == "NOT PRIVATE"
+    assert roc.release(nothing(64), epsilon=1, noise=SecureNoise()).guarantee == "differentially private"
+    assert roc.release(nothing(64), epsilon=1).guarantee == "differentially private"
+
+
+def one_row(label, cell, cells):
+    rows = np.zeros((2, cells), dtype=np.int64)
+    rows[label, cell] = 1
+    return rows
+
+
+def neighbours_of(table, relation):
+    """Every table that differs from ``table`` (counts of two labels) by one row of the relation."""
+    cells = table.shape[1]
+    rows = [one_row(label, cell, cells) for label in (0, 1) for cell in range(cells)]
+    if relation is Neighbours.ADD_REMOVE:
+        return [table + row for row in rows]
+    present = [row for row in rows if (table - row >= 0).all()]
+    return [table - old + new for old in present for new in rows]
+
+
+def measured_with(options):
+    def mechanism(table, noise):
+        roc.measure(ScoreCounts(negatives=table[0], positives=table[1]), noise=noise, **options)
+
+    return mechanism
+
+
+@EVERY_METHOD
+@pytest.mark.parametrize("relation", list(Neighbours))
+@pytest.mark.parametrize("epsilon", ["1", "30"])
+def test_brute_force_finds_no_loss_above_epsilon(method, relation, epsilon):
+    table = np.array([[5, 0, 9, 1, 0, 0, 40, 2], [0, 3, 0, 300, 1, 0, 2, 8]])
+    mechanism = measured_with({"epsilon": epsilon, "neighbours": relation, "method": method, "thresholds": 6})
+    losses = [worst_loss(mechanism, table, other) for other in neighbours_of(table, relation)]
+    assert max(losses) <= Fraction(epsilon)
+    assert max(losses) >= Fraction(epsilon) * Fraction(99, 100)  # what is paid for is used
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 255), st.integers(1, 400)), max_size=12),
+    change=st.tuples(st.integers(0, 1), st.integers(0, 255)),
+    relation=st.sampled_from(list(Neighbours)),
+    method=st.sampled_from(METHODS),
+    epsilon=st.sampled_from(["0.1", "1", "25", "5000"]),
+    seed=st.integers(0, 2**32 - 1),
+)
+@settings(deadline=None, max_examples=80)
+def test_no_table_and_no_path_of_answers_costs_more_than_epsilon(rows, change, relation, method, epsilon, seed):
+    table = np.zeros((2, 256), dtype=np.int64)
+    for label, cell, count in rows:
+        table[label, cell] += count
+    other = table + one_row(*change, 256)
+    if relation is Neighbours.REPLACE_ONE:
+        table = table + one_row(1 - change[0], 255 - change[1], 256)
+    mechanism = measured_with({"epsilon": epsilon, "neighbours": relation, "method": method})
+    for first, second in ((table, other), (other, table)):
+        assert worst_loss(mechanism, first, second, source=SeededNoise(seed)) <= Fraction(epsilon)
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"method": "magic"}, "method"),
+        ({"thresholds": 1}, "thresholds"),
+        ({"thresholds": 65}, "thresholds"),
+        ({"thresholds": 1.5}, "thresholds"),
+        ({"confidence": 1.0}, "confidence"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": "nan"}, "epsilon"),
+        ({"delta": -1}, "delta"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_before_any_noise(options, field):
+    with pytest.raises(RequestRefused, match=field):
+        roc.release(nothing(64), **{"epsilon": 1, "noise": SeededNoise(1), **options})
+
+
+def test_the_number_of_points_grows_with_epsilon_and_with_nothing_else():
+    def points(epsilon, statistic):
+        return roc.measure(statistic, epsilon=epsilon, noise=SeededNoise(1)).thresholds
+
+    assert points("0.01", nothing()) == points(1, counts_of("ordinary")) == 256
+    assert points(10, nothing()) == points(10, counts_of("rare positives")) == 4096
+    assert points(1e9, nothing()) == GRID
+
+
+def test_a_smaller_epsilon_makes_a_wider_band():
+    widths = []
+    for epsilon in ("0.1", "1", "10"):
+        curve = roc.release(counts_of("ordinary"), epsilon=epsilon, noise=SeededNoise(8))
+        widths.append(curve.auc_interval[1] - curve.auc_interval[0])
+    assert widths[0] > 2 * widths[1] > 4 * widths[2] > 0
+
+
+def test_unresolved_scores_are_owned_up_to():
+    # 60 rows on one score cannot be told from 60 rows near it: the interval must say so
+    curve = roc.release(
+        ScoreCounts.from_arrays([0, 1] * 30, [0.3] * 60), epsilon=1, noise=SeededNoise(12), thresholds=4
+    )
+    assert curve.auc_interval[1] - curve.auc_interval[0] > 0.3

@@ -1,0 +1,64 @@
+"""Sources of noise that watch what mechanisms ask of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from spark_jobs.mechanisms.noise import Noise, SeededNoise
+
+
+@dataclass
+class Asked:
+    """One vector that was about to be noised."""
+
+    values: np.ndarray
+    epsilon: Fraction
+    l1_sensitivity: int
+
+
+@dataclass
+class Recording:
+    """Noise that remembers what it was asked, and whose answers can be played back to another table."""
+
+    source: Noise = field(default_factory=lambda: SeededNoise(1))
+    answers: list | None = None
+    asked: list[Asked] = field(default_factory=list)
+    given: list = field(default_factory=list)
+    private = False
+    guarantee = "NOT PRIVATE"
+
+    def laplace(self, values, *, epsilon, l1_sensitivity):
+        self.asked.append(Asked(np.array(values), Fraction(epsilon), l1_sensitivity))
+        if self.answers is None:
+            answer = self.source.laplace(values, epsilon=epsilon, l1_sensitivity=l1_sensitivity)
+        else:
+            answer = self.answers[len(self.asked) - 1]
+        self.given.append(answer)
+        return answer
+
+    def gaussian(self, values, *, rho, l2_sensitivity):
+        raise NotImplementedError("no mechanism under test uses it")
+
+    def words(self, count):
+        return self.source.words(count)
+
+
+def worst_loss(mechanism, table, neighbour, *, source=None):
+    """The privacy loss of ``mechanism`` between two tables, given the answers it got on the first, as a bound.
+
+    Plays the first table's answers to the second: an adaptive mechanism then takes the same path, and each vector it
+    asks about costs ``epsilon * |difference| / l1_sensitivity``, the largest log ratio of two-sided geometric noise.
+    """
+    first = Recording(source=source or SeededNoise(1))
+    mechanism(table, first)
+    second = Recording(answers=first.given)
+    mechanism(neighbour, second)
+    assert len(first.asked) == len(second.asked), "the path depends on the table beyond what was released"
+    loss = Fraction(0)
+    for one, other in zip(first.asked, second.asked, strict=True):
+        assert (one.epsilon, one.l1_sensitivity) == (other.epsilon, other.l1_sensitivity)
+        loss += one.epsilon * int(np.abs(one.values - other.values).sum()) / one.l1_sensitivity
+    return loss
