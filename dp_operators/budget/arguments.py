@@ -12,17 +12,18 @@ from spark_jobs.contract.tables import table_identity
 
 
 def name_of(what: str, value: Any, *, limit: int = 200) -> str:
-    """``value`` as a name: printable text of 1 to ``limit`` characters, without spaces around it.
+    """``value`` as a name: printable text of 1 to ``limit`` bytes, as UTF-8, without spaces around it.
 
     Raises:
         RequestRefused: it is none.
     """
-    if isinstance(value, str) and 0 < len(value) <= limit and value == value.strip() and value.isprintable():
+    # bytes, because a database bounds those of an index
+    if isinstance(value, str) and value.isprintable() and value == value.strip() and 0 < len(value.encode()) <= limit:
         return value
     raise RequestRefused(
         what,
         given=value,
-        bound=f"must be printable text of 1 to {limit} characters without spaces around it",
+        bound=f"must be printable text of 1 to {limit} bytes without spaces around it",
         remedy=f"name the {what}",
     )
 

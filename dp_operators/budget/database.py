@@ -71,15 +71,15 @@ class Database:
 
     def change(self, work: Callable[[Connection], T]) -> T:
         """What ``work`` returns, once what it wrote is on disk; its writes carry their own guards, see ``writes``."""
-        return self._retried(work, self._backend.begin_change)
+        return self._retried(work, self._backend.begin_change, writes=True)
 
     def alone(self, work: Callable[[Connection], T]) -> T:
         """What ``work`` returns, once what it wrote is on disk; nobody else writes meanwhile."""
-        return self._retried(work, self._backend.begin_alone)
+        return self._retried(work, self._backend.begin_alone, writes=True)
 
     def migrating(self, work: Callable[[Connection], None]) -> None:
         """Run ``work`` in one transaction, alone among migrations, whether or not there is a ledger yet."""
-        self._retried(work, self._backend.begin_migration, needs_ledger=False)
+        self._retried(work, self._backend.begin_migration, writes=True, needs_ledger=False)
 
     def close(self) -> None:
         """Close all connections; the next call opens new ones."""
@@ -87,11 +87,13 @@ class Database:
         if made is not None:
             made[1].dispose(close=made[0] == os.getpid())
 
-    def _retried(self, work: Callable[[Connection], T], begin: str, *, needs_ledger: bool = True) -> T:
+    def _retried(
+        self, work: Callable[[Connection], T], begin: str, *, writes: bool = False, needs_ledger: bool = True
+    ) -> T:
         pauses = iter(BACKOFF)
         while True:
             try:
-                return self._once(work, begin, needs_ledger=needs_ledger)
+                return self._once(work, begin, writes=writes, needs_ledger=needs_ledger)
             except Overtaken:
                 failure = LedgerUnavailable(self.name, "other writers were faster every time")
                 again = True
@@ -103,14 +105,16 @@ class Database:
                 raise failure
             time.sleep(pause)
 
-    def _once(self, work: Callable[[Connection], T], begin: str, *, needs_ledger: bool) -> T:
+    def _once(self, work: Callable[[Connection], T], begin: str, *, writes: bool, needs_ledger: bool) -> T:
         with self._connect(needs_ledger=needs_ledger) as connection:
             if begin:
                 run(connection, begin)
             found = work(connection)
-            failpoint("ledger_before_commit")
+            if writes:
+                failpoint("ledger_before_commit")
             run(connection, f"{self._backend.commit if begin else ''}{self._backend.flush}")
-        failpoint("ledger_after_commit")
+        if writes:
+            failpoint("ledger_after_commit")
         return found
 
     def _connect(self, *, needs_ledger: bool) -> Connection:

@@ -18,7 +18,7 @@ from spark_jobs.contract.tables import table_identity
 
 
 class PrivacyLedger:
-    """Accounts, charges and their audit log, in a PostgreSQL database or a SQLite file of their own.
+    """Accounts, charges and their audit log, in a PostgreSQL database (13 or newer) or a SQLite file of their own.
 
     Whatever runs at once, on however many hosts: in every block of an account the charges that are reserved, committed
     or burnt never add up to more than the account's cap; costs are exact decimals; a release key is charged once. Every
@@ -204,9 +204,10 @@ class PrivacyLedger:
         Raises:
             RequestRefused: no such account or block.
         """
+        name, block = arguments.name_of("account", account), arguments.name_of("block", block)
 
         def work(connection: Connection) -> Budget:
-            found = _account(connection, account)
+            found = _account(connection, name)
             spent = rows.spent_in(connection, found.name, (block,))
             if block not in spent:
                 raise rows.no_block(found.name, block)
@@ -220,6 +221,7 @@ class PrivacyLedger:
         Raises:
             RequestRefused: no such account.
         """
+        name = arguments.name_of("account", name)
         return self._database.read(lambda connection: _account(connection, name))
 
     def accounts(self) -> tuple[Account, ...]:
@@ -236,7 +238,7 @@ class PrivacyLedger:
         Raises:
             RequestRefused: the table is bound to none.
         """
-        identity = table_identity(table)
+        identity = table_identity(arguments.name_of("table", table, limit=2000))
 
         def work(connection: Connection) -> Account:
             owner = rows.owner_of(connection, identity)
@@ -257,10 +259,12 @@ class PrivacyLedger:
         Raises:
             RequestRefused: no such charge.
         """
-        return self._database.read(lambda connection: rows.get_charge(connection, id))
+        charge_id = arguments.name_of("charge", id)
+        return self._database.read(lambda connection: rows.get_charge(connection, charge_id))
 
     def find_charge(self, account: str, release: str) -> Charge | None:
         """The last charge of a release key, void ones included; None if there never was one."""
+        account, release = arguments.name_of("account", account), arguments.name_of("release", release, limit=1000)
         return self._database.read(lambda connection: rows.latest_charge(connection, account, release))
 
     def history(self, account: str) -> tuple[Charge, ...]:
@@ -269,15 +273,16 @@ class PrivacyLedger:
         Raises:
             RequestRefused: no such account.
         """
+        name = arguments.name_of("account", account)
 
         def work(connection: Connection) -> tuple[Charge, ...]:
-            found = _account(connection, account)
-            return rows.charges_of(connection, found.name)
+            return rows.charges_of(connection, _account(connection, name).name)
 
         return self._database.read(work)
 
     def log(self, account: str | None = None) -> tuple[AuditEntry, ...]:
         """The audit log in order: all of it, or what happened to one account."""
+        account = None if account is None else arguments.name_of("account", account)
         return self._database.read(lambda connection: tuple(audit.read_entries(connection, account)))
 
     def head(self) -> Head:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from decimal import Decimal
 
 import pytest
@@ -112,9 +113,9 @@ def test_bad_setting_is_refused_in_one_line(ledger: PrivacyLedger, settings: dic
     assert ledger.log() == ()
 
 
-@pytest.mark.parametrize("name", ["", " visits", "a\x00b", "x" * 201, 7, "\ud800"])
+@pytest.mark.parametrize("name", ["", " visits", "a\x00b", "x" * 201, "я" * 101, 7, "\ud800"])
 def test_bad_name_is_refused(ledger: PrivacyLedger, name: object) -> None:
-    with pytest.raises(RequestRefused, match="account: got .*; must be printable text of 1 to 200 characters"):
+    with pytest.raises(RequestRefused, match="account: got .*; must be printable text of 1 to 200 bytes"):
         ledger.open_account(name, epsilon=1)  # type: ignore[arg-type]
     assert ledger.accounts() == ()
 
@@ -126,3 +127,15 @@ def test_names_may_be_in_any_script(ledger: PrivacyLedger) -> None:
 
     assert ledger.account(opened.name) == opened
     assert ledger.verification().findings == ()
+
+
+def test_longest_names_are_kept(ledger: PrivacyLedger) -> None:
+    """Random letters: a database compresses others, and then bounds what is left."""
+    chance = random.Random(7)
+    account, release, table = (
+        "".join(chance.choices("абвгдежзиклмнопрстуфхцчшщэюя", k=length // 2)) for length in (200, 1000, 1900)
+    )
+    ledger.open_account(account, epsilon=1, tables=[f"catalog:{table}"])
+    charge = ledger.reserve(account, release=release, epsilon=1, tables=[f"catalog:{table}"])
+    assert ledger.find_charge(account, release) == charge
+    assert ledger.verify()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pickle
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -251,6 +252,29 @@ def test_unknown_charge_is_refused(ledger: PrivacyLedger, charged: Charge, verb:
 def test_unknown_account_is_refused(ledger: PrivacyLedger, ask) -> None:
     with pytest.raises(RequestRefused, match="account: got 'nobody'; must be an open account"):
         ask(ledger, "nobody")
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda ledger, text: ledger.account(text),
+        lambda ledger, text: ledger.remaining(text),
+        lambda ledger, text: ledger.remaining("visits", text),
+        lambda ledger, text: ledger.history(text),
+        lambda ledger, text: ledger.log(text),
+        lambda ledger, text: ledger.charge(text),
+        lambda ledger, text: ledger.find_charge(text, "first"),
+        lambda ledger, text: ledger.find_charge("visits", text),
+        lambda ledger, text: ledger.account_for_table(text),
+        lambda ledger, text: ledger.commit(text),
+        lambda ledger, text: ledger.renew(text),
+    ],
+)
+@pytest.mark.parametrize("text", ["a\x00b", "", 7])
+def test_question_about_no_name_is_refused(tmp_path: Path, ask, text: object) -> None:
+    ledger = PrivacyLedger(f"sqlite:///{tmp_path}/it-is-not-even-asked.db")
+    with pytest.raises(RequestRefused, match="must be printable text"):
+        ask(ledger, text)
 
 
 def test_unknown_block_is_refused(ledger: PrivacyLedger, charged: Charge) -> None:

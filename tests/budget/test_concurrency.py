@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 
+import psycopg
 import pytest
 
 from dp_operators.budget import BudgetExceeded, Charge, ChargeConflict, PrivacyLedger
@@ -121,6 +125,62 @@ def test_any_mixture_of_calls_keeps_the_books(ledger: PrivacyLedger, at_once) ->
         assert spent <= cap
         assert Fraction(ledger.remaining(name).epsilon) == cap - spent
         assert set(alive.values()) <= {1}
+
+
+@contextmanager
+def all_waiting(url: str, count: int) -> Iterator[None]:
+    """Holds every change up at its last step, and lets them go once so many wait for one another inside the server."""
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    # a transaction sees one state of pg_stat_activity: the onlooker needs a connection of its own
+    with psycopg.connect(url) as gate, psycopg.connect(url, autocommit=True) as onlooker:
+        gate.execute("SELECT * FROM audit_head FOR UPDATE")
+        yield
+        end = time.monotonic() + 30
+        while onlooker.execute(waiting).fetchone() != (count,):
+            assert time.monotonic() < end, "they do not all wait"
+            time.sleep(0.01)
+
+
+@pytest.mark.postgres
+def test_changes_that_wait_for_each_other_see_each_other(migrated_database: str, request) -> None:
+    """Each was told a total that the one before it has changed since; none is lost, none goes over the cap."""
+    ledger = PrivacyLedger(migrated_database)
+    account = request.node.name
+    ledger.open_account(account, epsilon="0.25")
+    with ThreadPoolExecutor(4) as pool:
+        with all_waiting(migrated_database, 4):
+            calls = [
+                pool.submit(outcome, partial(ledger.reserve, account, release=f"r{number}", epsilon="0.1"))
+                for number in range(4)
+            ]
+        outcomes = Counter("BudgetExceeded" if call.result() == "BudgetExceeded" else "reserved" for call in calls)
+    assert outcomes == {"reserved": 2, "BudgetExceeded": 2}
+    assert ledger.remaining(account).epsilon == Decimal("0.05")
+    ledger.close()
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(
+    ("first", "then"), [("commit", "void"), ("void", "commit"), ("burn", "void"), ("void", "void")]
+)
+def test_settlements_that_wait_for_each_other_see_each_other(
+    migrated_database: str, request, first: str, then: str
+) -> None:
+    ledger = PrivacyLedger(migrated_database)
+    account = request.node.name
+    ledger.open_account(account, epsilon="1")
+    charge = ledger.reserve(account, release="r", epsilon="0.25")
+    with ThreadPoolExecutor(2) as pool:
+        with all_waiting(migrated_database, 2):
+            calls = [
+                pool.submit(outcome, lambda verb=verb: getattr(ledger, verb)(charge.id).state) for verb in (first, then)
+            ]
+        outcomes = [call.result() for call in calls]
+    settled = ledger.charge(charge.id)
+    assert sorted(outcomes) == (["void"] * 2 if first == then else sorted(["ChargeConflict", settled.state.value]))
+    assert ledger.remaining(account).epsilon == (1 if settled.state == "void" else Decimal("0.75"))
+    assert len(ledger.log(account)) == 3
+    ledger.close()
 
 
 def test_ledger_may_be_used_on_both_sides_of_a_fork(ledger: PrivacyLedger) -> None:
