@@ -174,7 +174,7 @@ def average_precision_local(positives: ArrayLike, *, neighbours: Neighbours) -> 
     else:
         odd = _harmonic(2 * safe) - _harmonic(safe) / 2 - 1
         local = np.maximum((_harmonic(safe) - 1) / (safe - 1), (1 + odd / 2) / safe)
-    return np.where(n <= 1, 1.0, np.minimum(local, 1.0))
+    return np.asarray(np.where(n <= 1, 1.0, np.minimum(local, 1.0)), dtype=np.float64)
 
 
 def average_precision_bound(positives: int, *, neighbours: Neighbours, smoothness: float) -> float:
@@ -293,7 +293,7 @@ def _harmonic_difference(start: NDArray[np.float64], steps: NDArray[np.float64])
     # with d = 1/low - 1/high = ratio: differences of 1/x, 1/x^2 and 1/x^4 factor through it
     tail = -ratio / 2 + ratio * inverse / 12 - ratio * inverse * squares / 120
     sixth = ratio * inverse * (1 / low**4 + 1 / (low * high) ** 2 + 1 / high**4) / 252
-    return climb + np.log1p(span / low) + tail + sixth
+    return np.asarray(climb + np.log1p(span / low) + tail + sixth, dtype=np.float64)
 
 
 def _counts(cells: ArrayLike) -> Int64Array:

@@ -1,0 +1,183 @@
+"""Quantiles and recursive medians from counts on a public grid.
+
+Where a tree of counts is released anyway, its quantiles are free and should be read off it. These two are for releases
+of quantiles alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import Neighbours, exact_decimal, share
+from spark_jobs.mechanisms.continuous_noise import RESIDUAL_DELTA, PublicGrid, SmoothNoise, polynomial_noise
+from spark_jobs.mechanisms.meter import BudgetMeter
+from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
+from spark_jobs.mechanisms.selection import permute_and_flip
+from spark_jobs.mechanisms.smooth_sensitivity import lower_median, median_bound
+
+MAX_LEVELS = 16
+MAX_DENOMINATOR = 10**6
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecursiveMedians:
+    """What ``recursive_medians`` released.
+
+    Attributes:
+        thresholds: ``2^levels - 1`` boundaries, ascending, from 0 to k: cells below one lie left of it. int64.
+        fallbacks: how many of them are midpoints because the noisy median left its interval, or the interval had no
+            boundary inside; a function of the noise and of the thresholds, hence public.
+    """
+
+    thresholds: Int64Array
+    fallbacks: int
+
+
+def recursive_medians(
+    cells: ArrayLike,
+    *,
+    levels: int,
+    epsilon: Cost,
+    neighbours: Neighbours,
+    noise: Noise,
+    rate_share: float = 0.2,
+    meter: BudgetMeter | None = None,
+) -> RecursiveMedians:
+    """Split the rows at a private median, then each part again, ``levels`` times.
+
+    Formal guarantee: ``(epsilon, d * RESIDUAL_DELTA)``-DP, d one for each level under ADD_REMOVE and two under
+    REPLACE_ONE. Each level has ``epsilon / levels``. The nodes of a level hold disjoint parts of the rows, given the
+    thresholds above them, which are released: under ADD_REMOVE one node sees the row and may spend the level's share;
+    under REPLACE_ONE two may, with half of it each, but for the root, which is one node (Chen, Machanavajjhala, Reiter,
+    Barrientos 2017, algorithm 2; its smoothing rate and noise overrun their share and are not used here).
+    A node's median has the smooth bound ``median_bound``, which serves added, removed and replaced rows alike; empty
+    nodes have a median of their own and get the same noise.
+
+    With few rows a deep recursion returns midpoints: read ``fallbacks``.
+
+    Args:
+        cells: counts, shape (k,), k public and at least 1.
+        levels: 1 to 16.
+        epsilon: the whole cost.
+        neighbours: one row added or removed, or one replaced.
+        noise: the source of random bits.
+        rate_share: of ``polynomial_noise``.
+        meter: where the cost is drawn; None if the caller has drawn it.
+
+    Raises:
+        RequestRefused: levels is outside its bounds, or a node's epsilon is above 10 or too small.
+        ValueError: the counts are not one row of whole numbers.
+    """
+    if not 1 <= levels <= MAX_LEVELS:
+        raise RequestRefused(
+            "levels", given=levels, bound=f"must be from 1 to {MAX_LEVELS}", remedy="give the depth of the recursion"
+        )
+    counts = np.asarray(cells)
+    total = exact_decimal(epsilon, what="epsilon")
+    shapes = [polynomial_noise(part, rate_share=rate_share) for part in node_budgets(total, levels, neighbours)]
+    if meter is not None:
+        nodes = 1 if neighbours is Neighbours.ADD_REMOVE else 2
+        meter.spend(total, delta=levels * nodes * RESIDUAL_DELTA, label="recursive medians")
+    edges, fallbacks = [0, counts.size], 0
+    for shape in shapes:
+        split = [edges[0]]
+        for start, end in pairwise(edges):
+            threshold, fell_back = _split(counts[start:end], shape, noise)
+            split += [start + threshold, end]
+            fallbacks += fell_back
+        edges = split
+    return RecursiveMedians(thresholds=np.array(edges[1:-1], dtype=np.int64), fallbacks=fallbacks)
+
+
+def node_budgets(epsilon: Decimal, levels: int, neighbours: Neighbours) -> list[Decimal]:
+    """The epsilon of one node at each level, the root first; a row's path never costs more than ``epsilon``."""
+    level = share(epsilon, levels)
+    deeper = level if neighbours is Neighbours.ADD_REMOVE else share(level, 2)
+    return [level, *[deeper] * (levels - 1)]
+
+
+def private_quantile(
+    cells: ArrayLike,
+    *,
+    level: Cost,
+    epsilon: Cost,
+    neighbours: Neighbours,
+    noise: Noise,
+    meter: BudgetMeter | None = None,
+) -> int:
+    """The cell that holds the ``level`` quantile, by permute-and-flip.
+
+    With ``level = a / b`` in lowest terms and running sums C, the score of cell y is minus how far the target is from
+    the cell: ``-max(b C_{y-1} - a n, a n - b C_y, 0)``. Sensitivity: an added or removed row changes ``b C - a n`` by
+    ``b - a`` or ``-a``, so scores by at most ``max(a, b - a)``; a replaced one changes C alone, scores by at most b.
+    Formal guarantee: ``epsilon``-DP under ``neighbours``, by ``selection.permute_and_flip``.
+
+    Args:
+        cells: counts, shape (k,), k public and at least 1.
+        level: in [0, 1], read exactly, with a denominator of at most 10^6.
+        epsilon: the whole cost.
+        neighbours: one row added or removed, or one replaced.
+        noise: the source of random bits.
+        meter: where the cost is drawn; None if the caller has drawn it.
+
+    Raises:
+        RequestRefused: level or epsilon is outside its bounds.
+        ValueError: the counts are not one row.
+    """
+    target = quantile_target(level)
+    return permute_and_flip(
+        quantile_scores(cells, target),
+        epsilon=epsilon,
+        l_inf_sensitivity=quantile_sensitivity(target, neighbours),
+        noise=noise,
+        meter=meter,
+    )
+
+
+def quantile_target(level: Cost) -> Fraction:
+    """``level`` as a fraction.
+
+    Raises:
+        RequestRefused: it is not in [0, 1], or its denominator is above 10^6.
+    """
+    target = Fraction(exact_decimal(level, what="level"))
+    if not 0 <= target <= 1 or target.denominator > MAX_DENOMINATOR:
+        raise RequestRefused(
+            "level", given=level, bound="must be in [0, 1] with at most 6 decimals", remedy="give e.g. '0.25'"
+        )
+    return target
+
+
+def quantile_scores(cells: ArrayLike, target: Fraction) -> Int64Array:
+    """The private scores of ``private_quantile``, shape (k,)."""
+    counts = np.asarray(cells, dtype=np.int64)
+    upto = np.cumsum(counts)
+    goal = target.numerator * int(upto[-1])
+    beyond = np.maximum(target.denominator * (upto - counts) - goal, goal - target.denominator * upto)
+    return np.minimum(-beyond, 0).astype(np.int64)
+
+
+def quantile_sensitivity(target: Fraction, neighbours: Neighbours) -> int:
+    """The most that one row changes a score of ``private_quantile``."""
+    if neighbours is Neighbours.ADD_REMOVE:
+        return max(target.numerator, target.denominator - target.numerator)
+    return target.denominator
+
+
+def _split(cells: Int64Array, shape: SmoothNoise, noise: Noise) -> tuple[int, bool]:
+    width = cells.size
+    if width <= 1:
+        return width, True
+    # one empty cell more: the interval's right end is the last boundary
+    padded = np.append(cells, 0)
+    grid = PublicGrid(lower=0, upper=width, steps=width)
+    bound = median_bound(padded, smoothness=shape.smoothness)
+    noisy = int(shape.release(Decimal(lower_median(padded)), bound, grid=grid, noise=noise)[0])
+    return (noisy, False) if 0 < noisy < width else (width // 2, True)
