@@ -161,7 +161,7 @@ def quantile_scores(cells: ArrayLike, target: Fraction) -> Int64Array:
     upto = np.cumsum(counts)
     goal = target.numerator * int(upto[-1])
     beyond = np.maximum(target.denominator * (upto - counts) - goal, goal - target.denominator * upto)
-    return np.minimum(-beyond, 0).astype(np.int64)
+    return np.asarray(np.minimum(-beyond, 0), dtype=np.int64)
 
 
 def quantile_sensitivity(target: Fraction, neighbours: Neighbours) -> int:
