@@ -55,7 +55,7 @@ class PrivacyBudgetSensor(BaseSensorOperator):
         on_exhausted: what to do while the budget is short. ``wait``: look again, up to ``timeout``, as a cap may be
             raised and a reservation given back; ``fail``: fail for good; ``skip``: skip this task and what hangs on it.
             A cost above the cap itself is never waited for.
-        release_task_id: the task of the same DAG that the sensor guards. If its release has its charge already, the
+        release_task_id: full id of the task that the sensor guards, in the same DAG. If its release has its charge, the
             sensor passes: a cleared run finds what it paid for, whatever the budget is by now.
         privacy_ledger_conn_id: the connection of the ledger.
         deployment: this Airflow deployment's name in release keys; by default the ledger connection's.
