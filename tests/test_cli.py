@@ -166,14 +166,14 @@ def test_application_that_fails_ends_with_1_and_the_same_command_goes_on(lab, dp
     assert lab.states() == ["committed"]
 
 
-def test_ledger_out_of_reach_ends_with_3(lab, dp_budget, monkeypatch):
+def test_ledger_out_of_reach_ends_with_2(lab, dp_budget, monkeypatch):
     from dp_operators.budget import PrivacyLedger
 
     monkeypatch.setattr(cli, "open_ledger", lambda url: PrivacyLedger(url, patience=0.1))
     with closing(sqlite3.connect(f"{lab.folder}/ledger.db", isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         status, out, err = dp_budget("run", request_file(lab), "--output", lab.output)
-    assert (status, out) == (3, "")
+    assert (status, out) == (2, "")
     assert err.count("\n") == 1
     assert not Path(lab.output).exists()
 

@@ -27,7 +27,6 @@ class Exit(IntEnum):
     DONE = 0
     DIFFERS = 1
     REFUSED = 2
-    UNAVAILABLE = 3
 
 
 app = typer.Typer(
@@ -157,10 +156,8 @@ def run(program: typer.Typer, arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
         status = typer.main.get_command(program).main(args=given, prog_name="dp-budget", standalone_mode=False)
-    except RequestRefused as refused:
+    except (RequestRefused, LedgerUnavailable) as refused:
         return _failed(str(refused), Exit.REFUSED)
-    except LedgerUnavailable as away:
-        return _failed(str(away), Exit.UNAVAILABLE)
     except Exception as error:
         said = getattr(error, "format_message", None)  # an error of the command line itself
         if said is None:
