@@ -27,9 +27,8 @@ class NoisyCells:
     """Noisy counts of the cells of a partition.
 
     Attributes:
-        cuts: the partition.
-        counts: noisy integers, one for each cell.
-        scale: of the two-sided geometric noise in every count.
+        cuts: the partition. counts: noisy integers, one for each cell along the last axis; a first axis tells
+        disjoint classes of rows apart. scale: of the two-sided geometric noise in every count.
     """
 
     cuts: Int64Array
@@ -46,10 +45,19 @@ class NoisyCells:
         """Of the noise in each count."""
         return float(np.sqrt(laplace_variance(self.scale)))
 
-    def above_noise(self) -> FloatArray:
-        """The counts less one standard deviation of noise, at least 0: empty cells mostly count nothing."""
+    def weights(self) -> FloatArray:
+        """What equal depth is measured in: rows beyond the noise, each class as a share of itself if it can be told.
+
+        A count is taken less one standard deviation, so that empty cells mostly weigh nothing. A class is divided by
+        its size and what noise could add to it, so that a small class weighs as much as a large one, and a drowned
+        one little.
+        """
         above: FloatArray = np.maximum(self.counts - self.stddev, 0.0)
-        return above
+        if above.ndim == 1:
+            return above
+        sizes = np.maximum(self.counts.sum(axis=-1, keepdims=True), 1.0)
+        balanced: FloatArray = (above / (sizes + 3 * self.stddev * np.sqrt(above.shape[-1]))).sum(axis=0)
+        return balanced
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
@@ -70,11 +78,11 @@ def noisy_cells(
 ) -> NoisyCells:
     """The counts of a partition's cells, once; ``epsilon``-DP.
 
-    Cells are disjoint, so one row added or removed changes one count by 1 and one replaced changes two: the 1-norm
-    sensitivity is 1 under ``ADD_REMOVE`` and 2 under ``REPLACE_ONE``.
+    Cells (of each class) are disjoint, so one row added or removed changes one count by 1 and one replaced changes
+    two: the 1-norm sensitivity is 1 under ``ADD_REMOVE`` and 2 under ``REPLACE_ONE``.
 
     Args:
-        counts: exact counts of the fine cells.
+        counts: exact counts of the fine cells along the last axis; a first axis may tell disjoint classes apart.
         cuts: the partition; public, or computed from released values alone.
         epsilon: what it costs.
         neighbours: the relation.
@@ -89,8 +97,8 @@ def noisy_cells(
 
 
 def totals(counts: Int64Array, cuts: Int64Array) -> Int64Array:
-    """The sums of ``counts`` over the cells of a partition."""
-    return np.add.reduceat(counts, cuts[:-1]).astype(np.int64)
+    """The sums of ``counts`` over the cells of a partition, along the last axis."""
+    return np.add.reduceat(counts, cuts[:-1], axis=-1).astype(np.int64)
 
 
 def equal_width(grid: int, cells: int) -> Int64Array:

@@ -59,7 +59,7 @@ def placed_cells_of(noise, neighbours, pair, *, again=EPSILON / 2):
 
     def once(table):
         place = noisy_cells(table, START, epsilon=EPSILON / 2, neighbours=neighbours, noise=noise)
-        cuts = equal_depth(place.cuts, place.above_noise(), grid=4, cells=3)
+        cuts = equal_depth(place.cuts, place.weights(), grid=4, cells=3)
         noisy = noisy_cells(table, cuts, epsilon=again, neighbours=neighbours, noise=noise)
         placing = log_ratio(place.counts, *(totals(counts, START) for counts in pair), place.scale)
         return placing + log_ratio(noisy.counts, *(totals(counts, cuts) for counts in pair), noisy.scale)

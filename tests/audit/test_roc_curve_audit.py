@@ -34,9 +34,11 @@ def evidence(measurement, first, second):
     """Log ratio of all that a measurement holds, under the claimed scales."""
     value = 0.0
     for cells in measurement.located:
-        value += log_ratio(
-            cells.counts, *(totals(t.negatives + t.positives, cells.cuts) for t in (first, second)), cells.scale
-        )
+        classes = [np.stack([t.negatives, t.positives]) for t in (first, second)]
+        if cells.counts.ndim == 1:
+            classes = [counts.sum(axis=0) for counts in classes]
+        exact = (totals(counts, cells.cuts).ravel() for counts in classes)
+        value += log_ratio(cells.counts.ravel(), *exact, cells.scale)
     for label in ("negatives", "positives"):
         noisy = getattr(measurement, label)
         exact = (np.concatenate(noisy.tree.nodes(totals(getattr(t, label), measurement.cuts))) for t in (first, second))

@@ -109,3 +109,19 @@ def test_json_keeps_cells():
     np.testing.assert_array_equal(again.cuts, noisy.cuts)
     np.testing.assert_array_equal(again.counts, noisy.counts)
     assert again.scale == noisy.scale
+
+
+def test_a_small_class_weighs_as_much_as_a_large_one_and_a_drowned_one_little():
+    cuts = equal_width(64, 4)
+    counts = np.array([[9000, 1000, 0, 0], [0, 0, 50, 450]])
+    told = NoisyCells(cuts=cuts, counts=counts, scale=1.0).weights()
+    assert told[2:].sum() == pytest.approx(told[:2].sum(), rel=0.05)
+    drowned = NoisyCells(cuts=cuts, counts=counts, scale=400.0).weights()
+    assert drowned[2:].sum() < 0.1 * drowned[:2].sum()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e19])
+def test_cells_without_rows_have_finite_weights(scale):
+    weights = NoisyCells(cuts=equal_width(8, 4), counts=np.zeros((2, 4), dtype=np.int64), scale=scale).weights()
+    np.testing.assert_array_equal(weights, np.zeros(4))

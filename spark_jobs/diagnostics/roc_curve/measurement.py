@@ -26,8 +26,9 @@ LOCATING_SHARE = Decimal("0.15")
 """Of the budget, for where the scores lie, before anything else is known."""
 FIRST_CELLS, REFINED_CELLS = 24, 24
 MAX_REFINEMENTS = 3
-REFINING_COST = 100
-"""A refinement costs this many rows' worth of signal: it then tells a 24th of the rows from no row by three sigma."""
+REFINING_COST, REFINING_SHARES = 100, (0.05, 0.1)
+"""A closer look costs this many rows' worth of signal, which tells a 24th of the rows from no row by three sigma,
+within these shares of the budget; both classes are looked at, so that a small one gets its cells."""
 FEW_SEEN, HARDLY_ANY_SEEN = 10.0, 2.5
 """Rows that crowd in fewer cells than this (by the inverse of the sum of squared shares) are looked at more closely."""
 REFINING_SIGNAL, LEAST_SIGNAL = 1_000, 100
@@ -145,7 +146,7 @@ def measure(
     counts = np.stack([statistic.negatives, statistic.positives])
     grid = counts.shape[1]
     points = _points(options, epsilon=float(meter.granted.epsilon), grid=grid)
-    cuts, located = _place(counts.sum(axis=0), options.method, points, meter=meter, neighbours=neighbours, noise=noise)
+    cuts, located = _place(counts, options.method, points, meter=meter, neighbours=neighbours, noise=noise)
     tree = best_tree(cuts.size - 1)
     rest = meter.spend_rest(label=f"counts of both classes in {cuts.size - 1} cells")
     negatives, positives = (
@@ -186,7 +187,7 @@ def _place(
     counts: Int64Array, method: str, points: int, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
 ) -> tuple[Int64Array, tuple[NoisyCells, ...]]:
     """The cells that the curve is measured on, and the noisy counts that were bought to place them."""
-    grid = counts.size
+    grid = counts.shape[1]
     if method == "fixed_cells":
         return equal_width(grid, points), ()
     if method == "tree":
@@ -198,7 +199,7 @@ def _place(
     while len(rounds) <= MAX_REFINEMENTS and _crowded(rounds[-1], signal):
         rounds += _refinement(counts, rounds[-1], signal, meter=meter, neighbours=neighbours, noise=noise)
     cells = points if method == "equi_depth" else min(points, grid, cells_for(signal))
-    cuts = equal_depth(rounds[-1].cuts, rounds[-1].above_noise(), grid=grid, cells=cells, keep_edges=True)
+    cuts = equal_depth(rounds[-1].cuts, rounds[-1].weights(), grid=grid, cells=cells, keep_edges=True)
     return cuts, rounds
 
 
@@ -214,25 +215,26 @@ def cells_for(signal: float) -> int:
 def _first_round(
     counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
 ) -> tuple[NoisyCells, ...]:
-    cuts = equal_log_odds(counts.size, min(FIRST_CELLS, counts.size))
+    grid = counts.shape[1]
+    cuts = equal_log_odds(grid, min(FIRST_CELLS, grid))
     cost = meter.spend_share(LOCATING_SHARE, label="where the scores lie")
-    return (noisy_cells(counts, cuts, epsilon=cost, neighbours=neighbours, noise=noise),)
+    return (noisy_cells(counts.sum(axis=0), cuts, epsilon=cost, neighbours=neighbours, noise=noise),)
 
 
 def _refinement(
     counts: Int64Array, last: NoisyCells, signal: float, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
 ) -> tuple[NoisyCells, ...]:
-    grid = counts.size
-    cuts = equal_depth(last.cuts, last.above_noise(), grid=grid, cells=min(REFINED_CELLS, grid))
-    part = Decimal(min(REFINING_COST / signal, 0.1)).quantize(Decimal("1e-9"))
-    cost = meter.spend_share(max(part, Decimal("0.001")), label="where the scores lie, closer")
+    grid = counts.shape[1]
+    cuts = equal_depth(last.cuts, last.weights(), grid=grid, cells=min(REFINED_CELLS, grid))
+    part = min(max(REFINING_COST / signal, REFINING_SHARES[0]), REFINING_SHARES[1])
+    cost = meter.spend_share(round(part, 6), label="where the scores of each class lie, closer")
     return (noisy_cells(counts, cuts, epsilon=cost, neighbours=neighbours, noise=noise),)
 
 
 def _crowded(cells: NoisyCells, signal: float) -> bool:
     if signal < LEAST_SIGNAL:
         return False
-    weights = cells.above_noise()
+    weights = cells.weights()
     if (weights[np.diff(cells.cuts) > 1] == 0).all():
         return False
     least = FEW_SEEN if signal >= REFINING_SIGNAL else HARDLY_ANY_SEEN

@@ -3,17 +3,70 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from spark_jobs.diagnostics.roc_curve.bands import Bands, bands
 from spark_jobs.diagnostics.roc_curve.measurement import Measurement
 from spark_jobs.diagnostics.roc_curve.result import RocCurve
-from spark_jobs.diagnostics.roc_curve.shape import Edges, area, choose_points, edges, falling_counts, read
+from spark_jobs.diagnostics.roc_curve.shape import Edges, Points, area, choose_points, edges, falling_counts, read
 from spark_jobs.mechanisms.trees import FloatArray
 
+DROWNED = 3.0
 _DECIMALS = 9
 """Digits kept of what is published: below any noise, above the differences between machines' last bits."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trace:
+    """A curve without its bands.
+
+    Attributes:
+        edges: the curve at the edges of the counted cells.
+        points: where it is read.
+        fpr, tpr: its rates there.
+        auc: the area below it.
+        sizes: noisy sizes of both classes, negatives first; unbiased, possibly negative.
+        defined: whether both are at least 1.
+        drowned: whether one of them is below three standard deviations of its noise: the curve then says nothing.
+    """
+
+    edges: Edges
+    points: Points
+    fpr: FloatArray
+    tpr: FloatArray
+    auc: float
+    sizes: tuple[float, float]
+    defined: bool
+    drowned: bool
+
+
+def trace(measurement: Measurement) -> Trace:
+    """The curve that a measurement makes; the diagonal where a noisy class size is below 1."""
+    counts = measurement.negatives.counts(), measurement.positives.counts()
+    sizes = float(counts[0].sum()), float(counts[1].sum())
+    defined = min(sizes) >= 1.0
+    noise = math.sqrt(measurement.negatives.range_variance(0, measurement.cuts.size - 1))
+    if defined:
+        falling = falling_counts(counts[0]), falling_counts(counts[1])
+        curve = edges(measurement.cuts, *falling, tied=measurement.tied)
+    else:
+        rate = np.linspace(0.0, 1.0, measurement.cuts.size)
+        curve = Edges(cuts=measurement.cuts[::-1], fpr=rate, tpr=rate, tied=False)
+    points = choose_points(curve, measurement.thresholds)
+    fpr, tpr = (_tidy(rate) for rate in read(curve, points, curve.straight))
+    auc = area(fpr, tpr) if defined else 0.5
+    return Trace(
+        edges=curve,
+        points=points,
+        fpr=fpr,
+        tpr=tpr,
+        auc=round(auc, _DECIMALS),
+        sizes=sizes,
+        defined=defined,
+        drowned=min(sizes) < DROWNED * noise,
+    )
 
 
 def summarise(measurement: Measurement, *, seed: int) -> RocCurve:
@@ -23,44 +76,30 @@ def summarise(measurement: Measurement, *, seed: int) -> RocCurve:
         measurement: the draw.
         seed: of the simulations behind bands and intervals; public.
     """
-    negatives, positives = measurement.negatives.counts(), measurement.positives.counts()
-    sizes = float(negatives.sum()), float(positives.sum())
-    defined = min(sizes) >= 1.0
-    falling = [falling_counts(counts) for counts in (negatives, positives)] if defined else []
-    curve = edges(measurement.cuts, *falling, tied=measurement.tied) if defined else _diagonal(measurement)
-    points = choose_points(curve, measurement.thresholds)
-    fpr, tpr = (_tidy(rate) for rate in read(curve, points, curve.straight))
-    found = (
-        bands(measurement, curve, points, (falling[0][-1], falling[1][-1]), seed=seed)
-        if defined
-        else _anything(fpr.size)
-    )
-    auc = area(fpr, tpr) if defined else 0.5
-    low, high = found.auc_interval
+    made = trace(measurement)
+    if made.defined and not made.drowned:
+        found = bands(measurement, made.edges, made.points, made.sizes, seed=seed)
+    else:
+        found = _anything(made.fpr.size)
+    low, high = (round(end, _DECIMALS) for end in found.auc_interval)
     return RocCurve(
-        thresholds=np.concatenate([[math.inf], points.cuts / measurement.grid]),
-        fpr=fpr,
-        tpr=tpr,
-        tpr_lower=np.minimum(_tidy(found.lower), tpr),
-        tpr_upper=np.maximum(_tidy(found.upper), tpr),
-        tpr_lower_everywhere=np.minimum(_tidy(np.minimum(found.lower_everywhere, found.lower)), tpr),
-        tpr_upper_everywhere=np.maximum(_tidy(np.maximum(found.upper_everywhere, found.upper)), tpr),
-        auc=round(auc, _DECIMALS),
-        auc_interval=(round(min(low, auc), _DECIMALS), round(max(high, auc), _DECIMALS)),
-        positives=round(max(sizes[1], 0.0), _DECIMALS),
-        negatives=round(max(sizes[0], 0.0), _DECIMALS),
-        status="ok" if defined else "undefined",
+        thresholds=np.concatenate([[math.inf], made.points.cuts / measurement.grid]),
+        fpr=made.fpr,
+        tpr=made.tpr,
+        tpr_lower=np.minimum(_tidy(found.lower), made.tpr),
+        tpr_upper=np.maximum(_tidy(found.upper), made.tpr),
+        tpr_lower_everywhere=np.minimum(_tidy(np.minimum(found.lower_everywhere, found.lower)), made.tpr),
+        tpr_upper_everywhere=np.maximum(_tidy(np.maximum(found.upper_everywhere, found.upper)), made.tpr),
+        auc=made.auc,
+        auc_interval=(min(low, made.auc), max(high, made.auc)),
+        positives=round(max(made.sizes[1], 0.0), _DECIMALS),
+        negatives=round(max(made.sizes[0], 0.0), _DECIMALS),
+        status="ok" if made.defined else "undefined",
         confidence=measurement.confidence,
         epsilon=measurement.epsilon,
         neighbours=measurement.neighbours,
         guarantee=measurement.guarantee,
     )
-
-
-def _diagonal(measurement: Measurement) -> Edges:
-    cuts = measurement.cuts[::-1]
-    rate = np.linspace(0.0, 1.0, cuts.size)
-    return Edges(cuts=cuts, fpr=rate, tpr=rate, tied=False)
 
 
 def _anything(size: int) -> Bands:
