@@ -46,11 +46,12 @@ def test_every_module_of_an_operator_sensor_or_hook_is_listed() -> None:
 
 def test_airflow_knows_provider_and_connection_type() -> None:
     from airflow.providers_manager import ProvidersManager
+    from airflow.sdk.providers_manager_runtime import ProvidersManagerTaskRuntime
 
     manager = ProvidersManager()
     known = manager.providers["airflow-provider-dp-diagnostics"].data
     assert {**known, **INFO} == known
-    hook: Any = manager.hooks["privacy_ledger"]
+    hook: Any = ProvidersManagerTaskRuntime().hooks["privacy_ledger"]
     assert hook.hook_name == PrivacyLedgerHook.hook_name == CONNECTION["hook-name"]
     assert hook.connection_id_attribute_name == PrivacyLedgerHook.conn_name_attr
     widgets = manager.connection_form_widgets
