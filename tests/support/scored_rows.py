@@ -45,3 +45,18 @@ def exact_curve(labels, scores, grid=GRID):
         at_least = rows.size - np.searchsorted(rows, np.arange(grid - 1, -1, -1))
         rates.append(np.concatenate([[0.0], at_least / max(rows.size, 1)]))
     return rates[0], rates[1]
+
+
+def held(at, lower, upper, fpr, tpr):
+    """At which of the rates ``at`` a band holds the exact curve; on a vertical stretch, any of its values will do."""
+    turns = np.concatenate([[True], (np.diff(fpr) > 0) | (np.diff(tpr) > 0)])
+    fpr, tpr = fpr[turns], tpr[turns]
+    lowest = np.interp(at, *_one_value(fpr, tpr, first=True))
+    highest = np.interp(at, *_one_value(fpr, tpr, first=False))
+    return (highest >= lower - 1e-9) & (lowest <= upper + 1e-9)
+
+
+def _one_value(fpr, tpr, *, first):
+    rates, starts = np.unique(fpr, return_index=True)
+    ends = np.append(starts[1:], fpr.size) - 1
+    return rates, tpr[starts if first else ends]

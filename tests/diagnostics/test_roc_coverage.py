@@ -1,0 +1,66 @@
+"""Do 90% bands hold the exact curve nine times out of ten? Every release here is of a table of its own."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from spark_jobs.diagnostics import roc_curve as roc
+from spark_jobs.diagnostics.roc_curve import bands
+from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.statistics import ScoreCounts
+from tests.support.scored_rows import binormal, exact_curve, held
+
+FALSE_ALARM = 1e-4
+LEAST, MOST = 0.87, 0.96
+"""A nominal 90% may be off by this much, over data sets and sizes: what the documentation states."""
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def releases():
+    """Whether AUC intervals hold, the part of each band that holds, whether whole bands hold; AUCs with intervals."""
+    random = np.random.default_rng(404)
+    found = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bands, "COPIES", 150)
+        for _ in range(50):
+            for rows, auc, shape in [(400, 0.8, {}), (2000, 0.92, {}), (2000, 0.75, {"shift": -6, "scale": 0.7})]:
+                labels, scores = binormal(auc, rows, random, **shape)
+                noise = SeededNoise(int(random.integers(2**62)))
+                curve = roc.release(ScoreCounts.from_arrays(labels, scores), epsilon=1, noise=noise)
+                fpr, tpr = exact_curve(labels, scores)
+                pointwise = held(curve.fpr, curve.tpr_lower, curve.tpr_upper, fpr, tpr)
+                whole = held(curve.fpr, curve.tpr_lower_everywhere, curve.tpr_upper_everywhere, fpr, tpr)
+                found.append((curve, np.trapezoid(tpr, fpr), pointwise.mean(), whole.all()))
+    return found
+
+
+def proportion_is_credible(hits, count, least, most):
+    """Whether a binomial count speaks against a chance between the two; wrong with at most ``FALSE_ALARM``."""
+    too_few = stats.binom.cdf(hits, count, least) < FALSE_ALARM / 2
+    too_many = stats.binom.sf(hits - 1, count, most) < FALSE_ALARM / 2
+    return not (too_few or too_many)
+
+
+def test_auc_intervals_hold_at_their_level(releases):
+    hits = sum(curve.auc_interval[0] <= exact <= curve.auc_interval[1] for curve, exact, _, _ in releases)
+    assert proportion_is_credible(hits, len(releases), LEAST, MOST)
+
+
+def test_intervals_of_half_the_width_are_found_out(releases):
+    hits = 0
+    for curve, exact, _, _ in releases:
+        low, high = ((end + curve.auc) / 2 for end in curve.auc_interval)
+        hits += low <= exact <= high
+    assert not proportion_is_credible(hits, len(releases), LEAST, MOST)
+
+
+def test_pointwise_bands_hold_at_their_level(releases):
+    parts = np.array([part for _, _, part, _ in releases])
+    error = stats.norm.isf(FALSE_ALARM / 2) * parts.std() / np.sqrt(parts.size)
+    assert LEAST - error <= parts.mean() <= MOST + error
+
+
+def test_bands_for_the_whole_curve_hold_at_their_level(releases):
+    assert proportion_is_credible(sum(whole for *_, whole in releases), len(releases), LEAST, 0.995)
