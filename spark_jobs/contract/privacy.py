@@ -40,7 +40,7 @@ def exact_decimal(value: Any, *, what: str = "number") -> Decimal:
         raise RequestRefused(what, given=value, bound=bound, remedy=remedy)
     try:
         number = Decimal(
-            repr(value) if isinstance(value, float) else value.strip() if isinstance(value, str) else value
+            float.__repr__(value) if isinstance(value, float) else value.strip() if isinstance(value, str) else value
         )
     except InvalidOperation:
         raise RequestRefused(what, given=value, bound=bound, remedy=remedy) from None

@@ -1,0 +1,151 @@
+"""The protocol with the real application and a real Spark: killed at its own steps, raced, and run on bad data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dp_operators.checks.release_contract import check_release
+from dp_operators.releasing import LocalRunner, Published, ReleaseFailed
+from spark_jobs.contract import Release
+from spark_jobs.contract.failpoints import VARIABLE
+from spark_jobs.contract.tables import table_identity
+from tests.support.release_lab import Lab, make_request
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+BEFORE_THE_DRAW = ("after_count", "before_store_draw")
+AFTER_THE_DRAW = (
+    "after_store_draw",
+    "before_results",
+    "after_results",
+    "before_draft_manifest",
+    "after_draft_manifest",
+)
+
+
+def write_table(folder: Path, rows: pd.DataFrame) -> str:
+    (folder / "v1").mkdir(parents=True)
+    rows.to_parquet(folder / "v1" / "part-0.parquet")
+    return str(folder)
+
+
+def good_rows() -> pd.DataFrame:
+    generator = np.random.default_rng(5)
+    visit = generator.random(3000) < 0.5
+    return pd.DataFrame({"visit": visit.astype(int), "score": np.clip(generator.normal(0.4 + 0.2 * visit, 0.2), 0, 1)})
+
+
+def open_account(lab: Lab, table: str) -> None:
+    lab.ledger().open_account("visits", epsilon=100, tables=[table_identity(table)])
+
+
+def attempt(lab: Lab, table: str, *, failpoint: str = "", key: str = "", **changes: Any) -> Published:
+    snapshot = {"path": table, "snapshot": {"path_version": "v1"}}
+    request = make_request(lab.output, account="visits", table=snapshot, **changes)
+    runner = LocalRunner(
+        master="local[2]",
+        environment={VARIABLE: failpoint} if failpoint else {},
+        private_dir=Path(lab.output).parent / "private",
+    )
+    options = {"key": key} if key else {}
+    return lab.release(request=request, runner=runner, check=check_release, **options)
+
+
+def judge(lab: Lab) -> None:
+    """One charge, one draw, one visible manifest, and it is the one that was paid for."""
+    [charge] = lab.ledger().history("visits")
+    [visible] = Path(lab.output).glob("*/release.json")
+    assert charge.state == "committed"
+    assert hashlib.sha256(visible.read_bytes()).hexdigest() == charge.manifest_sha256
+    assert len(draws(lab)) == 1
+    assert lab.ledger().remaining("visits").epsilon == 99
+    assert lab.ledger().verify()
+
+
+def draws(lab: Lab) -> list[bytes]:
+    return [path.read_bytes() for path in Path(lab.output).rglob("draw.json")]
+
+
+def test_one_release_killed_at_each_step_of_the_application_is_drawn_and_published_once(lab: Lab) -> None:
+    table = write_table(Path(lab.output).parent / "visits", good_rows())
+    open_account(lab, table)
+    for failpoint in BEFORE_THE_DRAW:
+        with pytest.raises(ReleaseFailed):
+            attempt(lab, table, failpoint=failpoint)
+        assert draws(lab) == []
+    seen = set()
+    for failpoint in AFTER_THE_DRAW[:-1]:
+        with pytest.raises(ReleaseFailed):
+            attempt(lab, table, failpoint=failpoint)
+        seen.update(draws(lab))
+    # killed after its last write, the application has left a whole draft: the attempt goes on with it
+    published = attempt(lab, table, failpoint=AFTER_THE_DRAW[-1])
+    seen.update(draws(lab))
+    assert len(seen) == 1
+    assert not published.adopted
+    judge(lab)
+
+
+def test_two_attempts_at_once_end_with_one_draw_and_one_manifest(lab: Lab) -> None:
+    table = write_table(Path(lab.output).parent / "visits", good_rows())
+    open_account(lab, table)
+    found: list[Published] = []
+    both = [threading.Thread(target=lambda: found.append(attempt(lab, table))) for _ in range(2)]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join()
+    assert len(found) == 2
+    assert {published.manifest_sha256 for published in found} == {found[0].manifest_sha256}
+    judge(lab)
+
+
+def shape(published: Published) -> dict[str, Any]:
+    """All of a release that must not depend on its rows: names, lengths, types, sentences."""
+    folder = Path(published.uri)
+    release = Release.from_json((folder / "release.json").read_bytes())
+    [curve] = release.results.values()
+    return {
+        "files": sorted(path.name for path in folder.iterdir() if path.is_file()),
+        "manifest": [(entry.name, entry.media_type) for entry in release.files],
+        "rules": release.rules,
+        "statement": release.statement.replace(f"account {release.request['account']}", "the account"),
+        "cost": release.cost,
+        "curve": {
+            name: len(value) if isinstance(value, list) else type(value).__name__ for name, value in curve.items()
+        },
+        "table": (pd.read_parquet(folder / "roc_curve.parquet").shape),
+    }
+
+
+def test_bad_rows_give_a_release_of_the_same_shape_by_the_same_steps(lab: Lab) -> None:
+    """Labels of other values, scores of 7, NaN and minus infinity, nulls: as ordinary as good rows from outside."""
+    bad = pd.DataFrame(
+        {
+            "visit": [1, 0, 5, -1, None, 1, 0, None],
+            "score": [7.0, float("-inf"), 0.5, 0.5, 0.5, None, float("nan"), None],
+        }
+    )
+    shapes, said = [], []
+    for name, rows in {"good": good_rows(), "bad": bad, "empty": good_rows().head(0)}.items():
+        table = write_table(Path(lab.output).parent / name, rows)
+        lab.ledger().open_account(name, epsilon=1, tables=[table_identity(table)])
+        lines: list[str] = []
+        runner = LocalRunner(master="local[2]", heartbeat=1e9, private_dir=Path(lab.output).parent / "private")
+        request = make_request(
+            lab.output, account=name, table={"path": table, "snapshot": {"path_version": "v1"}}, title="Visits"
+        )
+        published = lab.release(request=request, runner=runner, check=check_release, key=name, progress=lines.append)
+        shapes.append(shape(published))
+        said.append([line.replace(name, "NAME") for line in lines if not line.startswith(("charge", "published"))])
+    assert shapes[0] == shapes[1] == shapes[2]
+    assert said[0] == said[1] == said[2]
+    assert json.dumps(said).count("drawing") == 3
