@@ -138,7 +138,7 @@ class Label(Frozen):
     """The 0/1 outcome: which values of which column are which class.
 
     Attributes:
-        column: the label's column; boolean, integer or string.
+        column: the label's column; boolean, number or string.
         positive: the value that means 1.
         negative: the value that means 0. A row with any other value, or none, is dropped.
     """

@@ -28,7 +28,9 @@ from spark_jobs.contract.privacy import PrivacyUnit
 from spark_jobs.tables.expressions import quoted, read
 
 MIN_SALT_BYTES = 16
-_UNIT, _COPY, _SALT, _RANK = "__dp_unit", "__dp_copy", "__dp_salt", "__dp_rank"
+_CHUNK_BITS = 16
+_UNIT, _COUNT, _CHUNK, _COPY = "__dp_unit", "__dp_count", "__dp_chunk", "__dp_copy"
+_SALT, _RANK = "__dp_salt", "__dp_rank"
 
 
 def bound_contributions(frame: DataFrame, *, unit: PrivacyUnit, keys: Sequence[str], salt: bytes) -> DataFrame:
@@ -51,16 +53,10 @@ def bound_contributions(frame: DataFrame, *, unit: PrivacyUnit, keys: Sequence[s
     if unit.column is None:
         return frame.select(*names)
     owner = read(ColumnNeed(name=unit.column, field="unit.column"), frame.schema)
-    owned = frame.select(
-        _one_zero(owner.column, owner.kind is Kind.NUMBER).alias(_UNIT),
-        *(
-            _one_zero(sf.col(name), frame.schema[key].dataType == DoubleType()).alias(key)
-            for key, name in zip(keys, names, strict=True)
-        ),
-    )
+    used = [_one_zero(sf.col(quoted(key)), frame.schema[key].dataType == DoubleType()).alias(key) for key in keys]
+    owned = frame.select(_one_zero(owner.column, owner.kind is Kind.NUMBER).alias(_UNIT), *used)
     owned = owned.where(sf.col(_UNIT).isNotNull()).repartition(_UNIT)
-    alike = Window.partitionBy(_UNIT, *names).orderBy(_UNIT)
-    numbered = owned.withColumn(_COPY, sf.row_number().over(alike))
+    numbered = _numbered(owned.groupBy(_UNIT, *names).agg(sf.count(sf.lit(1)).alias(_COUNT)), names)
     # the salt comes as a row of a table, for a constant would show in the plan
     salted = numbered.crossJoin(sf.broadcast(_salt_table(frame.sparkSession, salt)))
     ordered = salted.withColumn(_RANK, _priority(names)).drop(_SALT)
@@ -97,6 +93,15 @@ def read_salt(environ: Mapping[str, str]) -> bytes:
     return salt
 
 
+def _numbered(groups: DataFrame, names: Sequence[str]) -> DataFrame:
+    """A row for each of the ``count`` rows that are alike, numbered from 1; in chunks, so that no list is long."""
+    chunk = sf.explode(sf.sequence(sf.lit(0).cast("bigint"), sf.shiftright(sf.col(_COUNT) - 1, _CHUNK_BITS)))
+    chunks = groups.select(_UNIT, *names, _COUNT, chunk.alias(_CHUNK))
+    before = sf.shiftleft(_CHUNK, _CHUNK_BITS)
+    copies = sf.sequence(before + 1, sf.least(sf.col(_COUNT), before + (1 << _CHUNK_BITS)))
+    return chunks.select(_UNIT, *names, sf.explode(copies).alias(_COPY))
+
+
 def _one_zero(value: Column, double: bool) -> Column:
     # 0.0 and -0.0 are one value to a window and two to a hash
     return value + 0.0 if double else value
@@ -108,5 +113,5 @@ def _salt_table(spark: SparkSession, salt: bytes) -> DataFrame:
 
 
 def _priority(names: Sequence[str]) -> Column:
-    parts = [sf.col(_SALT), *(sf.col(name).cast("string") for name in (_UNIT, *names, _COPY))]
-    return sf.sha2(sf.to_json(sf.struct(*parts)), 256)
+    # secret and even is enough: the guarantee does not rest on the order, and ties are broken behind it
+    return sf.xxhash64(_SALT, _UNIT, *names, _COPY)

@@ -4,8 +4,9 @@ What is read is decided by names alone: a path, a catalog name, the columns of p
 or cannot be read is refused; a partition that does not exist is an empty table, for its presence would tell whether
 some row has that value. Rows with values that do not fit are kept, and what does not fit is null.
 
-The state of a path is fixed by the request, and so are the files: what lies under a path or a version must never be
-written again.
+What lies under a path or a version must never be written again, and the names of a table's versions are public: a
+version that is not there is refused. One limit is Spark's own: a Parquet file that keeps timestamps in milliseconds
+must hold none beyond the year 294247, for reading such a value raises, where that column is used at all.
 """
 
 from __future__ import annotations
