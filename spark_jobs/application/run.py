@@ -21,7 +21,7 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.stores import ObjectStore
 from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.statistics import ScoreCounts
-from spark_jobs.tables.scoring import rules
+from spark_jobs.tables.rules import rules
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -15,6 +18,7 @@ from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.checks.release_contract import check_release
 from dp_operators.releasing import Published, SparkSubmitRunner, release
 from spark_jobs.contract import PrivacyUnit, Release, ReleaseRequest
+from spark_jobs.contract.failpoints import VARIABLE
 from tests.support.cluster import LOOPBACK, SparkCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.postgres, pytest.mark.slow]
@@ -23,6 +27,7 @@ ROWS, ROWS_OF_A_PERSON = 6_000, 3
 CANARY = "canary-8d2f61"
 """A value of the table that must not be seen outside the boundary."""
 ACCOUNT = "people"
+GATE = "gate"
 
 
 @pytest.fixture(scope="module")
@@ -70,12 +75,32 @@ def runner_on(cluster: SparkCluster, private: Path, monkeypatch: pytest.MonkeyPa
     return SparkSubmitRunner(
         master=cluster.master,
         conf={"spark.driver.host": LOOPBACK, "spark.executor.memory": "512m", "spark.sql.shuffle.partitions": "2"},
-        environment={**cluster.environment(), "DP_DIAGNOSTICS_SALT": "0" * 32},
+        environment={
+            **cluster.environment(),
+            "DP_DIAGNOSTICS_SALT": "0" * 32,
+            VARIABLE: f"before_count:pause:{private / GATE}",
+        },
         private_dir=private,
     )
 
 
-def test_release_on_a_cluster_is_paid_for_once_and_tells_nothing_else(
+def lose_the_executor(cluster: SparkCluster, gate: Path) -> int:
+    """Wait until the application is about to count, kill its executors, and let it go on; how many were killed."""
+    deadline = time.monotonic() + 120
+    while not gate.with_suffix(".reached").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    executors = [
+        process
+        for process in psutil.Process(cluster.daemons["worker-0"].pid).children(recursive=True)
+        if "org.apache.spark.executor.CoarseGrainedExecutorBackend" in process.cmdline()
+    ]
+    for process in executors:
+        process.kill()
+    gate.touch()
+    return len(executors)
+
+
+def test_release_on_a_cluster_that_loses_an_executor_is_paid_for_once_and_tells_nothing_else(
     cluster: SparkCluster, table: Path, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output, private, said = tmp_path / "releases", tmp_path / "private", []
@@ -92,9 +117,12 @@ def test_release_on_a_cluster_is_paid_for_once_and_tells_nothing_else(
         return cluster.logs["worker-0"].read_text().count("Asked to launch executor")
 
     before = launched()
-    made = attempt()
+    with ThreadPoolExecutor(1) as saboteur:
+        lost = saboteur.submit(lose_the_executor, cluster, private / GATE)
+        made = attempt()
     assert not made.adopted
-    assert launched() == before + 1
+    assert lost.result() == 1
+    assert launched() == before + 2
 
     manifest = Release.from_json((Path(made.uri) / "release.json").read_bytes())
     (charge,) = ledger.history(ACCOUNT)
@@ -107,7 +135,7 @@ def test_release_on_a_cluster_is_paid_for_once_and_tells_nothing_else(
     again = attempt()
     assert again.adopted
     assert (again.uri, again.manifest_sha256) == (made.uri, made.manifest_sha256)
-    assert launched() == before + 1
+    assert launched() == before + 2
 
     public = [path.read_bytes() for path in output.rglob("*") if path.is_file()]
     assert len(public) > 4
