@@ -25,14 +25,15 @@ SECURE = SecureNoise()
 LOCATING_SHARE = Decimal("0.15")
 """Of the budget, for where the scores lie, before anything else is known."""
 FIRST_CELLS, REFINED_CELLS = 24, 24
-MAX_REFINEMENTS = 3
+AMPLE_LOOKS, MOST_LOOKS = 3, 4
 REFINING_COST, REFINING_SHARES = 100, (0.05, 0.1)
 """A closer look costs this many rows' worth of signal, which tells a 24th of the rows from no row by three sigma,
 within these shares of the budget; both classes are looked at, so that a small one gets its cells."""
 FEW_SEEN, HARDLY_ANY_SEEN = 10.0, 2.5
 """Rows that crowd in fewer cells than this (by the inverse of the sum of squared shares) are looked at more closely."""
-REFINING_SIGNAL, LEAST_SIGNAL = 1_000, 100
-"""Rows times epsilon from which a closer look is worth its cost, if few cells are in use and if hardly any are."""
+LEAST_SIGNAL, REFINING_SIGNAL, AMPLE_SIGNAL = 100, 1_000, 3_000
+"""Rows times epsilon from which a closer look is worth its cost if hardly any cells are in use, if few are, and in any
+case: the second look tells the classes apart, the third has cells for both of them."""
 FULL_GRID_SIGNAL = 200_000
 """Rows times epsilon from which a tree over the whole grid is as good as a few cells, and exact about ties."""
 CURVE_POINTS = 256
@@ -76,7 +77,7 @@ class Measurement:
     @property
     def tied(self) -> bool:
         """Whether every look found the rows crowded in few cells: their scores then take few values."""
-        return len(self.located) > MAX_REFINEMENTS and _crowded(self.located[-1], math.inf)
+        return len(self.located) == MOST_LOOKS and _crowded(self.located[-1], math.inf)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
@@ -196,7 +197,9 @@ def _place(
     signal = max(rounds[0].total, 1.0) * float(meter.granted.epsilon) / rows_changed(neighbours)
     if method == "auto" and signal >= FULL_GRID_SIGNAL:
         return equal_width(grid, grid), rounds
-    while len(rounds) <= MAX_REFINEMENTS and _crowded(rounds[-1], signal):
+    while len(rounds) < MOST_LOOKS and (
+        _crowded(rounds[-1], signal) or (len(rounds) < AMPLE_LOOKS and signal >= AMPLE_SIGNAL)
+    ):
         rounds += _refinement(counts, rounds[-1], signal, meter=meter, neighbours=neighbours, noise=noise)
     cells = points if method == "equi_depth" else min(points, grid, cells_for(signal))
     cuts = equal_depth(rounds[-1].cuts, rounds[-1].weights(), grid=grid, cells=cells, keep_edges=True)

@@ -1,0 +1,97 @@
+"""Labels and scores to measure accuracy on: real tables where they are present, and synthetic ones of a known curve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import expit
+from scipy.stats import norm
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from benchmarks.harness import progress
+from spark_jobs.statistics import ScoreCounts
+
+FOLDER = Path(__file__).parents[2] / "shared" / "data"
+"""Where real tables may lie, beside the repository; without them their rows are left out, and said to be."""
+
+Scored = tuple[NDArray[np.int64], NDArray[np.float64]]
+
+
+def binormal_quantiles(auc: float, rows: int) -> Scored:
+    """Half the rows of each class, at the quantiles of two normal laws whose curve has this area: no sampling error."""
+    distance = sqrt(2) * norm.ppf(auc)
+    half = rows // 2
+    quantiles = norm.ppf((np.arange(half) + 0.5) / half)
+    scores = expit(np.concatenate([quantiles - distance / 2, quantiles + distance / 2]))
+    return np.repeat(np.array([0, 1]), half), scores
+
+
+def real_tables() -> dict[str, Scored]:
+    """Name -> labels and scores of the half of a real table that its logistic model has not seen."""
+    makers: dict[str, tuple[str, Callable[[Path], Scored]]] = {
+        "SMS spam": ("sms_spam.tsv.gz", _sms),
+        "Adult": ("adult.csv.gz", _adult),
+        "bank": ("bank-full.csv.gz", _bank),
+        "diabetes": ("diabetic_data.csv.gz", _diabetes),
+    }
+    found = {}
+    for name, (file, make) in makers.items():
+        if (FOLDER / file).is_file():
+            found[name] = make(FOLDER / file)
+        else:
+            progress(f"SKIPPED: {name}: its file {file} is not here; its rows are missing from the tables below")
+    return found
+
+
+def counts(scored: Scored) -> ScoreCounts:
+    """The statistic of such rows."""
+    return ScoreCounts.from_arrays(*scored)
+
+
+def _halves(features: object, labels: NDArray[np.int64], model: object) -> Scored:
+    order = np.random.default_rng(1).permutation(labels.size)
+    fitted, scored = order[: labels.size // 2], order[labels.size // 2 :]
+    take = (lambda rows: features.iloc[rows]) if hasattr(features, "iloc") else (lambda rows: features[rows])
+    model.fit(take(fitted), labels[fitted])
+    return labels[scored], model.predict_proba(take(scored))[:, 1]
+
+
+def _tabular() -> object:
+    columns = make_column_transformer(
+        (StandardScaler(), make_column_selector(dtype_include="number")),
+        (OneHotEncoder(handle_unknown="ignore", min_frequency=20), make_column_selector(dtype_exclude="number")),
+    )
+    return make_pipeline(columns, LogisticRegression(max_iter=300))
+
+
+def _sms(path: Path) -> Scored:
+    table = pd.read_csv(path, sep="\t", header=None, names=["label", "text"], quoting=3)
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression(max_iter=300))
+    return _halves(table["text"], (table["label"] == "spam").to_numpy(np.int64), model)
+
+
+def _adult(path: Path) -> Scored:
+    table = pd.read_csv(path)
+    features = table[["age", "education_num", "hours_per_week", "sex", "marital_status", "occupation"]]
+    return _halves(features, table["income"].str.contains(">50K").to_numpy(np.int64), _tabular())
+
+
+def _bank(path: Path) -> Scored:
+    table = pd.read_csv(path, sep=";")
+    return _halves(table.drop(columns=["y", "duration"]), (table["y"] == "yes").to_numpy(np.int64), _tabular())
+
+
+def _diabetes(path: Path) -> Scored:
+    table = pd.read_csv(path, low_memory=False)
+    numbers = ["time_in_hospital", "num_lab_procedures", "num_medications", "number_inpatient", "number_diagnoses"]
+    features = table[[*numbers, "age", "gender", "insulin", "A1Cresult"]].fillna("none")
+    return _halves(features, (table["readmitted"] != "NO").to_numpy(np.int64), _tabular())

@@ -1,0 +1,259 @@
+"""How near private ROC curves come to the exact ones: ``python -m benchmarks.roc_accuracy [--quick]``.
+
+Four experiments, all with seeded noise (the distributions are those of releases):
+
+* the smallest difference of AUCs told apart by t-tests between 20 releases each, on curves without sampling error;
+* the mean absolute error of the AUC with 1,000 rows in each class;
+* on real tables, the error of the AUC and of the curve, for every way of placing cells;
+* how often 90% intervals and bands hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from benchmarks._scored_tables import binormal_quantiles, counts, real_tables
+from benchmarks.harness import Report, Target, arguments, progress, publish
+from spark_jobs.diagnostics.roc_curve import measure, summarise
+from spark_jobs.diagnostics.roc_curve.summary import trace
+from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.statistics import ScoreCounts
+
+AREAS = tuple(round(0.70 + 0.025 * step, 3) for step in range(11))
+TOLD_APART = {200: 0.02, 500: 0.01, 1000: 0.005, 2000: 0.0025}
+PAPER_TOLD_APART = {200: 0.1, 500: 0.05, 1000: 0.025, 2000: 0.01}
+GROUP = 20
+METHODS: dict[str, dict[str, object]] = {
+    "default": {},
+    "fixed 8": {"method": "fixed_cells", "thresholds": 8},
+    "fixed 16": {"method": "fixed_cells", "thresholds": 16},
+    "fixed 64": {"method": "fixed_cells", "thresholds": 64},
+    "fixed 1024": {"method": "fixed_cells", "thresholds": 1024},
+    "equal depth 16": {"method": "equi_depth", "thresholds": 16},
+    "tree": {"method": "tree"},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exact:
+    """A table's exact curve, read at fixed rates."""
+
+    statistic: ScoreCounts
+    fpr: NDArray[np.float64]
+    tpr: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, statistic: ScoreCounts) -> Exact:
+        """The curve of these counts."""
+        rates = [
+            np.concatenate([[0.0], np.cumsum(label[::-1]) / label.sum()])
+            for label in (statistic.negatives, statistic.positives)
+        ]
+        return cls(statistic=statistic, fpr=rates[0], tpr=rates[1])
+
+    @property
+    def auc(self) -> float:
+        """Its area."""
+        return float(np.trapezoid(self.tpr, self.fpr))
+
+    def distance(self, fpr: NDArray[np.float64], tpr: NDArray[np.float64]) -> float:
+        """The area between it and another curve."""
+        turns = np.concatenate([[True], (np.diff(self.fpr) > 0) | (np.diff(self.tpr) > 0)])
+        level = np.linspace(0, 2, 2001)
+        exact = np.interp(level, (self.fpr + self.tpr)[turns], self.tpr[turns])
+        return float(np.abs(exact - np.interp(level, fpr + tpr, tpr)).mean() * 2)
+
+
+def released_areas(
+    statistic: ScoreCounts, *, releases: int, noise: SeededNoise, **options: object
+) -> NDArray[np.float64]:
+    """AUCs of that many releases of one table at epsilon 1."""
+    return np.array([trace(measure(statistic, epsilon=1, noise=noise, **options)).auc for _ in range(releases)])
+
+
+def told_apart(signal: int, *, trials: int) -> tuple[list[str], Target, dict[str, object]]:
+    """How often t-tests tell AUCs apart that differ by the target, over the areas; bias and spread of the AUC."""
+    step, noise = TOLD_APART[signal], SeededNoise(signal)
+    won, biases, spreads = [], [], []
+    for area in AREAS:
+        tables = [Exact.of(counts(binormal_quantiles(each, signal))) for each in (area, area + step)]
+        drawn = [released_areas(each.statistic, releases=GROUP * trials, noise=noise) for each in tables]
+        tests = stats.ttest_ind(*(areas.reshape(trials, GROUP) for areas in drawn), axis=1)
+        won.append(float((tests.pvalue < 0.05).mean()))
+        biases.append(float(drawn[0].mean() - tables[0].auc))
+        spreads.append(float(drawn[0].std()))
+    bias = float(np.mean(np.abs(biases)))
+    error = 1.96 * max(spreads) / np.sqrt(GROUP * trials)
+    row = [
+        f"{signal}",
+        f"{step}",
+        f"{PAPER_TOLD_APART[signal]}",
+        f"{min(won):.0%} to {max(won):.0%}",
+        f"{min(spreads):.4f} to {max(spreads):.4f}",
+        f"{bias:.4f} (worst {max(np.abs(biases)):.4f} ± {error:.4f})",
+        f"{GROUP * trials}",
+    ]
+    met = float(np.median(won)) > 0.5 and bias < step / 2
+    target = Target(
+        what=f"AUC difference told apart at n·epsilon = {signal}",
+        target=f"{step}, |bias| below {step / 2}",
+        seen=f"told apart in {np.mean(won):.0%} of tests (least {min(won):.0%}); |bias| {bias:.4f}",
+        met=met,
+    )
+    return row, target, {"won": won, "bias": biases, "spread": spreads}
+
+
+def error_at_thousand(*, releases: int) -> tuple[list[str], Target, dict[str, object]]:
+    """Mean absolute error of the AUC with 1,000 rows in each class at epsilon 1."""
+    noise, errors = SeededNoise(1000), []
+    for area in (0.7, 0.8, 0.9, 0.95):
+        exact = Exact.of(counts(binormal_quantiles(area, 2000)))
+        errors.append(np.abs(released_areas(exact.statistic, releases=releases, noise=noise) - exact.auc))
+    each = np.concatenate(errors)
+    width = 1.96 * each.std() / np.sqrt(each.size)
+    seen = f"{each.mean():.4f} ± {width:.4f}"
+    target = Target(
+        what="AUC error, 1,000 rows per class, epsilon 1", target="at most 0.004", seen=seen, met=each.mean() < 0.004
+    )
+    return ["1,000 per class", "", "0.0201", "", "", seen, f"{each.size}"], target, {"errors": float(each.mean())}
+
+
+def real_data(*, releases: int) -> tuple[list[list[str]], list[Target], dict[str, object]]:
+    """Errors on real tables, method by method."""
+    rows, regrets, figures = [], {name: [] for name in METHODS}, {}
+    worst_ratio = 0.0
+    for table, scored in real_tables().items():
+        exact = Exact.of(counts(scored))
+        for epsilon in ("0.01", "0.1", "1"):
+            found = {}
+            for name, options in METHODS.items():
+                noise = SeededNoise(7)
+                made = [
+                    trace(measure(exact.statistic, epsilon=epsilon, noise=noise, **options)) for _ in range(releases)
+                ]
+                found[name] = (
+                    np.array([abs(one.auc - exact.auc) for one in made]),
+                    np.array([exact.distance(one.fpr, one.tpr) for one in made]),
+                )
+            best = min(area.mean() for area, _ in found.values())
+            winner = min(found, key=lambda name: found[name][0].mean())
+            for name, (area, _) in found.items():
+                regrets[name].append(area.mean() / best)
+            ours, theirs = found["default"][0], found[winner][0]
+            slack = 1.96 * np.hypot(ours.std(), theirs.std()) / np.sqrt(releases)
+            worst_ratio = max(worst_ratio, float((ours.mean() - theirs.mean()) / slack) if slack else 0.0)
+            figures[f"{table} {epsilon}"] = {name: [float(v.mean()) for v in pair] for name, pair in found.items()}
+            cells = (f"{area.mean():.4f} / {shape.mean():.4f}" for area, shape in found.values())
+            rows.append([f"{table} ({exact.auc:.3f})", epsilon, *cells])
+    if not rows:
+        return rows, [], figures
+    rows.append(["mean regret of the AUC", "", *(f"{np.mean(each):.2f}" for each in regrets.values())])
+    regret = float(np.mean(regrets["default"]))
+    target = Target(
+        what="real tables: the default against the best method of each",
+        target="mean regret at most 1.05, nowhere beyond the 95% interval",
+        seen=f"mean regret {regret:.2f}; worst gap {worst_ratio:.2f} of the interval",
+        met=regret <= 1.05 and worst_ratio <= 1,
+    )
+    return rows, [target], figures
+
+
+def coverage(*, releases: int) -> tuple[list[list[str]], list[Target], dict[str, object]]:
+    """How often 90% intervals of the AUC, and what part of 90% bands, hold the exact curve."""
+    rows, targets, figures = [], [], {}
+    tables = {
+        f"binormal {area}, n {rows_}": binormal_sample(area, rows_) for area in (0.7, 0.95) for rows_ in (300, 2000)
+    }
+    tables |= real_tables()
+    for name, scored in tables.items():
+        exact, noise, found = Exact.of(counts(scored)), SeededNoise(11), []
+        for seed in range(releases):
+            curve = summarise(measure(exact.statistic, epsilon=1, noise=noise), seed=seed)
+            inside = held(curve.fpr, curve.tpr_lower, curve.tpr_upper, exact)
+            whole = held(curve.fpr, curve.tpr_lower_everywhere, curve.tpr_upper_everywhere, exact).all()
+            found.append((curve.auc_interval[0] <= exact.auc <= curve.auc_interval[1], inside.mean(), whole))
+        means, widths = np.mean(found, axis=0), 1.96 * np.std(found, axis=0) / np.sqrt(releases)
+        rows.append(
+            [name, *(f"{mean:.3f} ± {width:.3f}" for mean, width in zip(means, widths, strict=True)), f"{releases}"]
+        )
+        figures[name] = means.tolist()
+    parts = np.array(list(figures.values()))
+    for column, what in enumerate(("interval of the AUC", "pointwise band")):
+        mean = float(parts[:, column].mean())
+        targets.append(
+            Target(
+                what=f"coverage of the 90% {what}, mean over tables",
+                target="0.88 to 0.95",
+                seen=f"{mean:.3f} ({parts[:, column].min():.3f} to {parts[:, column].max():.3f})",
+                met=0.88 <= mean <= 0.95,
+            )
+        )
+    return rows, targets, figures
+
+
+def binormal_sample(area: float, rows: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """A random sample with this area in the long run."""
+    random = np.random.default_rng(round(1000 * area) + rows)
+    labels = (random.random(rows) < 0.5).astype(np.int64)
+    distance = np.sqrt(2) * stats.norm.ppf(area)
+    return labels, 1 / (1 + np.exp(-(random.normal(size=rows) + distance * (labels - 0.5))))
+
+
+def held(
+    at: NDArray[np.float64], lower: NDArray[np.float64], upper: NDArray[np.float64], exact: Exact
+) -> NDArray[np.bool_]:
+    """At which rates a band holds the exact curve; on a vertical stretch, any of its values will do."""
+    rates, first = np.unique(exact.fpr, return_index=True)
+    last = np.append(first[1:], exact.fpr.size) - 1
+    lowest, highest = (np.interp(at, rates, exact.tpr[ends]) for ends in (first, last))
+    return (highest >= lower - 1e-9) & (lowest <= upper + 1e-9)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run all four experiments and print their tables."""
+    parser: argparse.ArgumentParser = arguments(__doc__.splitlines()[0])
+    given = parser.parse_args(argv)
+    quick = given.quick
+    figures: dict[str, object] = {}
+    rows, targets = [], []
+    for signal in TOLD_APART:
+        progress(f"telling AUCs apart at n·epsilon = {signal}")
+        row, target, figures[f"told apart {signal}"] = told_apart(signal, trials=2 if quick else 25)
+        rows.append(row)
+        targets.append(target)
+    row, target, figures["error"] = error_at_thousand(releases=20 if quick else 500)
+    columns = ("n·epsilon", "difference", "paper", "told apart (p < 0.05)", "sd", "|bias|, or error", "releases")
+    first = Report(
+        name="roc_accuracy: the area",
+        columns=columns,
+        rows=[*rows, row],
+        targets=[] if quick else [*targets, target],
+        figures={},
+    )
+    publish(first, None)
+    progress("real tables")
+    rows, targets, figures["real"] = real_data(releases=5 if quick else 60)
+    heads = ("table (exact AUC)", "epsilon", *METHODS)
+    name = "roc_accuracy: real tables, mean error of the AUC / area between the curves"
+    publish(Report(name=name, columns=heads, rows=rows, targets=[] if quick else targets, figures={}), None)
+    progress("coverage")
+    rows, targets, figures["coverage"] = coverage(releases=5 if quick else 150)
+    heads = ("table", "AUC interval", "pointwise band", "whole band", "releases")
+    report = Report(
+        name="roc_accuracy: coverage at 90%",
+        columns=heads,
+        rows=rows,
+        targets=[] if quick else targets,
+        figures=figures,
+    )
+    return publish(report, given.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
