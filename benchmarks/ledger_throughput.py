@@ -127,7 +127,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--writers", type=int, default=16)
     parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--quick", action="store_true", help="one short round")
     given = parser.parse_args()
+    if given.quick:
+        given.rounds, given.seconds = 1, 1.0
     with running_postgres(durable=True) as server:
         version = server.execute("SHOW server_version")[0][0]
         load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
