@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import time
 
 import numpy as np
@@ -17,12 +18,15 @@ DRAWS = 3000
 
 def main() -> None:
     """Print the figures of docs/mechanisms."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the draws")
+    draws = DRAWS // 10 if parser.parse_args().quick else DRAWS
     noise, generator = SecureNoise(), np.random.default_rng(0)
     for shape in (polynomial_noise(1), laplace_noise(1, "1e-6"), cauchy_noise(1)):
         bound = auc_bound(1000, 1000, neighbours=Neighbours.REPLACE_ONE, smoothness=shape.smoothness)
-        errors = np.abs([float(x) for x in shape.sample(DRAWS, noise)]) * shape.scale * bound
+        errors = np.abs([float(x) for x in shape.sample(draws, noise)]) * shape.scale * bound
         errors = np.minimum(errors, 0.5)
-        print(f"AUC, {shape.density}: {errors.mean():.5f} +- {1.96 * errors.std() / DRAWS**0.5:.5f}")
+        print(f"AUC, {shape.density}: {errors.mean():.5f} +- {1.96 * errors.std() / draws**0.5:.5f}")
     cells = generator.integers(0, 100, 65536)
     shape, replaced = polynomial_noise(1), Neighbours.REPLACE_ONE
     values = generator.integers(0, 1 << 30, 1_000_000)
