@@ -6,6 +6,7 @@ import json
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -84,20 +85,29 @@ def runner_on(cluster: SparkCluster, private: Path, monkeypatch: pytest.MonkeyPa
     )
 
 
+def executors_of(cluster: SparkCluster) -> list[psutil.Process]:
+    """The executors that the cluster's worker has started and that still run."""
+    found = []
+    for process in psutil.Process(cluster.daemons["worker-0"].pid).children(recursive=True):
+        with suppress(psutil.Error):  # it may end while it is looked at
+            if "org.apache.spark.executor.CoarseGrainedExecutorBackend" in process.cmdline():
+                found.append(process)
+    return found
+
+
 def lose_the_executor(cluster: SparkCluster, gate: Path) -> int:
-    """Wait until the application is about to count, kill its executors, and let it go on; how many were killed."""
-    deadline = time.monotonic() + 120
-    while not gate.with_suffix(".reached").exists() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    executors = [
-        process
-        for process in psutil.Process(cluster.daemons["worker-0"].pid).children(recursive=True)
-        if "org.apache.spark.executor.CoarseGrainedExecutorBackend" in process.cmdline()
-    ]
-    for process in executors:
-        process.kill()
-    gate.touch()
-    return len(executors)
+    """Wait until the application is about to count, kill its executor, and let it go on; how many were killed."""
+    try:
+        deadline = time.monotonic() + 120
+        reached = gate.with_suffix(".reached")
+        while not (reached.exists() and executors_of(cluster)) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        lost = executors_of(cluster)
+        for process in lost:
+            process.kill()
+        return len(lost)
+    finally:
+        gate.touch()
 
 
 def test_release_on_a_cluster_that_loses_an_executor_is_paid_for_once_and_tells_nothing_else(
