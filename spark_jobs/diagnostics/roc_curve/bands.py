@@ -22,12 +22,12 @@ import numpy as np
 from scipy.special import ndtri
 
 from spark_jobs.diagnostics.roc_curve.measurement import Measurement
-from spark_jobs.diagnostics.roc_curve.shape import Edges, Points, area, edges, falling_counts, read, read_straight
+from spark_jobs.diagnostics.roc_curve.shape import Edges, Points, area, counts_above, edges, read, read_straight
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, rows_changed
 from spark_jobs.mechanisms.trees import FloatArray
 
-COPIES, COPIES_OF_FULL_GRID = 400, 40
+COPIES, COPIES_OF_FULL_GRID = 400, 80
 MANY_CELLS = 2_000
 UNRESOLVED = 0.4
 FLOOR = 0.5
@@ -78,7 +78,8 @@ def _copies(
     measurement: Measurement, curve: Edges, points: Points, sizes: tuple[float, float], *, noise: SeededNoise
 ) -> tuple[FloatArray, FloatArray]:
     """Deviations of simulated curves from the released one: TPR at equal FPR + TPR, and area."""
-    copies, floor = (COPIES, FLOOR) if curve.cuts.size <= MANY_CELLS else (COPIES_OF_FULL_GRID, 0.0)
+    copies = COPIES if measurement.cuts.size <= MANY_CELLS else COPIES_OF_FULL_GRID
+    floor = FLOOR if curve.cuts.size <= MANY_CELLS else 0.0
     centres = [
         np.maximum(np.diff(rates) * size, floor * np.sqrt(laplace_variance(tree.scale)))
         for tree, rates, size in (
@@ -86,32 +87,29 @@ def _copies(
             (measurement.positives, curve.tpr, sizes[1]),
         )
     ]
-    base = edges(curve.cuts[::-1], *(np.concatenate([[0.0], np.cumsum(c)]) for c in centres), tied=curve.tied)
-    fpr, tpr = read(base, points, curve.straight)
+    above = [np.concatenate([[0.0], np.cumsum(centre)]) for centre in centres]
+    fpr, tpr = read(edges(curve.cuts, *above, tied=curve.tied), points, curve.straight)
+    kept = np.searchsorted(-measurement.cuts[::-1], -curve.cuts)
     drawn = [
-        _simulated(tree, centre, measurement, copies=copies, noise=noise)
-        for tree, centre in zip((measurement.negatives, measurement.positives), centres, strict=True)
+        centre + _errors(tree, measurement, copies=copies, noise=noise)[:, kept]
+        for tree, centre in zip((measurement.negatives, measurement.positives), above, strict=True)
     ]
     shifts, areas = np.empty((copies, fpr.size)), np.empty(copies)
     for i, (negatives, positives) in enumerate(zip(*drawn, strict=True)):
-        copy = edges(curve.cuts[::-1], negatives, positives, tied=curve.tied)
+        copy = edges(curve.cuts, negatives, positives, tied=curve.tied)
         copy_fpr, copy_tpr = read(copy, points, curve.straight)
         shifts[i] = np.interp(fpr + tpr, copy_fpr + copy_tpr, copy_tpr) - tpr
         areas[i] = area(copy_fpr, copy_tpr)
     return shifts, areas - area(fpr, tpr)
 
 
-def _simulated(
-    tree: NoisyTree, counts: FloatArray, measurement: Measurement, *, copies: int, noise: SeededNoise
-) -> list[FloatArray]:
-    """Copies of one class's falling counts, with fresh noise around ``counts`` (from the top)."""
+def _errors(tree: NoisyTree, measurement: Measurement, *, copies: int, noise: SeededNoise) -> FloatArray:
+    """Copies of the noise in one class's ``counts_above``."""
     levels = [level.size for level in tree.nodes]
     sensitivity = tree.tree.measured * rows_changed(measurement.neighbours)
     epsilon = measurement.spendings[-1].epsilon
     drawn = noise.laplace(np.zeros((copies, sum(levels)), dtype=np.int64), epsilon=epsilon, l1_sensitivity=sensitivity)
-    error = tree.tree.least_squares(tuple(np.split(drawn, np.cumsum(levels)[:-1], axis=1)))
-    made = [falling_counts(counts[::-1] + row) for row in error]
-    return [np.append(row[:-1], max(row[-1], 1.0)) for row in made]
+    return counts_above(tree.tree.least_squares(tuple(np.split(drawn, np.cumsum(levels)[:-1], axis=1))))
 
 
 def _inner_stddev(curve: Edges, points: Points, sizes: tuple[float, float]) -> FloatArray:

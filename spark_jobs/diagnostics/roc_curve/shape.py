@@ -66,25 +66,33 @@ class Points:
     fraction: FloatArray
 
 
-def falling_counts(counts: FloatArray) -> FloatArray:
-    """Rows with a score of at least each edge, from the top: never falling, from 0; ``counts`` rise with the score."""
-    return monotone(np.concatenate([[0.0], np.cumsum(counts[::-1])]))
+def counts_above(counts: FloatArray) -> FloatArray:
+    """Rows above each edge, from the top, as estimated; ``counts`` are of cells, along the last axis, lowest first."""
+    above = np.cumsum(counts[..., ::-1], axis=-1)
+    return np.concatenate([np.zeros_like(above[..., :1]), above], axis=-1)
 
 
 def edges(cuts: Int64Array, negatives: FloatArray, positives: FloatArray, *, tied: bool) -> Edges:
-    """The curve at the cells' edges, from ``falling_counts`` of both classes whose last values are at least 1."""
-    return Edges(cuts=cuts[::-1], fpr=negatives / negatives[-1], tpr=positives / positives[-1], tied=tied)
+    """The curve at falling cuts, from estimates of both classes' ``counts_above`` there."""
+    rows = monotone(negatives), monotone(positives)
+    fpr, tpr = (np.append(each[:-1] / max(each[-1], 1.0), 1.0) for each in rows)
+    return Edges(cuts=cuts, fpr=np.minimum(fpr, 1.0), tpr=np.minimum(tpr, 1.0), tied=tied)
+
+
+def evenly_deep(curve: Edges, cells: int) -> Int64Array:
+    """Indices of ``cells + 1`` of the curve's edges, the first and the last among them, at near-even depths."""
+    last, order = curve.cuts.size - 1, np.arange(1, cells + 1)
+    wanted = np.searchsorted(curve.depth[1:], order / cells - 1e-12) + 1
+    index = np.maximum.accumulate(np.minimum(wanted, last) - order) + order
+    index = np.minimum(index, last - order[::-1] + 1)
+    return np.concatenate([[0], index[:-1], [last]])
 
 
 def choose_points(curve: Edges, count: int) -> Points:
     """``count`` distinct thresholds, near-even in depth: every edge if there is room, points inside cells if more."""
     cells = curve.cuts.size - 1
     if count <= cells:
-        order = np.arange(1, count + 1)
-        wanted = np.searchsorted(curve.depth[1:], order / count - 1e-12) + 1
-        index = np.maximum.accumulate(np.minimum(wanted, cells) - order) + order
-        index = np.minimum(index, cells - order[::-1] + 1)
-        index[-1] = cells
+        index = evenly_deep(curve, count)[1:]
         return Points(cuts=curve.cuts[index], cell=index - 1, fraction=np.ones(count))
     grid = int(curve.cuts[0])
     room = -np.diff(curve.cuts) - 1

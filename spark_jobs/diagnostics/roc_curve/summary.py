@@ -10,10 +10,21 @@ import numpy as np
 from spark_jobs.diagnostics.roc_curve.bands import Bands, bands
 from spark_jobs.diagnostics.roc_curve.measurement import Measurement
 from spark_jobs.diagnostics.roc_curve.result import RocCurve
-from spark_jobs.diagnostics.roc_curve.shape import Edges, Points, area, choose_points, edges, falling_counts, read
+from spark_jobs.diagnostics.roc_curve.shape import (
+    Edges,
+    Points,
+    area,
+    choose_points,
+    counts_above,
+    edges,
+    evenly_deep,
+    read,
+)
 from spark_jobs.mechanisms.trees import FloatArray
 
 DROWNED = 3.0
+RESOLVED, LEAST_CELLS = 5.0, 4
+"""Edges are kept so far apart that this many errors of a count fit between; what lies between says more of noise."""
 _DECIMALS = 9
 """Digits kept of what is published: below any noise, above the differences between machines' last bits."""
 
@@ -48,12 +59,7 @@ def trace(measurement: Measurement) -> Trace:
     sizes = float(counts[0].sum()), float(counts[1].sum())
     defined = min(sizes) >= 1.0
     noise = math.sqrt(measurement.negatives.range_variance(0, measurement.cuts.size - 1))
-    if defined:
-        falling = falling_counts(counts[0]), falling_counts(counts[1])
-        curve = edges(measurement.cuts, *falling, tied=measurement.tied)
-    else:
-        rate = np.linspace(0.0, 1.0, measurement.cuts.size)
-        curve = Edges(cuts=measurement.cuts[::-1], fpr=rate, tpr=rate, tied=False)
+    curve = _course(measurement, *map(counts_above, counts)) if defined else _diagonal(measurement)
     points = choose_points(curve, measurement.thresholds)
     fpr, tpr = (_tidy(rate) for rate in read(curve, points, curve.straight))
     auc = area(fpr, tpr) if defined else 0.5
@@ -67,6 +73,25 @@ def trace(measurement: Measurement) -> Trace:
         defined=defined,
         drowned=min(sizes) < DROWNED * noise,
     )
+
+
+def _course(measurement: Measurement, negatives: FloatArray, positives: FloatArray) -> Edges:
+    cuts = measurement.cuts[::-1]
+    curve = edges(cuts, negatives, positives, tied=measurement.tied)
+    if measurement.method not in ("auto", "tree"):
+        return curve
+    error = math.sqrt(float(measurement.negatives.prefix_variances()[1:].mean()))
+    rows = max(negatives[-1] + positives[-1], 1.0)
+    cells = math.ceil(min(rows / (RESOLVED * error), float(cuts.size))) if error > 0 else cuts.size
+    if max(cells, LEAST_CELLS) >= cuts.size - 1:
+        return curve
+    kept = evenly_deep(curve, max(cells, LEAST_CELLS))
+    return edges(cuts[kept], negatives[kept], positives[kept], tied=measurement.tied)
+
+
+def _diagonal(measurement: Measurement) -> Edges:
+    rate = np.linspace(0.0, 1.0, measurement.cuts.size)
+    return Edges(cuts=measurement.cuts[::-1], fpr=rate, tpr=rate, tied=False)
 
 
 def summarise(measurement: Measurement, *, seed: int) -> RocCurve:
