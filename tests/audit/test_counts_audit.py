@@ -10,7 +10,7 @@ from spark_jobs.mechanisms.prefix_sums import noisy_tree
 from spark_jobs.mechanisms.trees import Tree
 from tests.support.audit import Tampered, audit, log_ratio, samples
 
-pytestmark = pytest.mark.audit
+pytestmark = [pytest.mark.audit, pytest.mark.slow]
 
 EPSILON = Decimal(1)
 TREE = Tree(cells=2, branching=2, root="noisy")

@@ -11,7 +11,7 @@ from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts
 from tests.support.audit import Tampered, audit, log_ratio, samples
 
-pytestmark = pytest.mark.audit
+pytestmark = [pytest.mark.audit, pytest.mark.slow]
 
 EPSILON = Decimal(1)
 

@@ -1,4 +1,16 @@
-"""A private ROC curve with its area, a band and an interval, from counts of both classes on a grid of scores."""
+"""A private ROC curve with its area, a band and an interval, from counts of both classes on a grid of scores.
+
+Methods:
+    auto: few cells, placed where the scores are by a small part of the budget and as many as the noise asks for; a tree
+        over the whole grid where rows times epsilon reach 200,000. The default.
+    tree: a consistent tree over the whole grid, for each class.
+    equi_depth: as many placed cells as the curve has points.
+    fixed_cells: as many cells of equal width as the curve has points.
+
+Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``), or replaced (``REPLACE_ONE``, with twice the
+noise). Every step counts disjoint cells, of 1-norm sensitivity 1 (or 2), or a tree over them; steps compose sequentially,
+classes in parallel; what the steps are depends on public facts and earlier releases alone. See ``measure``.
+"""
 
 from __future__ import annotations
 
