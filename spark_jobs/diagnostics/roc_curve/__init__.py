@@ -8,7 +8,7 @@ Methods:
     fixed_cells: as many cells of equal width as the curve has points.
 
 Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``), or replaced (``REPLACE_ONE``, with twice the
-noise). Every step counts disjoint cells, of 1-norm sensitivity 1 (or 2), or a tree over them; steps compose in sequence,
+noise). Every step counts disjoint cells, of sensitivity 1 (or 2), or a tree over them; steps compose in sequence,
 classes in parallel; what the steps are depends on public facts and earlier releases alone. See ``measure``.
 """
 
