@@ -8,6 +8,7 @@ The table has a uniform double ``score``, which spreads the rows over all cells 
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -71,20 +72,32 @@ def _jvm(spark: SparkSession) -> Any:
     return spark.sparkContext._jvm
 
 
-def write_parts(spark: SparkSession, folder: Path, *, rows: int, parts: int) -> list[str]:
-    """A table of ``rows`` rows as ``parts`` folders of equal size; any of them together are a smaller table."""
+def write_parts(master: str, folder: Path, *, rows: int, parts: int) -> list[str]:
+    """A table of ``rows`` rows as ``parts`` folders of equal size; any of them together are a smaller table.
+
+    Another process writes them, as in a lake: what Java learns from writing misleads its compiler about counting.
+    """
+    paths = [str(folder / f"part-{part}") for part in range(parts)]
+    writer = multiprocessing.get_context("spawn").Process(target=_write, args=(master, paths, rows // parts))
+    writer.start()
+    writer.join()
+    if writer.exitcode:
+        raise RuntimeError(f"the table could not be written: exit code {writer.exitcode}")
+    return paths
+
+
+def _write(master: str, paths: list[str], rows: int) -> None:
     from pyspark.sql import functions as sf
 
-    paths = []
-    for part in range(parts):
-        paths.append(str(folder / f"part-{part}"))
-        spark.range(rows // parts).select(
+    spark = open_session(master)
+    for part, path in enumerate(paths):
+        spark.range(rows).select(
             sf.rand(3 * part).alias("score"),
             (sf.rand(3 * part + 1) < 0.5).cast("int").alias("label"),
             sf.randn(3 * part + 2).alias("not_read"),
-        ).write.parquet(paths[-1])
-        progress(f"wrote {part + 1} of {parts} parts of {rows // parts:,} rows")
-    return paths
+        ).write.parquet(path)
+        progress(f"wrote {part + 1} of {len(paths)} parts of {rows:,} rows")
+    spark.stop()
 
 
 def scan(table: DataFrame) -> object:
@@ -207,10 +220,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(argv)
     sizes = chosen.rows if chosen.rows is not None else [500_000] if chosen.quick else [50_000_000, 100_000_000]
     growth = chosen.growth if chosen.growth is not None else 1_000_000 if chosen.quick else 100_000_000
-    spark = open_session(chosen.master)
     with scratch_folder() as folder:
         most = max([*sizes, growth])
-        paths = write_parts(spark, folder, rows=most, parts=10)
+        paths = write_parts(chosen.master, folder, rows=most, parts=10)
+        spark = open_session(chosen.master)
         tables = {most * n // 10: spark.read.parquet(*paths[:n]) for n in range(1, 11)}
         missing = [size for size in sizes if size not in tables]
         if missing:

@@ -19,16 +19,20 @@ _MOST_BITS = 22
 
 
 def counting_settings(distinct: int) -> dict[str, str]:
-    """Settings for the query that counts ``distinct`` keys; they are put back after it.
-
-    The hash table that Spark generates for a query has 2^16 slots by default, fewer than 2 x 65,536 cells: the rest
-    goes to a general one that is several times slower. Columns of primitive keys and counts fit the processor's cache
-    where rows of 40 bytes do not. Large splits leave each task many rows per cell that it has to pass on.
-    """
+    """Settings for the query that counts ``distinct`` keys; they are put back after it."""
     return {
         "spark.sql.codegen.wholeStage": "true",
+        # The hash table that Spark generates for a query has 2^16 slots by default, fewer than 2 x 65,536 cells have
+        # keys, and the rest goes to a general one that is several times slower.
         "spark.sql.codegen.aggregate.map.twolevel.enabled": "true",
-        "spark.sql.codegen.aggregate.map.vectorized.enable": "true",
         "spark.sql.codegen.aggregate.fastHashMap.capacityBit": str(max(16, min(_MOST_BITS, distinct.bit_length()))),
-        "spark.sql.files.maxPartitionBytes": "512m",
+        # Keys and counts in columns of 4 and 8 bytes stay in the processor's cache; rows of 40 bytes each do not.
+        "spark.sql.codegen.aggregate.map.vectorized.enable": "true",
+        # One loop over the rows instead of a call per row and operator, which Java does not inline. A loop that gets
+        # too long for Java's compiler (from 8,000 bytes; a model of a hundred terms) would be interpreted, so Spark
+        # shall evaluate that one operator by operator.
+        "spark.sql.codegen.splitConsumeFuncByOperator": "false",
+        "spark.sql.codegen.hugeMethodLimit": "8000",
+        # Every task passes on a row per key that it saw: as few tasks as there are cores, up to 1 GB for each.
+        "spark.sql.files.maxPartitionBytes": "1g",
     }
