@@ -164,17 +164,28 @@ def _actor(given: str | None) -> str:
     return user() if given is None else given
 
 
+class _Interrupted(SystemExit):
+    """A signal asked this process to end."""
+
+
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
     """Let SIGTERM and Ctrl-C end this process in order, so that the application does not outlive it."""
 
     def end(number: int, frame: object) -> None:
-        typer.echo("dp-budget: interrupted; the reservation stays, and the same command goes on with it", err=True)
-        raise SystemExit(128 + number)
+        for each in before:  # a second one shall not keep the application from being ended
+            signal.signal(each, signal.SIG_IGN)
+        raise _Interrupted(128 + number)
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    for number in before:
+        signal.signal(number, end)
     try:
         yield
+    except _Interrupted:
+        # not in the handler, which may stand in the middle of another line
+        typer.echo("dp-budget: interrupted; the reservation stays, and the same command goes on with it", err=True)
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
