@@ -1,0 +1,10 @@
+"""Histograms of disjoint cells, in one and two dimensions: every method behind one interface.
+
+Add a method: write ``name(counts, *, meter, neighbours, noise, facts) -> estimates`` in a module of its own (the
+contract is ``interface.Method``) and enter it in ``release.METHODS``.
+"""
+
+from spark_jobs.mechanisms.histograms.interface import Histogram, PublicFacts
+from spark_jobs.mechanisms.histograms.release import METHODS, default_method, release_histogram
+
+__all__ = ["METHODS", "Histogram", "PublicFacts", "default_method", "release_histogram"]

@@ -1,0 +1,56 @@
+"""The plain methods: noise in every cell, or one noisy total spread evenly. What every other method must beat."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.histograms.interface import FloatArray, PublicFacts
+from spark_jobs.mechanisms.meter import BudgetMeter
+from spark_jobs.mechanisms.noise import Int64Array, Noise
+from spark_jobs.mechanisms.prefix_sums import rows_changed
+
+LATTICE = 1 << 10
+"""Steps in a unit of the Laplace method's noise."""
+
+
+def geometric(
+    counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise, facts: PublicFacts
+) -> FloatArray:
+    """Two-sided geometric noise in every cell; epsilon-DP at all that the meter has left.
+
+    Sensitivity: the vector of disjoint counts changes by 1 in 1-norm when a row is added or removed, by 2 when one is
+    replaced (Ghosh, Roughgarden, Sundararajan, STOC 2009).
+    """
+    epsilon = meter.spend_rest(label="noise in every cell")
+    return noise.laplace(counts, epsilon=epsilon, l1_sensitivity=rows_changed(neighbours)).astype(np.float64)
+
+
+def laplace(
+    counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise, facts: PublicFacts
+) -> FloatArray:
+    """Laplace noise in every cell, on a lattice of 1/1024; epsilon-DP at all that the meter has left.
+
+    The counts are multiplied by 1024, and so is their sensitivity (1 or 2 rows); integer noise is exact there, and
+    dividing afterwards is post-processing. Here to compare with papers: ``geometric`` is never worse.
+    """
+    epsilon = meter.spend_rest(label="noise in every cell")
+    reach = np.iinfo(np.int64).max // LATTICE
+    steps = np.clip(counts, -reach, reach) * LATTICE
+    noisy = noise.laplace(steps, epsilon=epsilon, l1_sensitivity=LATTICE * rows_changed(neighbours))
+    return noisy / LATTICE
+
+
+def uniform(
+    counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise, facts: PublicFacts
+) -> FloatArray:
+    """A noisy total spread evenly over the cells; epsilon-DP at all that the meter has left.
+
+    Sensitivity of the total: 1 when a row is added or removed, and counted as 2 when one is replaced, where the total
+    of these cells is not public; where it is, nothing is drawn and nothing is spent.
+    """
+    if facts.total is not None:
+        return np.full(counts.shape, facts.total / counts.size)
+    epsilon = meter.spend_rest(label="noisy total")
+    total = noise.laplace(counts.sum(keepdims=True), epsilon=epsilon, l1_sensitivity=rows_changed(neighbours))
+    return np.full(counts.shape, float(total.reshape(-1)[0]) / counts.size)

@@ -1,0 +1,99 @@
+"""One door to all histogram methods: choose by name, pay through a meter, get a frozen result."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any
+
+from numpy.typing import NDArray
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.histograms import flat
+from spark_jobs.mechanisms.histograms.interface import Entry, Histogram, PublicFacts, checked_counts
+from spark_jobs.mechanisms.meter import BudgetMeter
+from spark_jobs.mechanisms.noise import Cost, Noise
+
+METHODS = MappingProxyType(
+    {
+        "geometric": Entry(release=flat.geometric, summary="integer noise in every cell"),
+        "laplace": Entry(release=flat.laplace, summary="Laplace noise in every cell"),
+        "uniform": Entry(release=flat.uniform, summary="a noisy total, spread evenly"),
+    }
+)
+"""Every method, by name."""
+
+
+def release_histogram(
+    counts: NDArray[Any],
+    *,
+    epsilon: Cost,
+    neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    noise: Noise,
+    method: str = "auto",
+    public_total: bool = False,
+    expected_rows: int | None = None,
+) -> Histogram:
+    """Release the counts of disjoint cells, at a cost of at most ``epsilon``.
+
+    Formal guarantee: ``epsilon``-DP under ``neighbours``, by the proof in the chosen method's docstring. ``"auto"``
+    chooses by ``default_method``, from public facts alone.
+
+    Args:
+        counts: integers, shape (cells,) or (rows, columns); a row of the table lies in at most one cell.
+        epsilon: the allowance; floats are read as Python prints them.
+        neighbours: the relation.
+        noise: where the noise comes from.
+        method: a name of ``METHODS``, or ``"auto"``.
+        public_total: whether the sum of the counts is public; only under ``REPLACE_ONE``, and only where every row of
+            the table is counted.
+        expected_rows: a public guess of that sum, which steers accuracy alone.
+
+    Raises:
+        RequestRefused: an unknown method, one that does not take this many dimensions, a budget that is not above 0, a
+            total that cannot be public.
+        TypeError, ValueError: the counts are not integers in one or two dimensions.
+    """
+    counts = checked_counts(counts)
+    if public_total and neighbours is not Neighbours.REPLACE_ONE:
+        raise RequestRefused(
+            "public_total",
+            given=public_total,
+            bound="the total is public under replace_one alone",
+            remedy="leave it out, or ask for replace_one",
+        )
+    if expected_rows is not None and expected_rows < 1:
+        raise RequestRefused(
+            "expected_rows", given=expected_rows, bound="must be at least 1", remedy="leave it out if nobody knows"
+        )
+    name = default_method(counts.shape, epsilon=epsilon, expected_rows=expected_rows) if method == "auto" else method
+    entry = _entry(name, counts.ndim)
+    meter = BudgetMeter(epsilon)
+    facts = PublicFacts(total=int(counts.sum()) if public_total else None, expected_rows=expected_rows)
+    cells = entry.release(counts, meter=meter, neighbours=neighbours, noise=noise, facts=facts)
+    return Histogram(
+        cells=cells,
+        method=name,
+        epsilon=meter.spent.epsilon,
+        events=meter.events,
+        neighbours=neighbours,
+        guarantee=noise.guarantee,
+    )
+
+
+def default_method(shape: tuple[int, ...], *, epsilon: Cost, expected_rows: int | None = None) -> str:
+    """The method that ``"auto"`` stands for, from the public shape, epsilon and an expected number of rows."""
+    return "geometric"
+
+
+def _entry(name: str, dimensions: int) -> Entry:
+    entry = METHODS.get(name)
+    fitting = ", ".join(sorted(key for key, value in METHODS.items() if dimensions in value.dimensions))
+    if entry is None or dimensions not in entry.dimensions:
+        raise RequestRefused(
+            "method",
+            given=name,
+            bound=f"must be auto or one of: {fitting}",
+            remedy=f"choose one that takes {dimensions} dimension{'s' if dimensions > 1 else ''}",
+        )
+    return entry

@@ -1,0 +1,106 @@
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
+from spark_jobs.mechanisms.histograms import METHODS, release_histogram
+from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from tests.support.noises import worst_loss
+
+LINE = np.array([3, 0, 0, 40, 1, 0, 2, 7, 90, 4, 0, 0])
+GRID = LINE.reshape(3, 4)
+CASES = [
+    pytest.param(name, counts, id=f"{name}-{counts.ndim}d")
+    for name, entry in METHODS.items()
+    for counts in (LINE, GRID)
+    if counts.ndim in entry.dimensions
+]
+BOTH = pytest.mark.parametrize("neighbours", list(Neighbours))
+
+
+@pytest.mark.parametrize(("name", "counts"), CASES)
+@BOTH
+def test_a_method_spends_its_budget_and_keeps_the_shape(name, counts, neighbours):
+    made = release_histogram(counts, epsilon="0.7", neighbours=neighbours, noise=SeededNoise(1), method=name)
+    assert made.cells.shape == counts.shape
+    assert made.cells.dtype == np.float64
+    assert np.isfinite(made.cells).all()
+    assert made.method == name
+    assert sum(event.epsilon for event in made.events) == made.epsilon == Decimal("0.7")
+    assert (made.neighbours, made.guarantee) == (neighbours, NOT_PRIVATE)
+
+
+SELECTING: set[str] = set()
+"""Methods that use more than the vectors they ask noise for; their loss is tested with them."""
+
+
+@pytest.mark.parametrize(("name", "counts"), [case for case in CASES if case.values[0] not in SELECTING])
+@BOTH
+def test_no_neighbour_costs_more_than_epsilon(name, counts, neighbours):
+    """Every vector a method asks noise for, on neighbours that play back each other's answers: brute force."""
+
+    def mechanism(table, noise):
+        release_histogram(table, epsilon=1, neighbours=neighbours, noise=noise, method=name)
+
+    losses = [worst_loss(mechanism, counts, other) for other in neighbouring(counts, neighbours)]
+    assert max(losses) <= 1
+    # a replaced row leaves the total as it is
+    assert max(losses) > 0 or (name, neighbours) == ("uniform", Neighbours.REPLACE_ONE)
+
+
+def neighbouring(counts, neighbours):
+    one = [np.bincount([i], minlength=counts.size).reshape(counts.shape) for i in range(counts.size)]
+    if neighbours is Neighbours.ADD_REMOVE:
+        return [counts + row for row in one]
+    occupied = np.flatnonzero(counts)[::2]
+    return [counts - one[i] + one[j] for i in occupied for j in range(counts.size) if i != j]
+
+
+def test_secure_noise_makes_private_histograms():
+    assert release_histogram(LINE, epsilon=1, noise=SecureNoise()).guarantee == PRIVATE
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"method": "magic"}, "method"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"public_total": True}, "public_total"),
+        ({"expected_rows": 0}, "expected_rows"),
+    ],
+)
+def test_a_bad_request_is_refused(changes, what):
+    with pytest.raises(RequestRefused, match=what):
+        release_histogram(LINE, **{"epsilon": 1, "noise": SeededNoise(1), **changes})
+
+
+@pytest.mark.parametrize("counts", [np.zeros(0, int), np.zeros((2, 2, 2), int), np.array(3)])
+def test_counts_of_another_shape_are_refused(counts):
+    with pytest.raises(ValueError, match="counts"):
+        release_histogram(counts, epsilon=1, noise=SeededNoise(1))
+
+
+def test_counts_that_are_no_integers_are_refused():
+    with pytest.raises(TypeError, match="counts"):
+        release_histogram(np.ones(3), epsilon=1, noise=SeededNoise(1))
+
+
+def test_a_public_total_is_spread_for_nothing():
+    options = {"epsilon": 1, "neighbours": Neighbours.REPLACE_ONE, "public_total": True, "noise": SeededNoise(1)}
+    made = release_histogram(LINE, method="uniform", **options)
+    np.testing.assert_array_equal(made.cells, LINE.sum() / LINE.size)
+    assert (made.epsilon, made.events) == (0, ())
+
+
+@pytest.mark.parametrize("name", ["geometric", "laplace"])
+@BOTH
+def test_noise_in_every_cell_has_the_variance_of_its_sensitivity(name, neighbours):
+    made = release_histogram(
+        np.zeros(200_000, int), epsilon="0.1", neighbours=neighbours, noise=SeededNoise(2), method=name
+    )
+    scale = 10 * (1 if neighbours is Neighbours.ADD_REMOVE else 2)
+    # the variance of a squared Laplace variable is 20 scale^4: five standard errors, one alarm in a million
+    assert made.cells.var() == pytest.approx(2 * scale**2, abs=5 * (20 / 200_000) ** 0.5 * scale**2 + 1)
