@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -47,6 +48,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = open_spark(tmp_path_factory.mktemp("warehouse"))
     yield session
     session.stop()
+    # closed for good at the interpreter's end, when the log's stream is closed already
+    logging.getLogger("py4j").setLevel(logging.WARNING)
 
 
 @contextmanager
