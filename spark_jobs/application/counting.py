@@ -3,19 +3,73 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.contract.diagnostics import ScoreCells, Statistic
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.statistics import ScoreCounts
+from spark_jobs.statistics.score_counts import DEFAULT_CELLS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
-_LABEL, _SCORE, _UNIT, _KEY = "label", "score", "unit", "key"
+Int64Array = NDArray[np.int64]
+_UNIT, _KEY = "unit", "key"
+Counts = Mapping[Statistic, Any]
+"""The exact statistics of a request: what is counted, and its value type of ``spark_jobs.statistics``."""
+
+
+class Counting(Protocol):
+    """How one type of statistic is counted: what it reads of a row, the row's cell, and what the counts become."""
+
+    def inputs(self, statistic: Any, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
+        """What is read of each row, of the table with its scores; evaluated once."""
+        ...
+
+    def key(self, statistic: Any, *inputs: Column) -> Column:
+        """The cell of a row: an integer from 0 to ``size`` - 1, or null for a row that is not counted."""
+        ...
+
+    def size(self, statistic: Any) -> int:
+        """How many cells there are."""
+        ...
+
+    def build(self, statistic: Any, keys: Int64Array, counts: Int64Array) -> Any:
+        """The statistic of cells and their rows; cells that are not named have none."""
+        ...
+
+
+class _Scores:
+    def inputs(self, statistic: ScoreCells, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
+        from spark_jobs.tables.scoring import label_and_score
+
+        return label_and_score(scored, request)
+
+    def key(self, statistic: ScoreCells, *inputs: Column) -> Column:
+        from spark_jobs.statistics.spark.scores import score_key
+
+        label, score = inputs
+        return score_key(label, score)
+
+    def size(self, statistic: ScoreCells) -> int:
+        return 2 * DEFAULT_CELLS
+
+    def build(self, statistic: ScoreCells, keys: Int64Array, counts: Int64Array) -> ScoreCounts:
+        return ScoreCounts.from_keys(keys, counts)
+
+
+COUNTINGS: Mapping[type[Statistic], Counting] = {ScoreCells: _Scores()}
+"""How each type of statistic is counted. A new one adds its line here."""
 
 
 def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
-    """A plan whose column ``key`` is each kept row's cell; nothing has run, so only the schema can be wrong.
+    """A plan with a column ``key_i`` for the request's statistic i: each row's cell, or null for a row without one.
+
+    Nothing has run, so only the schema can be wrong.
 
     Raises:
         RequestRefused: the table, its schema, the filter or the model does not fit the request, or the request needs
@@ -24,10 +78,9 @@ def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
     from pyspark.sql import functions as sf
 
     from spark_jobs.checks.input import check_input
-    from spark_jobs.statistics.spark.scores import score_key
     from spark_jobs.tables.contribution import bound_contributions, read_salt
     from spark_jobs.tables.expressions import filter_column, quoted
-    from spark_jobs.tables.scoring import label_and_score, prepare_model
+    from spark_jobs.tables.scoring import prepare_model
     from spark_jobs.tables.source import read_table
 
     table = read_table(spark, request.table)
@@ -35,20 +88,52 @@ def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
     if request.where is not None:
         table = table.where(filter_column(request.where, table.schema))
     scored = prepare_model(table, request.model)
-    label, score = label_and_score(scored, request)
+    inputs = {
+        (i, j): column
+        for i, statistic in enumerate(request.statistics)
+        for j, column in enumerate(COUNTINGS[type(statistic)].inputs(statistic, scored, request))
+    }
     unit = [] if request.unit.column is None else [sf.col(quoted(request.unit.column)).alias(_UNIT)]
-    rows = scored.select(label.alias(_LABEL), score.alias(_SCORE), *unit)
-    rows = rows.select(score_key(sf.col(_LABEL), sf.col(_SCORE)).alias(_KEY), *(sf.col(_UNIT) for _ in unit))
+    rows = scored.select(*(column.alias(f"input_{i}_{j}") for (i, j), column in inputs.items()), *unit)
+    keys = _key_names(request)
+    cells = (
+        COUNTINGS[type(statistic)].key(statistic, *(sf.col(f"input_{i}_{j}") for k, j in inputs if k == i))
+        for i, statistic in enumerate(request.statistics)
+    )
+    rows = rows.select(
+        *(cell.alias(key) for cell, key in zip(cells, keys, strict=True)), *(sf.col(_UNIT) for _ in unit)
+    )
     if not unit:
         return rows
     salt = read_salt(os.environ)
     bounded = request.unit.model_copy(update={"column": _UNIT})
     # a dropped row must not take the place of one that counts
-    return bound_contributions(rows.where(sf.col(_KEY).isNotNull()), unit=bounded, keys=[_KEY], salt=salt)
+    counted = rows.where(sf.coalesce(*keys).isNotNull())
+    return bound_contributions(counted, unit=bounded, keys=keys, salt=salt)
 
 
-def count(rows: DataFrame) -> ScoreCounts:
-    """The exact counts of all diagnostics, in one pass over the rows."""
-    from spark_jobs.statistics.spark.scores import counts_from_keys
+def count(rows: DataFrame, request: ReleaseRequest) -> Counts:
+    """The exact statistics of all diagnostics, in one pass over the rows that ``prepare`` planned."""
+    from pyspark.sql import functions as sf
 
-    return counts_from_keys(rows, _KEY)
+    from spark_jobs.statistics.spark.cells import count_keys
+
+    sizes = [COUNTINGS[type(statistic)].size(statistic) for statistic in request.statistics]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    names = _key_names(request)
+    if len(names) == 1:
+        keys, counts = count_keys(rows, names[0], distinct=sizes[0])
+    else:
+        # one row for each cell that a row lies in; the statistics' cells lie end to end
+        moved = [sf.col(name) + sf.lit(int(start)) for name, start in zip(names, starts[:-1], strict=True)]
+        cells = rows.select(sf.explode(sf.array(*moved)).alias(_KEY))
+        keys, counts = count_keys(cells, _KEY, distinct=int(starts[-1]))
+    made = {}
+    for statistic, start, end in zip(request.statistics, starts[:-1], starts[1:], strict=True):
+        own = (keys >= start) & (keys < end)
+        made[statistic] = COUNTINGS[type(statistic)].build(statistic, keys[own] - start, counts[own])
+    return made
+
+
+def _key_names(request: ReleaseRequest) -> list[str]:
+    return [f"{_KEY}_{i}" for i in range(len(request.statistics))]

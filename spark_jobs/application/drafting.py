@@ -58,6 +58,7 @@ def draft(
         assumptions=assumptions(request),
         drawn_at=draw.drawn_at,
         versions=draw.versions,
+        parts=draw.parts,
         account=account,
     )
     return publish(results, facts=facts)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spark_jobs.contract.privacy import Budget
+from spark_jobs.contract.release import ReleasePart
 
 FORMAT = 1
 
@@ -26,6 +27,7 @@ class Draw:
         seed: of the post-processing's simulations; public, made after the noise.
         guarantee: ``contract.release.PRIVATE`` or ``NOT_PRIVATE``.
         cost: what the mechanisms spent.
+        parts: what each part of the budget bought.
         events: what each of them spent, in order.
         measurements: each diagnostic's noisy statistics, by its kind.
         versions: of the programs that drew.
@@ -37,6 +39,7 @@ class Draw:
     seed: int
     guarantee: str
     cost: Budget
+    parts: tuple[ReleasePart, ...]
     events: tuple[dict[str, Any], ...]
     measurements: dict[str, dict[str, Any]]
     versions: dict[str, str]
@@ -52,6 +55,7 @@ class Draw:
             "seed": self.seed,
             "guarantee": self.guarantee,
             "cost": self.cost.model_dump(mode="json"),
+            "parts": [part.model_dump(mode="json") for part in self.parts],
             "events": list(self.events),
             "measurements": self.measurements,
             "versions": self.versions,
@@ -76,6 +80,7 @@ class Draw:
             seed=fields["seed"],
             guarantee=fields["guarantee"],
             cost=Budget.parse(fields["cost"]),
+            parts=tuple(ReleasePart.parse(part) for part in fields["parts"]),
             events=tuple(fields["events"]),
             measurements=fields["measurements"],
             versions=fields["versions"],

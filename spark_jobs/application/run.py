@@ -6,21 +6,21 @@ import datetime as dt
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
+from spark_jobs.application.allotment import allot
 from spark_jobs.application.announcing import Announcer
+from spark_jobs.application.counting import Counts
 from spark_jobs.application.drafting import diagnostic, draft, read_account, versions
 from spark_jobs.application.draw import Draw
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.failpoints import failpoint
 from spark_jobs.contract.layout import ReleaseLayout, Stage
-from spark_jobs.contract.privacy import Budget, share
-from spark_jobs.contract.release import Release, ReleaseFile
+from spark_jobs.contract.privacy import Budget, exact_sum
+from spark_jobs.contract.release import Release, ReleaseFile, ReleasePart
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.stores import ObjectStore
 from spark_jobs.mechanisms.noise import Noise
-from spark_jobs.statistics import ScoreCounts
 from spark_jobs.tables.rules import rules
 
 
@@ -132,7 +132,7 @@ def make_draw(
         failpoint("after_read")
         announcer.stage(Stage.COUNTING)
         failpoint("before_count")
-        counts = count(rows)
+        counts = count(rows, request)
         failpoint("after_count")
     finally:
         spark.stop()
@@ -143,33 +143,44 @@ def make_draw(
     return made
 
 
-def measure(request: ReleaseRequest, counts: ScoreCounts, *, charge_id: str | None, noise: Noise) -> Draw:
+def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, noise: Noise) -> Draw:
     """The noisy statistics of every diagnostic of ``request``, within its budget.
 
-    A unit of up to ``max_rows`` rows changes the counts like that many rows, one after the other, so each mechanism
-    runs at 1 / max_rows of its share (group privacy, Dwork and Roth 2014, theorem 2.2).
+    Each part of the budget runs at what is allotted to it for one row (``allotment``, group privacy); parts compose in
+    sequence, and their costs add up exactly.
     """
-    per_diagnostic = share(request.budget.epsilon, len(request.diagnostics))
-    per_row = share(per_diagnostic, request.unit.max_rows)
     measurements: dict[str, dict[str, Any]] = {}
     events: list[dict[str, Any]] = []
-    spent = Decimal(0)
-    for options in request.diagnostics:
-        chosen = options.model_dump(exclude={"kind"})
+    parts: list[ReleasePart] = []
+    for allotment in allot(request):
+        (options, *_) = allotment.diagnostics
+        delta = {"delta": allotment.delta_per_row} if options.approximate else {}
         measurement = diagnostic(options.kind).measure(
-            counts, epsilon=per_row, neighbours=request.neighbours, noise=noise, **chosen
+            counts[options.statistic],
+            epsilon=allotment.epsilon_per_row,
+            neighbours=request.neighbours,
+            noise=noise,
+            **delta,
+            **options.chosen(),
         )
         measurements[options.kind] = measurement.to_dict()
-        for event in measurement.spendings:
-            events.append({"diagnostic": options.kind, **event.to_dict()})
-            spent += event.epsilon * request.unit.max_rows
+        events += [{"diagnostic": options.kind, **event.to_dict()} for event in measurement.spendings]
+        spent = allotment.cost(
+            exact_sum(*(event.epsilon for event in measurement.spendings)),
+            exact_sum(*(event.delta for event in measurement.spendings)),
+        )
+        parts.append(ReleasePart(kinds=allotment.kinds, cost=spent))
     return Draw(
         charge_id=charge_id,
         request_sha256=request.sha256,
         drawn_at=dt.datetime.now(dt.UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z"),
         seed=secrets.randbits(63),
         guarantee=noise.guarantee,
-        cost=Budget(epsilon=spent, delta=0),
+        cost=Budget(
+            epsilon=exact_sum(*(part.cost.epsilon for part in parts)),
+            delta=exact_sum(*(part.cost.delta for part in parts)),
+        ),
+        parts=tuple(parts),
         events=tuple(events),
         measurements=measurements,
         versions=versions(),

@@ -31,6 +31,18 @@ class ReleaseFile(Frozen):
         return cls(name=name, media_type=media_type, size=len(content), sha256=hashlib.sha256(content).hexdigest())
 
 
+class ReleasePart(Frozen):
+    """One part of a release's cost, and what it bought.
+
+    Attributes:
+        kinds: the diagnostics that it pays for; several are made from one noisy release that they share.
+        cost: what the part cost; the parts add up to the release's cost.
+    """
+
+    kinds: Annotated[tuple[str, ...], Field(min_length=1)]
+    cost: Budget
+
+
 class Release(Frozen):
     """What was released, what it cost and whom it protects.
 
@@ -48,6 +60,7 @@ class Release(Frozen):
         rules: the public per-record rules that were applied.
         assumptions: what the guarantee or the reading rests on.
         drawn_at: when the noise was drawn (UTC, ISO 8601).
+        parts: what each part of the cost bought, and which diagnostics share a part.
         results: each diagnostic's released values, by its kind.
         files: every other file of the release.
         versions: of the programs that made it.
@@ -67,6 +80,7 @@ class Release(Frozen):
     rules: tuple[str, ...]
     assumptions: tuple[str, ...]
     drawn_at: str
+    parts: tuple[ReleasePart, ...] = ()
     results: dict[str, dict[str, Any]]
     files: tuple[ReleaseFile, ...] = ()
     versions: dict[str, str]

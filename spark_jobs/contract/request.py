@@ -8,9 +8,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
-from spark_jobs.contract.diagnostics import DIAGNOSTICS, DiagnosticOptions
+from spark_jobs.contract.diagnostics import DIAGNOSTICS, Options, Statistic
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.expressions import check_feature, check_filter
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
@@ -44,7 +44,7 @@ class ReleaseRequest(Frozen):
     label: Label
     model: Model
     scoring: Scoring = Scoring()
-    diagnostics: Annotated[tuple[DiagnosticOptions, ...], Field(min_length=1)]
+    diagnostics: Annotated[tuple[SerializeAsAny[Options], ...], Field(min_length=1)]
     budget: Budget
     neighbours: Neighbours = Neighbours.ADD_REMOVE
     unit: PrivacyUnit = PrivacyUnit()
@@ -61,8 +61,8 @@ class ReleaseRequest(Frozen):
             return value
         entries = [{"kind": entry} if isinstance(entry, str) else entry for entry in entries]
         kinds = [entry.get("kind") if isinstance(entry, dict) else getattr(entry, "kind", None) for entry in entries]
-        for kind in kinds:
-            if kind not in DIAGNOSTICS:
+        for kind, entry in zip(kinds, entries, strict=True):
+            if kind not in DIAGNOSTICS and not isinstance(entry, Options):
                 raise RequestRefused(
                     "kind",
                     given=kind,
@@ -73,7 +73,7 @@ class ReleaseRequest(Frozen):
                 raise RequestRefused(
                     "kind", given=kind, bound="may be asked for once", remedy="ask for it in a release of its own"
                 )
-        return tuple(entries)
+        return tuple(_options(entry) for entry in entries)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -81,12 +81,25 @@ class ReleaseRequest(Frozen):
             self.budget.require_positive()
         except RequestRefused as refused:
             raise refused.within("budget") from None
+        for options in self.diagnostics:
+            if options.approximate and self.budget.delta == 0:
+                raise RequestRefused(
+                    "budget.delta",
+                    given="0",
+                    bound=f"must be above 0 for {options.kind} with these options",
+                    remedy="give a delta such as '1e-6', or choose a method with pure privacy",
+                )
         if self.where is not None:
             check_filter(self.where)
         if isinstance(self.model, (LinearModel, LogisticModel)):
             for feature in self.model.coefficients:
                 check_feature(feature)
         return self
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """What Spark counts for the diagnostics: each statistic once, in the order in which they are asked for."""
+        return tuple(dict.fromkeys(options.statistic for options in self.diagnostics))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; decimals as strings."""
@@ -151,6 +164,10 @@ class ReleaseRequest(Frozen):
         """SHA-256 of the canonical JSON: equal for requests that mean the same, whatever their spelling."""
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _options(entry: Any) -> Options:
+    return entry if isinstance(entry, Options) else DIAGNOSTICS[entry["kind"]].parse(entry)
 
 
 def load_model(path: str | Path) -> dict[str, Any]:

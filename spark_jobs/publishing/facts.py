@@ -8,6 +8,7 @@ from typing import Literal
 
 from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.privacy import Budget
+from spark_jobs.contract.release import ReleasePart
 from spark_jobs.contract.request import ReleaseRequest
 
 
@@ -24,6 +25,7 @@ class ReleaseFacts:
         assumptions: what the guarantee or the reading rests on, one sentence each.
         drawn_at: when the noise was drawn (UTC, ISO 8601), as stored with the draw.
         versions: of the programs that made the release.
+        parts: what each part of the cost bought; empty where nothing is known of them.
         account: the account's figures when the cost was reserved; None for a draft.
     """
 
@@ -35,6 +37,7 @@ class ReleaseFacts:
     assumptions: tuple[str, ...]
     drawn_at: str
     versions: Mapping[str, str]
+    parts: tuple[ReleasePart, ...] = ()
     account: AccountState | None = None
 
     def __post_init__(self) -> None:

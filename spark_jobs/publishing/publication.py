@@ -83,6 +83,7 @@ def publish(results: Mapping[str, Result], *, facts: ReleaseFacts) -> tuple[Rele
         rules=facts.rules,
         assumptions=facts.assumptions,
         drawn_at=facts.drawn_at,
+        parts=facts.parts,
         results={kind: results[kind].to_dict() for kind in kinds},
         files=tuple(entries),
         versions=dict(facts.versions),

@@ -74,7 +74,11 @@ def report_html(
 ) -> bytes:
     """The page, in UTF-8."""
     request = facts.request
-    lists = (("What was assumed", facts.assumptions), ("Rules for rows", facts.rules))
+    lists = (
+        ("What the cost bought", _bought(facts, parts)),
+        ("What was assumed", facts.assumptions),
+        ("Rules for rows", facts.rules),
+    )
     page = (
         _environment()
         .get_template("report.html.j2")
@@ -101,7 +105,24 @@ def report_html(
 
 def default_title(request: ReleaseRequest, parts: Sequence[Part]) -> str:
     """A title for a request that gives none."""
-    return f"{' and '.join(part.section.title for part in parts)} for {request.label.column}"
+    return f"{_listed([part.section.title for part in parts])} for {request.label.column}"
+
+
+def _bought(facts: ReleaseFacts, parts: Sequence[Part]) -> tuple[str, ...]:
+    """A sentence for each part of the cost; none where one diagnostic got all of it."""
+    titles = {part.kind: part.section.title for part in parts}
+    if len(titles) < 2:
+        return ()
+    told = []
+    for part in facts.parts:
+        names = [titles[kind] for kind in part.kinds]
+        shared = "" if len(names) == 1 else ", all made from one set of noisy counts that they share"
+        told.append(f"{_listed(names)}: {formal_cost(part.cost)}{shared}.")
+    return tuple(told)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 
 def budget_bar(account: AccountState) -> BudgetBar:

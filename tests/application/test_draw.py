@@ -8,6 +8,7 @@ import pytest
 from spark_jobs.application.draw import Draw, NotThisDraw
 from spark_jobs.application.run import measure
 from spark_jobs.contract import Budget, ReleaseRequest
+from spark_jobs.contract.diagnostics import ScoreCells
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
 from spark_jobs.contract.tombstone import Tombstone
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
@@ -28,10 +29,11 @@ def request(**changes: object) -> ReleaseRequest:
     )
 
 
-def counts() -> ScoreCounts:
+def counts() -> dict[ScoreCells, ScoreCounts]:
     generator = np.random.default_rng(3)
     labels = generator.random(2000) < 0.4
-    return ScoreCounts.from_arrays(labels, np.clip(generator.normal(0.4 + 0.2 * labels, 0.15), 0, 1))
+    scores = np.clip(generator.normal(0.4 + 0.2 * labels, 0.15), 0, 1)
+    return {ScoreCells(): ScoreCounts.from_arrays(labels, scores)}
 
 
 def test_a_draw_survives_being_stored() -> None:

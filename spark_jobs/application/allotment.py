@@ -1,0 +1,117 @@
+"""How a request's budget is split: which diagnostics are paid for together, and what each part may cost.
+
+Weights are relative; a diagnostic without one has weight 1, so that by default all get the same. Diagnostics that
+share one noisy release pool their parts: each of them is as accurate as if it had been given all of it. Delta is split
+by the same weights among the diagnostics that spend delta. All shares are exact decimals, rounded down, so that their
+sum never exceeds the budget.
+
+A unit of up to ``k`` rows changes the counts like that many rows, one after the other. A mechanism that is
+``(e, d)``-DP for one row is ``(k e, d (e^(k e) - 1) / (e^e - 1))``-DP for the unit (group privacy: Vadhan 2017, lemma
+2.2), so it runs at ``e = epsilon / k`` and the ``d`` that gives the share of delta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal, localcontext
+
+from spark_jobs.contract.diagnostics import Options
+from spark_jobs.contract.privacy import MAX_DIGITS, Budget
+from spark_jobs.contract.request import ReleaseRequest
+
+LEAST_DELTA = Decimal(1).scaleb(-MAX_DIGITS)
+KEPT_DIGITS = 22
+"""Of a part: it leaves room for sums, and for products with whole numbers, within the digits that a ledger keeps."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allotment:
+    """A part of the budget, and what is bought for it.
+
+    Attributes:
+        diagnostics: one, or several that share one noisy release.
+        granted: what the part may cost, for a whole privacy unit.
+        max_rows: of one unit.
+    """
+
+    diagnostics: tuple[Options, ...]
+    granted: Budget
+    max_rows: int
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What the part pays for."""
+        return tuple(options.kind for options in self.diagnostics)
+
+    @property
+    def shared(self) -> bool:
+        """Whether several diagnostics are made from one noisy release."""
+        return len(self.diagnostics) > 1
+
+    @property
+    def epsilon_per_row(self) -> Decimal:
+        """What the mechanisms may spend, for one row."""
+        return _part(self.granted.epsilon, Decimal(1), Decimal(self.max_rows))
+
+    @property
+    def delta_per_row(self) -> Decimal:
+        """The delta that the mechanisms may spend, for one row; 0 where the part has none."""
+        if self.granted.delta == 0 or self.max_rows == 1:
+            return self.granted.delta
+        with localcontext(prec=2 * MAX_DIGITS):
+            once = self.epsilon_per_row.exp() - 1
+            factor = ((self.epsilon_per_row * self.max_rows).exp() - 1) / once
+        with localcontext(prec=2 * MAX_DIGITS, rounding=ROUND_FLOOR):
+            # a last digit less than nothing is lost to the rounding of the exponentials
+            return (self.granted.delta / factor * (1 - LEAST_DELTA)).quantize(LEAST_DELTA)
+
+    def cost(self, epsilon: Decimal, delta: Decimal) -> Budget:
+        """What spendings of ``epsilon`` and ``delta`` for one row cost a whole unit."""
+        with localcontext(prec=4 * MAX_DIGITS):
+            of_unit = epsilon * self.max_rows
+        return Budget(epsilon=of_unit, delta=self.granted.delta if self.max_rows > 1 and delta > 0 else delta)
+
+
+def allot(request: ReleaseRequest) -> tuple[Allotment, ...]:
+    """The parts of the request's budget, in the order of its diagnostics; a shared part stands where its first does."""
+    groups = _groups(request.diagnostics)
+    everything = sum((options.part for options in request.diagnostics), Decimal(0))
+    approximate = sum((options.part for options in request.diagnostics if options.approximate), Decimal(0))
+    return tuple(
+        Allotment(
+            diagnostics=group,
+            granted=Budget(
+                epsilon=_part(request.budget.epsilon, sum((options.part for options in group), Decimal(0)), everything),
+                delta=_part(
+                    request.budget.delta, sum((o.part for o in group if o.approximate), Decimal(0)), approximate
+                ),
+            ),
+            max_rows=request.unit.max_rows,
+        )
+        for group in groups
+    )
+
+
+def _groups(diagnostics: Sequence[Options]) -> tuple[tuple[Options, ...], ...]:
+    sharing = tuple(options for options in diagnostics if options.sharing)
+    if len(sharing) < 2:
+        return tuple((options,) for options in diagnostics)
+    groups: list[tuple[Options, ...]] = []
+    for options in diagnostics:
+        if options is sharing[0]:
+            groups.append(sharing)
+        elif not options.sharing:
+            groups.append((options,))
+    return tuple(groups)
+
+
+def _part(amount: Decimal, weight: Decimal, everything: Decimal) -> Decimal:
+    """``amount * weight / everything``, rounded down; all of it, as it is, where nothing else is bought."""
+    if weight == 0 or amount == 0:
+        return Decimal(0)
+    if weight == everything:
+        return amount
+    quantum = Decimal(1).scaleb(max(amount.adjusted() + 1, 0) - KEPT_DIGITS)
+    with localcontext(prec=3 * MAX_DIGITS, rounding=ROUND_FLOOR):
+        return (amount * weight / everything).quantize(quantum)

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from math import expm1
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_jobs.application.allotment import allot
+from spark_jobs.contract import ReleaseRequest, RequestRefused
+from spark_jobs.contract.diagnostics import Options
+from spark_jobs.contract.privacy import exact_sum
+from tests.application.test_draw import request
+
+
+class Plain(Options):
+    kind: Literal["plain"]
+
+
+class Approximate(Options):
+    kind: Literal["approximate"]
+
+    @property
+    def approximate(self) -> bool:
+        return True
+
+
+class Sharing(Options):
+    kind: Literal["one_sharing", "another_sharing"]
+    share: bool = True
+
+    @property
+    def sharing(self) -> bool:
+        return self.share
+
+
+def asked(*diagnostics: Options, **changes: Any) -> ReleaseRequest:
+    return request(diagnostics=list(diagnostics), **changes)
+
+
+WEIGHTS = st.one_of(st.none(), st.decimals("0.000001", "1000", allow_nan=False, places=6).filter(bool))
+EPSILONS = st.decimals("0.000001", "1000000", places=6)
+
+
+@given(weights=st.tuples(WEIGHTS, WEIGHTS, WEIGHTS), epsilon=EPSILONS, rows=st.integers(1, 9), share=st.booleans())
+def test_parts_never_exceed_the_budget_and_hardly_miss_it(
+    weights: tuple[Any, ...], epsilon: Decimal, rows: int, share: bool
+) -> None:
+    made = allot(
+        asked(
+            Plain(kind="plain", weight=weights[0]),
+            Sharing(kind="one_sharing", weight=weights[1], share=share),
+            Sharing(kind="another_sharing", weight=weights[2]),
+            budget={"epsilon": epsilon},
+            unit={"column": "person", "max_rows": rows},
+        )
+    )
+    granted = exact_sum(*(part.granted.epsilon for part in made))
+    assert granted <= epsilon
+    assert float(granted) == pytest.approx(float(epsilon), rel=1e-12)
+    for part in made:
+        assert part.cost(part.epsilon_per_row, Decimal(0)).epsilon <= part.granted.epsilon
+    assert [part.kinds for part in made] == (
+        [("plain",), ("one_sharing", "another_sharing")]
+        if share
+        else [("plain",), ("one_sharing",), ("another_sharing",)]
+    )
+
+
+def test_those_that_share_pool_their_parts() -> None:
+    made = allot(
+        asked(*(Sharing(kind=f"{name}_sharing") for name in ("one", "another")), Plain(kind="plain", weight=2))
+    )
+    assert [part.granted.epsilon for part in made] == [Decimal("0.5"), Decimal("0.5")]
+    assert [part.shared for part in made] == [True, False]
+
+
+def test_a_single_diagnostic_gets_all_of_the_budget() -> None:
+    (part,) = allot(asked(Plain(kind="plain", weight=7), budget={"epsilon": "0.3", "delta": "1e-6"}))
+    assert part.granted.epsilon == Decimal("0.3")
+    assert part.granted.delta == 0
+
+
+@given(epsilon=st.decimals("0.001", "5", places=3), rows=st.integers(1, 30))
+def test_delta_goes_to_those_that_spend_it_and_holds_for_a_whole_unit(epsilon: Decimal, rows: int) -> None:
+    plain, approximate = allot(
+        asked(
+            Plain(kind="plain"), Approximate(kind="approximate"),
+            budget={"epsilon": epsilon, "delta": "1e-6"}, unit={"column": "person", "max_rows": rows},
+        )
+    )  # fmt: skip
+    assert plain.granted.delta == 0
+    assert approximate.granted.delta == Decimal("1e-6")
+    each = float(approximate.epsilon_per_row)
+    unit = float(approximate.delta_per_row) * expm1(rows * each) / expm1(each)
+    assert unit == pytest.approx(1e-6, rel=1e-6)
+    cost = approximate.cost(approximate.epsilon_per_row, approximate.delta_per_row)
+    assert cost.delta == Decimal("1e-6")
+    assert cost.epsilon <= approximate.granted.epsilon
+
+
+def test_a_diagnostic_that_spends_delta_needs_some() -> None:
+    with pytest.raises(RequestRefused, match="delta: got '0'; must be above 0 for approximate"):
+        asked(Approximate(kind="approximate"))
+
+
+@pytest.mark.parametrize("weight", [0, -1, "nan", "1e13", True, "much"])
+def test_a_weight_that_is_none_is_refused(weight: Any) -> None:
+    with pytest.raises(RequestRefused, match="weight"):
+        request(diagnostics=[{"kind": "roc_curve", "weight": weight}])
+
+
+def test_weights_are_exact_and_part_of_the_request() -> None:
+    one, other = (request(diagnostics=[{"kind": "roc_curve", "weight": weight}]) for weight in ("0.1", 0.1))
+    assert one.sha256 == other.sha256 != request().sha256
+    assert one.to_dict()["diagnostics"][0]["weight"] == "0.1"

@@ -1,0 +1,91 @@
+"""The one pass of Spark: every statistic of a request, from the same rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+from spark_jobs.application import counting
+from spark_jobs.application.counting import count, prepare
+from spark_jobs.contract.diagnostics import Options, ScoreCells, Statistic
+from spark_jobs.contract.values import Frozen
+from spark_jobs.statistics import ScoreCounts
+from tests.application.test_draw import request
+
+pytestmark = pytest.mark.spark
+
+
+class Remainders(Frozen):
+    """A statistic of the tests' own: rows by the remainder of a column's value, negative ones not counted."""
+
+    column: str = "number"
+    modulus: int = 3
+
+
+class RemainderOptions(Options):
+    kind: Literal["remainders"]
+
+    @property
+    def statistic(self) -> Statistic:
+        return Remainders()  # type: ignore[return-value]
+
+
+class CountingRemainders:
+    def inputs(self, statistic: Remainders, scored: Any, request: Any) -> tuple[Any, ...]:
+        return (scored[statistic.column],)
+
+    def key(self, statistic: Remainders, number: Any) -> Any:
+        from pyspark.sql import functions as sf
+
+        return sf.when(number >= 0, number % statistic.modulus)
+
+    def size(self, statistic: Remainders) -> int:
+        return statistic.modulus
+
+    def build(self, statistic: Remainders, keys: Any, counts: Any) -> list[int]:
+        return np.bincount(keys, weights=counts, minlength=statistic.modulus).astype(int).tolist()
+
+
+ROWS = [
+    (1, 0.2, 4, "a"),
+    (0, 0.7, 5, "b"),
+    (None, 0.5, 3, "b"),
+    (1, None, -1, "c"),
+    (1, 0.9, -7, "c"),
+    (0, 0.7, 8, "b"),
+]
+
+
+@pytest.fixture(scope="module")
+def table(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
+    folder = tmp_path_factory.mktemp("lake") / "table"
+    frame = spark.createDataFrame(ROWS, "visited int, score double, number int, person string")
+    frame.write.parquet(str(folder / "v1"))
+    return spark, folder
+
+
+def counted(table: tuple[Any, Path], monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Any:
+    spark, folder = table
+    monkeypatch.setattr(counting, "COUNTINGS", {**counting.COUNTINGS, Remainders: CountingRemainders()})
+    source = {"path": str(folder), "snapshot": {"path_version": "v1"}}
+    diagnostics = ["roc_curve", RemainderOptions(kind="remainders")]
+    asked = request(**{"table": source, "diagnostics": diagnostics, **changes})
+    return count(prepare(spark, asked), asked)
+
+
+def test_each_statistic_is_as_if_it_were_counted_alone(table: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = counted(table, monkeypatch)
+    assert made[Remainders()] == [1, 1, 2]
+    assert made[ScoreCells()] == ScoreCounts.from_arrays([1, 0, 1, 0], [0.2, 0.7, 0.9, 0.7])
+    assert counted(table, monkeypatch, diagnostics=["roc_curve"])[ScoreCells()] == made[ScoreCells()]
+
+
+def test_a_row_that_counts_nowhere_takes_no_place_of_one_that_does(table: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DP_DIAGNOSTICS_SALT", "0" * 32)
+    made = counted(table, monkeypatch, unit={"column": "person", "max_rows": 1})
+    assert made[ScoreCells()].positives.sum() == 2
+    assert made[ScoreCells()].negatives.sum() <= 1
+    assert sum(made[Remainders()]) == 2
