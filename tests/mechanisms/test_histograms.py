@@ -33,7 +33,7 @@ def test_a_method_spends_its_budget_and_keeps_the_shape(name, counts, neighbours
     assert (made.neighbours, made.guarantee) == (neighbours, NOT_PRIVATE)
 
 
-SELECTING: set[str] = set()
+SELECTING = {"dawa"}
 """Methods that use more than the vectors they ask noise for; their loss is tested with them."""
 
 

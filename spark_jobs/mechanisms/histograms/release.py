@@ -10,13 +10,19 @@ from numpy.typing import NDArray
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.histograms import flat
+from spark_jobs.mechanisms.histograms.dawa import dawa
+from spark_jobs.mechanisms.histograms.greedy import greedy_h
+from spark_jobs.mechanisms.histograms.hierarchical import hb
 from spark_jobs.mechanisms.histograms.interface import Entry, Histogram, PublicFacts, checked_counts
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Cost, Noise
 
 METHODS = MappingProxyType(
     {
+        "dawa": Entry(release=dawa, summary="private buckets of nearly equal counts, a hierarchy over them"),
         "geometric": Entry(release=flat.geometric, summary="integer noise in every cell"),
+        "greedy_h": Entry(release=greedy_h, summary="a hierarchy whose levels share the budget unequally"),
+        "hb": Entry(release=hb, summary="a hierarchy of the best branching, its levels at equal shares"),
         "laplace": Entry(release=flat.laplace, summary="Laplace noise in every cell"),
         "uniform": Entry(release=flat.uniform, summary="a noisy total, spread evenly"),
     }
