@@ -1,0 +1,186 @@
+"""Noisy positives, negatives and centred score sums of groups of scores: what residuals and calibration are made of.
+
+A group holds the fine cells ``l <= j < r`` of a grid on [0, 1]; the score of a row in cell ``j`` is taken as the
+cell's middle, ``(2 j + 1) / (2 grid)``. For each group three numbers are released: its positives, its negatives, and
+``sum (2 j + 1 - l - r)``, the sum of its scores in half cells about the group's own middle.
+
+Privacy. The counts are of disjoint sets, and a centred score is at most ``w = r - l - 1`` in absolute value. With the
+group's epsilon split into ``a`` for its counts and ``b`` for its sum, noise of scale ``1 / a`` and ``w / b``:
+
+* ``ADD_REMOVE``: the row lies in one group. It changes one count by 1, at ``a``, and the sum by at most ``w``, at
+  ``b``: epsilon-DP, whatever the split of each group.
+* ``REPLACE_ONE``: scales are doubled. The row leaves one group and enters another, at half of each one's ``a + b``; or
+  it stays, and then changes both counts by 1 and the sum by at most ``2 w``, at ``a + b``. Epsilon-DP again.
+
+Splits depend on the grid and on the groups, which are public or released before. The sum must be *centred*: without,
+a row with a score near 1 that joins the group (0.99, 1] changes its sum by 1 and not by its width 0.01, and noise
+made for the width loses a hundred times what it was meant to (Chen 2018, section 4.4.2, has such sums).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal, localcontext
+from typing import Any
+
+import numpy as np
+
+from spark_jobs.contract.privacy import MAX_DIGITS, Neighbours, exact_decimal, exact_sum
+from spark_jobs.mechanisms.cells import totals
+from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, laplace_scale
+from spark_jobs.mechanisms.prefix_sums import rows_changed
+from spark_jobs.mechanisms.trees import FloatArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisyGroups:
+    """The noisy numbers of ``k`` groups, and the public facts needed to read them.
+
+    Attributes:
+        grid: fine cells of [0, 1].
+        cuts: the groups, as cuts of the grid; shape (k + 1,).
+        positives, negatives, centred: the three noisy numbers of each group; shape (k,).
+        epsilons: what the counts and the sum of each group cost, of an added or removed row; shape (2, k). A group of
+            one cell has no sum to pay for.
+        neighbours: the relation that the scales were made for.
+    """
+
+    grid: int
+    cuts: Int64Array
+    positives: Int64Array
+    negatives: Int64Array
+    centred: Int64Array
+    epsilons: tuple[tuple[Decimal, ...], tuple[Decimal, ...]]
+    neighbours: Neighbours
+
+    @property
+    def middles(self) -> FloatArray:
+        """The middle of each group, as a score."""
+        return (self.cuts[:-1] + self.cuts[1:]) / (2 * self.grid)
+
+    def values(self) -> FloatArray:
+        """Unbiased estimates of each group's positives, negatives and sum of scores; shape (3, k)."""
+        return self._triples(self.positives, self.negatives, self.centred)
+
+    def scales(self) -> FloatArray:
+        """Of the two-sided geometric noise in the counts and in the centred sum of each group; shape (2, k)."""
+        rows, widths = rows_changed(self.neighbours), np.diff(self.cuts) - 1
+        counts = [laplace_scale(epsilon, rows) for epsilon in self.epsilons[0]]
+        sums = [
+            laplace_scale(epsilon, rows * int(width)) if width else 0.0
+            for epsilon, width in zip(self.epsilons[1], widths, strict=True)
+        ]
+        return np.array([counts, sums])
+
+    def errors(self, copies: int, noise: Noise) -> FloatArray:
+        """Fresh draws of the noise in ``values``, for simulations that see released values alone; (copies, 3, k)."""
+        zeros = np.zeros((copies, 3, self.cuts.size - 1), dtype=np.int64)
+        drawn = _noisy(zeros, self.cuts, self.epsilons, self.neighbours, noise)
+        return self._triples(drawn[:, 0], drawn[:, 1], drawn[:, 2])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; decimals as strings."""
+        return {
+            "grid": self.grid,
+            "cuts": self.cuts.tolist(),
+            "positives": self.positives.tolist(),
+            "negatives": self.negatives.tolist(),
+            "centred": self.centred.tolist(),
+            "epsilons": [[str(epsilon) for epsilon in part] for part in self.epsilons],
+            "neighbours": str(self.neighbours),
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> NoisyGroups:
+        """The groups that ``to_dict`` described."""
+        counts, sums = (tuple(map(Decimal, part)) for part in fields["epsilons"])
+        arrays = {name: np.array(fields[name], np.int64) for name in ("cuts", "positives", "negatives", "centred")}
+        neighbours = Neighbours(fields["neighbours"])
+        return cls(grid=fields["grid"], epsilons=(counts, sums), neighbours=neighbours, **arrays)
+
+    def _triples(self, positives: Int64Array, negatives: Int64Array, centred: Int64Array) -> FloatArray:
+        rows = positives.astype(np.float64) + negatives
+        return np.stack([positives, negatives, self.middles * rows + centred / (2 * self.grid)], axis=-2)
+
+
+def noisy_groups(
+    counts: Int64Array, cuts: Int64Array, *, epsilon: Cost, neighbours: Neighbours, noise: Noise
+) -> NoisyGroups:
+    """The three numbers of every group, once; ``epsilon``-DP under ``neighbours`` (see the module's proof).
+
+    Args:
+        counts: exact counts of the fine cells, shape (2, grid), negatives first; private.
+        cuts: the groups; public, or computed from released values alone. Strictly increasing from 0 to the grid.
+        epsilon: what it costs.
+        neighbours: the relation.
+        noise: where the noise comes from.
+
+    Raises:
+        RequestRefused: epsilon is not a finite number above 0.
+        ValueError: the counts or the cuts do not fit a grid.
+    """
+    if counts.ndim != 2 or counts.shape[0] != 2:
+        raise ValueError(f"counts: got shape {counts.shape}; must be (2, grid), negatives first")
+    grid = counts.shape[1]
+    if cuts[0] != 0 or cuts[-1] != grid or (np.diff(cuts) < 1).any():
+        raise ValueError(f"cuts: must increase strictly from 0 to {grid}")
+    epsilons = split_epsilon(exact_decimal(epsilon, what="epsilon"), cuts, grid)
+    exact = np.concatenate([totals(counts[::-1], cuts), centred_sums(counts.sum(axis=0), cuts)[None]])
+    noisy = _noisy(exact, cuts, epsilons, neighbours, noise)
+    return NoisyGroups(
+        grid=grid,
+        cuts=cuts,
+        positives=noisy[0],
+        negatives=noisy[1],
+        centred=noisy[2],
+        epsilons=epsilons,
+        neighbours=neighbours,
+    )
+
+
+def centred_sums(counts: Int64Array, cuts: Int64Array) -> Int64Array:
+    """``sum (2 j + 1 - l - r)`` over the rows of each group ``[l, r)``, exactly."""
+    cell = np.arange(counts.size, dtype=np.int64)
+    middle = np.repeat(cuts[:-1] + cuts[1:], np.diff(cuts))
+    return totals(counts * (2 * cell + 1 - middle), cuts)
+
+
+def split_epsilon(epsilon: Decimal, cuts: Int64Array, grid: int) -> tuple[tuple[Decimal, ...], tuple[Decimal, ...]]:
+    """What each group's counts and sum may cost, so that the noise of its sum of residuals is least.
+
+    ``sum (y - p) = (1 - c) positives - c negatives - centred / (2 grid)``, ``c`` the group's middle, has noise of
+    variance proportional to ``((1 - c)^2 + c^2) / a^2 + (w / (2 grid))^2 / b^2``, least where ``a : b`` is as the cube
+    roots of the two numerators. The parts add up to ``epsilon`` exactly; ``b`` is 0 in a group of one cell.
+    """
+    middle, half_width = (cuts[:-1] + cuts[1:]) / (2 * grid), (np.diff(cuts) - 1) / (2 * grid)
+    of_counts, of_sum = np.cbrt((1 - middle) ** 2 + middle**2), np.cbrt(half_width**2)
+    parts = [_part(epsilon, float(share)) for share in of_sum / (of_counts + of_sum)]
+    return tuple(exact_sum(epsilon, -part) for part in parts), tuple(parts)
+
+
+def _part(epsilon: Decimal, share: float) -> Decimal:
+    if share == 0:
+        return Decimal(0)
+    with localcontext(prec=MAX_DIGITS, rounding=ROUND_FLOOR):
+        return epsilon * Decimal(round(max(share, 1e-4), 4)).quantize(Decimal("0.0001"))
+
+
+def _noisy(
+    exact: Int64Array,
+    cuts: Int64Array,
+    epsilons: tuple[tuple[Decimal, ...], tuple[Decimal, ...]],
+    neighbours: Neighbours,
+    noise: Noise,
+) -> Int64Array:
+    """``exact``, shape (..., 3, k), with noise; a sum over one cell is always 0, and stays so."""
+    rows, noisy = rows_changed(neighbours), np.empty_like(exact)
+    for group, width in enumerate(np.diff(cuts) - 1):
+        of_counts, of_sum = (part[group] for part in epsilons)
+        noisy[..., :2, group] = noise.laplace(exact[..., :2, group], epsilon=of_counts, l1_sensitivity=rows)
+        noisy[..., 2, group] = (
+            noise.laplace(exact[..., 2, group], epsilon=of_sum, l1_sensitivity=rows * int(width))
+            if width
+            else exact[..., 2, group]
+        )
+    return noisy
