@@ -1,12 +1,26 @@
 """Statistical privacy audits: a lower bound on epsilon from samples, at a stated confidence.
 
-For outputs ``M(first)`` and ``M(second)`` of neighbouring tables and any event ``E``, epsilon-DP demands ``P[M(first)
-in E] <= exp(epsilon) P[M(second) in E]``. Clopper-Pearson bounds on both probabilities therefore give a lower bound
-on epsilon that is wrong with a chance of at most ``FALSE_ALARM``: a bound above the claim convicts the mechanism.
+How to write one, for a mechanism and two neighbouring tables (``docs/contributing/audits.md`` says more)::
 
-Events are learned: outputs are reduced to one number (a statistic under which the tables differ most, usually the log
-ratio of the claimed densities), half of the samples choose the threshold that promises most, the other half, never seen
-before, is counted.
+    found = audit(mechanism, table, neighbour, samples=samples(3000))
+    assert keeps(found, "noisy tree", relation=neighbours, claimed=EPSILON)
+
+    found = audit(mechanism_with_a_fault, table, neighbour, samples=samples(8000))
+    assert convicts(found, "noisy tree", relation=neighbours, claimed=EPSILON, fault="half the noise")
+
+``keeps`` and ``convicts`` say whether the bound is on the right side of the claim and put it into the table that
+``make audit`` writes.
+
+For outputs ``M(first)`` and ``M(second)`` of neighbouring tables and any event ``E``, (epsilon, delta)-DP demands
+``P[M(first) in E] <= exp(epsilon) P[M(second) in E] + delta``. Clopper-Pearson bounds on both probabilities therefore
+give a lower bound on epsilon that is wrong with a chance of at most ``FALSE_ALARM``: a bound above the claim convicts
+the mechanism. With delta at 0 that is pure privacy; with delta above 0 the events are those of the hockey-stick
+divergence, the set where the likelihood ratio exceeds ``exp(epsilon)``.
+
+Events are chosen or learned. ``audit`` takes outputs reduced to one number (a statistic under which the tables differ
+most, usually the log ratio of the claimed densities): half of the samples choose the threshold that promises most, the
+other half, never seen before, is counted; a threshold that is given is counted on all of them. ``audit_outputs`` takes
+outputs that can be told apart but not ranked, and learns their ranking on the first half.
 
 An audit that finds nothing proves nothing, so each comes with planted faults that it must convict.
 """
@@ -25,11 +39,12 @@ from scipy.stats import beta
 FALSE_ALARM = 1e-6
 """Chance that an audit convicts a mechanism that keeps its promise."""
 LONG = os.environ.get("DP_AUDIT") == "long"
+LONG_FACTOR = int(os.environ.get("DP_AUDIT_FACTOR", "30"))
 
 
 def samples(quick: int) -> int:
     """Samples of each table: few in the ordinary run, thirty times as many with ``DP_AUDIT=long``."""
-    return quick * 30 if LONG else quick
+    return quick * LONG_FACTOR if LONG else quick
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,31 +55,98 @@ class Finding:
         epsilon: the lower bound, at confidence ``1 - FALSE_ALARM``.
         hits: how often the event happened under the table that makes it likelier, and under the other.
         samples: counted samples of each table.
+        delta: what the claim allows beside epsilon.
     """
 
     epsilon: float
     hits: tuple[int, int]
     samples: int
+    delta: float = 0.0
 
 
-def audit(mechanism: Callable[[Any, int], np.ndarray], first: Any, second: Any, *, samples: int) -> Finding:
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One line of the table of audits; ``fault`` is None where the mechanism is as shipped."""
+
+    mechanism: str
+    relation: str
+    claimed: str
+    fault: str | None
+    bound: float
+    samples: int
+
+
+RECORDS: list[Record] = []
+"""What the audits of this run found, in order; ``tests/audit/conftest.py`` writes it down."""
+
+
+def keeps(found: Finding, mechanism: str, *, relation: Any, claimed: Any, at_least: float = 0.0) -> bool:
+    """Whether the bound stays within the claim, and is at least ``at_least`` (an audit that sees nothing is blind).
+
+    Args:
+        found: what the audit returned.
+        mechanism: its name in the table of results.
+        relation: a ``Neighbours``, or any text.
+        claimed: the claimed epsilon.
+        at_least: what the bound must reach, as a part of the claim.
+    """
+    _record(found, mechanism, relation, claimed, None)
+    return at_least * float(claimed) <= found.epsilon <= float(claimed)
+
+
+def convicts(found: Finding, mechanism: str, *, relation: Any, claimed: Any, fault: str) -> bool:
+    """Whether the bound exceeds the claim of a mechanism with this planted ``fault``; arguments as ``keeps``."""
+    _record(found, mechanism, relation, claimed, fault)
+    return found.epsilon > float(claimed)
+
+
+def audit(
+    mechanism: Callable[[Any, int], np.ndarray],
+    first: Any,
+    second: Any,
+    *,
+    samples: int,
+    delta: float = 0.0,
+    threshold: float | None = None,
+) -> Finding:
     """The best lower bound on epsilon between two tables, over both directions.
 
     Args:
         mechanism: (table, samples) -> that many values of the statistic; larger must speak for ``first``.
         first, second: neighbouring tables.
         samples: outputs to draw of each.
+        delta: the delta of the claim; 0 for pure privacy.
+        threshold: a chosen event, "at least this" for ``first`` and "at most minus this" for ``second``; None: learned.
     """
     drawn = np.asarray(mechanism(first, samples), dtype=float), np.asarray(mechanism(second, samples), dtype=float)
-    half = samples // 2
+    half = samples // 2 if threshold is None else 0
     findings = []
     for sign in (1, -1):
         likelier, rarer = (sign * values for values in (drawn if sign == 1 else drawn[::-1]))
-        threshold = _best_threshold(likelier[:half], rarer[:half])
-        counted = samples - half
-        hits = int((likelier[half:] >= threshold).sum()), int((rarer[half:] >= threshold).sum())
-        findings.append(Finding(epsilon=_epsilon(*hits, counted), hits=hits, samples=counted))
+        level = _best_threshold(likelier[:half], rarer[:half], delta) if threshold is None else threshold
+        hits = int((likelier[half:] >= level).sum()), int((rarer[half:] >= level).sum())
+        findings.append(_finding(hits, samples - half, delta))
     return max(findings, key=lambda finding: finding.epsilon)
+
+
+def audit_outputs(
+    mechanism: Callable[[Any, int], np.ndarray], first: Any, second: Any, *, samples: int, delta: float = 0.0
+) -> Finding:
+    """As ``audit``, for outputs that are integers without order: codes of answer sequences, indices chosen.
+
+    Half of the samples rank the outputs by how much likelier each was (one added to every count, so that an output seen
+    once speaks softly); that rank is the statistic whose threshold is then learned on the same half, and counted on the
+    other.
+    """
+    drawn = [np.asarray(mechanism(table, samples)) for table in (first, second)]
+    half = samples // 2
+    outputs, places = np.unique(np.concatenate(drawn), return_inverse=True)
+    codes = places[:samples], places[samples:]
+    seen = [np.bincount(code[:half], minlength=outputs.size) + 1.0 for code in codes]
+    # what the second half alone has seen ranks as unknown: a ratio of 1
+    ratio = np.log(seen[0] / seen[1])
+    ranked = {0: ratio[codes[0]], 1: ratio[codes[1]]}
+    return audit(lambda which, _: ranked[which], 0, 1, samples=samples, delta=delta)
 
 
 def log_ratio(noisy: np.ndarray, first: np.ndarray, second: np.ndarray, scale: float) -> np.ndarray:
@@ -72,22 +154,34 @@ def log_ratio(noisy: np.ndarray, first: np.ndarray, second: np.ndarray, scale: f
     return ((np.abs(noisy - second) - np.abs(noisy - first)) / scale).sum(axis=-1)
 
 
-def _best_threshold(likelier: np.ndarray, rarer: np.ndarray) -> float:
+def _record(found: Finding, mechanism: str, relation: Any, claimed: Any, fault: str | None) -> None:
+    claim = f"{float(claimed):g}" + (f", δ = {found.delta:g}" if found.delta else "")
+    name = getattr(relation, "name", str(relation)).lower().replace("_", " ")
+    RECORDS.append(
+        Record(
+            mechanism=mechanism, relation=name, claimed=claim, fault=fault, bound=found.epsilon, samples=found.samples
+        )
+    )
+
+
+def _best_threshold(likelier: np.ndarray, rarer: np.ndarray, delta: float) -> float:
     # values that differ by rounding alone are one value; otherwise an atom of the statistic would be torn in two
     candidates = np.unique(np.round(np.concatenate([likelier, rarer]), 9))
     if candidates.size > 200:
         candidates = np.unique(np.quantile(candidates, np.linspace(0, 1, 200), method="nearest"))
     candidates = candidates - 1e-9
-    bounds = [_epsilon(int((likelier >= t).sum()), int((rarer >= t).sum()), likelier.size) for t in candidates]
-    return float(candidates[int(np.argmax(bounds))])
+    hits = [(int((likelier >= level).sum()), int((rarer >= level).sum())) for level in candidates]
+    return float(candidates[int(np.argmax([_finding(pair, likelier.size, delta).epsilon for pair in hits]))])
 
 
-def _epsilon(likelier: int, rarer: int, count: int) -> float:
+def _finding(hits: tuple[int, int], count: int, delta: float) -> Finding:
     """Clopper-Pearson at ``FALSE_ALARM`` in all: two directions, two sides."""
     alpha = FALSE_ALARM / 4
+    likelier, rarer = hits
     low = beta.ppf(alpha, likelier, count - likelier + 1) if likelier else 0.0
     high = beta.isf(alpha, rarer + 1, count - rarer) if rarer < count else 1.0
-    return math.log(low / high) if low > high else 0.0
+    epsilon = math.log((low - delta) / high) if low - delta > high else 0.0
+    return Finding(epsilon=epsilon, hits=hits, samples=count, delta=delta)
 
 
 @dataclass
