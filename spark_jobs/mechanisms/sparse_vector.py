@@ -6,6 +6,7 @@ costs, so the proofs below read the same for both; the noise is two-sided geomet
 Variants without a cut-off, with no noise on the queries, or with query noise that ignores the cut-off (Lee and Clifton
 2014; Stoddard et al. 2014; Chen et al. 2015; "generalised private threshold testing") are not differentially private
 for any epsilon, and nothing here can express them: the cut-off is finite and every answer has noise of its own.
+``docs/mechanisms/sparse-vector.md`` shows what they give away.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ def above_threshold(
     sensitivity: int = 1,
     monotone: bool = False,
     numeric_share: float = 0.0,
+    numeric_sensitivity: int | None = None,
     meter: BudgetMeter | None = None,
 ) -> SparseVectorAnswers:
     """Which of ``queries`` reach their thresholds, stopping at the ``cutoff``-th that does.
@@ -59,13 +61,15 @@ def above_threshold(
 
     Formal guarantee: ``epsilon``-DP, ``epsilon = e1 + e2 (+ e3)``, under the neighbour relation for which
     ``|d_i(D) - d_i(D')| <= sensitivity`` for all i (the caller's duty; note that it is the sensitivity of the
-    *difference*, not of query plus threshold).
+    *difference*, not of query plus threshold: ``max(t, 1 - t)``, not ``1 + t``, for a count less the part t of all).
+    For counts of rows against public thresholds the sensitivity is 1 under both relations; they are monotone where a
+    row is added or removed, and are not where one is replaced.
     Proof (Lyu, Su, Li, VLDB 2017, theorems 2 and 4). Shift ``rho`` by S: every "below" factor of D' is then at least
     that of D, at a price of e^e1. Each of the at most c "above" factors is matched by shifting its own ``nu`` by 2 S,
     at e^(e2 / c). By S where all d_i move the same way: if they fall, ``rho`` stays and "above" lacks at most S; if
     they rise, ``rho`` moves by S and "above" again lacks at most S. The optimal split is ``e1 : e2 = 1 : (2c)^(2/3)``,
     or ``1 : c^(2/3)`` where monotone (ibid., section 4.2).
-    Numeric answers are a separate release of at most c values with noise ``c S / e3``: the ``nu`` are never reused.
+    Numeric answers are a separate release of at most c values with noise ``c S' / e3``: the ``nu`` are never reused.
 
     Args:
         queries: integers, shape (k,); k is public and at most ``MAX_QUERIES``.
@@ -76,18 +80,24 @@ def above_threshold(
         sensitivity: S, at least 1; round a statistic that is no integer to a public step u first (``to_steps``).
         monotone: every d_i moves the same way (all up or all down) for every pair of neighbours.
         numeric_share: the part of epsilon, in [0, 1), that pays for noisy values of the queries that pass.
+        numeric_sensitivity: S', how far a query itself moves between neighbours, at least 1. Must be said where
+            values are asked for: thresholds that move along can make S smaller.
         meter: where the cost is drawn; None if the caller has drawn it.
 
     Raises:
         ValueError: a parameter outside these bounds.
         TypeError: queries or thresholds are not integers.
     """
-    differences = _whole(queries, "queries") - _whole(thresholds, "thresholds")
+    differences = _difference(_whole(queries, "queries"), _whole(thresholds, "thresholds"))
     if differences.ndim != 1 or differences.size > MAX_QUERIES:
         raise ValueError(f"queries: got shape {differences.shape}; must be one row of at most {MAX_QUERIES}")
     _at_least_one(cutoff=cutoff, sensitivity=sensitivity)
     if not 0 <= numeric_share < 1:
         raise ValueError(f"numeric_share: got {numeric_share}; must be at least 0 and below 1")
+    if numeric_share > 0:
+        if numeric_sensitivity is None:
+            raise ValueError("numeric_sensitivity: got None; must be said where numeric_share is above 0")
+        _at_least_one(numeric_sensitivity=numeric_sensitivity)
     total = exact_decimal(epsilon, what="epsilon")
     if meter is not None:
         meter.spend(total, label="sparse vector")
@@ -100,9 +110,9 @@ def above_threshold(
     above = passing[:cutoff].astype(np.int64)
     asked = int(above[-1]) + 1 if above.size == cutoff else differences.size
     values = None
-    if numeric > 0:
+    if numeric_sensitivity is not None and numeric > 0:
         chosen = np.broadcast_to(_whole(queries, "queries"), differences.shape)[above]
-        values = noise.laplace(chosen, epsilon=numeric, l1_sensitivity=cutoff * sensitivity)
+        values = noise.laplace(chosen, epsilon=numeric, l1_sensitivity=cutoff * numeric_sensitivity)
     return SparseVectorAnswers(above=above, asked=asked, values=values)
 
 
@@ -241,6 +251,15 @@ def _whole(values: ArrayLike, what: str) -> NDArray[np.int64]:
     if not np.can_cast(array.dtype, np.int64):
         raise TypeError(f"{what}: got {array.dtype}; must be integers; round to a public step with to_steps first")
     return array.astype(np.int64)
+
+
+def _difference(queries: Int64Array, thresholds: Int64Array) -> Int64Array:
+    # saturates: a difference that wrapped round would take one row from one end of int64 to the other
+    with np.errstate(over="ignore"):
+        plain = queries - thresholds
+    wrapped = ((queries ^ thresholds) & (queries ^ plain)) < 0
+    ends = np.where(queries < 0, np.iinfo(np.int64).min, np.iinfo(np.int64).max)
+    return np.where(wrapped, ends, plain)
 
 
 def _at_least_one(**parameters: int) -> None:

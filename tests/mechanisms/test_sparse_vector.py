@@ -85,19 +85,62 @@ def test_nested_counts_cost_the_larger_of_the_two_noises_when_a_row_is_added() -
     assert 0.9 * EPSILON < loss <= EPSILON * (1 + 1e-9)
 
 
-def test_nested_counts_cost_the_sum_when_a_row_is_replaced() -> None:
-    cells = list(itertools.product((0, 1, 5), repeat=4))
+def replaced_pairs(length: int) -> list[tuple[Any, Any]]:
+    """Running sums of cells when one row moves from one cell to another."""
     pairs = []
-    for cell in cells:
-        for source, target in itertools.permutations(range(4), 2):
+    for cell in itertools.product((0, 1, 5), repeat=length):
+        for source, target in itertools.permutations(range(length), 2):
             if cell[source]:
                 changed = np.array(cell)
                 changed[source] -= 1
                 changed[target] += 1
                 pairs.append((np.cumsum(cell), np.cumsum(changed)))
+    return pairs
+
+
+def test_nested_counts_cost_the_sum_when_a_row_is_replaced() -> None:
+    pairs = replaced_pairs(4)
     assert 0.7 * EPSILON < worst_loss(pairs, *crossing_scales(Neighbours.REPLACE_ONE), 1) <= EPSILON
     # the cheaper noise of the other relation would not do
     assert worst_loss(pairs, *crossing_scales(Neighbours.ADD_REMOVE), 1) > EPSILON
+
+
+def test_published_bounds_of_residuals_use_noise_that_nested_counts_do_not_need() -> None:
+    # Chen et al. 2017, algorithm 1: scales 2 / epsilon and 4 / epsilon, at most three quarters of what is claimed
+    loss = worst_loss(replaced_pairs(4), 2 / EPSILON, 4 / EPSILON, 1)
+    assert 0.4 * EPSILON < loss <= 0.75 * EPSILON
+    assert crossing_scales(Neighbours.REPLACE_ONE) == pytest.approx((2 / EPSILON, 2 / EPSILON), rel=1e-9)
+
+
+@pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
+def test_a_count_less_a_part_of_all_moves_by_less_than_both_together(part: float) -> None:
+    # every table of up to 5 rows is two counts: rows that are counted, rows that are not
+    tables = [(counted, other) for counted in range(6) for other in range(6 - counted)]
+    moves = [
+        abs((a - part * (a + b)) - (c - part * (c + d)))
+        for (a, b), (c, d) in itertools.product(tables, tables)
+        if abs(a - c) + abs(b - d) == 1
+    ]
+    assert max(moves) == pytest.approx(max(part, 1 - part))
+    assert max(moves) < 1 + part
+
+
+def count_pairs(neighbours: Neighbours) -> list[tuple[Any, Any]]:
+    """Counts of rows in three overlapping sets, on tables of up to 3 rows that differ by one row."""
+    kinds = list(itertools.product((0, 1), repeat=3))
+    tables = [np.zeros(3, int), *(np.array(kind) * copies for kind in kinds for copies in (1, 3))]
+    if neighbours is Neighbours.ADD_REMOVE:
+        return [(table, table + row) for table in tables for row in kinds]
+    return [(table + one, table + other) for table in tables for one, other in itertools.permutations(kinds, 2)]
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize("cutoff", [1, 2])
+def test_counts_keep_epsilon_with_the_noise_of_their_relation(neighbours: Neighbours, cutoff: int) -> None:
+    pairs = [(np.subtract(a, 1), np.subtract(b, 1)) for a, b in count_pairs(neighbours)]
+    monotone = neighbours is Neighbours.ADD_REMOVE
+    assert worst_loss(pairs, *scales_used(cutoff=cutoff, monotone=monotone), cutoff) <= EPSILON
+    assert all((b >= a).all() or (a >= b).all() for a, b in pairs) == monotone
 
 
 def test_the_shortcut_for_nested_counts_does_not_hold_for_other_queries() -> None:
@@ -165,7 +208,13 @@ def test_merged_ends_are_strictly_increasing_and_complete(cells: list[int], thre
 
 def test_without_noise_the_first_passing_queries_are_found() -> None:
     answers = above_threshold(
-        [1, 9, 2, 7, 8], thresholds=[5, 5, 1, 9, 1], epsilon=1e9, noise=SecureNoise(), cutoff=2, numeric_share=0.5
+        [1, 9, 2, 7, 8],
+        thresholds=[5, 5, 1, 9, 1],
+        epsilon=1e9,
+        noise=SecureNoise(),
+        cutoff=2,
+        numeric_share=0.5,
+        numeric_sensitivity=1,
     )
     assert answers.above.tolist() == [1, 2]
     assert answers.values is not None
@@ -184,7 +233,7 @@ def test_a_search_that_never_passes_ends_at_its_public_length() -> None:
 
 def test_all_parts_together_cost_epsilon_and_the_meter_sees_it() -> None:
     meter = BudgetMeter("1")
-    above_threshold([1], epsilon="0.7", noise=SeededNoise(1), numeric_share=0.3, meter=meter)
+    above_threshold([1], epsilon="0.7", noise=SeededNoise(1), numeric_share=0.3, numeric_sensitivity=1, meter=meter)
     assert meter.spent.epsilon == Decimal("0.7")
     with pytest.raises(BudgetOverspent):
         above_threshold([1], epsilon="0.7", noise=SeededNoise(1), meter=meter)
@@ -192,8 +241,26 @@ def test_all_parts_together_cost_epsilon_and_the_meter_sees_it() -> None:
 
 def test_numeric_answers_have_noise_of_their_own() -> None:
     recorder = RecordingNoise()
-    above_threshold([10**9, 10**9], epsilon=1, noise=recorder, cutoff=2, numeric_share=0.5)
+    above_threshold([10**9, 10**9], epsilon=1, noise=recorder, cutoff=2, numeric_share=0.5, numeric_sensitivity=1)
     assert recorder.scales[2] == pytest.approx(2 / 0.5)
+
+
+def test_values_have_the_noise_of_the_queries_and_not_of_differences() -> None:
+    # queries and thresholds that move together, by 7: their difference moves by 1 at most, the values do not
+    recorder = RecordingNoise()
+    above_threshold(
+        [10**9], thresholds=[5], epsilon=1, noise=recorder, sensitivity=1, numeric_share=0.5, numeric_sensitivity=7
+    )
+    assert recorder.scales[2] == pytest.approx(7 / 0.5)
+    with pytest.raises(ValueError, match="numeric_sensitivity"):
+        above_threshold([1], epsilon=1, noise=recorder, numeric_share=0.5)
+
+
+def test_differences_beyond_int64_saturate() -> None:
+    far = above_threshold(
+        [2**62, -(2**62) - 1], thresholds=[-(2**62) - 5, 2**62], epsilon=1, noise=SecureNoise(), cutoff=2
+    )
+    assert far.above.tolist() == [0]
 
 
 @pytest.mark.parametrize(("cutoff", "monotone"), [(1, False), (1, True), (5, False), (20, True)])
