@@ -1,0 +1,81 @@
+"""``ValueCounts`` from Spark: the cell of a row's value, and the pass that counts cells."""
+
+from __future__ import annotations
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.types import BooleanType, NullType, NumericType
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.statistics.spark.cells import count_keys
+from spark_jobs.statistics.value_counts import ValueCounts
+from spark_jobs.statistics.value_grid import LINEAR, ValueGrid
+
+_VALUE, _KEY = "value", "key"
+
+
+def value_key(value: Column, grid: ValueGrid) -> Column:
+    """The cell of a row's value, an int from 0 to ``grid.size - 1``; null for a row that is dropped.
+
+    Row-wise and total: no value of any numeric or boolean type makes it raise, whether the session is in ANSI mode or
+    not. The argument is used several times, so give a column of a ``select`` rather than a long expression.
+    """
+    value = value.try_cast("double")
+    inside = (value > grid.lower) & (value < grid.upper)
+    position = _linear(value, grid) if grid.scale == LINEAR else _logarithmic(value, grid)
+    cell = sf.least(sf.greatest(sf.floor(position), sf.lit(0)), sf.lit(grid.size - 1)).cast("int")
+    first, last = (int(cell) for cell in grid.cell([grid.lower, grid.upper]))
+    # NaN equals itself here and is above all numbers
+    return sf.when(inside, cell).when(value <= grid.lower, first).when((value >= grid.upper) & ~sf.isnan(value), last)
+
+
+def _linear(value: Column, grid: ValueGrid) -> Column:
+    return (value - grid.lower) / (grid.upper - grid.lower) * float(grid.cells)
+
+
+def _logarithmic(value: Column, grid: ValueGrid) -> Column:
+    """``ValueGrid.position``, operation by operation.
+
+    The doubling that a size lies in is guessed by a logarithm, which may be one off beside a power of two, and put
+    right by comparing with exact powers; powers of two with whole exponents are exact in Java, and so is a division by
+    one.
+    """
+    size = sf.abs(value) / float(grid.unit or 1.0)
+    guess = sf.floor(sf.log2(sf.greatest(size, sf.lit(1.0)))).cast("double")
+    power = sf.pow(sf.lit(2.0), guess)
+    doubling = guess + sf.when(size >= power * 2.0, 1.0).when(size < power, -1.0).otherwise(0.0)
+    within = (size / sf.pow(sf.lit(2.0), doubling) - 1.0) * float(grid.steps)
+    large = (doubling * float(grid.steps) + within) + 1.0
+    signed = sf.when(size < 1.0, size).otherwise(large) * sf.when(value < 0, -1.0).otherwise(1.0)
+    return signed - grid.origin
+
+
+def counts_from_keys(df: DataFrame, key: str | Column, grid: ValueGrid) -> ValueCounts:
+    """The counts of the rows of ``df``, whose column ``key`` was made by ``value_key`` for the same grid."""
+    keys, counts = count_keys(df, key, distinct=grid.size)
+    return ValueCounts.from_keys(keys, counts, grid=grid)
+
+
+def count_values(df: DataFrame, *, value: str | Column, grid: ValueGrid) -> ValueCounts:
+    """What ``ValueCounts.from_dataframe`` promises."""
+    rows = df.select(_numeric(df, value).alias(_VALUE))
+    return counts_from_keys(rows.select(value_key(sf.col(_VALUE), grid).alias(_KEY)), _KEY, grid)
+
+
+def _numeric(df: DataFrame, column: str | Column) -> Column:
+    given = column if isinstance(column, str) else "an expression"
+    try:
+        dtype = df.select(column).schema[0].dataType
+    except AnalysisException:
+        raise RequestRefused(
+            "value", given=given, bound="must be a column of the table", remedy="correct its name"
+        ) from None
+    if not isinstance(dtype, (NumericType, BooleanType, NullType)):
+        raise RequestRefused(
+            "value",
+            given=f"{given} of type {dtype.simpleString()}",
+            bound="must be numeric or boolean",
+            remedy="convert the column first",
+        )
+    return sf.col(column) if isinstance(column, str) else column

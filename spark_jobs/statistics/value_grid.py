@@ -1,0 +1,178 @@
+"""Public grids of real values between two bounds, linear or logarithmic.
+
+A grid maps a value to a *position*, a real number that grows with it, and a cell is a stretch of positions between two
+whole numbers: closed below, open above, the last one closed. Positions are made of single operations that IEEE 754
+rounds in one way (no logarithm decides anything), so that numpy and Java agree on every cell, bit by bit.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.statistics.grid import require_cells
+
+FloatArray = NDArray[np.float64]
+LINEAR, LOG = "linear", "log"
+LEAST_OF_LOG = 2.0**-20
+"""Where a logarithmic grid holds 0 and no unit is given: this share of its larger bound is the unit."""
+LARGEST = 2.0**1000
+"""Bounds and units stay within this and its inverse, so that nothing on the way to a position overflows."""
+FINEST = 2.0**-48
+"""The least width of a cell, as a share of the larger bound."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValueGrid:
+    """Cells between ``lower`` and ``upper``, fixed before any row is seen.
+
+    ``linear``: ``cells`` cells of equal width, a power of two. ``log``: from ``unit`` on, outwards in both directions,
+    each doubling of the size is cut into ``steps`` cells of equal width, so that cells grow with the values they hold
+    and stay within a factor of two of equal width in logarithms; what is smaller than the unit is one cell on either
+    side of 0. There are as many of them as fit in ``cells``.
+
+    Attributes:
+        lower, upper: bounds; values beyond them belong to the cells at the ends.
+        cells: the most cells there may be, a power of two from 2 to 2^20.
+        scale: ``linear`` or ``log``.
+        unit: for ``log``, the smallest size that is told apart from 0; None for the bound nearer to 0, or for 2^-20 of
+            the larger one where 0 lies between them or is one of them.
+
+    Raises:
+        RequestRefused: the bounds are not finite numbers in ascending order, or there are too few cells.
+    """
+
+    lower: float
+    upper: float
+    cells: int = 32768
+    scale: str = LINEAR
+    unit: float | None = None
+
+    def __post_init__(self) -> None:
+        require_cells(self.cells)
+        for name in ("lower", "upper"):
+            object.__setattr__(self, name, float(getattr(self, name)) + 0.0)
+        if not (-LARGEST <= self.lower < self.upper <= LARGEST) or math.isinf(1 / (self.upper - self.lower)):
+            raise RequestRefused(
+                "bounds",
+                given=f"{self.lower}, {self.upper}",
+                bound="must be two numbers in ascending order, not beyond 2^1000",
+                remedy="give public bounds of the values, such as [0, 1000000]",
+            )
+        if (self.upper - self.lower) / self.cells < FINEST * max(abs(self.lower), abs(self.upper)):
+            raise RequestRefused(
+                "cells",
+                given=self.cells,
+                bound="must leave cells that double precision can tell apart",
+                remedy="give fewer cells, or bounds that are further apart",
+            )
+        if self.scale not in (LINEAR, LOG):
+            raise RequestRefused("scale", given=self.scale, bound="must be linear or log", remedy="choose one")
+        if self.scale == LOG:
+            object.__setattr__(self, "unit", self._checked_unit())
+            if self.steps < 1:
+                raise RequestRefused(
+                    "cells",
+                    given=self.cells,
+                    bound="must be at least one for each doubling from the unit to the bounds",
+                    remedy="give more cells, a larger unit or closer bounds",
+                )
+        elif self.unit is not None:
+            raise RequestRefused("unit", given=self.unit, bound="is of scale: log", remedy="leave it out")
+
+    def _checked_unit(self) -> float:
+        reach = max(abs(self.lower), abs(self.upper))
+        nearer = 0.0 if self.lower <= 0 <= self.upper else min(abs(self.lower), abs(self.upper))
+        unit = float(self.unit) if self.unit is not None else nearer or reach * LEAST_OF_LOG
+        if not 1 / LARGEST <= unit < reach:
+            raise RequestRefused(
+                "unit",
+                given=unit,
+                bound="must be above 0 and below the larger bound",
+                remedy="give the smallest size that matters",
+            )
+        return unit
+
+    @cached_property
+    def steps(self) -> int:
+        """Cells of one doubling, of a logarithmic grid; 0 for a linear one."""
+        if self.scale == LINEAR:
+            return 0
+        sides = [_doublings(abs(bound) / self._unit) for bound in (self.lower, self.upper)]
+        span = sides[1] - sides[0] if self.lower >= 0 else sum(sides) if self.upper > 0 else sides[0] - sides[1]
+        return max(0, math.floor((self.cells - 4) / span))
+
+    @property
+    def _unit(self) -> float:
+        return 1.0 if self.unit is None else self.unit
+
+    def position(self, values: ArrayLike) -> FloatArray:
+        """Where values lie, in cells from the first one's start, not limited to the grid; NaN stays NaN."""
+        array = np.asarray(values, dtype=np.float64)
+        if self.scale == LINEAR:
+            with np.errstate(over="ignore"):
+                return (array - self.lower) / (self.upper - self.lower) * self.cells
+        return self._signed(array) - self.origin
+
+    def _signed(self, values: FloatArray) -> FloatArray:
+        """Position on a logarithmic scale around 0."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            size = np.abs(values) / self._unit
+            mantissa, exponent = np.frexp(size)
+            within = (2.0 * mantissa - 1.0) * self.steps
+            large = 1.0 + ((exponent - 1.0) * self.steps + within)
+        large = np.where(np.isinf(size), np.inf, large)
+        return np.where(np.signbit(values), -1.0, 1.0) * np.where(size < 1.0, size, large)
+
+    @cached_property
+    def origin(self) -> float:
+        """The whole number at or below the lower bound's position around 0, of a logarithmic grid."""
+        return float(np.floor(self._signed(np.array(self.lower)))) if self.scale == LOG else 0.0
+
+    @cached_property
+    def size(self) -> int:
+        """How many cells there are: ``cells`` of a linear grid, at most that of a logarithmic one."""
+        return self.cells if self.scale == LINEAR else max(1, math.ceil(float(self.position(self.upper))))
+
+    def cell(self, values: ArrayLike) -> NDArray[np.int64]:
+        """The cell of each value; those beyond the bounds, infinite ones too, go to the ends. No NaN, please."""
+        within = np.clip(np.asarray(values, dtype=np.float64), self.lower, self.upper)
+        return np.clip(np.floor(self.position(within)), 0, self.size - 1).astype(np.int64)
+
+    def value(self, positions: ArrayLike) -> FloatArray:
+        """The inverse of ``position``, within the bounds."""
+        place = np.asarray(positions, dtype=np.float64)
+        if self.scale == LINEAR:
+            made = self.lower + (self.upper - self.lower) * (place / self.cells)
+        else:
+            signed = place + self.origin
+            outside = np.maximum(np.abs(signed) - 1.0, 0.0)
+            doubling = np.floor(outside / self.steps)
+            large = np.ldexp(1.0 + (outside - doubling * self.steps) / self.steps, doubling.astype(np.int64))
+            made = np.sign(signed) * self._unit * np.where(np.abs(signed) < 1.0, np.abs(signed), large)
+        return np.where(place >= self.size, self.upper, np.clip(made, self.lower, self.upper))
+
+    @cached_property
+    def edges(self) -> FloatArray:
+        """Where cells start, and the upper bound: shape (size + 1,). Each but the last lies in the cell it starts."""
+        number = np.arange(self.size + 1)
+        edges = self.value(number)
+        step = np.spacing(max(abs(self.lower), abs(self.upper))) if self.scale == LINEAR else 0.0
+        for _ in range(4):  # of the last bits, which ``value`` rounds away
+            early = (self.cell(edges) < number) & (number < self.size)
+            edges[early] = np.maximum(np.nextafter(edges[early], np.inf), edges[early] + step)
+        edges.flags.writeable = False
+        return edges
+
+
+def _doublings(size: float) -> float:
+    """Position of ``size`` units in doublings: linear within each of them, 0 up to the unit."""
+    if size < 1:
+        return 0.0
+    mantissa, exponent = math.frexp(size)
+    return exponent - 1 + (2 * mantissa - 1)
