@@ -1,0 +1,104 @@
+"""The released calibration of a classifier."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from spark_jobs.contract.privacy import Neighbours, plain
+from spark_jobs.mechanisms.noise import Int64Array
+from spark_jobs.mechanisms.trees import FloatArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Calibration:
+    """A released reliability diagram, the Hosmer-Lemeshow test, and the expected calibration error.
+
+    All arrays have one length, the number of bins, which the request fixes. Neighbouring bins with too few rows for the
+    noise, or with fewer than five rows expected of either class, are pooled and share all values of their pool but the
+    edges.
+
+    Attributes:
+        lower, upper: edges of each bin, as scores.
+        pool: the pool that each bin belongs to; 0, 0, 1, ...
+        predicted: mean score of the pool: the share of positives that the model expects.
+        observed: share of positives of the pool.
+        observed_lower, observed_upper: interval of ``observed``, at level ``confidence``: where the exact counts of the
+            same rows would put it. It measures the noise of privacy, not the sampling of the rows.
+        zone_lower, zone_upper: where the observed share of a model with true scores would be released, at this level:
+            the sampling of labels and the noise of privacy together.
+        rows: noisy number of rows of the pool.
+        statistic: the Hosmer-Lemeshow statistic of the exact counts in these pools, estimated: what noise adds to the
+            squares on average is taken off again.
+        statistic_interval: where the exact counts of the same rows would put it, at level ``confidence``.
+        degrees: pools, the degrees of freedom of a model that was fitted on other rows.
+        p_value: how often a model with true scores would be released with pools at least as far off; labels and noise
+            are both drawn again. Comparing ``statistic`` with a chi-squared law would forget the noise.
+        ece: expected calibration error over these pools: the mean distance of ``observed`` from ``predicted``, weighed
+            by rows; what noise adds is taken off as far as it is known.
+        ece_interval: where the exact counts of the same rows would put it, at level ``confidence``.
+        ece_calibrated: what the released error of a model with true scores would stay below, at this level: no model's
+            error is 0 on finitely many rows.
+        positives, negatives: noisy class sizes.
+        status: ``ok``, or ``undefined`` where the noisy number of rows is below three standard deviations of its noise;
+            observed shares are then the predicted ones and intervals say nothing.
+        confidence: nominal level.
+        epsilon: what the release cost.
+        neighbours: the relation of the guarantee.
+        guarantee: ``differentially private`` or ``NOT PRIVATE``.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    pool: Int64Array
+    predicted: FloatArray
+    observed: FloatArray
+    observed_lower: FloatArray
+    observed_upper: FloatArray
+    zone_lower: FloatArray
+    zone_upper: FloatArray
+    rows: FloatArray
+    statistic: float
+    statistic_interval: tuple[float, float]
+    degrees: int
+    p_value: float
+    ece: float
+    ece_interval: tuple[float, float]
+    ece_calibrated: float
+    positives: float
+    negatives: float
+    status: str
+    confidence: float
+    epsilon: Decimal
+    neighbours: Neighbours
+    guarantee: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; every number finite."""
+        return {
+            "status": self.status,
+            "statistic": self.statistic,
+            "statistic_interval": list(self.statistic_interval),
+            "degrees": self.degrees,
+            "p_value": self.p_value,
+            "ece": self.ece,
+            "ece_interval": list(self.ece_interval),
+            "ece_calibrated": self.ece_calibrated,
+            "confidence": self.confidence,
+            "positives": self.positives,
+            "negatives": self.negatives,
+            "epsilon": plain(self.epsilon),
+            "neighbours": str(self.neighbours),
+            "guarantee": self.guarantee,
+            "lower": self.lower.tolist(),
+            "upper": self.upper.tolist(),
+            "pool": self.pool.tolist(),
+            "predicted": self.predicted.tolist(),
+            "observed": self.observed.tolist(),
+            "observed_lower": self.observed_lower.tolist(),
+            "observed_upper": self.observed_upper.tolist(),
+            "zone_lower": self.zone_lower.tolist(),
+            "zone_upper": self.zone_upper.tolist(),
+            "rows": self.rows.tolist(),
+        }
