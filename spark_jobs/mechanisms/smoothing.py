@@ -41,7 +41,7 @@ def smooth_1norm(noisy: NDArray[Any], *, total: float | None = None, lower: floa
     Raises:
         ValueError: not a line of finite numbers, or an empty range.
     """
-    values = _checked(noisy, lower, total)
+    values = checked_line(noisy, lower, total)
     heap: list[float] = []
     tops = np.empty(values.size)
     for place, value in enumerate(values.tolist()):
@@ -63,12 +63,17 @@ def smooth_2norm(noisy: NDArray[Any], *, total: float | None = None, lower: floa
     Raises:
         ValueError: not a line of finite numbers, or an empty range.
     """
-    values = _checked(noisy, lower, total)
+    values = checked_line(noisy, lower, total)
     fitted: FloatArray = np.asarray(isotonic_regression(values).x if values.size else values, dtype=np.float64)
     return np.clip(fitted, lower, total)
 
 
-def _checked(noisy: NDArray[Any], lower: float, total: float | None) -> FloatArray:
+def checked_line(noisy: NDArray[Any], lower: float, total: float | None) -> FloatArray:
+    """The values as floats.
+
+    Raises:
+        ValueError: not a line of finite numbers, or an empty range.
+    """
     values = np.asarray(noisy, dtype=np.float64)
     if values.ndim != 1 or not np.isfinite(values).all():
         raise ValueError(f"noisy: got shape {values.shape}; must be one line of finite numbers")

@@ -1,0 +1,139 @@
+"""Noisy prefix counts with noise shared along a binary tree, after Barczewski, Mawass, Ramon: each point of a line
+alone.
+
+The i-th of ``points`` prefix counts gets the sum of the noise of the ``levels + 1`` dyadic nodes that hold i, where
+``levels = ceil(log2(points))``. Each prefix count can be evaluated by itself, with the noise of few nodes; that is
+what the method is for (federated evaluation). Where all cells are counted in one place, ``prefix_sums.noisy_tree``
+has 4 to 15 times less variance.
+
+Privacy. Write the noisy prefix counts as ``p + Z e``: ``Z`` adds up the nodes over each point, ``e`` is independent
+two-sided geometric noise. If neighbours' prefix counts differ by ``Z x`` for a whole vector ``x``, then ``e -> e +
+x`` is one to one on whole vectors and changes the probability of ``e`` by at most ``exp(|x|_1 / scale)``; hence
+epsilon-DP with ``scale = weight / epsilon`` where ``weight`` is the largest, over all pairs of neighbours, of the
+least ``|x|_1``:
+
+* ``ADD_REMOVE``: the difference is a suffix of ones. Nodes of either sign make it up like the digits of a number in
+  non-adjacent form: ``ceil((levels + 1) / 2)``, and never fewer.
+* ``REPLACE_ONE``, rows of one class: the difference is an interval that ends before the last point, which takes
+  ``max(1, levels)``, proved below (the paper's theorem 1 has ``levels + 1``). The last prefix count is the number
+  of rows, which this relation makes public.
+* two labels with such noise each: under ``ADD_REMOVE`` a row has one label, and both get the whole epsilon; under
+  ``REPLACE_ONE`` a row that changes its label changes a suffix of each, ``2 ceil((levels + 1) / 2)`` in all, which
+  covers the rows that keep theirs.
+
+*Proof.* Of a suffix of a block of ``2^k`` points let ``a`` be the least ``|x|_1`` within the block, and ``b`` the
+same where the block already got 1 from above. Then ``a + b <= k + 1``: true for ``k = 0``; and if the suffix lies
+in the right half (the other case is its mirror), with ``a', b'`` there, ``a <= a'`` and ``b <= 1 + min(a', b')``,
+so ``a + b <= 1 + a' + min(a', b') <= 1 + a' + b' <= k + 1``. As ``a <= b + 1``, too, ``2 a <= k + 2``: the first
+bullet, with ``k = levels``. An interval across the middle takes ``a1 + a2`` in its two halves, or ``1 + b1 + b2``
+with the common node; together at most ``2 k + 3`` with ``k = levels - 1``, so the smaller is at most ``levels``.
+Any other interval lies in one half. Points that do not fill the tree only drop conditions.
+
+The noise must be drawn once for all points: a point that is asked again gets the stored answer. Noise drawn afresh
+costs epsilon each time (the paper's section 4.1 has to be read so). The points are public: with the data's own
+smallest and largest value as ends (the paper's section 3.1) nothing is private.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, laplace_scale, laplace_variance
+from spark_jobs.mechanisms.trees import FloatArray
+
+MAX_SCALE = 2.0**40
+"""Above it the sums of nodes might leave int64; below, a node of 2^62 or more has a chance below exp(-2^22)."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SharedNodePrefixes:
+    """Noisy prefix counts.
+
+    Attributes:
+        prefix_counts: of the first 1, 2, ..., N cells; shape (N,). They need not rise.
+        scale: of the two-sided geometric noise in every node.
+        total: the number of rows where the relation makes it public; it is then also the last prefix count.
+    """
+
+    prefix_counts: Int64Array
+    scale: float
+    total: int | None = None
+
+    def variances(self) -> FloatArray:
+        """Exact variances of ``prefix_counts``; a function of public facts. Of shares of n rows: divide by n^2."""
+        nodes = levels_over(self.prefix_counts.size) + 1
+        variances = np.full(self.prefix_counts.size, nodes * laplace_variance(self.scale))
+        if self.total is not None:
+            variances[-1] = 0.0
+        return variances
+
+
+def levels_over(points: int) -> int:
+    """Levels of dyadic nodes above the points themselves: ``ceil(log2(points))``.
+
+    Raises:
+        ValueError: there is no point.
+    """
+    if points < 1:
+        raise ValueError(f"points: got {points}; must be at least 1")
+    return (points - 1).bit_length()
+
+
+def shared_node_weight(points: int, *, neighbours: Neighbours, labels: int = 1) -> int:
+    """What one row can move, in units of whole nodes: the 1-norm sensitivity that the noise is made for.
+
+    Args:
+        points: prefix counts of each label.
+        neighbours: the relation.
+        labels: 1, or 2 where a replaced row may change from one line of prefix counts to the other.
+
+    Raises:
+        ValueError: no point, or neither one label nor two.
+    """
+    if labels not in (1, 2):
+        raise ValueError(f"labels: got {labels}; must be 1 or 2")
+    levels = levels_over(points)
+    suffix = -(-(levels + 1) // 2)
+    if neighbours is Neighbours.ADD_REMOVE:
+        return suffix
+    return max(1, levels) if labels == 1 else 2 * suffix
+
+
+def shared_node_prefixes(
+    counts: Int64Array, *, epsilon: Cost, neighbours: Neighbours, noise: Noise, labels: int = 1
+) -> SharedNodePrefixes:
+    """Noisy prefix counts of a line of disjoint cells, with shared nodes; ``epsilon``-DP (see the module's proof).
+
+    Args:
+        counts: exact counts of the cells of one label; shape (N,).
+        epsilon: what it costs; what the lines of both labels cost together.
+        neighbours: the relation.
+        noise: where the noise comes from.
+        labels: 2 where another such line holds the rows of the other label; the total is then not public.
+
+    Raises:
+        RequestRefused: epsilon is no cost, or so small that the noise would not fit.
+        ValueError: not a line of counts.
+    """
+    if counts.ndim != 1:
+        raise ValueError(f"counts: got shape {counts.shape}; must be one line")
+    weight = shared_node_weight(counts.size, neighbours=neighbours, labels=labels)
+    scale = laplace_scale(epsilon, weight)
+    if scale > MAX_SCALE:
+        raise RequestRefused(
+            "epsilon", given=epsilon, bound=f"must give noise of scale at most {MAX_SCALE:g}", remedy="give more"
+        )
+    sizes = [-(-counts.size >> level << level) >> level for level in range(levels_over(counts.size) + 1)]
+    nodes = noise.laplace(np.zeros(sum(sizes), dtype=np.int64), epsilon=epsilon, l1_sensitivity=weight)
+    prefix_counts = np.cumsum(counts, dtype=np.int64)
+    for level, shared in enumerate(np.split(nodes, np.cumsum(sizes)[:-1])):
+        prefix_counts = prefix_counts + np.repeat(shared, 1 << level)[: counts.size]
+    public = neighbours is Neighbours.REPLACE_ONE and labels == 1
+    total = int(counts.sum()) if public else None
+    if total is not None:
+        prefix_counts[-1] = total
+    return SharedNodePrefixes(prefix_counts=prefix_counts, scale=scale, total=total)
