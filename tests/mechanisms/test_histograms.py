@@ -8,6 +8,7 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
 from spark_jobs.mechanisms.histograms import METHODS, release_histogram
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from tests.support.neighbouring import neighbouring
 from tests.support.noises import worst_loss
 
 LINE = np.array([3, 0, 0, 40, 1, 0, 2, 7, 90, 4, 0, 0])
@@ -33,7 +34,7 @@ def test_a_method_spends_its_budget_and_keeps_the_shape(name, counts, neighbours
     assert (made.neighbours, made.guarantee) == (neighbours, NOT_PRIVATE)
 
 
-SELECTING = {"dawa"}
+SELECTING = {"dawa", "mwem"}
 """Methods that use more than the vectors they ask noise for; their loss is tested with them."""
 
 
@@ -49,14 +50,6 @@ def test_no_neighbour_costs_more_than_epsilon(name, counts, neighbours):
     assert max(losses) <= 1
     # a replaced row leaves the total as it is
     assert max(losses) > 0 or (name, neighbours) == ("uniform", Neighbours.REPLACE_ONE)
-
-
-def neighbouring(counts, neighbours):
-    one = [np.bincount([i], minlength=counts.size).reshape(counts.shape) for i in range(counts.size)]
-    if neighbours is Neighbours.ADD_REMOVE:
-        return [counts + row for row in one]
-    occupied = np.flatnonzero(counts)[::2]
-    return [counts - one[i] + one[j] for i in occupied for j in range(counts.size) if i != j]
 
 
 def test_secure_noise_makes_private_histograms():

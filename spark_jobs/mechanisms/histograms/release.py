@@ -10,20 +10,26 @@ from numpy.typing import NDArray
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.histograms import flat
+from spark_jobs.mechanisms.histograms.adaptive_grid import adaptive_grid
+from spark_jobs.mechanisms.histograms.ahp import ahp
 from spark_jobs.mechanisms.histograms.dawa import dawa
 from spark_jobs.mechanisms.histograms.greedy import greedy_h
 from spark_jobs.mechanisms.histograms.hierarchical import hb
 from spark_jobs.mechanisms.histograms.interface import Entry, Histogram, PublicFacts, checked_counts
+from spark_jobs.mechanisms.histograms.mwem import mwem
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Cost, Noise
 
 METHODS = MappingProxyType(
     {
+        "adaptive_grid": Entry(release=adaptive_grid, summary="blocks, each cut as finely as its noisy count can bear"),
+        "ahp": Entry(release=ahp, summary="clusters of cells of nearly equal noisy counts, one total for each"),
         "dawa": Entry(release=dawa, summary="private buckets of nearly equal counts, a hierarchy over them"),
         "geometric": Entry(release=flat.geometric, summary="integer noise in every cell"),
         "greedy_h": Entry(release=greedy_h, summary="a hierarchy whose levels share the budget unequally"),
         "hb": Entry(release=hb, summary="a hierarchy of the best branching, its levels at equal shares"),
         "laplace": Entry(release=flat.laplace, summary="Laplace noise in every cell"),
+        "mwem": Entry(release=mwem, summary="a distribution that learns the prefix counts it has most wrong"),
         "uniform": Entry(release=flat.uniform, summary="a noisy total, spread evenly"),
     }
 )

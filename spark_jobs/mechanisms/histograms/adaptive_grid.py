@@ -1,0 +1,135 @@
+"""AG, the adaptive grid: coarse blocks first, each then cut as finely as its noisy count can bear.
+
+Specification (Qardaji, Yang, Li, *Differentially private grids for geospatial data*, ICDE 2013, guideline 2). Let d be
+the dimension, 2 there and 1 as well here, and r = 1 or 2 the rows' worth of change between neighbours.
+
+1. The number of rows n: public, or expected, or else a noisy total at a share ``TOTAL_SHARE`` of epsilon. The budget
+   that is left is e.
+2. Cut every axis into ``m = max(FIRST, ceil(pieces(n e / 10) / 4))`` blocks, each of as many cells as the next, give or
+   take one, and at least one. Their counts get noise of scale ``r / (a e)``, a = ``BLOCK_SHARE``.
+3. Cut every axis of a block whose noisy count is c into ``ceil(pieces(c (1 - a) e / 5))`` parts, 1 if c <= 0, again at
+   most its cells. The counts of all parts get noise of scale ``r / ((1 - a) e)``.
+4. Least squares over parts, blocks and, where it is public, the total (the published constrained inference is the case
+   of equal parts and no total); a part is spread evenly over its cells.
+
+``pieces(t) = t^(2 / (2 + d))``: a query over a share q of an m-per-axis grid sees noise of deviation about
+``m^(d/2) / e`` and misplaces about ``n / m`` rows at its border, and the sum is least where ``m^(1 + d/2)`` is
+proportional to ``n e``. In two dimensions that is the published root; on a line it is the power 2/3.
+
+Formal guarantee: epsilon-DP under either relation.
+Proof. The total changes by at most 1 (a replaced row may enter or leave these cells): the noise of step 1 has that
+scale over its share. Given n, the blocks are a fixed partition of the cells, their counts change by r in 1-norm: a e.
+Given the noisy blocks, the parts are a fixed partition: (1 - a) e. These compose sequentially, adaptively. What steers
+step 3 is the *noisy* count of a block, and what steers step 2 is never the exact total where that is private: either
+would make the shape of the release a function of the data.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy, share_down
+from spark_jobs.mechanisms.histograms.interface import FloatArray, PublicFacts
+from spark_jobs.mechanisms.meter import BudgetMeter
+from spark_jobs.mechanisms.noise import Int64Array, Noise, laplace_scale, laplace_variance
+from spark_jobs.mechanisms.prefix_sums import rows_changed
+
+TOTAL_SHARE = Decimal("0.01")
+BLOCK_SHARE = Decimal("0.5")
+FIRST = 10
+_BLOCK_CONSTANT = 10.0
+_PART_CONSTANT = 5.0
+_LEAST_VARIANCE = 1e-100
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Parts:
+    """How the cells fall into parts, and the parts into blocks; made of public and released numbers.
+
+    Attributes:
+        part: of each cell, in the shape of the histogram; the parts of a block are consecutive.
+        per_block: how many parts each block has.
+    """
+
+    part: NDArray[np.intp]
+    per_block: NDArray[np.intp]
+
+
+def adaptive_grid(
+    counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise, facts: PublicFacts
+) -> FloatArray:
+    """Blocks, then parts of blocks by their noisy counts; epsilon-DP at all that the meter has left.
+
+    Sensitivity, cost and proof: the module's.
+    """
+    rows = rows_changed(neighbours)
+    expected = facts.total if facts.total is not None else facts.expected_rows
+    if expected is None:
+        first = meter.spend_share(TOTAL_SHARE, label="noisy total")
+        expected = int(noise.laplace(counts.sum(keepdims=True), epsilon=first, l1_sensitivity=1).reshape(-1)[0])
+    rest = meter.remaining
+    above = meter.spend(share_down(rest, BLOCK_SHARE), label="blocks")
+    below = meter.spend_rest(label="parts of blocks")
+
+    blocks = cut_into_blocks(counts.shape, expected * float(rest))
+    noisy_blocks = noise.laplace(sums(counts, blocks), epsilon=above, l1_sensitivity=rows)
+    cut = cut_blocks(blocks, noisy_blocks, float(below))
+    noisy_parts = noise.laplace(sums(counts, cut.part), epsilon=below, l1_sensitivity=rows)
+
+    total = None if facts.total is None else np.array([facts.total])
+    variances = [max(laplace_variance(laplace_scale(cost, rows)), _LEAST_VARIANCE) for cost in (below, above)]
+    levels = Hierarchy(
+        order=np.arange(noisy_parts.size), children=(cut.per_block, np.array([noisy_blocks.size], dtype=np.intp))
+    )
+    estimates = levels.least_squares(
+        [noisy_parts, noisy_blocks, total], [*variances, math.inf if total is None else 0.0]
+    )
+    spread: FloatArray = (estimates / np.bincount(cut.part.reshape(-1)))[cut.part]
+    return spread
+
+
+def pieces(worth: float, dimensions: int) -> int:
+    """Into how many pieces an axis is cut where ``worth`` is rows times epsilon over a constant; at least 1."""
+    return int(max(1.0, math.ceil(max(worth, 0.0) ** (2 / (2 + dimensions)))))
+
+
+def cut_into_blocks(shape: tuple[int, ...], worth: float) -> NDArray[np.intp]:
+    """The block of each cell, row by row; ``worth`` is rows times epsilon, public or released."""
+    blocks = max(FIRST, -(-pieces(worth / _BLOCK_CONSTANT, len(shape)) // 4))
+    number = np.zeros(shape, dtype=np.intp)
+    for axis, cells in enumerate(shape):
+        along = np.arange(cells) * min(blocks, cells) // cells
+        number = number * min(blocks, cells) + np.expand_dims(along, tuple(a for a in range(len(shape)) if a != axis))
+    return number
+
+
+def cut_blocks(blocks: NDArray[np.intp], noisy: Int64Array, epsilon: float) -> Parts:
+    """Each block in as many parts an axis as its noisy count can bear at ``epsilon``."""
+    power = 2 / (2 + blocks.ndim)
+    wanted = np.ceil(np.maximum(noisy * (epsilon / _PART_CONSTANT), 0.0) ** power)
+    number = np.zeros(blocks.shape, dtype=np.intp)
+    per_block = np.ones(noisy.size, dtype=np.intp)
+    for place in np.indices(blocks.shape):
+        # the block's first cell and its length along this axis
+        first = np.full(noisy.size, blocks.size, dtype=np.intp)
+        last = np.zeros(noisy.size, dtype=np.intp)
+        np.minimum.at(first, blocks, place)
+        np.maximum.at(last, blocks, place)
+        length = last - first + 1
+        parts = np.clip(wanted, 1, length).astype(np.intp)
+        number = number * parts[blocks] + (place - first[blocks]) * parts[blocks] // length[blocks]
+        per_block *= parts
+    return Parts(part=number + (np.cumsum(per_block) - per_block)[blocks], per_block=per_block)
+
+
+def sums(counts: Int64Array, group: NDArray[np.intp]) -> Int64Array:
+    """The exact sums of the cells of each group, as integers."""
+    found = np.zeros(int(group.max()) + 1, dtype=np.int64)
+    np.add.at(found, group, counts)
+    return found

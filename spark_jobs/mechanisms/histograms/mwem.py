@@ -1,0 +1,145 @@
+"""MWEM: a distribution that learns, query by query, where it is most wrong.
+
+Specification (Hardt, Ligett, McSherry, *A simple and practical algorithm for differentially private data release*, NIPS
+2012, figure 1, with its section 4 repeated updates). Queries are counts of sets of cells: all prefixes of a line, all
+rectangles from the first cell of a grid, the whole left out.
+
+1. The number of rows n: public, or a noisy total at a share ``TOTAL_SHARE`` of epsilon; at least 1 from then on. The
+   estimate A is n spread evenly. The number of rounds T is ``rounds(n e, queries)``, e the budget that is left.
+2. In each round: the exponential mechanism at ``e / 2T`` picks a query by the score ``|q(x) - [q(A)]|``, where ``[.]``
+   rounds to a whole number; its count gets noise of scale ``1 / (e / 2T)``; then A takes up all answers so far, several
+   times over: ``A(cell) *= exp((answer - q(A)) / 2n)`` in q's cells, and A is scaled to n.
+3. The last A is released.
+
+Formal guarantee: epsilon-DP under either relation.
+Proof. One query's count changes by at most 1 when a row is added or removed, and by at most 1 when one is replaced: it
+enters or leaves the set, or neither. A is a function of released numbers, so every score is ``|integer - public
+integer|`` and changes by at most 1: a pick costs e / 2T by ``selection.exponential_mechanism``, whose choice is exact,
+and its answer e / 2T. The total costs its share where it is drawn, with sensitivity 1 as well. All of it composes
+sequentially, adaptively. The published algorithm takes n as known: under add/remove its exact value would betray a row.
+
+Weights are logarithms. Cells that lie in the same measured queries have one weight, so an update takes the number of
+such groups and not of cells, and none is lost by underflow.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.histograms.hierarchy import split_evenly
+from spark_jobs.mechanisms.histograms.interface import FloatArray, PublicFacts
+from spark_jobs.mechanisms.meter import BudgetMeter
+from spark_jobs.mechanisms.noise import Int64Array, Noise
+from spark_jobs.mechanisms.selection import exponential_mechanism
+
+TOTAL_SHARE = Decimal("0.05")
+MAX_ROUNDS = 64
+PASSES = 20
+_ROUNDS_CONSTANT = 10.0
+_MOST = 1 << 60
+
+
+def mwem(
+    counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise, facts: PublicFacts
+) -> FloatArray:
+    """Multiplicative weights with exponential-mechanism queries; epsilon-DP at all that the meter has left.
+
+    Sensitivity, cost and proof: the module's; ``neighbours`` changes nothing, as a count moves by 1 under both.
+    """
+    # one by one, so that no sum overflows: this moves no row further
+    exact = np.clip(counts, -_MOST // counts.size, _MOST // counts.size)
+    total = float(facts.total if facts.total is not None else _noisy_total(exact, meter, noise))
+    if counts.size == 1:
+        return np.full(counts.shape, total)
+    rest = meter.spend_rest(label="rounds of selection and measurement")
+    size = max(total, 1.0)
+    budget = split_evenly(rest, 2 * rounds(size * float(rest), counts.size))
+    learned = Weights.uniform(counts.shape, size)
+    truth = queries(exact)
+    for pick, answer in zip(budget[1::2], budget[0::2], strict=True):
+        scores = np.abs(truth - np.rint(queries(learned.cells())).astype(np.int64))
+        chosen = exponential_mechanism(scores, epsilon=pick, l_inf_sensitivity=1, noise=noise)
+        noisy = noise.laplace(truth[chosen : chosen + 1], epsilon=answer, l1_sensitivity=1)
+        learned.take(members(counts.shape, chosen), float(noisy[0]))
+        learned.learn(PASSES)
+    return learned.cells()
+
+
+def _noisy_total(exact: Int64Array, meter: BudgetMeter, noise: Noise) -> int:
+    what = "noisy total"
+    cost = meter.spend_share(TOTAL_SHARE, label=what) if exact.size > 1 else meter.spend_rest(label=what)
+    return int(noise.laplace(exact.sum(keepdims=True), epsilon=cost, l1_sensitivity=1).reshape(-1)[0])
+
+
+def rounds(worth: float, cells: int) -> int:
+    """How many rounds to take where ``worth`` is rows times epsilon; public.
+
+    The error of T rounds is bounded by ``n sqrt(log cells / T) + T log queries / e``: least where
+    ``T^(3/2)`` is proportional to ``n e sqrt(log cells) / log queries``, and there are as many queries as cells.
+    """
+    best = (worth / math.sqrt(math.log(cells)) / _ROUNDS_CONSTANT) ** (2 / 3)
+    return int(min(MAX_ROUNDS, max(1.0, math.ceil(best))))
+
+
+def queries(values: NDArray[Any]) -> NDArray[Any]:
+    """The sums over the cells up to each one, along every axis, flat; the last, of all cells, is left out."""
+    for axis in range(values.ndim):
+        values = np.cumsum(values, axis=axis)
+    return values.reshape(-1)[:-1]
+
+
+def members(shape: tuple[int, ...], query: int) -> NDArray[np.bool_]:
+    """The cells that a query counts, in the histogram's shape."""
+    ends = np.unravel_index(query, shape)
+    inside = np.zeros(shape, dtype=np.bool_)
+    inside[tuple(slice(0, int(end) + 1) for end in ends)] = True
+    return inside
+
+
+class Weights:
+    """A distribution over cells as logarithms of weights, one for each group of cells that no query has told apart."""
+
+    def __init__(self, group: NDArray[np.intp], size: float) -> None:
+        self._group, self._size = group, size
+        self._log = np.zeros(int(group.max()) + 1)
+        self._cells = np.bincount(group.reshape(-1)).astype(np.float64)
+        self._inside: list[NDArray[np.bool_]] = []
+        self._answers: list[float] = []
+
+    @classmethod
+    def uniform(cls, shape: tuple[int, ...], size: float) -> Weights:
+        """``size`` rows spread evenly."""
+        return cls(np.zeros(shape, dtype=np.intp), size)
+
+    def cells(self) -> FloatArray:
+        """The estimate of every cell; at least 0, of sum ``size``."""
+        found: FloatArray = (self._masses() / self._cells)[self._group]
+        return found
+
+    def take(self, inside: NDArray[np.bool_], answer: float) -> None:
+        """Remember a query's noisy answer, as near as n rows come to it, and tell its cells from the others."""
+        keys, group = np.unique(2 * self._group.reshape(-1) + inside.reshape(-1), return_inverse=True)
+        before = keys // 2
+        self._group = group.reshape(self._group.shape)
+        self._cells = np.bincount(group.reshape(-1)).astype(np.float64)
+        self._log = self._log[before]
+        self._inside = [*(held[before] for held in self._inside), keys % 2 == 1]
+        self._answers.append(min(max(answer, 0.0), self._size))
+
+    def learn(self, passes: int) -> None:
+        """Multiplicative updates by all answers so far, in their order, ``passes`` times."""
+        for _ in range(passes):
+            for inside, answer in zip(self._inside, self._answers, strict=True):
+                masses = self._masses()
+                self._log[inside] += (answer - masses[inside].sum()) / (2 * self._size)
+
+    def _masses(self) -> FloatArray:
+        masses = self._cells * np.exp(self._log - self._log.max())
+        scaled: FloatArray = masses * (self._size / masses.sum())
+        return scaled
