@@ -82,7 +82,7 @@ class SmoothNoise:
         density: its shape.
         epsilon: the loss, at most 10.
         delta: 0 but for ``LAPLACE``; ``RESIDUAL_DELTA`` comes on top.
-        rate: g, the change of log S that the density pays for.
+        rate: g, the change of log S that the density pays for; 0 where S must not depend on the data.
         scale: the noise is ``scale * S * X`` for a standard X.
         degrees: of freedom, of ``STUDENT_T``.
     """
@@ -97,7 +97,7 @@ class SmoothNoise:
     @property
     def smoothness(self) -> float:
         """The rate to compute S with: a little below ``rate``, which pays for S being a float."""
-        return self.rate - max(self.rate * 1e-9, 1e-13)
+        return max(self.rate - max(self.rate * 1e-9, 1e-13), 0.0)
 
     def sample(self, count: int, noise: Noise) -> list[Decimal]:
         """``count`` independent standard variates X, 60 digits each."""
@@ -235,6 +235,20 @@ def laplace_noise(epsilon: Cost, delta: Cost) -> SmoothNoise:
         )
     total, rate = _budget(epsilon, 1 / (2 * math.log(2 / float(small))))
     return SmoothNoise(density=Density.LAPLACE, epsilon=total, delta=small, rate=rate, scale=2 / float(total))
+
+
+def global_laplace_noise(epsilon: Cost) -> SmoothNoise:
+    """Laplace noise of scale ``S / epsilon`` for a bound S that is one number for all tables: a global sensitivity.
+
+    Formal guarantee: ``epsilon``-DP (plus ``RESIDUAL_DELTA``) under the relation for which ``|f(D) - f(D')| <= S``
+    (Dwork, McSherry, Nissim, Smith, TCC 2006, proposition 1). The rate is 0: a bound that depends on the data, however
+    smooth, is not paid for. For integers take ``Noise.laplace``, which has no residue.
+
+    Raises:
+        RequestRefused: epsilon is not above 0 and at most 10.
+    """
+    total, _ = _budget(epsilon, 0.5)
+    return SmoothNoise(density=Density.LAPLACE, epsilon=total, rate=0.0, scale=1 / float(total))
 
 
 def _budget(epsilon: Cost, rate_share: float) -> tuple[Decimal, float]:
