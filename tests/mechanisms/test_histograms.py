@@ -6,7 +6,7 @@ import pytest
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
-from spark_jobs.mechanisms.histograms import METHODS, release_histogram
+from spark_jobs.mechanisms.histograms import METHODS, default_method, release_histogram
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from tests.support.neighbouring import neighbouring
 from tests.support.noises import worst_loss
@@ -97,3 +97,40 @@ def test_noise_in_every_cell_has_the_variance_of_its_sensitivity(name, neighbour
     scale = 10 * (1 if neighbours is Neighbours.ADD_REMOVE else 2)
     # the variance of a squared Laplace variable is 20 scale^4: five standard errors, one alarm in a million
     assert made.cells.var() == pytest.approx(2 * scale**2, abs=5 * (20 / 200_000) ** 0.5 * scale**2 + 1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "rows", "chosen"),
+    [
+        ((32,), None, "hb"),
+        ((8, 8), 10, "hb"),
+        ((4096,), None, "dawa"),
+        ((4096,), 1_000, "adaptive_grid"),
+        ((4096,), 100_000, "dawa"),
+        ((4096,), 10_000_000, "hb"),
+        ((64, 64), None, "adaptive_grid"),
+        ((64, 64), 100_000, "adaptive_grid"),
+        ((64, 64), 10_000_000, "hb"),
+    ],
+)
+def test_the_default_follows_public_facts(shape, rows, chosen):
+    assert default_method(shape, epsilon="0.1", expected_rows=rows) == chosen
+    zeros = np.zeros(shape, int)
+    made = release_histogram(zeros, epsilon="0.1", noise=SeededNoise(1), expected_rows=rows)
+    assert made.method == chosen
+
+
+def test_a_replaced_row_is_half_the_signal():
+    options = {"epsilon": 1, "expected_rows": 20 * 4096}
+    assert default_method((4096,), **options) == "hb"
+    assert default_method((4096,), neighbours=Neighbours.REPLACE_ONE, **options) == "dawa"
+
+
+COARSE = {"mwem", "uniform"}
+"""Methods whose error does not vanish with the noise."""
+
+
+@pytest.mark.parametrize(("name", "counts"), [case for case in CASES if case.values[0] not in COARSE])
+def test_with_a_huge_epsilon_counts_come_back(name, counts):
+    made = release_histogram(counts, epsilon="1e9", noise=SeededNoise(1), method=name)
+    np.testing.assert_allclose(made.cells, counts, atol=1e-6)
