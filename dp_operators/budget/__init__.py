@@ -1,17 +1,21 @@
 """The privacy ledger: accounts with caps, charges that never exceed them, and an audit log of every change."""
 
-from dp_operators.budget.errors import BudgetExceeded, ChargeConflict, LedgerUnavailable
+from dp_operators.budget.errors import BudgetExceeded, ChargeConflict, LedgerFrozen, LedgerUnavailable
 from dp_operators.budget.ledger import PrivacyLedger
-from dp_operators.budget.values import Account, AuditEntry, Charge, ChargeState, Head, Verification
+from dp_operators.budget.reading import LedgerReader
+from dp_operators.budget.values import Account, Allotment, AuditEntry, Charge, ChargeState, Head, Verification
 
 __all__ = [
     "Account",
+    "Allotment",
     "AuditEntry",
     "BudgetExceeded",
     "Charge",
     "ChargeConflict",
     "ChargeState",
     "Head",
+    "LedgerFrozen",
+    "LedgerReader",
     "LedgerUnavailable",
     "PrivacyLedger",
     "Verification",

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dp_operators.budget.audit import canonical
+from spark_jobs.contract.blocks import BlockExpression
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours, PrivacyUnit
 from spark_jobs.contract.tables import table_identity
@@ -107,11 +108,29 @@ def event_list(events: Iterable[Any]) -> str:
         ) from None
 
 
-def not_offered(what: str, value: Any, remedy: str) -> None:
-    """Refuse a setting that a later version will know.
+def block_expression(value: Any) -> BlockExpression | None:
+    """``value``, text such as ``day(visited_at)`` or its fields, as a block expression; None for none.
 
     Raises:
-        RequestRefused: it is set.
+        RequestRefused: it is none.
     """
-    if value is not None:
-        raise RequestRefused(what, given=value, bound="is not offered by this version", remedy=remedy)
+    return value if value is None or isinstance(value, BlockExpression) else BlockExpression.parse(value)
+
+
+def stays(value: bool | None, blocks: BlockExpression | None, unit: PrivacyUnit, neighbours: Neighbours) -> bool:
+    """Whether each unit lies in one block for ever: a row does, of others somebody has to say so.
+
+    Raises:
+        RequestRefused: it does not, and a unit's replacement may lie in another block.
+    """
+    if blocks is None:
+        return True
+    found = unit.column is None if value is None else bool(value)
+    if neighbours is Neighbours.REPLACE_ONE and not found:
+        raise RequestRefused(
+            "neighbours",
+            given=neighbours.value,
+            bound="must be add_remove where a unit may lie in several blocks: the rows of a block are not public there",
+            remedy="ask for add_remove, under which a replacement counts twice",
+        )
+    return found

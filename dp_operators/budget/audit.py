@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
@@ -20,14 +20,14 @@ from dp_operators.budget.schema import audit_head, audit_log
 from dp_operators.budget.values import AuditEntry, Head
 
 GENESIS = "0" * 64
-OPENED = "opened"
+OPENED, RAISED, ALLOTTED, FROZEN, THAWED = "opened", "raised", "allotted", "frozen", "thawed"
 
 _HEAD = select(audit_head)
 
 
-def now() -> str:
+def now(later: timedelta = timedelta(0)) -> str:
     """The time that entries carry: UTC, ISO 8601. Their order is ``seq``, whatever the clock does."""
-    return datetime.now(UTC).isoformat(timespec="microseconds")
+    return (datetime.now(UTC) + later).isoformat(timespec="microseconds")
 
 
 def canonical(value: Any) -> str:

@@ -12,9 +12,10 @@ from typing import Annotated, Any
 import typer
 
 from dp_operators.budget import reports
+from dp_operators.budget.composition import APPROXIMATE
 from dp_operators.budget.errors import LedgerUnavailable
 from dp_operators.budget.ledger import PrivacyLedger
-from dp_operators.budget.values import ALL
+from dp_operators.budget.values import ALL, Account
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import PrivacyUnit, plain
 
@@ -59,16 +60,26 @@ def migrate(ledger: LedgerUrl = None) -> None:
 @app.command("open")
 def open_account(
     account: AnAccount,
-    epsilon: Annotated[str, typer.Option(help="The cap: what all charges may add up to.")],
+    epsilon: Annotated[str | None, typer.Option(help="The cap: what the charges of a block may add up to.")] = None,
     table: Annotated[
         list[str] | None, typer.Option(help="A table it pays for: path, URI or catalog:db.name; may be repeated.")
     ] = None,
     neighbours: Annotated[str, typer.Option(help="add_remove or replace_one.")] = "add_remove",
     unit_column: Annotated[str | None, typer.Option(help="Column that names the privacy unit; else a row.")] = None,
     max_rows: Annotated[int, typer.Option(help="Rows of one unit that are used at most.")] = 1,
-    composition: Annotated[str, typer.Option(help="How charges add up; this version keeps pure.")] = "pure",
-    delta: Annotated[str, typer.Option(help="0 in a pure account.")] = "0",
-    rho: Annotated[str | None, typer.Option(help="None in a pure account.")] = None,
+    composition: Annotated[str, typer.Option(help="How charges add up: pure, zcdp or approximate.")] = "pure",
+    delta: Annotated[str, typer.Option(help="The cap's delta; for zcdp, where epsilon is told. 0 for pure.")] = "0",
+    rho: Annotated[str | None, typer.Option(help="The cap of a zcdp account, instead of epsilon.")] = None,
+    slack: Annotated[
+        str | None, typer.Option(help="Part of an approximate cap's delta for adding up squares; half by default.")
+    ] = None,
+    blocks: Annotated[
+        str | None, typer.Option(help="How rows fall into blocks, e.g. 'day(visited_at)' or 'value(region)'.")
+    ] = None,
+    unit_stays: Annotated[
+        bool | None,
+        typer.Option(help="Whether a unit lies in one block for ever; if not, charges add up across blocks."),
+    ] = None,
     actor: Annotated[str | None, typer.Option(help="Who opens it; the user of this machine if not given.")] = None,
     ledger: LedgerUrl = None,
 ) -> None:
@@ -78,14 +89,18 @@ def open_account(
         epsilon=epsilon,
         delta=delta,
         rho=rho,
+        slack=slack,
         composition=composition,
         neighbours=neighbours,
         unit=PrivacyUnit(column=unit_column, max_rows=max_rows),
         tables=table or (),
+        blocks=blocks,
+        unit_stays=unit_stays,
         actor=user() if actor is None else actor,
     )
     tables = ", ".join(opened.tables) or "no table yet"
-    typer.echo(f"account {opened.name} is open: epsilon {plain(opened.cap.epsilon)} in all, for {tables}")
+    each = "in all" if opened.blocks is None or not opened.unit_stays else f"in each block of {opened.blocks}"
+    typer.echo(f"account {opened.name} is open: epsilon {plain(opened.cap.epsilon)} {each}, for {tables}")
 
 
 @app.command()
@@ -97,9 +112,7 @@ def show(
     """Show accounts: their caps, what is spent, what is left."""
     opened = open_ledger(ledger)
     accounts = opened.accounts() if account is None else (opened.account(account),)
-    found = [
-        reports.account_json(each, opened.history(each.name), opened.remaining(each.name, ALL)) for each in accounts
-    ]
+    found = [_account_json(opened, each) for each in accounts]
     _print(found if account is None else found[0], reports.accounts_table(found), as_json=as_json)
 
 
@@ -130,6 +143,13 @@ def verify(as_json: AsJson = False, ledger: LedgerUrl = None) -> None:
     _print(said, "\n".join(found.findings) or sound, as_json=as_json)
     if not found.ok:
         raise typer.Exit(Exit.DIFFERS)
+
+
+def _account_json(ledger: PrivacyLedger, account: Account) -> dict[str, Any]:
+    kind = "approximate" if account.composition == APPROXIMATE else "pure"
+    # before any block is charged there is none to name, and all have the same left
+    left = {block: ledger.remaining(account.name, block, kind=kind) for block in ledger.blocks(account.name) or (ALL,)}
+    return reports.account_json(account, ledger.history(account.name), left, ledger.allotments(account.name))
 
 
 def open_ledger(url: str | None) -> PrivacyLedger:

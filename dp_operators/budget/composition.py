@@ -1,81 +1,279 @@
-"""How charges add up, and when an account may bear one more.
+"""How charges add up, and when a block may bear one more.
 
-``pure`` accounts add epsilons. For mechanisms chosen adaptively, each with an epsilon chosen adaptively too, stopping
-before the exact sum would exceed the cap is a valid privacy filter: everything released is cap-differentially private
-under the account's neighbour relation (Rogers, Roth, Ullman, Vadhan, "Privacy Odometers and Filters", 2016, section 3).
-Proof: the likelihood ratio of any transcript is a product of conditional ratios, each at most e^epsilon_i, and on every
-transcript the epsilons sum to at most the cap. Reserved charges are counted before their mechanism runs, so the sum
-that is compared never lags behind what was drawn.
+Every rule below is a *privacy filter*: mechanisms, their costs, and whether to go on at all may be chosen after seeing
+all earlier answers, and everything released still has the cap's guarantee under the account's neighbour relation.
+Reserved charges count before their mechanism runs, so the sum that is compared never lags behind what was drawn.
 
-Sums are of exact decimals. Nothing here rounds.
+``pure``: epsilons add up to at most the cap's (Rogers, Roth, Ullman, Vadhan, "Privacy Odometers and Filters", 2016,
+section 3). Proof: the likelihood ratio of any transcript is a product of conditional ratios, each at most e^epsilon_i,
+and on every transcript the epsilons sum to at most the cap.
+
+``zcdp``: rhos add up to at most the cap's (Whitehouse, Ramdas, Rogers, Wu, "Fully-Adaptive Composition in Differential
+Privacy", 2023; Feldman and Zrnic 2021 for Renyi divergences). A pure epsilon costs rho = epsilon^2/2
+(Bun and Steinke 2016, proposition 1.4). Such an account is shown as epsilon = rho + 2 sqrt(rho ln(1/delta)).
+
+``approximate``: the cap's delta is cut in two. Deltas add up to at most ``delta - slack``; and either epsilons add up
+to at most the cap's epsilon, or the epsilon_i^2/2 add up to at most the rho for which rho + 2 sqrt(rho ln(1/slack)) is
+the cap's epsilon (Whitehouse et al.: the constants of advanced composition). With ``slack = 0`` only exact sums count.
+Proof: an (epsilon_i, delta_i) mechanism is, for a fixed pair of neighbours, a function of randomised response
+that reveals everything with probability delta_i and otherwise has loss L_i within +-epsilon_i (Kairouz, Oh,
+Viswanath 2015); something is revealed with probability at most delta - slack. Else, for the one c > 0 that minimises
+the bound at the cap's rho, exp(c sum L_i - c(c+1) sum epsilon_i^2/2) is a supermartingale (Bun and Steinke, proposition
+3.3); by Ville's inequality the probability that at *any* time the loss exceeds (c+1) sum epsilon_i^2/2 + ln(1/slack)/c,
+which is at most the cap's epsilon as long as the second sum fits, is at most slack. Where the first sum fits, the loss
+never exceeds it. So the loss is above epsilon with probability at most delta, whichever sum fits in the end.
+
+Sums are of exact decimals; nothing here rounds them. What is computed from a square root or a logarithm is rounded
+against the account.
 """
 
 from __future__ import annotations
 
-from decimal import localcontext
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal, localcontext
 from typing import Any
 
 from dp_operators.budget.values import exact_budget
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.privacy import MAX_EPSILON, Budget, exact_decimal, exact_sum, plain
+from spark_jobs.contract.privacy import MAX_DIGITS, MAX_EPSILON, Budget, exact_decimal, exact_sum, plain
 
-COMPOSITIONS = ("pure", "zcdp", "approximate")
-OFFERED = ("pure",)
+PURE, ZCDP, APPROXIMATE = COMPOSITIONS = ("pure", "zcdp", "approximate")
+KINDS = ("pure", "gaussian", "approximate")
+"""Kinds of charges: an epsilon, a rho, or an epsilon with a delta."""
+
+_ZERO = Decimal(0)
+_PRECISION = 120
 
 
-def offered_composition(composition: str) -> str:
-    """``composition``, if this version keeps such accounts.
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What the charges of a block may add up to: the delta, and the epsilon or the rho; None does not admit any."""
+
+    epsilon: Decimal | None
+    delta: Decimal
+    rho: Decimal | None
+
+
+def known_composition(composition: Any) -> str:
+    """``composition``, if there is such a one.
 
     Raises:
-        RequestRefused: no composition, or one that this version does not keep.
+        RequestRefused: there is none.
     """
-    if composition in OFFERED:
-        return composition
     if composition in COMPOSITIONS:
-        bound = "this version keeps pure accounts"
-    else:
-        bound = "must be one of " + ", ".join(COMPOSITIONS) + ", of which this version keeps pure"
-    raise RequestRefused("composition", given=composition, bound=bound, remedy="open the account with pure")
+        return str(composition)
+    raise RequestRefused(
+        "composition", given=composition, bound="must be one of " + ", ".join(COMPOSITIONS), remedy="choose one"
+    )
 
 
-def pure_budget(epsilon: Any, delta: Any = 0, rho: Any = None) -> Budget:
-    """A cap or a cost in a pure account.
+def cap_of(composition: str, epsilon: Any, delta: Any, rho: Any, slack: Any = None) -> tuple[Budget, Decimal]:
+    """A cap, and its slack.
+
+    Args:
+        composition: of the account.
+        epsilon: the cap; for ``zcdp``, which needs a delta with it, instead of ``rho``.
+        delta: for ``approximate``, the cap's; for ``zcdp``, the delta at which epsilon is told.
+        rho: the cap of a ``zcdp`` account.
+        slack: the part of the delta of an ``approximate`` account that pays for adding up squares; half by default.
 
     Raises:
-        RequestRefused: epsilon is not a finite number above 0, or there is a delta or a rho.
+        RequestRefused: one of them is out of its bounds, missing, or not of this composition.
     """
-    number = exact_decimal(epsilon, what="epsilon")
-    if not 0 < number <= MAX_EPSILON:
-        raise RequestRefused(
-            "epsilon",
-            given=plain(number),
-            bound="must be above 0 and at most 10^12",
-            remedy="give an amount such as '0.5'",
-        )
-    for what, value in (("delta", delta), ("rho", rho)):
-        if value is not None and exact_decimal(value, what=what) != 0:
+    chance = _fraction("delta", delta)
+    if composition != APPROXIMATE and slack is not None:
+        raise _not_of("slack", slack, composition)
+    if composition == PURE:
+        _none("delta", delta, composition)
+        _none("rho", rho, composition)
+        return exact_budget(_positive("epsilon", epsilon)), _ZERO
+    if composition == ZCDP:
+        if chance == 0:
             raise RequestRefused(
-                what,
-                given=value,
-                bound="this version keeps pure accounts, which have none",
-                remedy=f"leave {what} out",
+                "delta", given="0", bound="must be above 0: epsilon is told at it", remedy="give e.g. '1e-6'"
             )
-    return exact_budget(number)
+        if (rho is None) == (epsilon is None):
+            raise RequestRefused("rho", given=rho, bound="or epsilon must be given, not both", remedy="give one")
+        most = _rho_within(_positive("epsilon", epsilon), chance) if rho is None else _positive("rho", rho)
+        told = epsilon_at(most, chance) if rho is not None else _positive("epsilon", epsilon)
+        return exact_budget(told, chance, most), _ZERO
+    _none("rho", rho, composition)
+    most = _positive("epsilon", epsilon)
+    part = _half(chance) if slack is None else _fraction("slack", slack)
+    if part > chance:
+        raise RequestRefused(
+            "slack", given=plain(part), bound=f"must be at most delta, {plain(chance)}", remedy="give a part of it"
+        )
+    return exact_budget(most, chance, _rho_within(most, part) if part else None), part
+
+
+def limits_of(composition: str, cap: Budget, slack: Decimal) -> Limits:
+    """What the charges of a block of an account may add up to."""
+    if composition == PURE:
+        return Limits(epsilon=cap.epsilon, delta=_ZERO, rho=None)
+    if composition == ZCDP:
+        return Limits(epsilon=None, delta=_ZERO, rho=cap.rho)
+    return Limits(epsilon=cap.epsilon, delta=exact_sum(cap.delta, slack.copy_negate()), rho=cap.rho)
+
+
+def cost_in(composition: str, epsilon: Any, delta: Any = 0, rho: Any = None) -> Budget:
+    """A charge in the currencies of an account; its rho is exact.
+
+    Raises:
+        RequestRefused: no positive cost, or one that the account cannot count.
+    """
+    if composition == PURE:
+        _none("delta", delta, composition)
+        _none("rho", rho, composition)
+        return exact_budget(_positive("epsilon", epsilon))
+    if composition == ZCDP:
+        _none("delta", delta, composition)
+        if rho is None:
+            amount = _positive("epsilon", epsilon)
+            return exact_budget(amount, _ZERO, _half_square(amount))
+        _none("epsilon", epsilon, "zcdp, beside a rho")
+        return exact_budget(_ZERO, _ZERO, _positive("rho", rho))
+    _none("rho", rho, composition)
+    amount = _positive("epsilon", epsilon)
+    return exact_budget(amount, _fraction("delta", delta), _half_square(amount))
+
+
+def nothing(composition: str) -> Budget:
+    """What is spent where nothing has been."""
+    return exact_budget(_ZERO, _ZERO, None if composition == PURE else _ZERO)
+
+
+def is_raise(composition: str, old: Budget, new: Budget) -> bool:
+    """Whether ``new`` admits all that ``old`` does; a zcdp account's epsilon and delta only tell its rho."""
+    in_rho = (old.rho or _ZERO) <= (new.rho or _ZERO)
+    return in_rho and (composition == ZCDP or (old.epsilon <= new.epsilon and old.delta <= new.delta))
 
 
 def added(spent: Budget, cost: Budget) -> Budget:
     """What is spent once ``cost`` is."""
-    return exact_budget(exact_sum(spent.epsilon, cost.epsilon), exact_sum(spent.delta, cost.delta))
+    return exact_budget(
+        exact_sum(spent.epsilon, cost.epsilon), exact_sum(spent.delta, cost.delta), _sum(spent.rho, cost.rho)
+    )
 
 
 def taken_off(spent: Budget, cost: Budget) -> Budget:
     """What is spent once ``cost``, which is part of it, is given back."""
+    back = None if cost.rho is None else cost.rho.copy_negate()
     return exact_budget(
-        exact_sum(spent.epsilon, cost.epsilon.copy_negate()), exact_sum(spent.delta, cost.delta.copy_negate())
+        exact_sum(spent.epsilon, cost.epsilon.copy_negate()),
+        exact_sum(spent.delta, cost.delta.copy_negate()),
+        _sum(spent.rho, back),
     )
 
 
-def fits(cap: Budget, spent: Budget) -> bool:
-    """Whether ``spent`` is within ``cap``."""
+def fits(limits: Limits, spent: Budget) -> bool:
+    """Whether ``spent`` is within the limits."""
     with localcontext(prec=200):
-        return spent.epsilon <= cap.epsilon and spent.delta <= cap.delta
+        in_epsilon = limits.epsilon is not None and spent.epsilon <= limits.epsilon
+        in_rho = limits.rho is not None and spent.rho is not None and spent.rho <= limits.rho
+        return spent.delta <= limits.delta and (in_epsilon or in_rho)
+
+
+def room(limits: Limits, spent: Budget, kind: str = "pure") -> Budget:
+    """The largest charge of a kind that still fits; for ``approximate``, its epsilon and its delta at once.
+
+    Raises:
+        RequestRefused: no such kind.
+    """
+    if kind not in KINDS:
+        raise RequestRefused("kind", given=kind, bound="must be one of " + ", ".join(KINDS), remedy="choose one")
+    delta = max(exact_sum(limits.delta, spent.delta.copy_negate()), _ZERO)
+    rho = None if limits.rho is None else max(exact_sum(limits.rho, -(spent.rho or _ZERO)), _ZERO)
+    if kind == "gaussian":
+        return exact_budget(_ZERO, _ZERO, rho if limits.epsilon is None else _ZERO)
+    ways = [] if limits.epsilon is None else [exact_sum(limits.epsilon, spent.epsilon.copy_negate())]
+    ways += [] if rho is None else [_root_of_twice(rho)]
+    return exact_budget(max([*ways, _ZERO]), delta if kind == "approximate" else _ZERO, rho)
+
+
+def epsilon_at(rho: Decimal, delta: Decimal) -> Decimal:
+    """The epsilon that rho-zCDP has at ``delta``, rounded up (Bun and Steinke 2016, proposition 1.3)."""
+    with localcontext(prec=_PRECISION):
+        exact = rho + 2 * (rho * -delta.ln()).sqrt()
+        step = _step(exact)
+        return _rounded(exact + step, step)
+
+
+def _rho_within(epsilon: Decimal, delta: Decimal) -> Decimal:
+    """The largest rho with ``rho + 2 sqrt(rho ln(1/delta)) <= epsilon``, rounded down."""
+    with localcontext(prec=_PRECISION):
+        chance = -delta.ln()
+        root = (chance + epsilon).sqrt() - chance.sqrt()
+        return _below(root * root)
+
+
+def _root_of_twice(rho: Decimal) -> Decimal:
+    """The largest epsilon with ``epsilon^2/2 <= rho`` that a ledger can be asked for."""
+    with localcontext(prec=_PRECISION):
+        nearest = (2 * rho).sqrt()
+        rounded = _rounded(nearest, _step(nearest))
+        return rounded if rounded * rounded <= 2 * rho else _below(nearest)
+
+
+def _below(exact: Decimal) -> Decimal:
+    """``exact``, which is off by less than a step, rounded down to what a ledger keeps."""
+    step = _step(exact)
+    return max(_rounded(exact - step, step), _ZERO)
+
+
+def _rounded(number: Decimal, step: Decimal) -> Decimal:
+    with localcontext(prec=_PRECISION, rounding=ROUND_FLOOR):
+        return number.quantize(step).normalize() if number else _ZERO
+
+
+def _step(number: Decimal) -> Decimal:
+    return Decimal(1).scaleb(max(number.adjusted() + 1, 0) - MAX_DIGITS)
+
+
+def _half_square(epsilon: Decimal) -> Decimal:
+    with localcontext(prec=200):
+        return epsilon * epsilon / 2
+
+
+def _half(delta: Decimal) -> Decimal:
+    with localcontext(prec=200):
+        return exact_decimal(_rounded(delta / 2, Decimal(1).scaleb(-MAX_DIGITS)))
+
+
+def _sum(left: Decimal | None, right: Decimal | None) -> Decimal | None:
+    return None if left is None or right is None else exact_sum(left, right)
+
+
+def _positive(what: str, value: Any) -> Decimal:
+    number = exact_decimal(value, what=what)
+    if not 0 < number <= MAX_EPSILON:
+        raise RequestRefused(
+            what,
+            given=plain(number),
+            bound="must be above 0 and at most 10^12",
+            remedy="give an amount such as '0.5'",
+        )
+    return number
+
+
+def _fraction(what: str, value: Any) -> Decimal:
+    number = _ZERO if value is None else exact_decimal(value, what=what)
+    if not 0 <= number < 1:
+        raise RequestRefused(
+            what, given=plain(number), bound="must be at least 0 and below 1", remedy="give e.g. '1e-6'"
+        )
+    return number
+
+
+def _none(what: str, value: Any, composition: str) -> None:
+    if value is not None and exact_decimal(value, what=what) != 0:
+        raise _not_of(what, value, composition)
+
+
+def _not_of(what: str, value: Any, composition: str) -> RequestRefused:
+    return RequestRefused(
+        what,
+        given=value,
+        bound=f"has no place in an account that composes as {composition}",
+        remedy=f"leave {what} out, or charge an account of another composition",
+    )

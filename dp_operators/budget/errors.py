@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
+from dp_operators.budget.composition import Limits, nothing, room
+from dp_operators.budget.values import ALL, Account
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.privacy import plain
+from spark_jobs.contract.privacy import Budget, plain
 
 
 class BudgetExceeded(RequestRefused):
@@ -13,23 +16,60 @@ class BudgetExceeded(RequestRefused):
 
     Attributes:
         account, block: where the budget ends.
-        asked: the epsilon that was asked for.
-        remaining: the epsilon that is left there.
-        cap: the account's own cap; a charge above it can never fit.
+        allotment: the allotment of the account whose budget ends there; empty for the account itself.
+        currency: what there is not enough of: ``epsilon``, ``delta`` or ``rho``.
+        asked: how much of it was asked for.
+        remaining: how much of it is left there.
+        cap: how much of it there can ever be; a charge above it can never fit.
     """
 
-    def __init__(self, *, account: str, block: str, asked: Decimal, remaining: Decimal, cap: Decimal) -> None:
+    def __init__(
+        self,
+        *,
+        account: str,
+        block: str,
+        asked: Decimal,
+        remaining: Decimal,
+        cap: Decimal,
+        currency: str = "epsilon",
+        allotment: str = "",
+    ) -> None:
         self.account = account
         self.block = block
+        self.allotment = allotment
+        self.currency = currency
         self.asked = asked
         self.remaining = remaining
         self.cap = cap
-        where = f"account {account}" if block == "all" else f"block {block} of account {account}"
+        where = f"account {account}" if block == ALL else f"block {block} of account {account}"
+        where = f"allotment {allotment} in {where}" if allotment else where
         super().__init__(
-            "epsilon",
+            currency,
             given=plain(asked),
             bound=f"{where} has {plain(remaining)} of {plain(cap)} left",
             remedy="ask for less, or for a higher cap" if asked <= cap else "ask for no more than the cap",
+        )
+
+    @classmethod
+    def of(
+        cls, account: Account, allotment: str, block: str, *, limits: Limits, spent: Budget, cost: Budget
+    ) -> BudgetExceeded:
+        """The refusal of ``cost`` where ``spent`` is spent, in the first currency that there is not enough of."""
+        kind = "approximate" if cost.epsilon > 0 else "gaussian"
+        left, most = (room(limits, each, kind) for each in (spent, nothing(account.composition)))
+        short = [
+            name for name in ("delta", "epsilon", "rho") if (getattr(cost, name) or 0) > (getattr(left, name) or 0)
+        ]
+        currency = short[0] if short else "epsilon"
+        asked, remaining, cap = (getattr(each, currency) or Decimal(0) for each in (cost, left, most))
+        return cls(
+            account=account.name,
+            block=block,
+            asked=asked,
+            remaining=remaining,
+            cap=cap,
+            currency=currency,
+            allotment=allotment,
         )
 
     @property
@@ -38,8 +78,23 @@ class BudgetExceeded(RequestRefused):
         return self.asked > self.cap
 
     def __reduce__(self) -> tuple[object, ...]:
-        names = ("account", "block", "asked", "remaining", "cap")
+        names = ("account", "block", "asked", "remaining", "cap", "currency", "allotment")
         return (_budget_exceeded, tuple(getattr(self, name) for name in names))
+
+
+class LedgerFrozen(RequestRefused):
+    """The ledger may be read and not written: it was restored from a backup, and does not know of every spend yet."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            "ledger",
+            bound=f"is frozen ({why}) and may only be read",
+            remedy="run `dp-budget reconcile` for every folder of releases, and then `dp-budget thaw`",
+        )
+        self.why = why
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (LedgerFrozen, (self.why,))
 
 
 class ChargeConflict(RequestRefused):
@@ -63,5 +118,6 @@ class LedgerUnavailable(Exception):
         return (LedgerUnavailable, (self.ledger, self.reason))
 
 
-def _budget_exceeded(account: str, block: str, asked: Decimal, remaining: Decimal, cap: Decimal) -> BudgetExceeded:
-    return BudgetExceeded(account=account, block=block, asked=asked, remaining=remaining, cap=cap)
+def _budget_exceeded(*given: Any) -> BudgetExceeded:
+    names = ("account", "block", "asked", "remaining", "cap", "currency", "allotment")
+    return BudgetExceeded(**dict(zip(names, given, strict=True)))

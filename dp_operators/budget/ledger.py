@@ -6,18 +6,14 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Connection
-
-from dp_operators.budget import arguments, audit, rows, transactions, verification
-from dp_operators.budget.composition import offered_composition, pure_budget, taken_off
-from dp_operators.budget.database import Database
-from dp_operators.budget.values import ALL, Account, AuditEntry, Charge, ChargeState, Head, Verification
-from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
-from spark_jobs.contract.tables import table_identity
+from dp_operators.budget import administration, arguments, audit, transactions
+from dp_operators.budget.composition import cap_of, known_composition
+from dp_operators.budget.reading import LedgerReader
+from dp_operators.budget.values import ALL, Account, Allotment, Charge, ChargeState
+from spark_jobs.contract.privacy import Neighbours, PrivacyUnit
 
 
-class PrivacyLedger:
+class PrivacyLedger(LedgerReader):
     """Accounts, charges and their audit log, in a PostgreSQL database (13 or newer) or a SQLite file of their own.
 
     Whatever runs at once, on however many hosts: in every block of an account the charges that are reserved, committed
@@ -35,21 +31,6 @@ class PrivacyLedger:
         LedgerUnavailable: raised by every method when the database cannot be reached, or stays locked.
     """
 
-    def __init__(self, url: str, *, patience: float = 20.0) -> None:
-        self._database = Database(url, patience=patience)
-
-    def __repr__(self) -> str:
-        return f"PrivacyLedger({self.name!r})"
-
-    @property
-    def name(self) -> str:
-        """The ledger's URL without its password."""
-        return self._database.name
-
-    def close(self) -> None:
-        """Close idle connections; the ledger can still be used."""
-        self._database.close()
-
     def migrate(self) -> None:
         """Make the ledger's tables, or bring them to this version's schema; harmless to repeat, alone or at once.
 
@@ -64,58 +45,164 @@ class PrivacyLedger:
         self,
         name: str,
         *,
-        epsilon: Any,
+        epsilon: Any = None,
         delta: Any = 0,
         rho: Any = None,
+        slack: Any = None,
         composition: str = "pure",
         neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
         unit: PrivacyUnit = PrivacyUnit(),  # noqa: B008 - frozen
         tables: Iterable[str] = (),
         blocks: Any = None,
+        unit_stays: bool | None = None,
         actor: str = "",
     ) -> Account:
         """Open an account; the same account again is found open.
 
         Args:
             name: the account's name.
-            epsilon: the cap of each block, as an exact decimal.
-            delta: 0; this version keeps pure accounts.
-            rho: None; this version keeps pure accounts.
-            composition: how charges add up; this version keeps ``pure``.
+            epsilon: the cap of each block, as an exact decimal; of a ``zcdp`` account, this or ``rho``.
+            delta: of an ``approximate`` account, the cap's; of a ``zcdp`` account, where its epsilon is told.
+            rho: the cap of a ``zcdp`` account.
+            slack: the part of an ``approximate`` account's delta that pays for adding up squares; half by default.
+            composition: how charges add up: ``pure``, ``zcdp`` or ``approximate``.
             neighbours: the relation that every charge is about.
             unit: whom the guarantee protects.
             tables: the tables it pays for, and no other account: paths, URIs or ``catalog:db.name``.
-            blocks: the block expression; not offered by this version, which keeps one block, ``all``.
+            blocks: the block expression, such as ``day(visited_at)``; by default ``all`` is the one block.
+            unit_stays: whether each privacy unit lies in one block for ever, so that each block has the cap for itself.
+                True by default where a unit is a row. Where it is False, charges add up across blocks.
             actor: who opens it.
 
         Raises:
-            RequestRefused: it is open with other settings, or a table is bound to another account.
+            RequestRefused: it is open with other settings, or a table is bound to another account; or replacements
+                are protected (``REPLACE_ONE``) where a unit may lie in several blocks.
         """
-        arguments.not_offered("blocks", blocks, "leave it out: the account then has one block, 'all'")
+        kind = known_composition(composition)
+        cap, part = cap_of(kind, epsilon, delta, rho, slack)
+        expression, whom = arguments.block_expression(blocks), arguments.privacy_unit(unit)
+        between = arguments.relation(neighbours)
         account = Account(
             name=arguments.name_of("account", name),
-            composition=offered_composition(composition),
-            cap=pure_budget(epsilon, delta, rho),
-            neighbours=arguments.relation(neighbours),
-            unit=arguments.privacy_unit(unit),
+            composition=kind,
+            cap=cap,
+            slack=part,
+            neighbours=between,
+            unit=whom,
             tables=arguments.table_identities(tables),
+            blocks=expression,
+            unit_stays=arguments.stays(unit_stays, expression, whom, between),
             opened_at=audit.now(),
             opened_by=arguments.note("actor", actor),
         )
         return self._database.alone(lambda connection: transactions.open_account(connection, account))
+
+    def raise_cap(
+        self,
+        account: str,
+        *,
+        epsilon: Any = None,
+        delta: Any = None,
+        rho: Any = None,
+        allotment: str | None = None,
+        actor: str,
+        reason: str,
+    ) -> Account | Allotment:
+        """Raise the cap of each block of an account, or of an allotment in it; a cap is never lowered.
+
+        Args:
+            account: the account's name.
+            epsilon: the new cap, as for ``open_account``; of what is not given, the old one stays.
+            delta: the same.
+            rho: the same.
+            allotment: an allotment of the account, whose cap is raised instead.
+            actor: who answers for it.
+            reason: why; both are written into the audit log.
+
+        Raises:
+            RequestRefused: nobody or no reason is named, or the new cap is below the old one.
+        """
+        wanted = administration.Raise(
+            account=arguments.name_of("account", account),
+            allotment=arguments.note("allotment", allotment, limit=200),
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            actor=arguments.name_of("actor", actor, limit=500),
+            reason=arguments.name_of("reason", reason, limit=500),
+        )
+        return self._database.alone(lambda connection: administration.raise_cap(connection, wanted))
+
+    def allot(
+        self,
+        account: str,
+        name: str,
+        *,
+        epsilon: Any = None,
+        delta: Any = None,
+        rho: Any = None,
+        actor: str = "",
+        reason: str = "",
+    ) -> Allotment:
+        """Make an allotment of an account, for a team or a DAG; the same one again is found.
+
+        Args:
+            account: the account's name.
+            name: the allotment's.
+            epsilon: what its charges may add up to in any block, as for ``open_account``. It may be above the account's
+                cap, which holds all the same, and allotments may add up to more than that.
+            delta: the same; an allotment of a ``zcdp`` account tells its epsilon at the account's.
+            rho: the same.
+            actor: who makes it.
+            reason: why.
+
+        Raises:
+            RequestRefused: no such account, or there is an allotment of this name with another cap.
+        """
+        wanted = administration.Allot(
+            account=arguments.name_of("account", account),
+            name=arguments.name_of("allotment", name),
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            actor=arguments.note("actor", actor),
+            reason=arguments.note("reason", reason),
+        )
+        return self._database.alone(lambda connection: administration.allot(connection, wanted))
+
+    def freeze(self, *, actor: str = "", reason: str) -> None:
+        """Let nothing be written until ``thaw``: for a ledger that was restored and may have forgotten spends.
+
+        Raises:
+            RequestRefused: no reason is given.
+        """
+        actor, reason = arguments.note("actor", actor), arguments.name_of("reason", reason, limit=500)
+        self._database.alone(lambda connection: administration.freeze(connection, reason, actor=actor))
+
+    def thaw(self, *, actor: str, reason: str) -> None:
+        """Let everything be written again.
+
+        Raises:
+            RequestRefused: nobody or no reason is named.
+        """
+        actor, reason = (
+            arguments.name_of("actor", actor, limit=500),
+            arguments.name_of("reason", reason, limit=500),
+        )
+        self._database.alone(lambda connection: administration.thaw(connection, reason, actor=actor))
 
     def reserve(
         self,
         account: str,
         *,
         release: str,
-        epsilon: Any,
+        epsilon: Any = None,
         delta: Any = 0,
         rho: Any = None,
         blocks: Iterable[str] = (ALL,),
         events: Iterable[Any] = (),
         request_sha256: str = "",
-        allotment: Any = None,
+        allotment: str | None = None,
         neighbours: Neighbours | str | None = None,
         unit: PrivacyUnit | None = None,
         tables: Iterable[str] = (),
@@ -129,13 +216,13 @@ class PrivacyLedger:
         Args:
             account: the account's name.
             release: the release key.
-            epsilon: the whole cost, as an exact decimal.
-            delta: 0 in a pure account.
-            rho: None in a pure account.
-            blocks: the blocks that are read.
+            epsilon: the whole cost, as an exact decimal; a ``zcdp`` account counts its half square.
+            delta: 0 unless the account is ``approximate``.
+            rho: the cost of a Gaussian mechanism to a ``zcdp`` account, instead of ``epsilon``.
+            blocks: the blocks that are read; they appear when they are first charged.
             events: the mechanisms' events, plain JSON values, kept for tighter accounting later.
             request_sha256: hash of the request that is paid for.
-            allotment: not offered by this version.
+            allotment: an allotment of the account, which has to bear the cost as well.
             neighbours: the release's relation, refused if the account's is another; None is the account's.
             unit: the release's privacy unit, refused if the account's is another; None is the account's.
             tables: tables that are read; refused if the account is not bound to one.
@@ -146,12 +233,14 @@ class PrivacyLedger:
             ChargeConflict: the key is charged for another request, cost or blocks.
             RequestRefused: no such account or block, or a bound table, relation or unit that differs.
         """
-        arguments.not_offered("allotment", allotment, "leave it out")
         order = transactions.Order(
             account=arguments.name_of("account", account),
             release=arguments.name_of("release", release, limit=1000),
-            cost=pure_budget(epsilon, delta, rho),
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
             blocks=arguments.block_names(blocks),
+            allotment=arguments.note("allotment", allotment, limit=200),
             events=tuple(json.loads(arguments.event_list(events))),
             request_sha256=arguments.note("request_sha256", request_sha256),
             neighbours=None if neighbours is None else arguments.relation(neighbours),
@@ -198,105 +287,6 @@ class PrivacyLedger:
         charge_id = arguments.name_of("charge", id)
         return self._database.change(lambda connection: transactions.renew(connection, charge_id))
 
-    def remaining(self, account: str, block: str = ALL) -> Budget:
-        """What a block may still be charged.
-
-        Raises:
-            RequestRefused: no such account or block.
-        """
-        name, block = arguments.name_of("account", account), arguments.name_of("block", block)
-
-        def work(connection: Connection) -> Budget:
-            found = _account(connection, name)
-            spent = rows.spent_in(connection, found.name, (block,))
-            if block not in spent:
-                raise rows.no_block(found.name, block)
-            return taken_off(found.cap, spent[block])
-
-        return self._database.read(work)
-
-    def account(self, name: str) -> Account:
-        """The account of that name.
-
-        Raises:
-            RequestRefused: no such account.
-        """
-        name = arguments.name_of("account", name)
-        return self._database.read(lambda connection: _account(connection, name))
-
-    def accounts(self) -> tuple[Account, ...]:
-        """All accounts, by name."""
-
-        def work(connection: Connection) -> tuple[Account, ...]:
-            return tuple(_account(connection, name) for name in rows.account_names(connection))
-
-        return self._database.read(work)
-
-    def account_for_table(self, table: str) -> Account:
-        """The account that pays for a table, given by any spelling of its path or catalog name.
-
-        Raises:
-            RequestRefused: the table is bound to none.
-        """
-        identity = table_identity(arguments.name_of("table", table, limit=2000))
-
-        def work(connection: Connection) -> Account:
-            owner = rows.owner_of(connection, identity)
-            if owner is None:
-                raise RequestRefused(
-                    "table",
-                    given=identity,
-                    bound="must be bound to an account of the ledger",
-                    remedy="open an account for it: `dp-budget open --table`",
-                )
-            return _account(connection, owner)
-
-        return self._database.read(work)
-
-    def charge(self, id: str) -> Charge:
-        """The charge of that id.
-
-        Raises:
-            RequestRefused: no such charge.
-        """
-        charge_id = arguments.name_of("charge", id)
-        return self._database.read(lambda connection: rows.get_charge(connection, charge_id))
-
-    def find_charge(self, account: str, release: str) -> Charge | None:
-        """The last charge of a release key, void ones included; None if there never was one."""
-        account, release = arguments.name_of("account", account), arguments.name_of("release", release, limit=1000)
-        return self._database.read(lambda connection: rows.latest_charge(connection, account, release))
-
-    def history(self, account: str) -> tuple[Charge, ...]:
-        """All charges of an account, in the order they were reserved.
-
-        Raises:
-            RequestRefused: no such account.
-        """
-        name = arguments.name_of("account", account)
-
-        def work(connection: Connection) -> tuple[Charge, ...]:
-            return rows.charges_of(connection, _account(connection, name).name)
-
-        return self._database.read(work)
-
-    def log(self, account: str | None = None) -> tuple[AuditEntry, ...]:
-        """The audit log in order: all of it, or what happened to one account."""
-        account = None if account is None else arguments.name_of("account", account)
-        return self._database.read(lambda connection: tuple(audit.read_entries(connection, account)))
-
-    def head(self) -> Head:
-        """The end of the audit log, to be kept elsewhere: a log cut short no longer holds it."""
-        return self._database.read(audit.read_head)
-
-    def verify(self) -> bool:
-        """Whether the audit log is whole and everything in the ledger is what the log says."""
-        return self.verification().ok
-
-    def verification(self) -> Verification:
-        """What ``verify`` found, difference by difference."""
-        return self._database.snapshot(verification.verify)
-
     def _settle(
         self,
         charge_id: str,
@@ -313,10 +303,3 @@ class PrivacyLedger:
                 connection, charge_id, state, manifest_sha256=manifest, actor=actor, reason=reason
             )
         )
-
-
-def _account(connection: Connection, name: str) -> Account:
-    found = rows.find_account(connection, name)
-    if found is None:
-        raise rows.no_account(name)
-    return found

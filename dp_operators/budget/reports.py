@@ -7,23 +7,29 @@ from dataclasses import asdict
 from decimal import Decimal
 from typing import Any
 
-from dp_operators.budget.composition import added
-from dp_operators.budget.values import ALL, Account, AuditEntry, Charge, ChargeState, exact_budget
+from dp_operators.budget.composition import ZCDP, added
+from dp_operators.budget.values import ALL, Account, Allotment, AuditEntry, Charge, ChargeState, exact_budget
 from spark_jobs.contract.privacy import Budget, plain
 
 
 def by_state(charges: Iterable[Charge]) -> dict[ChargeState, Budget]:
     """What the charges of each state add up to."""
-    sums = {state: exact_budget(Decimal(0)) for state in ChargeState}
+    sums: dict[ChargeState, Budget] = {}
     for charge in charges:
-        sums[charge.state] = added(sums[charge.state], charge.cost)
-    return sums
+        before = sums.get(charge.state)
+        sums[charge.state] = charge.cost if before is None else added(before, charge.cost)
+    return {state: sums.get(state, exact_budget(Decimal(0))) for state in ChargeState}
 
 
-def account_json(account: Account, charges: Sequence[Charge], remaining: Budget) -> dict[str, Any]:
-    """An account and what became of its budget, in plain JSON types."""
-    sums = by_state(charges)
-    spending = {state.value: _amounts(sums[state]) for state in ChargeState if state is not ChargeState.VOID}
+def account_json(
+    account: Account, charges: Sequence[Charge], remaining: Mapping[str, Budget], allotments: Sequence[Allotment] = ()
+) -> dict[str, Any]:
+    """An account and what became of its budget in each block that was charged, in plain JSON types."""
+    blocks = {}
+    for block, left in remaining.items():
+        sums = by_state(charge for charge in charges if block in account.paying(charge.blocks))
+        spending = {state.value: _amounts(sums[state]) for state in ChargeState if state is not ChargeState.VOID}
+        blocks[block] = {**spending, "remaining": _amounts(left)}
     return {
         "name": account.name,
         "composition": account.composition,
@@ -31,9 +37,12 @@ def account_json(account: Account, charges: Sequence[Charge], remaining: Budget)
         "neighbours": account.neighbours.value,
         "unit": {"column": account.unit.column, "max_rows": account.unit.max_rows},
         "tables": list(account.tables),
+        "block_expression": None if account.blocks is None else str(account.blocks),
+        "unit_stays": account.unit_stays,
+        "allotments": {each.name: _amounts(each.cap) for each in allotments},
         "opened_at": account.opened_at,
         "opened_by": account.opened_by,
-        "blocks": {ALL: {**spending, "remaining": _amounts(remaining)}},
+        "blocks": blocks,
     }
 
 
@@ -60,12 +69,13 @@ def accounts_table(accounts: Iterable[Mapping[str, Any]]) -> str:
     header = ("account", "cap", "committed", "burnt", "reserved", "remaining", "protects", "tables")
     rows = []
     for account in accounts:
-        block = account["blocks"][ALL]
-        amounts = (block[name]["epsilon"] for name in ("committed", "burnt", "reserved", "remaining"))
         unit = account["unit"]
         protects = "a row" if unit["column"] is None else f"{unit['column']} (at most {unit['max_rows']} rows)"
         tables = ", ".join(account["tables"]) or "-"
-        rows.append((account["name"], account["cap"]["epsilon"], *amounts, protects, tables))
+        for name, block in account["blocks"].items():
+            amounts = (_told(block[state], account) for state in ("committed", "burnt", "reserved", "remaining"))
+            where = account["name"] if name == ALL else f"{account['name']} {name}"
+            rows.append((where, _told(account["cap"], account), *amounts, protects, tables))
     return _table(header, rows)
 
 
@@ -107,6 +117,13 @@ def entries_table(entries: Iterable[AuditEntry]) -> str:
 def _amounts(budget: Budget) -> dict[str, str]:
     amounts = {"epsilon": plain(budget.epsilon), "delta": plain(budget.delta)}
     return amounts if budget.rho is None else {**amounts, "rho": plain(budget.rho)}
+
+
+def _told(amounts: Mapping[str, str], account: Mapping[str, Any]) -> str:
+    """Amounts in the currency of an account."""
+    if account["composition"] == ZCDP:
+        return f"rho {amounts.get('rho', '0')}"
+    return amounts["epsilon"] if amounts["delta"] == "0" else f"{amounts['epsilon']}, {amounts['delta']}"
 
 
 def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

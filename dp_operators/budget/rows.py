@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, func, select
+from sqlalchemy import Connection, and_, bindparam, func, literal_column, or_, select
 
 from dp_operators.budget.audit import canonical
-from dp_operators.budget.schema import account_tables, accounts, block_totals, charges
+from dp_operators.budget.schema import account_tables, accounts, allotments, audit_head, block_totals, charges
 from dp_operators.budget.statements import Query, fetch
-from dp_operators.budget.values import ALL, Account, Charge, ChargeState, exact_budget
+from dp_operators.budget.values import Account, Allotment, Charge, ChargeState, exact_budget
+from spark_jobs.contract.blocks import BlockExpression
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit, plain
 
@@ -22,30 +23,56 @@ _named = accounts.c.name == bindparam("account")
 _release = and_(charges.c.account == bindparam("account"), charges.c.release_key == bindparam("release"))
 _generation = select(func.max(charges.c.generation)).where(_release).scalar_subquery()
 _latest = and_(_release, charges.c.generation == _generation)
-_terms = (accounts.c.neighbours, accounts.c.unit_column, accounts.c.unit_max_rows)
-_cap_columns = (accounts.c.epsilon, accounts.c.delta, accounts.c.rho)
-_totals = (block_totals.c.block, block_totals.c.epsilon, block_totals.c.delta, block_totals.c.rho)
+_terms = (accounts.c.neighbours, accounts.c.unit_column, accounts.c.unit_max_rows, accounts.c.unit_stays)
+_totals = (
+    block_totals.c.allotment,
+    block_totals.c.block,
+    block_totals.c.epsilon,
+    block_totals.c.delta,
+    block_totals.c.rho,
+)
 _charges = select(charges, *_terms).join(accounts, _of_account)
+_of_purse = or_(block_totals.c.allotment == literal_column("''"), block_totals.c.allotment == bindparam("allotment"))
+_allotted = and_(allotments.c.account == accounts.c.name, allotments.c.name == bindparam("allotment"))
+_frozen = select(audit_head.c.frozen).scalar_subquery().label("frozen")
 
 _NAMES = Query(lambda _: select(accounts.c.name).order_by(accounts.c.name))
 _ACCOUNT = Query(lambda _: select(accounts).where(_named))
 _TABLES = Query(lambda _: select(account_tables.c.identity).where(account_tables.c.account == bindparam("account")))
 _OWNER = Query(lambda _: select(account_tables.c.account).where(account_tables.c.identity == bindparam("table")))
-_SPENT = Query(
-    lambda among: select(*_totals).where(block_totals.c.account == bindparam("account"), among(block_totals.c.block))
+_ALLOTMENTS = Query(
+    lambda _: select(allotments).where(allotments.c.account == bindparam("account")).order_by(allotments.c.name)
 )
-_CHARGE = Query(lambda _: _charges.where(charges.c.id == bindparam("charge")))
+_SPENT = Query(
+    lambda among: select(*_totals).where(
+        block_totals.c.account == bindparam("account"), _of_purse, among(block_totals.c.block)
+    )
+)
+_ALL_SPENT = Query(lambda _: select(*_totals).where(block_totals.c.account == bindparam("account")))
+_FROZEN = Query(lambda _: select(audit_head.c.frozen))
+_CHARGE = Query(lambda _: _charges.add_columns(_frozen).where(charges.c.id == bindparam("charge")))
 _LATEST = Query(lambda _: _charges.where(_latest))
 _HISTORY = Query(lambda _: _charges.where(charges.c.account == bindparam("account")).order_by(charges.c.entry))
+_RESERVED = Query(
+    lambda _: _charges.where(
+        charges.c.state == ChargeState.RESERVED.value, charges.c.renewed_at < bindparam("before")
+    ).order_by(charges.c.entry)
+)
 _STANDING = Query(
     lambda among: (
-        select(*_terms, *_cap_columns, *_totals, charges)
+        select(accounts, *_totals, charges, allotments, _frozen)
         .select_from(accounts)
-        .outerjoin(block_totals, and_(block_totals.c.account == accounts.c.name, among(block_totals.c.block)))
+        .outerjoin(
+            block_totals, and_(block_totals.c.account == accounts.c.name, _of_purse, among(block_totals.c.block))
+        )
         .outerjoin(charges, _latest)
+        .outerjoin(allotments, _allotted)
         .where(_named)
     )
 )
+
+Spent = dict[tuple[str, str], Budget]
+"""What is reserved, committed and burnt, by allotment (empty for the account itself) and block."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,16 +80,18 @@ class Standing:
     """What a reservation looks at.
 
     Attributes:
-        cap, neighbours, unit: the account's.
-        spent: what is reserved, committed and burnt in each block that was asked for and is there.
+        account: the account, without its tables.
+        allotment: the allotment that was asked for; None if there is no such one.
+        spent: in the blocks that were asked for, as far as anybody was charged in them.
         latest: the last charge of the release key.
+        frozen: why nothing may be written; empty where all may.
     """
 
-    cap: Budget
-    neighbours: Neighbours
-    unit: PrivacyUnit
-    spent: dict[str, Budget]
+    account: Account
+    allotment: Allotment | None
+    spent: Spent
     latest: Charge | None
+    frozen: str
 
 
 def amounts(budget: Budget) -> dict[str, str | None]:
@@ -87,6 +116,19 @@ def account_row(account: Account) -> dict[str, Any]:
         "unit_max_rows": account.unit.max_rows,
         "opened_at": account.opened_at,
         "opened_by": account.opened_by,
+        "blocks": None if account.blocks is None else canonical(account.blocks.model_dump(mode="json")),
+        "unit_stays": int(account.unit_stays),
+        "slack": plain(account.slack),
+    }
+
+
+def allotment_row(allotment: Allotment) -> dict[str, Any]:
+    """An allotment as its row."""
+    return {
+        "account": allotment.account,
+        "name": allotment.name,
+        **amounts(allotment.cap),
+        "slack": plain(allotment.slack),
     }
 
 
@@ -108,6 +150,7 @@ def charge_row(charge: Charge) -> dict[str, Any]:
         "reserved_at": charge.reserved_at,
         "renewed_at": charge.renewed_at,
         "settled_at": charge.settled_at,
+        "allotment": charge.allotment,
     }
 
 
@@ -127,6 +170,7 @@ def charge_details(charge: Charge) -> dict[str, Any]:
         "blocks": charge.blocks,
         "events": charge.events,
         "request_sha256": charge.request_sha256,
+        "allotment": charge.allotment,
     }
 
 
@@ -140,17 +184,7 @@ def find_account(connection: Connection, name: str) -> Account | None:
     found = fetch(connection, _ACCOUNT, {"account": name})
     if not found:
         return None
-    [row] = found
-    return Account(
-        name=row.accounts_name,
-        cap=_cap(row),
-        composition=row.accounts_composition,
-        neighbours=Neighbours(row.accounts_neighbours),
-        unit=_unit(row),
-        tables=tables_of(connection, name),
-        opened_at=row.accounts_opened_at,
-        opened_by=row.accounts_opened_by,
-    )
+    return replace(_account(found[0]), tables=tables_of(connection, name))
 
 
 def tables_of(connection: Connection, account: str) -> tuple[str, ...]:
@@ -163,13 +197,37 @@ def owner_of(connection: Connection, table: str) -> str | None:
     return next((str(row.account_tables_account) for row in fetch(connection, _OWNER, {"table": table})), None)
 
 
-def spent_in(connection: Connection, account: str, blocks: Iterable[str]) -> dict[str, Budget]:
-    """What is reserved, committed and burnt in each of these blocks; a block that is not there is left out."""
-    return _spent(fetch(connection, _SPENT, {"account": account, "blocks": list(blocks)}))
+def allotments_of(connection: Connection, account: str) -> tuple[Allotment, ...]:
+    """The allotments of an account, by name."""
+    return tuple(_allotment(row) for row in fetch(connection, _ALLOTMENTS, {"account": account}))
+
+
+def spent_in(connection: Connection, account: str, blocks: Iterable[str], allotment: str = "") -> Spent:
+    """What is spent in each of these blocks, by the account and by an allotment of it, where anything was charged."""
+    return _spent(fetch(connection, _SPENT, {"account": account, "blocks": list(blocks), "allotment": allotment}))
+
+
+def all_spent(connection: Connection, account: str) -> Spent:
+    """What is spent in every block of an account in which anything was charged."""
+    return _spent(fetch(connection, _ALL_SPENT, {"account": account}))
+
+
+def frozen(connection: Connection) -> str:
+    """Why nothing may be written; empty where all may."""
+    return str(fetch(connection, _FROZEN, {})[0].audit_head_frozen)
 
 
 def get_charge(connection: Connection, charge_id: str) -> Charge:
     """The charge of that id.
+
+    Raises:
+        RequestRefused: there is none.
+    """
+    return settling(connection, charge_id)[0]
+
+
+def settling(connection: Connection, charge_id: str) -> tuple[Charge, bool, str]:
+    """The charge of that id; whether its own blocks pay, and not ``all``; and why nothing may be written.
 
     Raises:
         RequestRefused: there is none.
@@ -179,7 +237,12 @@ def get_charge(connection: Connection, charge_id: str) -> Charge:
         raise RequestRefused(
             "charge", given=charge_id, bound="must be a charge of this ledger", remedy="`dp-budget history` lists them"
         )
-    return _charge(found[0])
+    return _charge(found[0]), bool(found[0].accounts_unit_stays), str(found[0].frozen)
+
+
+def reserved_before(connection: Connection, moment: str) -> tuple[Charge, ...]:
+    """The reservations that nobody has renewed since ``moment``, in the order they were made."""
+    return tuple(_charge(row) for row in fetch(connection, _RESERVED, {"before": moment}))
 
 
 def latest_charge(connection: Connection, account: str, release: str) -> Charge | None:
@@ -193,23 +256,23 @@ def charges_of(connection: Connection, account: str) -> tuple[Charge, ...]:
     return tuple(_charge(row) for row in fetch(connection, _HISTORY, {"account": account}))
 
 
-def standing(connection: Connection, account: str, release: str, blocks: Iterable[str]) -> Standing:
-    """What a reservation looks at, in one query.
+def standing(connection: Connection, account: str, release: str, blocks: Iterable[str], allotment: str) -> Standing:
+    """What a reservation looks at, in one query; ``blocks`` holds ``all`` too where it might pay.
 
     Raises:
         RequestRefused: no such account.
     """
-    asked = {"account": account, "release": release, "blocks": list(blocks)}
+    asked = {"account": account, "release": release, "blocks": list(blocks), "allotment": allotment}
     rows = fetch(connection, _STANDING, asked)
     if not rows:
         raise no_account(account)
     first = rows[0]
     return Standing(
-        cap=_cap(first),
-        neighbours=Neighbours(first.accounts_neighbours),
-        unit=_unit(first),
+        account=_account(first),
+        allotment=None if first.allotments_name is None else _allotment(first),
         spent=_spent(rows),
         latest=None if first.charges_id is None else _charge(first),
+        frozen=str(first.frozen),
     )
 
 
@@ -220,22 +283,51 @@ def no_account(name: str) -> RequestRefused:
     )
 
 
-def no_block(account: str, block: str) -> RequestRefused:
-    """The refusal of a block that is not there."""
-    return RequestRefused("blocks", given=block, bound=f"must be a block of account {account}", remedy=f"name {ALL!r}")
+def no_allotment(account: str, name: str) -> RequestRefused:
+    """The refusal of an allotment that is not there."""
+    return RequestRefused(
+        "allotment",
+        given=name,
+        bound=f"must be an allotment of account {account}",
+        remedy="`dp-budget allot` makes one; leave it out to charge the account alone",
+    )
 
 
-def _cap(row: Any) -> Budget:
-    return budget_of(row.accounts_epsilon, row.accounts_delta, row.accounts_rho)
+def _account(row: Any) -> Account:
+    expression = row.accounts_blocks
+    return Account(
+        name=row.accounts_name,
+        cap=budget_of(row.accounts_epsilon, row.accounts_delta, row.accounts_rho),
+        composition=row.accounts_composition,
+        slack=Decimal(row.accounts_slack),
+        neighbours=Neighbours(row.accounts_neighbours),
+        unit=_unit(row),
+        tables=(),
+        blocks=None if expression is None else BlockExpression.parse(json.loads(expression)),
+        unit_stays=bool(row.accounts_unit_stays),
+        opened_at=row.accounts_opened_at,
+        opened_by=row.accounts_opened_by,
+    )
+
+
+def _allotment(row: Any) -> Allotment:
+    return Allotment(
+        account=row.allotments_account,
+        name=row.allotments_name,
+        cap=budget_of(row.allotments_epsilon, row.allotments_delta, row.allotments_rho),
+        slack=Decimal(row.allotments_slack),
+    )
 
 
 def _unit(row: Any) -> PrivacyUnit:
     return PrivacyUnit(column=row.accounts_unit_column, max_rows=row.accounts_unit_max_rows)
 
 
-def _spent(rows: Iterable[Any]) -> dict[str, Budget]:
+def _spent(rows: Iterable[Any]) -> Spent:
     return {
-        row.block_totals_block: budget_of(row.block_totals_epsilon, row.block_totals_delta, row.block_totals_rho)
+        (row.block_totals_allotment, row.block_totals_block): budget_of(
+            row.block_totals_epsilon, row.block_totals_delta, row.block_totals_rho
+        )
         for row in rows
         if row.block_totals_block is not None
     }
@@ -251,6 +343,7 @@ def _charge(row: Any) -> Charge:
         state=ChargeState(row.charges_state),
         cost=budget_of(row.charges_epsilon, row.charges_delta, row.charges_rho),
         blocks=tuple(json.loads(row.charges_blocks)),
+        allotment=row.charges_allotment,
         events=tuple(json.loads(row.charges_events)),
         neighbours=Neighbours(row.accounts_neighbours),
         unit=_unit(row),

@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0001"
+REVISION = "0002"
 """The alembic revision that this version of the program works with."""
 
 VERSION_TABLE = "ledger_version"
@@ -39,6 +39,10 @@ accounts = Table(
     Column("unit_max_rows", Integer, nullable=False),
     Column("opened_at", Text, nullable=False),
     Column("opened_by", Text, nullable=False),
+    # canonical JSON of the block expression
+    Column("blocks", Text),
+    Column("unit_stays", Integer, nullable=False, server_default="1"),
+    Column("slack", Text, nullable=False, server_default="0"),
 )
 
 account_tables = Table(
@@ -53,11 +57,24 @@ block_totals = Table(
     "block_totals",
     metadata,
     Column("account", Text, ForeignKey("accounts.name"), primary_key=True),
+    # empty for what the account itself has spent
+    Column("allotment", Text, primary_key=True),
     Column("block", Text, primary_key=True),
     # reserved, committed and burnt together
     Column("epsilon", Text, nullable=False),
     Column("delta", Text, nullable=False),
     Column("rho", Text),
+)
+
+allotments = Table(
+    "allotments",
+    metadata,
+    Column("account", Text, ForeignKey("accounts.name"), primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("epsilon", Text, nullable=False),
+    Column("delta", Text, nullable=False),
+    Column("rho", Text),
+    Column("slack", Text, nullable=False),
 )
 
 charges = Table(
@@ -80,6 +97,7 @@ charges = Table(
     Column("reserved_at", Text, nullable=False),
     Column("renewed_at", Text, nullable=False),
     Column("settled_at", Text),
+    Column("allotment", Text, nullable=False, server_default=""),
     CheckConstraint("state IN ('reserved', 'committed', 'burnt', 'void')", name="charge_state"),
     UniqueConstraint("account", "release_key", "generation", name="charge_generation"),
 )
@@ -117,5 +135,7 @@ audit_head = Table(
     Column("seq", Integer, nullable=False),
     Column("previous", Text, nullable=False),
     Column("hash", Text, nullable=False),
+    # why nothing may be written for now; empty where all may
+    Column("frozen", Text, nullable=False, server_default=""),
     CheckConstraint("id = 1", name="audit_head_is_one_row"),
 )

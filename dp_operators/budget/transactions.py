@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, update
 
 from dp_operators.budget import audit, rows
-from dp_operators.budget.composition import added, fits, taken_off
-from dp_operators.budget.errors import BudgetExceeded, ChargeConflict
+from dp_operators.budget.composition import Limits, added, cost_in, fits, limits_of, nothing, taken_off
+from dp_operators.budget.errors import BudgetExceeded, ChargeConflict, LedgerFrozen
 from dp_operators.budget.schema import account_tables, accounts, block_totals, charges
-from dp_operators.budget.values import ALL, Account, Charge, ChargeState, exact_budget
+from dp_operators.budget.values import ALL, Account, Allotment, Charge, ChargeState
 from dp_operators.budget.writes import write_reservation, write_settlement
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
@@ -35,8 +34,11 @@ class Order:
 
     account: str
     release: str
-    cost: Budget
+    epsilon: Any
+    delta: Any
+    rho: Any
     blocks: tuple[str, ...]
+    allotment: str
     events: tuple[Any, ...]
     request_sha256: str
     neighbours: Neighbours | None
@@ -54,6 +56,7 @@ def open_account(connection: Connection, wanted: Account) -> Account:
     found = rows.find_account(connection, wanted.name)
     if found is not None:
         return _as_wanted(found, wanted)
+    require_thawed(rows.frozen(connection))
     for table in wanted.tables:
         owner = rows.owner_of(connection, table)
         if owner is not None:
@@ -75,8 +78,8 @@ def open_account(connection: Connection, wanted: Account) -> Account:
     if wanted.tables:
         bound = [{"identity": table, "account": wanted.name} for table in wanted.tables]
         connection.execute(insert(account_tables), bound)
-    nothing = rows.amounts(exact_budget(Decimal(0)))
-    connection.execute(insert(block_totals), {"account": wanted.name, "block": ALL, **nothing})
+    spent = rows.amounts(nothing(wanted.composition))
+    connection.execute(insert(block_totals), {"account": wanted.name, "allotment": "", "block": ALL, **spent})
     return wanted
 
 
@@ -88,15 +91,16 @@ def reserve(connection: Connection, order: Order) -> Charge:
         ChargeConflict: the release key is charged for another request or cost.
         BudgetExceeded: a block cannot bear it.
     """
-    ground = rows.standing(connection, order.account, order.release, order.blocks)
-    _require_terms(connection, ground, order)
+    ground = rows.standing(connection, order.account, order.release, {*order.blocks, ALL}, order.allotment)
+    account = ground.account
+    _require_terms(connection, account, order)
+    cost = cost_in(account.composition, order.epsilon, order.delta, order.rho)
     before = ground.latest
     if before is not None and before.state is not ChargeState.VOID:
-        return _same_charge(before, order)
-    for block in order.blocks:
-        if block not in ground.spent:
-            raise rows.no_block(order.account, block)
-        _require_room(order, block, ground.cap, ground.spent[block])
+        return _same_charge(before, order, cost)
+    require_thawed(ground.frozen)
+    account.require_blocks(order.blocks)
+    totals = totals_after(account, ground.allotment, order.allotment, ground.spent, order.blocks, cost)
     at = audit.now()
     charge = Charge(
         id=secrets.token_hex(16),
@@ -105,11 +109,12 @@ def reserve(connection: Connection, order: Order) -> Charge:
         generation=1 if before is None else before.generation + 1,
         entry=0,  # given by the log
         state=ChargeState.RESERVED,
-        cost=order.cost,
+        cost=cost,
         blocks=order.blocks,
+        allotment=order.allotment,
         events=order.events,
-        neighbours=ground.neighbours,
-        unit=ground.unit,
+        neighbours=account.neighbours,
+        unit=account.unit,
         request_sha256=order.request_sha256,
         manifest_sha256=None,
         actor=order.actor,
@@ -125,8 +130,45 @@ def reserve(connection: Connection, order: Order) -> Charge:
         charge=charge.id,
         details=rows.charge_details(charge),
     )
-    totals = {block: added(spent, order.cost) for block, spent in ground.spent.items()}
-    return replace(charge, entry=write_reservation(connection, charge, entry, totals, ground.cap))
+    seq = write_reservation(
+        connection,
+        charge,
+        entry,
+        totals=totals,
+        fresh=totals.keys() - ground.spent.keys(),
+        limits=limits_of(account.composition, account.cap, account.slack),
+        allotted=_limits(account, ground.allotment),
+    )
+    return replace(charge, entry=seq)
+
+
+def totals_after(
+    account: Account,
+    allotment: Allotment | None,
+    asked: str,
+    spent: rows.Spent,
+    blocks: tuple[str, ...],
+    cost: Budget,
+) -> rows.Spent:
+    """What is spent in each block that pays once ``cost`` is, by the account and by the allotment that was asked for.
+
+    Raises:
+        RequestRefused: no such allotment.
+        BudgetExceeded: a block cannot bear it.
+    """
+    if asked and allotment is None:
+        raise rows.no_allotment(account.name, asked)
+    totals = {}
+    purses: list[Account | Allotment] = [account] if allotment is None else [account, allotment]
+    for purse in purses:
+        limits = limits_of(account.composition, purse.cap, purse.slack)
+        name = purse.name if isinstance(purse, Allotment) else ""
+        for block in account.paying(blocks):
+            before = spent.get((name, block), nothing(account.composition))
+            totals[name, block] = added(before, cost)
+            if not fits(limits, totals[name, block]):
+                raise BudgetExceeded.of(account, name, block, limits=limits, spent=before, cost=cost)
+    return totals
 
 
 def settle(
@@ -144,9 +186,10 @@ def settle(
         RequestRefused: no such charge.
         ChargeConflict: it is settled another way, or with another manifest.
     """
-    charge = rows.get_charge(connection, charge_id)
+    charge, unit_stays, frozen = rows.settling(connection, charge_id)
     if charge.state is not ChargeState.RESERVED:
         return _already(charge, state, manifest_sha256)
+    require_thawed(frozen)
     settled = replace(charge, state=state, manifest_sha256=manifest_sha256, settled_at=audit.now())
     entry = audit.Draft(
         at=str(settled.settled_at),
@@ -159,8 +202,9 @@ def settle(
     )
     totals = {}
     if state is ChargeState.VOID:
-        spent = rows.spent_in(connection, charge.account, charge.blocks)
-        totals = {block: taken_off(total, charge.cost) for block, total in spent.items()}
+        paying = charge.blocks if unit_stays else (ALL,)
+        spent = rows.spent_in(connection, charge.account, paying, charge.allotment)
+        totals = {place: taken_off(total, charge.cost) for place, total in spent.items()}
     write_settlement(connection, settled, entry, totals)
     return settled
 
@@ -176,7 +220,7 @@ def renew(connection: Connection, charge_id: str) -> Charge:
 
 
 def _as_wanted(found: Account, wanted: Account) -> Account:
-    for field in ("composition", "cap", "neighbours", "unit", "tables"):
+    for field in ("composition", "cap", "slack", "neighbours", "unit", "tables", "blocks", "unit_stays"):
         if getattr(found, field) != getattr(wanted, field):
             raise RequestRefused(
                 "account",
@@ -187,11 +231,25 @@ def _as_wanted(found: Account, wanted: Account) -> Account:
     return found
 
 
-def _require_terms(connection: Connection, ground: rows.Standing, order: Order) -> None:
-    if order.neighbours not in (None, ground.neighbours):
-        raise _other_terms("neighbours", str(order.neighbours), order.account, str(ground.neighbours))
-    if order.unit not in (None, ground.unit):
-        raise _other_terms("unit", str(order.unit), order.account, str(ground.unit))
+def require_thawed(frozen: str) -> None:
+    """Refuse to write to a ledger that is frozen.
+
+    Raises:
+        LedgerFrozen: it is.
+    """
+    if frozen:
+        raise LedgerFrozen(frozen)
+
+
+def _limits(account: Account, allotment: Allotment | None) -> Limits | None:
+    return None if allotment is None else limits_of(account.composition, allotment.cap, allotment.slack)
+
+
+def _require_terms(connection: Connection, account: Account, order: Order) -> None:
+    if order.neighbours not in (None, account.neighbours):
+        raise _other_terms("neighbours", str(order.neighbours), order.account, str(account.neighbours))
+    if order.unit not in (None, account.unit):
+        raise _other_terms("unit", str(order.unit), order.account, str(account.unit))
     bound = rows.tables_of(connection, order.account) if order.tables else ()
     for table in order.tables:
         if table not in bound:
@@ -212,9 +270,9 @@ def _other_terms(what: str, asked: str, account: str, kept: str) -> RequestRefus
     )
 
 
-def _same_charge(charge: Charge, order: Order) -> Charge:
-    before = (charge.request_sha256, charge.cost, charge.blocks)
-    if before == (order.request_sha256, order.cost, order.blocks):
+def _same_charge(charge: Charge, order: Order, cost: Budget) -> Charge:
+    before = (charge.request_sha256, charge.cost, charge.blocks, charge.allotment)
+    if before == (order.request_sha256, cost, order.blocks, order.allotment):
         return charge
     raise ChargeConflict(
         "release",
@@ -222,18 +280,6 @@ def _same_charge(charge: Charge, order: Order) -> Charge:
         bound=f"is {charge.state} for another request, cost or blocks, by charge {charge.id}",
         remedy="a release key pays for one request: use another key",
     )
-
-
-def _require_room(order: Order, block: str, cap: Budget, spent: Budget) -> None:
-    if not fits(cap, added(spent, order.cost)):
-        remaining = taken_off(cap, spent)
-        raise BudgetExceeded(
-            account=order.account,
-            block=block,
-            asked=order.cost.epsilon,
-            remaining=remaining.epsilon,
-            cap=cap.epsilon,
-        )
 
 
 def _already(charge: Charge, state: ChargeState, manifest_sha256: str | None) -> Charge:

@@ -7,10 +7,11 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+from spark_jobs.contract.blocks import ALL, BlockExpression
+from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
 
-ALL = "all"
-"""The one block of an account without a block expression: every row of its tables."""
+__all__ = ["ALL", "Account", "Allotment", "AuditEntry", "Charge", "ChargeState", "Head", "Verification", "exact_budget"]
 
 
 class ChargeState(StrEnum):
@@ -32,11 +33,16 @@ class Account:
 
     Attributes:
         name: the account's name.
-        cap: what the charges of any one block may add up to.
-        composition: how charges add up; ``pure``: exact sums of epsilon.
+        cap: what the charges of any one block may add up to; of an account that composes as ``zcdp``, its rho, and
+            the epsilon that is at delta; of an ``approximate`` one, rho is what the squares may add up to.
+        composition: how charges add up; see ``dp_operators.budget.composition``.
+        slack: the part of the cap's delta that charges may not use, because it pays for adding up squares.
         neighbours: the relation that its guarantee, and so every charge's, is about.
         unit: whom the guarantee protects.
         tables: identities of the tables bound to it, sorted.
+        blocks: how the tables' rows fall into blocks; None if ``all`` is the only one.
+        unit_stays: whether each privacy unit lies in one block for ever, so that blocks are paid for one by one;
+            otherwise each charge is added to ``all``, whatever blocks it reads.
         opened_at: UTC, ISO 8601.
         opened_by: who opened it.
     """
@@ -44,11 +50,57 @@ class Account:
     name: str
     cap: Budget
     composition: str
+    slack: Decimal = Decimal(0)
     neighbours: Neighbours
     unit: PrivacyUnit
     tables: tuple[str, ...]
+    blocks: BlockExpression | None = None
+    unit_stays: bool = True
     opened_at: str
     opened_by: str
+
+    def require_blocks(self, blocks: tuple[str, ...]) -> None:
+        """Refuse names that are no blocks of this account.
+
+        Raises:
+            RequestRefused: one is none.
+        """
+        if blocks == (ALL,) and (self.blocks is None or not self.unit_stays):
+            return
+        if self.blocks is None:
+            first = next(name for name in blocks if name != ALL)
+            raise RequestRefused(
+                "blocks", given=first, bound=f"must be a block of account {self.name}", remedy=f"name {ALL!r}"
+            )
+        if ALL in blocks:
+            raise RequestRefused(
+                "blocks",
+                given=ALL,
+                bound=f"is no block of account {self.name}, which pays for each block of {self.blocks}",
+                remedy="name the blocks that are read",
+            )
+        self.blocks.require(blocks)
+
+    def paying(self, blocks: tuple[str, ...]) -> tuple[str, ...]:
+        """The blocks that pay for reading ``blocks``."""
+        return blocks if self.unit_stays else (ALL,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allotment:
+    """A part of an account, for a team or a DAG: a charge to it must fit its cap in each block, and the account's.
+
+    Attributes:
+        account: the account.
+        name: the allotment's name in it.
+        cap: what its charges may add up to in any one block.
+        slack: as the account's.
+    """
+
+    account: str
+    name: str
+    cap: Budget
+    slack: Decimal = Decimal(0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +115,8 @@ class Charge:
         entry: number of the audit log's entry that reserved it; charges are listed in this order.
         state: what became of it.
         cost: exact.
-        blocks: the blocks that pay, sorted.
+        blocks: the blocks that are read, sorted.
+        allotment: the allotment that pays with the account; empty for none.
         events: the mechanisms' events, as they were reported.
         neighbours, unit: the account's.
         request_sha256: hash of the request it pays for.
@@ -80,6 +133,7 @@ class Charge:
     state: ChargeState
     cost: Budget
     blocks: tuple[str, ...]
+    allotment: str = ""
     events: tuple[Any, ...]
     neighbours: Neighbours
     unit: PrivacyUnit
@@ -107,8 +161,9 @@ class AuditEntry:
         seq: 1, 2, 3, ...
         at: when, UTC, ISO 8601.
         actor: who.
-        action: what: ``opened``, ``reserved``, ``committed``, ``burnt`` or ``void``.
-        account: the account it happened to.
+        action: what: ``opened``, ``raised``, ``allotted``, ``reserved``, ``committed``, ``burnt``, ``void``,
+            ``frozen`` or ``thawed``.
+        account: the account it happened to; empty for what happened to the whole ledger.
         charge: the charge it happened to; empty for an account's own changes.
         reason: why, where a reason was given.
         details: canonical JSON of everything else that changed.

@@ -24,8 +24,10 @@ def busy(ledger: PrivacyLedger) -> PrivacyLedger:
     ledger.open_account("others", epsilon="2", tables=["/lake/others"], actor="admin")
     charges = [
         ledger.reserve("visits", release=f"r{number}", epsilon="0.125", request_sha256="ab", actor="dag/task")
-        for number in range(4)
+        for number in range(3)
     ]
+    ledger.allot("visits", "team", epsilon="0.5", actor="admin", reason="theirs")
+    ledger.reserve("visits", release="r3", epsilon="0.125", request_sha256="ab", allotment="team", actor="dag/task")
     ledger.commit(charges[0].id, "cd", actor="dag/task")
     ledger.burn(charges[1].id, actor="dag/task", reason="the draft was rejected")
     ledger.void(charges[2].id, actor="admin", reason="given up")
@@ -40,17 +42,18 @@ def test_log_says_who_did_what_when_and_why(busy: PrivacyLedger) -> None:
         (3, "reserved", "visits", "dag/task"),
         (4, "reserved", "visits", "dag/task"),
         (5, "reserved", "visits", "dag/task"),
-        (6, "reserved", "visits", "dag/task"),
-        (7, "committed", "visits", "dag/task"),
-        (8, "burnt", "visits", "dag/task"),
-        (9, "void", "visits", "admin"),
+        (6, "allotted", "visits", "admin"),
+        (7, "reserved", "visits", "dag/task"),
+        (8, "committed", "visits", "dag/task"),
+        (9, "burnt", "visits", "dag/task"),
+        (10, "void", "visits", "admin"),
     ]
-    assert [entry.reason for entry in log[6:]] == ["", "the draft was rejected", "given up"]
-    assert [entry.charge for entry in log[6:]] == [entry.charge for entry in log[2:5]]
+    assert [entry.reason for entry in log[7:]] == ["", "the draft was rejected", "given up"]
+    assert [entry.charge for entry in log[7:]] == [entry.charge for entry in log[2:5]]
     assert all(0 <= (before - datetime.fromisoformat(entry.at)).total_seconds() < 60 for entry in log)
     assert busy.log("others") == log[1:2]
     assert busy.log("nobody") == ()
-    assert [charge.entry for charge in busy.history("visits")] == [3, 4, 5, 6]
+    assert [charge.entry for charge in busy.history("visits")] == [3, 4, 5, 7]
 
 
 def test_log_is_a_chain_that_anybody_can_check(busy: PrivacyLedger) -> None:
@@ -62,7 +65,7 @@ def test_log_is_a_chain_that_anybody_can_check(busy: PrivacyLedger) -> None:
         text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
         previous = hashlib.sha256(text.encode("ascii")).hexdigest()
         assert entry.hash == previous
-    assert busy.head() == Head(seq=9, hash=previous)
+    assert busy.head() == Head(seq=10, hash=previous)
 
 
 def test_empty_log_is_whole(ledger: PrivacyLedger) -> None:
@@ -112,10 +115,10 @@ TAMPERING = {
     "an entry's number": ("UPDATE audit_log SET seq = 90 WHERE seq = 8", "entry 8: is missing"),
     "an entry is gone": ("DELETE FROM audit_log WHERE seq = 8", "entry 8: is missing; the next is 9"),
     "the first entry is gone": ("DELETE FROM audit_log WHERE seq = 1", "entry 1: is missing; the next is 2"),
-    "the tail is cut": ("DELETE FROM audit_log WHERE seq = 9", "the head is at entry 9, the log ends otherwise"),
-    "the log is empty": ("DELETE FROM audit_log", "the head is at entry 9, the log ends otherwise"),
-    "the head's number": ("UPDATE audit_head SET seq = 10", "the head is at entry 10"),
-    "the head's hash": ("UPDATE audit_head SET hash = 'x'", "the head is at entry 9, the log ends otherwise"),
+    "the tail is cut": ("DELETE FROM audit_log WHERE seq = 10", "the head is at entry 10, the log ends otherwise"),
+    "the log is empty": ("DELETE FROM audit_log", "the head is at entry 10, the log ends otherwise"),
+    "the head's number": ("UPDATE audit_head SET seq = 11", "the head is at entry 11"),
+    "the head's hash": ("UPDATE audit_head SET hash = 'x'", "the head is at entry 10, the log ends otherwise"),
     "a charge's state": (
         "UPDATE charges SET state = 'committed' WHERE release_key = 'r1'",
         "state is committed, the log says burnt",
@@ -131,6 +134,22 @@ TAMPERING = {
     "a relation": ("UPDATE accounts SET neighbours = 'replace_one' WHERE name = 'visits'", "the log says add_remove"),
     "a binding": ("UPDATE account_tables SET account = 'others'", "account is others, the log says visits"),
     "a table is unbound": ("DELETE FROM account_tables", "table file:///lake/visits: is missing"),
+    "a block expression": (
+        "UPDATE accounts SET blocks = '{}' WHERE name = 'others'",
+        "blocks is {}, the log says None",
+    ),
+    "a unit that stays": (
+        "UPDATE accounts SET unit_stays = 0 WHERE name = 'visits'",
+        "unit_stays is 0, the log says 1",
+    ),
+    "an allotment's cap": ("UPDATE allotments SET epsilon = '9'", "allotment visits, team: epsilon is 9, the log says"),
+    "an allotment is gone": ("DELETE FROM allotments", "allotment visits, team: is missing"),
+    "an allotment's total": (
+        "UPDATE block_totals SET epsilon = '0' WHERE allotment = 'team'",
+        "total visits, team, all: epsilon is 0, the log says 0.125",
+    ),
+    "a charge's allotment": ("UPDATE charges SET allotment = '' WHERE release_key = 'r3'", "the log says team"),
+    "a ledger is thawed": ("UPDATE audit_head SET frozen = 'x'", "the ledger is frozen: x, the log says no"),
     "a table is slipped in": ("INSERT INTO account_tables VALUES ('file:///x', 'visits')", "is not in the log"),
 }
 

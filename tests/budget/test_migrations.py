@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine
+from sqlalchemy import Connection, column, create_engine, table
 
 from dp_operators.budget import PrivacyLedger, migrate
+from dp_operators.budget.audit import GENESIS, canonical, entry_hash
+from dp_operators.budget.database import Database
 from dp_operators.budget.schema import REVISION, VERSION_TABLE, metadata
 from spark_jobs.contract import RequestRefused
 from tests.support.ledgers import execute, in_processes, killed_at
@@ -118,3 +122,99 @@ def test_metadata_database_of_airflow_is_refused(empty_ledger_url: str, call) ->
     with pytest.raises(RequestRefused, match="holds no privacy ledger"):
         ledger.accounts()
     ledger.close()
+
+
+FIRST = "0001"
+
+
+@pytest.fixture
+def first_ledger(empty_ledger_url: str) -> str:
+    """A ledger of the first schema with everything in it, written row by row as that version did."""
+    database = Database(empty_ledger_url, patience=20)
+
+    def build(connection: Connection) -> None:
+        config = Config()
+        config.set_main_option("script_location", str(Path(migrate.__file__).parent / "migrations"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, FIRST)
+
+    database.migrating(build)
+    database.close()
+    log: list[dict[str, object]] = []
+
+    def logged(action: str, details: dict[str, object], *, charge: str = "", reason: str = "") -> None:
+        fields: dict[str, object] = {"seq": len(log) + 1, "at": f"2026-01-0{len(log) + 1}T00:00:00.000000+00:00"}
+        fields |= {"actor": "admin", "action": action, "account": "visits", "charge": charge, "reason": reason}
+        fields |= {"details": canonical(details), "previous": log[-1]["hash"] if log else GENESIS}
+        log.append({**fields, "hash": entry_hash(fields)})
+
+    cap = {"epsilon": "1", "delta": "0", "rho": None}
+    terms = {"composition": "pure", **cap, "neighbours": "add_remove", "unit_column": None, "unit_max_rows": 1}
+    logged("opened", {**terms, "tables": ["file:///lake/visits"]})
+    made = {"delta": "0", "rho": None, "blocks": ["all"], "events": [], "request_sha256": "ab", "generation": 1}
+    for name, epsilon in ("a", "0.25"), ("b", "0.5"), ("c", "0.125"):
+        logged("reserved", {"release_key": name, "epsilon": epsilon, **made}, charge=f"id-{name}")
+    logged("committed", {"manifest_sha256": "cd"}, charge="id-a")
+    logged("void", {"manifest_sha256": None}, charge="id-b", reason="given up")
+    at = {entry["charge"]: entry["at"] for entry in log[4:]}
+    charges = [
+        {"id": f"id-{name}", "account": "visits", "release_key": name, "generation": 1, "entry": entry, "state": state}
+        | {"epsilon": epsilon, "delta": "0", "blocks": '["all"]', "events": "[]", "request_sha256": "ab"}
+        | {"manifest_sha256": "cd" if name == "a" else None, "actor": "admin", "reserved_at": log[entry - 1]["at"]}
+        | {"renewed_at": log[entry - 1]["at"], "settled_at": at.get(f"id-{name}")}
+        for name, entry, state, epsilon in (
+            ("a", 2, "committed", "0.25"),
+            ("b", 3, "void", "0.5"),
+            ("c", 4, "reserved", "0.125"),
+        )
+    ]
+    opened = {"name": "visits", **terms, "opened_at": log[0]["at"], "opened_by": "admin"}
+    rows = [("accounts", opened), ("account_tables", {"identity": "file:///lake/visits", "account": "visits"})]
+    rows += [("block_totals", {"account": "visits", "block": "all", "epsilon": "0.375", "delta": "0"})]
+    rows += [("charges", charge) for charge in charges] + [("audit_log", entry) for entry in log]
+    engine = create_engine(empty_ledger_url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        for table_name, row in rows:
+            connection.execute(table(table_name, *map(column, row)).insert(), row)
+        head = {name: log[-1][name] for name in ("seq", "previous", "hash")}
+        connection.execute(table("audit_head", *map(column, head)).update().values(head))
+    engine.dispose()
+    return empty_ledger_url
+
+
+def test_ledger_of_the_first_schema_is_migrated_with_all_it_holds(first_ledger: str) -> None:
+    ledger = PrivacyLedger(first_ledger)
+    with pytest.raises(RequestRefused, match=f"at schema {FIRST}'; must be at schema {REVISION}; run `dp-budget migr"):
+        ledger.accounts()
+    ledger.migrate()
+    assert ledger.verification().findings == ()
+    assert [charge.state.value for charge in ledger.history("visits")] == ["committed", "void", "reserved"]
+    assert str(ledger.remaining("visits").epsilon) == "0.625"
+    account = ledger.account("visits")
+    assert (account.blocks, account.unit_stays, account.slack) == (None, True, 0)
+    # and it goes on
+    ledger.void("id-c")
+    ledger.allot("visits", "team", epsilon="0.5")
+    again = ledger.reserve("visits", release="b", epsilon="0.5", request_sha256="ab", allotment="team")
+    assert again.generation == 2
+    assert ledger.verification().findings == ()
+    ledger.close()
+
+
+def test_killed_migration_leaves_the_first_schema_as_it_was(first_ledger: str) -> None:
+    ledger = PrivacyLedger(first_ledger)
+    killed_at("ledger_before_commit", ledger.migrate)
+    assert execute(first_ledger, f"SELECT version_num FROM {VERSION_TABLE}") == [(FIRST,)]
+    assert execute(first_ledger, "SELECT epsilon FROM block_totals") == [("0.375",)]
+    ledger.migrate()
+    assert ledger.verification().findings == ()
+    ledger.close()
+
+
+def test_migrated_schema_is_the_one_that_is_made_at_once(first_ledger: str) -> None:
+    PrivacyLedger(first_ledger).migrate()
+    engine = create_engine(first_ledger.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+        assert compare_metadata(context, metadata) == []
+    engine.dispose()

@@ -58,8 +58,8 @@ def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     execute(
         url,
         "SET lock_timeout = '10s'",
-        "TRUNCATE audit_log, block_totals, charges, account_tables, accounts",
-        f"UPDATE audit_head SET seq = 0, previous = '{GENESIS}', hash = '{GENESIS}'",
+        "TRUNCATE audit_log, block_totals, charges, allotments, account_tables, accounts",
+        f"UPDATE audit_head SET seq = 0, previous = '{GENESIS}', hash = '{GENESIS}', frozen = ''",
     )
     return url
 

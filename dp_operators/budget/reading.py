@@ -1,0 +1,249 @@
+"""What can be asked of a ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import Connection
+
+from dp_operators.budget import arguments, audit, rows, transactions, verification
+from dp_operators.budget.composition import cost_in, limits_of, nothing, room
+from dp_operators.budget.database import Database
+from dp_operators.budget.values import ALL, Account, Allotment, AuditEntry, Charge, Head, Verification
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import Budget
+from spark_jobs.contract.tables import table_identity
+
+
+class LedgerReader:
+    """The ledger's questions; none of them changes anything. See ``PrivacyLedger``.
+
+    Args:
+        url: the ledger's.
+        patience: seconds a call waits before the ledger counts as unavailable.
+    """
+
+    def __init__(self, url: str, *, patience: float = 20.0) -> None:
+        self._database = Database(url, patience=patience)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """The ledger's URL without its password."""
+        return self._database.name
+
+    def close(self) -> None:
+        """Close idle connections; the ledger can still be used."""
+        self._database.close()
+
+    def remaining(self, account: str, block: str = ALL, *, allotment: str | None = None, kind: str = "pure") -> Budget:
+        """The largest charge of a kind that a block may still bear.
+
+        Args:
+            account: the account's name.
+            block: one of its blocks; where its charges add up across blocks, all of them have the same left.
+            allotment: what an allotment may still be charged there, if that is less.
+            kind: ``pure`` and ``gaussian`` for what an epsilon or a rho may be; ``approximate`` for both an epsilon
+                and a delta at once. The rho that is left is told beside, where the account counts in it.
+
+        Raises:
+            RequestRefused: no such account, block, allotment or kind.
+        """
+        name, block = arguments.name_of("account", account), arguments.name_of("block", block)
+        purse = arguments.note("allotment", allotment, limit=200)
+
+        def work(connection: Connection) -> Budget:
+            found = _account(connection, name)
+            if block != ALL:  # of an account with blocks: one that nobody has been charged in
+                found.require_blocks((block,))
+            caps: dict[str, Account | Allotment] = {"": found}
+            if purse:
+                caps[purse] = _allotment(connection, name, purse)
+            [paying] = found.paying((block,))
+            spent = rows.spent_in(connection, found.name, (paying,), purse)
+            return min(
+                (
+                    room(
+                        limits_of(found.composition, cap.cap, cap.slack),
+                        spent.get((each, paying), nothing(found.composition)),
+                        kind,
+                    )
+                    for each, cap in caps.items()
+                ),
+                key=lambda left: (left.epsilon, left.rho or 0),
+            )
+
+        return self._database.read(work)
+
+    def affordable(
+        self,
+        account: str,
+        *,
+        epsilon: Any,
+        delta: Any = 0,
+        rho: Any = None,
+        blocks: Iterable[str] = (ALL,),
+        allotment: str | None = None,
+    ) -> dict[str, Budget]:
+        """What each block could still be charged, if all could bear this cost now; no reservation.
+
+        Raises:
+            BudgetExceeded: one could not.
+            RequestRefused: no such account, block or allotment, or a cost that the account cannot count.
+        """
+        name, names = arguments.name_of("account", account), arguments.block_names(blocks)
+        purse = arguments.note("allotment", allotment, limit=200)
+
+        def work(connection: Connection) -> dict[str, Budget]:
+            found = _account(connection, name)
+            found.require_blocks(names)
+            cost = cost_in(found.composition, epsilon, delta, rho)
+            allotted = _allotment(connection, name, purse) if purse else None
+            spent = rows.spent_in(connection, name, found.paying(names), purse)
+            transactions.totals_after(found, allotted, purse, spent, names, cost)
+            limits = limits_of(found.composition, found.cap, found.slack)
+            kind = "approximate" if cost.epsilon else "gaussian"
+            return {
+                block: room(limits, spent.get(("", block), nothing(found.composition)), kind)
+                for block in found.paying(names)
+            }
+
+        return self._database.read(work)
+
+    def blocks(self, account: str, *, allotment: str | None = None) -> dict[str, Budget]:
+        """What is spent in every block of an account in which anything was charged, in the blocks' order.
+
+        Raises:
+            RequestRefused: no such account.
+        """
+        name, purse = arguments.name_of("account", account), arguments.note("allotment", allotment, limit=200)
+
+        def work(connection: Connection) -> dict[str, Budget]:
+            found = _account(connection, name)
+            spent = rows.all_spent(connection, name)
+            mine = {block: total for (each, block), total in sorted(spent.items()) if each == purse}
+            empty = found.blocks is not None and found.unit_stays
+            return {block: total for block, total in mine.items() if block != ALL or not empty}
+
+        return self._database.read(work)
+
+    def allotments(self, account: str) -> tuple[Allotment, ...]:
+        """The allotments of an account, by name.
+
+        Raises:
+            RequestRefused: no such account.
+        """
+        name = arguments.name_of("account", account)
+        return self._database.read(lambda connection: rows.allotments_of(connection, _account(connection, name).name))
+
+    def stale(self, older_than: timedelta) -> tuple[Charge, ...]:
+        """The reservations that nobody has renewed for so long; they still count as spent.
+
+        A clock that has gone backwards makes reservations look younger, never older than they are.
+        """
+        moment = audit.now(-older_than)
+        return self._database.read(lambda connection: rows.reserved_before(connection, moment))
+
+    def frozen(self) -> str:
+        """Why nothing may be written; empty where all may."""
+        return self._database.read(rows.frozen)
+
+    def account(self, name: str) -> Account:
+        """The account of that name.
+
+        Raises:
+            RequestRefused: no such account.
+        """
+        name = arguments.name_of("account", name)
+        return self._database.read(lambda connection: _account(connection, name))
+
+    def accounts(self) -> tuple[Account, ...]:
+        """All accounts, by name."""
+
+        def work(connection: Connection) -> tuple[Account, ...]:
+            return tuple(_account(connection, name) for name in rows.account_names(connection))
+
+        return self._database.read(work)
+
+    def account_for_table(self, table: str) -> Account:
+        """The account that pays for a table, given by any spelling of its path or catalog name.
+
+        Raises:
+            RequestRefused: the table is bound to none.
+        """
+        identity = table_identity(arguments.name_of("table", table, limit=2000))
+
+        def work(connection: Connection) -> Account:
+            owner = rows.owner_of(connection, identity)
+            if owner is None:
+                raise RequestRefused(
+                    "table",
+                    given=identity,
+                    bound="must be bound to an account of the ledger",
+                    remedy="open an account for it: `dp-budget open --table`",
+                )
+            return _account(connection, owner)
+
+        return self._database.read(work)
+
+    def charge(self, id: str) -> Charge:
+        """The charge of that id.
+
+        Raises:
+            RequestRefused: no such charge.
+        """
+        charge_id = arguments.name_of("charge", id)
+        return self._database.read(lambda connection: rows.get_charge(connection, charge_id))
+
+    def find_charge(self, account: str, release: str) -> Charge | None:
+        """The last charge of a release key, void ones included; None if there never was one."""
+        account, release = arguments.name_of("account", account), arguments.name_of("release", release, limit=1000)
+        return self._database.read(lambda connection: rows.latest_charge(connection, account, release))
+
+    def history(self, account: str) -> tuple[Charge, ...]:
+        """All charges of an account, in the order they were reserved.
+
+        Raises:
+            RequestRefused: no such account.
+        """
+        name = arguments.name_of("account", account)
+
+        def work(connection: Connection) -> tuple[Charge, ...]:
+            return rows.charges_of(connection, _account(connection, name).name)
+
+        return self._database.read(work)
+
+    def log(self, account: str | None = None) -> tuple[AuditEntry, ...]:
+        """The audit log in order: all of it, or what happened to one account."""
+        account = None if account is None else arguments.name_of("account", account)
+        return self._database.read(lambda connection: tuple(audit.read_entries(connection, account)))
+
+    def head(self) -> Head:
+        """The end of the audit log, to be kept elsewhere: a log cut short no longer holds it."""
+        return self._database.read(audit.read_head)
+
+    def verify(self) -> bool:
+        """Whether the audit log is whole and everything in the ledger is what the log says."""
+        return self.verification().ok
+
+    def verification(self) -> Verification:
+        """What ``verify`` found, difference by difference."""
+        return self._database.snapshot(verification.verify)
+
+
+def _account(connection: Connection, name: str) -> Account:
+    found = rows.find_account(connection, name)
+    if found is None:
+        raise rows.no_account(name)
+    return found
+
+
+def _allotment(connection: Connection, account: str, name: str) -> Allotment:
+    found = next((each for each in rows.allotments_of(connection, account) if each.name == name), None)
+    if found is None:
+        raise rows.no_allotment(account, name)
+    return found

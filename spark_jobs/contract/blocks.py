@@ -1,0 +1,199 @@
+"""Blocks: disjoint parts of a table, named by a public attribute of its rows.
+
+A row lies in the one block that its attribute names, and in none where the attribute is null: such a row is never read.
+The names alone decide which rows a release reads (``predicate``), so nothing reads rows that it does not pay for.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Annotated, Any, Self
+
+from pydantic import Field, model_validator
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.values import Frozen
+
+ALL = "all"
+"""The one block of an account without a block expression: every row of its tables."""
+
+MOST_BLOCKS = 400
+"""Blocks that one release may name."""
+
+_CALL = re.compile(r"\s*(?P<by>[a-z]+)\s*\((?P<column>[^():]+)(?::(?P<values>[^()]*))?\)\s*")
+
+
+class BlockBy(StrEnum):
+    """What of the column makes a row's block: its value, or the UTC interval that it lies in."""
+
+    VALUE = "value"
+    YEAR = "year"
+    MONTH = "month"
+    DAY = "day"
+    HOUR = "hour"
+
+
+_FORMATS = {BlockBy.YEAR: "%Y", BlockBy.MONTH: "%Y-%m", BlockBy.DAY: "%Y-%m-%d", BlockBy.HOUR: "%Y-%m-%dT%H"}
+_SPELLED = {BlockBy.YEAR: "2026", BlockBy.MONTH: "2026-11", BlockBy.DAY: "2026-11-21", BlockBy.HOUR: "2026-11-21T05"}
+
+
+class BlockExpression(Frozen):
+    """How rows fall into blocks.
+
+    Attributes:
+        by: the column's value, or the hour, day, month or year (UTC) that its date or timestamp lies in.
+        column: a public attribute of a row that never changes.
+        values: for ``value``, the values there can be; None for any.
+    """
+
+    by: BlockBy
+    column: Annotated[str, Field(min_length=1, max_length=200)]
+    values: tuple[Annotated[str, Field(min_length=1, max_length=200)], ...] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, data: Any) -> Any:
+        if not isinstance(data, str):
+            return data
+        found = _CALL.fullmatch(data)
+        if found is None or found["by"] not in list(BlockBy):
+            raise RequestRefused(
+                "blocks",
+                given=data,
+                bound="must be such as 'day(visited_at)' or 'value(region: north, south)'",
+                remedy="name one of " + ", ".join(BlockBy) + " and a column",
+            )
+        values = [value.strip() for value in found["values"].split(",")] if found["values"] else None
+        return {"by": found["by"], "column": found["column"].strip(), "values": values}
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.values is not None and (self.by is not BlockBy.VALUE or len(set(self.values)) != len(self.values)):
+            raise RequestRefused(
+                "values",
+                given=", ".join(self.values),
+                bound="must be different values, of an expression by value",
+                remedy="leave the values out",
+            )
+        return self
+
+    def __str__(self) -> str:
+        """The expression as one may write it."""
+        return f"{self.by}({self.column}{'' if self.values is None else ': ' + ', '.join(self.values)})"
+
+    def require(self, blocks: Iterable[str]) -> None:
+        """Refuse names that are no values of this expression.
+
+        Raises:
+            RequestRefused: for the first of them, and for more than ``MOST_BLOCKS``.
+        """
+        names = list(blocks)
+        if len(names) > MOST_BLOCKS:
+            raise RequestRefused(
+                "blocks", given=len(names), bound=f"must be at most {MOST_BLOCKS} in one release", remedy="name fewer"
+            )
+        for name in names:
+            if self.by is BlockBy.VALUE:
+                if self.values is not None and name not in self.values:
+                    raise self._no_value(name, "must be one of " + ", ".join(self.values), "name one of them")
+            else:
+                self._start(name)
+
+    def covering(self, start: dt.datetime, end: dt.datetime) -> tuple[str, ...]:
+        """The blocks that make up the interval from ``start`` to ``end``, which is not in it.
+
+        Raises:
+            RequestRefused: the expression is by value, or the interval is empty, without a time zone, or cuts a block.
+        """
+        shown = f"{start.isoformat()}/{end.isoformat()}"
+        if self.by is BlockBy.VALUE:
+            raise RequestRefused(
+                "blocks", given=str(self), bound="has no intervals", remedy="name the values that are read"
+            )
+        if start.tzinfo is None or end.tzinfo is None or start >= end:
+            raise RequestRefused(
+                "blocks",
+                given=shown,
+                bound="must be an interval with a time zone that is not empty",
+                remedy="run the DAG on a timetable with data intervals, or name the blocks",
+            )
+        moment, last = start.astimezone(dt.UTC), end.astimezone(dt.UTC)
+        names: list[str] = []
+        while moment < last and len(names) <= MOST_BLOCKS:
+            name = moment.strftime(_FORMATS[self.by])
+            if self._start(name) != moment.replace(tzinfo=None):
+                break
+            names.append(name)
+            moment = _next(self.by, moment)
+        if moment != last:
+            raise RequestRefused(
+                "blocks",
+                given=shown,
+                bound=f"must begin and end with a {self.by.value} in UTC, and hold at most {MOST_BLOCKS} of them",
+                remedy=f"give the DAG intervals of whole {self.by.value}s in UTC, or name the blocks",
+            )
+        return tuple(names)
+
+    def predicate(self, blocks: Iterable[str]) -> str:
+        """A filter of the allow-list that is true of the rows of ``blocks`` and of no others.
+
+        Raises:
+            RequestRefused: names that are no values of this expression.
+        """
+        names = sorted(set(blocks))
+        self.require(names)
+        column = f"`{self.column.replace('`', '``')}`"
+        if self.by is BlockBy.VALUE:
+            listed = ", ".join(_text(name) for name in names)
+            return f"CAST({column} AS STRING) IN ({listed})"
+        moment = f"CAST({column} AS TIMESTAMP)"
+        spans = " OR ".join(
+            f"({moment} >= TIMESTAMP '{start}' AND {moment} < TIMESTAMP '{end}')" for start, end in self._spans(names)
+        )
+        return f"({spans})"
+
+    def _spans(self, names: Iterable[str]) -> list[tuple[dt.datetime, dt.datetime]]:
+        """Blocks that follow each other, joined."""
+        spans: list[tuple[dt.datetime, dt.datetime]] = []
+        for name in names:
+            start = self._start(name)
+            end = _next(self.by, start)
+            if spans and spans[-1][1] == start:
+                spans[-1] = (spans[-1][0], end)
+            else:
+                spans.append((start, end))
+        return spans
+
+    def _start(self, name: str) -> dt.datetime:
+        form = _FORMATS[self.by]
+        try:
+            start = dt.datetime.strptime(name, form)  # UTC by definition
+            _next(self.by, start)
+        except (ValueError, OverflowError):
+            start = None
+        # one block has one name
+        if start is None or start.year < 1900 or start.strftime(form) != name:
+            raise self._no_value(name, f"must be a {self.by.value} in UTC", f"write it as {_SPELLED[self.by]}")
+        return start
+
+    def _no_value(self, name: str, bound: str, remedy: str) -> RequestRefused:
+        return RequestRefused("blocks", given=name, bound=f"{bound}, as {self} has it", remedy=remedy)
+
+
+def _next(by: BlockBy, start: dt.datetime) -> dt.datetime:
+    match by:
+        case BlockBy.HOUR:
+            return start + dt.timedelta(hours=1)
+        case BlockBy.DAY:
+            return start + dt.timedelta(days=1)
+        case BlockBy.MONTH:
+            return start.replace(year=start.year + start.month // 12, month=start.month % 12 + 1)
+        case _:
+            return start.replace(year=start.year + 1)
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

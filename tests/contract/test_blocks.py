@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_jobs.contract.blocks import MOST_BLOCKS, BlockBy, BlockExpression
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.expressions import check_filter
+
+UTC = dt.UTC
+
+
+@pytest.mark.parametrize(
+    ("text", "by", "column", "values"),
+    [
+        ("day(visited_at)", "day", "visited_at", None),
+        (" hour ( a column ) ", "hour", "a column", None),
+        ("value(region)", "value", "region", None),
+        ("value(region: north, south)", "value", "region", ("north", "south")),
+    ],
+)
+def test_expression_is_read_from_text_and_written_back(text: str, by: str, column: str, values: object) -> None:
+    expression = BlockExpression.parse(text)
+    assert (expression.by.value, expression.column, expression.values) == (by, column, values)
+    assert BlockExpression.parse(str(expression)) == expression
+    assert BlockExpression.parse(expression.model_dump(mode="json")) == expression
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("day", "must be such as 'day(visited_at)'"),
+        ("day()", "must be such as"),
+        ("week(d)", "name one of value, year, month, day, hour and a column"),
+        ("day(d: 1, 2)", "must be different values, of an expression by value"),
+        ("value(r: a, a)", "must be different values"),
+        ("value(r: a, )", "values"),
+    ],
+)
+def test_other_text_is_refused(text: str, message: str) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        BlockExpression.parse(text)
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("expression", "name"),
+    [
+        ("day(d)", "2026-11-31"),
+        ("day(d)", "2026-1-1"),
+        ("day(d)", "2026-11"),
+        ("day(d)", "2026-11-21 "),
+        ("day(d)", "1-01-01"),
+        ("day(d)", "all"),
+        ("month(d)", "2026-13"),
+        ("hour(d)", "2026-11-21T24"),
+        ("year(d)", "9999"),
+        ("value(r: a, b)", "c"),
+    ],
+)
+def test_only_values_of_the_expression_are_blocks(expression: str, name: str) -> None:
+    with pytest.raises(RequestRefused, match="blocks: got "):
+        BlockExpression.parse(expression).require([name])
+    with pytest.raises(RequestRefused, match="blocks: got "):
+        BlockExpression.parse(expression).predicate([name])
+
+
+def test_too_many_blocks_are_refused() -> None:
+    expression = BlockExpression.parse("value(r)")
+    with pytest.raises(RequestRefused, match=f"must be at most {MOST_BLOCKS} in one release"):
+        expression.require(str(number) for number in range(MOST_BLOCKS + 1))
+
+
+intervals = st.tuples(st.datetimes(dt.datetime(1950, 1, 1), dt.datetime(2100, 1, 1)), st.integers(1, 30))
+
+
+@given(st.sampled_from([by for by in BlockBy if by is not BlockBy.VALUE]), intervals)
+def test_blocks_cover_an_interval_once_and_their_predicate_is_the_interval(by: BlockBy, interval: tuple) -> None:
+    """Whichever interval of whole blocks: as many blocks as it is long, and one range of moments, its own."""
+    expression = BlockExpression(by=by, column="at")
+    start = {
+        BlockBy.HOUR: lambda at: at.replace(minute=0, second=0, microsecond=0),
+        BlockBy.DAY: lambda at: at.replace(hour=0, minute=0, second=0, microsecond=0),
+        BlockBy.MONTH: lambda at: dt.datetime(at.year, at.month, 1),
+        BlockBy.YEAR: lambda at: dt.datetime(at.year, 1, 1),
+    }[by](interval[0])
+    months = {BlockBy.MONTH: interval[1], BlockBy.YEAR: 12 * interval[1]}.get(by)
+    if months is None:
+        end = start + interval[1] * dt.timedelta(**{f"{by.value}s": 1})
+    else:
+        end = dt.datetime(start.year + (start.month - 1 + months) // 12, (start.month - 1 + months) % 12 + 1, 1)
+    names = expression.covering(start.replace(tzinfo=UTC), end.replace(tzinfo=UTC))
+    assert len(set(names)) == len(names) == interval[1]
+    assert expression.predicate(reversed(names)) == (
+        f"((CAST(`at` AS TIMESTAMP) >= TIMESTAMP '{start}' AND CAST(`at` AS TIMESTAMP) < TIMESTAMP '{end}'))"
+    )
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "message"),
+    [
+        (dt.datetime(2026, 11, 21, tzinfo=UTC), dt.datetime(2026, 11, 21, tzinfo=UTC), "that is not empty"),
+        (dt.datetime(2026, 11, 22, tzinfo=UTC), dt.datetime(2026, 11, 21, tzinfo=UTC), "that is not empty"),
+        (dt.datetime(2026, 11, 21), dt.datetime(2026, 11, 22), "with a time zone"),
+        (dt.datetime(2026, 11, 21, 1, tzinfo=UTC), dt.datetime(2026, 11, 22, 1, tzinfo=UTC), "must begin and end with"),
+        (dt.datetime(2026, 11, 21, tzinfo=UTC), dt.datetime(2026, 11, 22, 1, tzinfo=UTC), "must begin and end with"),
+        (dt.datetime(2020, 1, 1, tzinfo=UTC), dt.datetime(2026, 1, 1, tzinfo=UTC), f"at most {MOST_BLOCKS} of them"),
+    ],
+)
+def test_interval_that_is_not_of_whole_blocks_is_refused(start: dt.datetime, end: dt.datetime, message: str) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        BlockExpression.parse("day(d)").covering(start, end)
+    assert message in str(refused.value)
+
+
+def test_interval_is_taken_in_utc() -> None:
+    zone = dt.timezone(dt.timedelta(hours=2))
+    start = dt.datetime(2026, 11, 21, 2, tzinfo=zone)
+    assert BlockExpression.parse("day(d)").covering(start, start + dt.timedelta(days=1)) == ("2026-11-21",)
+
+
+def test_values_have_no_intervals() -> None:
+    with pytest.raises(RequestRefused, match="has no intervals; name the values that are read"):
+        BlockExpression.parse("value(r)").covering(
+            dt.datetime(2026, 1, 1, tzinfo=UTC), dt.datetime(2026, 1, 2, tzinfo=UTC)
+        )
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["C"]), min_size=1, max_size=20), min_size=1, max_size=5))
+def test_any_value_makes_a_predicate_of_the_allow_list(values: list[str]) -> None:
+    """No value ends its literal early; what is read back is the value."""
+    from spark_jobs.contract.expressions import parse
+
+    predicate = BlockExpression(by=BlockBy.VALUE, column="the `odd` column").predicate(values)
+    check_filter(predicate)
+    parsed = parse(predicate)
+    assert {literal.value for literal in parsed.values} == set(values)  # type: ignore[union-attr]
+    assert parsed.part.part.name == "the `odd` column"  # type: ignore[union-attr]
