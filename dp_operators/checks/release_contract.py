@@ -14,6 +14,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -146,7 +147,30 @@ def roc_curve_tables(result: Mapping[str, Any]) -> list[Table]:
     ]
 
 
-RESULTS: dict[str, Callable[[Mapping[str, Any]], list[Table]]] = {"roc_curve": roc_curve_tables}
+def _sizes_expected() -> list[Expected]:
+    return [entry for name in ("positives", "negatives") for entry in (_not_null(name), _finite(name))]
+
+
+def score_figure_tables(name: str, result: Mapping[str, Any]) -> list[Table]:
+    """The figure lies in [0, 1] and in its interval, if it has one; sizes are finite, if they were paid for."""
+    value = _number(result["value"])
+    columns = {"value": [value]}
+    expected = _unit_interval("value")
+    if result["interval"] is not None:
+        low, high = _numbers(result["interval"])
+        columns |= {"lower": [low], "upper": [high]}
+        expected += [entry for end in ("lower", "upper") for entry in _unit_interval(end)]
+        expected += [_at_least("value", "lower"), _at_least("upper", "value")]
+        columns |= {size: [_number(result[size])] for size in ("positives", "negatives")}
+        expected += _sizes_expected()
+    return [Table(name=name, columns=columns, expected=tuple(expected))]
+
+
+RESULTS: dict[str, Callable[[Mapping[str, Any]], list[Table]]] = {
+    "roc_curve": roc_curve_tables,
+    "auc": partial(score_figure_tables, "auc"),
+    "average_precision": partial(score_figure_tables, "average_precision"),
+}
 """The contract of each diagnostic's result; a kind without one cannot be published."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
@@ -116,5 +117,91 @@ class CalibrationOptions(Options):
     confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
 
 
-DIAGNOSTICS: dict[str, type[Options]] = {"roc_curve": RocCurveOptions}
+class AucOptions(Options):
+    """Area under the ROC curve.
+
+    Attributes:
+        method: how noise is scaled; see the reference of ``spark_jobs.diagnostics.auc``. ``laplace`` spends delta.
+        interval: whether to pay a small part for noisy class sizes, without which no interval can be given.
+        confidence: nominal level of the interval.
+    """
+
+    kind: Literal["auc"]
+    method: Literal["auto", "polynomial", "cauchy", "laplace", "counts"] = "auto"
+    interval: bool = True
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+    @property
+    def approximate(self) -> bool:
+        """Whether it spends delta."""
+        return self.method == "laplace"
+
+
+class AveragePrecisionOptions(Options):
+    """Average precision: the area under the precision-recall curve, by steps.
+
+    Attributes:
+        method: how noise is scaled; see the reference of ``spark_jobs.diagnostics.auc``. ``laplace`` spends delta.
+        interval: whether to pay a small part for noisy class sizes, without which no interval can be given.
+        confidence: nominal level of the interval.
+    """
+
+    kind: Literal["average_precision"]
+    method: Literal["auto", "polynomial", "cauchy", "laplace", "counts"] = "auto"
+    interval: bool = True
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+    @property
+    def approximate(self) -> bool:
+        """Whether it spends delta."""
+        return self.method == "laplace"
+
+
+class BinormalRocOptions(Options):
+    """Symmetric binormal ROC curve through a private AUC.
+
+    Attributes:
+        method: how the AUC is released; see the reference of ``spark_jobs.diagnostics.auc``. ``laplace`` spends delta.
+        points: points of the curve.
+        confidence: nominal level of the band.
+    """
+
+    kind: Literal["binormal_roc"]
+    method: Literal["auto", "polynomial", "cauchy", "laplace", "counts"] = "auto"
+    points: Annotated[int, Field(ge=2, le=65536)] = 201
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+    @property
+    def approximate(self) -> bool:
+        """Whether it spends delta."""
+        return self.method == "laplace"
+
+
+class ConfusionMatrixOptions(Options):
+    """Confusion matrices at given thresholds, with the rates that follow from them.
+
+    Attributes:
+        thresholds: a row counts as positive if its score is at least this; from 0 to 1, ascending.
+        confidence: nominal level of the intervals.
+    """
+
+    kind: Literal["confusion_matrix"]
+    thresholds: Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1, max_length=100)] = (0.5,)
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+    @field_validator("thresholds")
+    @classmethod
+    def _ascending(cls, value: tuple[float, ...]) -> tuple[float, ...]:
+        if any(high <= low for low, high in pairwise(value)):
+            raise RequestRefused(
+                "", given=list(value), bound="must ascend", remedy="sort the thresholds and name each once"
+            )
+        return value
+
+
+DIAGNOSTICS: dict[str, type[Options]] = {
+    "roc_curve": RocCurveOptions,
+    "auc": AucOptions,
+    "average_precision": AveragePrecisionOptions,
+}
 """Every kind a request may name, with its options. A new diagnostic adds its line here."""

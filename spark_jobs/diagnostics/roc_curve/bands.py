@@ -52,9 +52,9 @@ def bands(measurement: Measurement, curve: Edges, points: Points, sizes: tuple[f
     shifts, areas = _copies(measurement, curve, points, sizes, noise=noise)
     line_fpr, line_tpr = read_straight(curve, points)
     bend = tpr - np.interp(fpr + tpr, line_fpr + line_tpr, line_tpr)
-    shifts = shifts + np.hypot(_inner_stddev(curve, points, sizes), bend / 2) * _normal(noise, shifts.shape)
+    shifts = shifts + np.hypot(_inner_stddev(curve, points, sizes), bend / 2) * normal(noise, shifts.shape)
     bend_area = area(fpr, tpr) - area(line_fpr, line_tpr)
-    areas = areas + np.hypot(_inner_area_stddev(curve, sizes), bend_area / 2) * _normal(noise, areas.shape)
+    areas = areas + np.hypot(_inner_area_stddev(curve, sizes), bend_area / 2) * normal(noise, areas.shape)
     tail = (1 - measurement.confidence) / 2
     below, above = np.quantile(shifts, [1 - tail, tail], axis=0)
     spread = np.maximum(shifts.std(axis=0), 1e-12)
@@ -91,7 +91,7 @@ def _copies(
     fpr, tpr = read(edges(curve.cuts, *above, tied=curve.tied), points, curve.straight)
     kept = np.searchsorted(-measurement.cuts[::-1], -curve.cuts)
     drawn = [
-        centre + _errors(tree, measurement, copies=copies, noise=noise)[:, kept]
+        centre + simulated_errors(tree, measurement, copies=copies, noise=noise)[:, kept]
         for tree, centre in zip((measurement.negatives, measurement.positives), above, strict=True)
     ]
     shifts, areas = np.empty((copies, fpr.size)), np.empty(copies)
@@ -103,7 +103,7 @@ def _copies(
     return shifts, areas - area(fpr, tpr)
 
 
-def _errors(tree: NoisyTree, measurement: Measurement, *, copies: int, noise: SeededNoise) -> FloatArray:
+def simulated_errors(tree: NoisyTree, measurement: Measurement, *, copies: int, noise: SeededNoise) -> FloatArray:
     """Copies of the noise in one class's ``counts_above``."""
     levels = [level.size for level in tree.nodes]
     sensitivity = tree.tree.measured * rows_changed(measurement.neighbours)
@@ -157,7 +157,8 @@ def _across(fpr: FloatArray, tpr: FloatArray, shift: FloatArray) -> FloatArray:
     return np.maximum(moved, tpr) if up else np.minimum(moved, tpr)
 
 
-def _normal(noise: SeededNoise, shape: tuple[int, ...]) -> FloatArray:
+def normal(noise: SeededNoise, shape: tuple[int, ...]) -> FloatArray:
+    """Standard normal variates for simulations, from a public seed."""
     words = noise.words(int(np.prod(shape))) >> np.uint64(11)
-    normal: FloatArray = ndtri((words + 0.5) / 2.0**53)
-    return normal.reshape(shape)
+    variates: FloatArray = ndtri((words + 0.5) / 2.0**53)
+    return variates.reshape(shape)

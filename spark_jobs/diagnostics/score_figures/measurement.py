@@ -1,0 +1,227 @@
+"""The random part of a release of one figure, AUC or average precision: the figure with noise, or counts with noise.
+
+``direct`` releases add noise to the exact figure, scaled by a smooth bound of its sensitivity (Boyd, Lantz, Page 2015,
+with exact local sensitivities and tight constants). That scale depends on the classes' sizes, so an interval needs
+noisy sizes, which are paid for; without them the noise's size stays private too, and there is no interval.
+``counts`` releases are made from noisy counts of both classes, as a ROC curve is, and need nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from typing import Any, Literal
+
+import numpy as np
+
+from spark_jobs.contract.privacy import Neighbours, exact_sum
+from spark_jobs.diagnostics.roc_curve import measurement as roc
+from spark_jobs.mechanisms.continuous_noise import RESIDUAL_DELTA, Density, SmoothNoise, laplace_noise
+from spark_jobs.mechanisms.meter import BudgetMeter, Spending
+from spark_jobs.mechanisms.noise import Cost, Noise
+from spark_jobs.mechanisms.prefix_sums import rows_changed
+from spark_jobs.mechanisms.pure_release import MOST_EPSILON, pure_noise, release_pure
+from spark_jobs.mechanisms.smooth_sensitivity import (
+    auc_bound,
+    auc_fraction,
+    average_precision,
+    average_precision_bound,
+    release_auc,
+    release_average_precision,
+)
+from spark_jobs.statistics import ScoreCounts
+
+Figure = Literal["auc", "average_precision"]
+SIZES_SHARE = Decimal("0.05")
+"""Of the budget, for the noisy class sizes that an interval needs."""
+COUNTS_ABOVE = 60
+"""Epsilon from which counts are nearer to the exact figure than a direct release, which spends at most 10."""
+COUNTS_PREVALENCE = 0.2
+"""Noisy share of positives from which ``auto`` makes the average precision from counts: below it, cells of equal depth
+are too wide where the precision changes most."""
+_DIGITS = 60
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Measurement:
+    """The draw: the noisy figure or the noisy counts it will be made from, and the public facts needed to read them.
+
+    Attributes:
+        figure: ``auc`` or ``average_precision``.
+        method: ``polynomial``, ``cauchy``, ``laplace`` or ``counts``: as requested, or as ``auto`` chose.
+        confidence: nominal level of the interval.
+        neighbours: the relation of the guarantee.
+        guarantee: ``contract.release.PRIVATE`` or ``NOT_PRIVATE``.
+        spendings: what each part cost; they add up to the release's cost.
+        value: the noisy figure; None where it is made from counts.
+        sizes: noisy sizes of the classes, negatives first; None where they were not paid for.
+        counts: the noisy counts; None for a direct release.
+    """
+
+    figure: str
+    method: str
+    confidence: float
+    neighbours: Neighbours
+    guarantee: str
+    spendings: tuple[Spending, ...]
+    value: float | None = None
+    sizes: tuple[int, int] | None = None
+    counts: roc.Measurement | None = None
+
+    @property
+    def epsilon(self) -> Decimal:
+        """What all of it cost."""
+        return exact_sum(*(spending.epsilon for spending in self.spendings))
+
+    @property
+    def delta(self) -> Decimal:
+        """What all of it cost in delta."""
+        return exact_sum(*(spending.delta for spending in self.spendings))
+
+    @property
+    def shape(self) -> SmoothNoise:
+        """The noise of a direct release."""
+        last = self.spendings[-1]
+        return noise_shape(self.method, last.epsilon, last.delta)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            "figure": self.figure,
+            "method": self.method,
+            "confidence": self.confidence,
+            "neighbours": str(self.neighbours),
+            "guarantee": self.guarantee,
+            "spendings": [spending.to_dict() for spending in self.spendings],
+            "value": self.value,
+            "sizes": None if self.sizes is None else list(self.sizes),
+            "counts": None if self.counts is None else self.counts.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Measurement:
+        """The measurement that ``to_dict`` described."""
+        counts, sizes = fields["counts"], fields["sizes"]
+        return cls(
+            figure=fields["figure"],
+            method=fields["method"],
+            confidence=fields["confidence"],
+            neighbours=Neighbours(fields["neighbours"]),
+            guarantee=fields["guarantee"],
+            spendings=tuple(Spending.from_dict(spending) for spending in fields["spendings"]),
+            value=fields["value"],
+            sizes=None if sizes is None else (int(sizes[0]), int(sizes[1])),
+            counts=None if counts is None else roc.Measurement.from_dict(counts),
+        )
+
+
+def measure_figure(
+    statistic: ScoreCounts,
+    *,
+    figure: Figure,
+    method: str,
+    epsilon: Cost,
+    delta: Cost,
+    neighbours: Neighbours,
+    noise: Noise,
+    interval: bool,
+    confidence: float,
+) -> Measurement:
+    """Draw the noise of one figure; ``(epsilon, delta)``-DP, pure but for ``laplace``.
+
+    Spendings compose sequentially: the noisy sizes of the classes, which are disjoint, then the figure, by a method
+    that may depend on the noisy sizes. A direct release spends at most 10 of epsilon (``mechanisms.pure_release``).
+
+    Args:
+        statistic: exact counts; private.
+        figure: which.
+        method: ``auto``, ``polynomial``, ``cauchy``, ``laplace`` or ``counts``.
+        epsilon: what the release may cost.
+        delta: what it may cost in delta; spent by ``laplace`` alone.
+        neighbours: the relation.
+        noise: where the noise comes from.
+        interval: whether to pay for the sizes.
+        confidence: nominal level of the interval.
+
+    Raises:
+        RequestRefused: ``laplace`` without a delta above 0.
+    """
+    meter = BudgetMeter(epsilon, delta)
+    sizes = None
+    if method == "auto" and meter.granted.epsilon > COUNTS_ABOVE:
+        method = "counts"
+    if method != "counts" and (interval or (method == "auto" and figure == "average_precision")):
+        sizes = _sizes(statistic, meter=meter, neighbours=neighbours, noise=noise)
+    if method == "auto":
+        method = "counts" if figure == "average_precision" and _many_positives(sizes) else "polynomial"
+    value, counts, spendings = None, None, meter.events
+    if method == "counts":
+        counts = roc.measure(
+            statistic, epsilon=meter.remaining, neighbours=neighbours, noise=noise, confidence=confidence
+        )
+        spendings += counts.spendings
+    else:
+        value = _direct(statistic, figure, method, meter=meter, neighbours=neighbours, noise=noise)
+        spendings = meter.events
+    return Measurement(
+        figure=figure,
+        method=method,
+        confidence=confidence,
+        neighbours=neighbours,
+        guarantee=noise.guarantee,
+        spendings=spendings,
+        value=value,
+        sizes=sizes if interval else None,
+        counts=counts,
+    )
+
+
+def _many_positives(sizes: tuple[int, int] | None) -> bool:
+    return sizes is not None and sizes[1] >= COUNTS_PREVALENCE * sum(sizes)
+
+
+def _direct(
+    statistic: ScoreCounts, figure: Figure, method: str, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
+) -> float:
+    cost, delta = min(meter.remaining, MOST_EPSILON), meter.remaining_delta if method == "laplace" else Decimal(0)
+    shape = noise_shape(method, cost, delta)
+    meter.spend(cost, delta=delta, label="area under the curve" if figure == "auc" else "average precision")
+    if method == "laplace":
+        release = release_auc if figure == "auc" else release_average_precision
+        return release(statistic.negatives, statistic.positives, shape=shape, neighbours=neighbours, noise=noise)
+    exact, bound = _exact(statistic, figure, shape=shape, neighbours=neighbours)
+    return release_pure(exact, bound, shape=shape, noise=noise)
+
+
+def noise_shape(method: str, epsilon: Decimal, delta: Decimal) -> SmoothNoise:
+    """The noise of a direct release that costs ``(epsilon, delta)``."""
+    if method == "laplace":
+        return laplace_noise(epsilon, max(exact_sum(delta, -RESIDUAL_DELTA), Decimal(0)))
+    return pure_noise(epsilon, Density(method))
+
+
+def bound_for(figure: str, sizes: tuple[int, int], *, shape: SmoothNoise, neighbours: Neighbours) -> float:
+    """The smooth bound that a table with these class sizes has."""
+    if figure == "auc":
+        return auc_bound(*sizes, neighbours=neighbours, smoothness=shape.smoothness)
+    return average_precision_bound(sizes[1], neighbours=neighbours, smoothness=shape.smoothness)
+
+
+def _exact(
+    statistic: ScoreCounts, figure: Figure, *, shape: SmoothNoise, neighbours: Neighbours
+) -> tuple[Decimal, float]:
+    sizes = int(statistic.negatives.sum()), int(statistic.positives.sum())
+    bound = bound_for(figure, sizes, shape=shape, neighbours=neighbours)
+    if figure == "average_precision":
+        return Decimal(average_precision(statistic.negatives, statistic.positives)), bound
+    exact = auc_fraction(statistic.negatives, statistic.positives)
+    with localcontext(prec=_DIGITS):
+        return Decimal(exact.numerator) / exact.denominator, bound
+
+
+def _sizes(statistic: ScoreCounts, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise) -> tuple[int, int]:
+    cost = meter.spend_share(SIZES_SHARE, label="sizes of the classes")
+    exact = np.array([statistic.negatives.sum(), statistic.positives.sum()], dtype=np.int64)
+    noisy = noise.laplace(exact, epsilon=cost, l1_sensitivity=rows_changed(neighbours))
+    return int(noisy[0]), int(noisy[1])

@@ -1,0 +1,57 @@
+"""A released figure of a classifier."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from spark_jobs.contract.privacy import Neighbours, plain
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreFigure:
+    """One released number in [0, 1] with its interval.
+
+    The interval covers what the exact counts of the same rows would give: it measures the noise, not the sampling of
+    the rows.
+
+    Attributes:
+        value: the figure.
+        interval: at level ``confidence``; None where the noisy sizes it needs were not paid for.
+        positives, negatives: noisy class sizes; None where they were not paid for.
+        status: ``ok``, or ``undefined`` where a noisy class size is below 1: the value then says nothing.
+        method: how noise was scaled.
+        confidence: nominal level.
+        epsilon, delta: what the release cost.
+        neighbours: the relation of the guarantee.
+        guarantee: ``differentially private`` or ``NOT PRIVATE``.
+    """
+
+    value: float
+    interval: tuple[float, float] | None
+    positives: float | None
+    negatives: float | None
+    status: str
+    method: str
+    confidence: float
+    epsilon: Decimal
+    delta: Decimal
+    neighbours: Neighbours
+    guarantee: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            "status": self.status,
+            "value": self.value,
+            "interval": None if self.interval is None else list(self.interval),
+            "confidence": self.confidence,
+            "positives": self.positives,
+            "negatives": self.negatives,
+            "method": self.method,
+            "epsilon": plain(self.epsilon),
+            "delta": plain(self.delta),
+            "neighbours": str(self.neighbours),
+            "guarantee": self.guarantee,
+        }

@@ -1,0 +1,93 @@
+"""Smooth noise without a residual delta: one number, released with pure differential privacy.
+
+``continuous_noise`` charges a delta for what finite precision can change. For densities whose tails are no thinner than
+a power, on a coarse enough grid, every grid point has a probability so far above the precision that the error can be
+paid for as a factor instead, out of a billionth of epsilon.
+
+Proof. Let ``q_j`` be the probability of grid point j under the ideal noise, which is ``e0``-DP for
+``e0 = epsilon (1 - SLACK)``, rounded to the grid and clipped, and ``q'_j`` the one that the program makes. If
+``|q'_j / q_j - 1| <= eta`` for all tables and j, the program is ``(e0 + 3 eta)``-DP for eta below 0.1. Bounds S are
+kept in ``[STEP, 1]`` (a constant floor keeps a bound smooth), the rate lies in [1e-9, 10], so one scale
+``s = S / rate`` lies in [9e-11, 1e9], and a grid point at most ``1 / s`` scales away, in a cell ``STEP / s`` scales
+wide. With tails that fall like ``|x|^-6`` or slower, ``q_j >= 1e-60``; the 256 random bits of each part of a sample
+move it by at most a few times 2^-256, a 1e-16th of that. Samples have a relative error below 1e-54 in x (an absolute
+one near 0), which moves the ends of a cell by at most a share ``1e-54 / STEP = 1e-45`` of it, or 1e-35 near 0, where
+cells are at least 1e-18 scales wide. So eta is below 1e-15, and ``3 eta`` below ``SLACK epsilon`` for every epsilon
+of at least ``LEAST_EPSILON``.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import MAX_DIGITS, exact_decimal, plain
+from spark_jobs.mechanisms.continuous_noise import Density, PublicGrid, SmoothNoise, cauchy_noise, polynomial_noise
+from spark_jobs.mechanisms.noise import Cost, Noise
+
+STEP = 2.0**-30
+"""The grid of released values in [0, 1], and the least smooth bound that noise is scaled by."""
+SLACK = Decimal("1e-9")
+LEAST_EPSILON = Decimal("1e-5")
+MOST_EPSILON = Decimal(10)
+"""The densities' constants are proven up to here; a release that is allowed more spends this."""
+_GRID = PublicGrid(lower=0, upper=1, steps=1 << 30)
+
+
+def pure_noise(epsilon: Cost, density: Density = Density.POLYNOMIAL) -> SmoothNoise:
+    """The density to give ``release_pure`` for a release that costs ``epsilon``, at most ``MOST_EPSILON``.
+
+    Raises:
+        RequestRefused: epsilon is not from 0.00001 to 10.
+        ValueError: the density's tails are too thin.
+    """
+    cost = exact_decimal(epsilon, what="epsilon")
+    if cost < LEAST_EPSILON:
+        raise RequestRefused(
+            "epsilon", given=plain(cost), bound=f"must be at least {LEAST_EPSILON}", remedy="give it more of the budget"
+        )
+    with localcontext(prec=2 * MAX_DIGITS):
+        ideal = (cost * (1 - SLACK)).quantize(Decimal(1).scaleb(1 - MAX_DIGITS))
+    if density is Density.POLYNOMIAL:
+        return polynomial_noise(ideal)
+    if density is Density.CAUCHY:
+        return cauchy_noise(ideal)
+    raise ValueError(f"density: got {density}; must have the tails of a power of at most 6")
+
+
+def release_pure(value: Decimal, bound: float, *, shape: SmoothNoise, noise: Noise) -> float:
+    """``value`` in [0, 1] with noise, on the grid of multiples of ``STEP``.
+
+    Formal guarantee: ``epsilon``-DP for ``shape = pure_noise(epsilon)`` and a bound that is smooth with rate
+    ``shape.smoothness``, under the relation it is smooth for; no delta. Proof: see the module.
+
+    Args:
+        value: the exact statistic; private.
+        bound: its smooth bound; private.
+        shape: of ``pure_noise``.
+        noise: the source of random bits.
+    """
+    released: float = shape.release(value, min(max(bound, STEP), 1.0), grid=_GRID, noise=noise)[0].item()
+    return released
+
+
+def quantile(shape: SmoothNoise, probability: float) -> float:
+    """The size that the noise for a bound of 1 stays below with this probability: of ``|noise|``, for intervals."""
+    left = 1.0 - probability
+    if shape.density is Density.POLYNOMIAL:
+        alpha = float(shape.epsilon) / shape.rate
+        centre = 1 - (1 - 1 / alpha) ** alpha
+        tail = (1 - 1 / alpha) ** (alpha - 1) * (1 + 1 / alpha)
+        if probability * (centre + tail) <= centre:
+            size = 1 - (1 - probability * (centre + tail)) ** (1 / alpha)
+        else:
+            size = (1 + 1 / alpha) * (left * (centre + tail) / tail) ** (-1 / alpha) - 1
+    elif shape.density is Density.CAUCHY:
+        size = 1 / math.tan(left * math.pi / 2)
+    elif shape.density is Density.LAPLACE:
+        size = -math.log(left)
+    else:
+        raise ValueError(f"density: got {shape.density}; has no closed quantile here")
+    distance: float = shape.scale * size
+    return distance

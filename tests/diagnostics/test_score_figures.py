@@ -1,0 +1,142 @@
+"""AUC and average precision: private, near, with intervals that cover, and exact where noise is none."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from spark_jobs.contract import Neighbours, RequestRefused
+from spark_jobs.contract.privacy import exact_sum
+from spark_jobs.diagnostics import auc, average_precision
+from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from spark_jobs.statistics import ScoreCounts
+
+RNG = np.random.default_rng(11)
+
+
+def rows(size: int, share: float = 0.5, strength: float = 1.2) -> tuple[Any, Any]:
+    labels = RNG.random(size) < share
+    return labels, 1 / (1 + np.exp(-(RNG.normal(0, 1, size) + strength * labels - 1)))
+
+
+def on_grid(scores: Any) -> Any:
+    return np.minimum(np.floor(np.asarray(scores) * 65536), 65535) / 65536
+
+
+SETS: dict[str, tuple[Any, Any]] = {
+    "even": rows(2000),
+    "few positives": rows(3000, share=0.02),
+    "few negatives": rows(3000, share=0.97),
+    "useless": rows(1500, strength=0.0),
+    "upside down": rows(1500, strength=-2.0),
+    "ties": (RNG.random(1000) < 0.4, RNG.integers(0, 5, 1000) / 4),
+    "constant": (RNG.random(500) < 0.3, np.full(500, 0.5)),
+    "skewed": (RNG.random(2000) < 0.3, RNG.beta(0.05, 8, 2000)),
+    "separated": (np.repeat([0, 1], 400), np.repeat([0.2, 0.8], 400)),
+    "two rows": (np.array([0, 1]), np.array([0.9, 0.1])),
+}
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_without_noise_figures_are_scikit_learns(name: str) -> None:
+    labels, scores = SETS[name]
+    statistic = ScoreCounts.from_arrays(labels, scores)
+    area = auc.release(statistic, epsilon=10**9, noise=SeededNoise(1))
+    precision = average_precision.release(statistic, epsilon=10**9, noise=SeededNoise(1))
+    assert area.value == pytest.approx(roc_auc_score(labels, on_grid(scores)), abs=1e-6)
+    assert precision.value == pytest.approx(average_precision_score(labels, on_grid(scores)), abs=1e-6)
+    for found in (area, precision):
+        assert found.interval is not None
+        assert found.interval[1] - found.interval[0] < 1e-3
+        assert found.positives == np.sum(labels)
+
+
+@pytest.mark.parametrize("module", [auc, average_precision], ids=["auc", "average_precision"])
+@pytest.mark.parametrize(
+    "table", [([], []), ([1], [0.3]), ([0], [0.3]), ([1] * 50, [0.3] * 50), ([0] * 50, [0.1] * 50)],
+    ids=["none", "one positive", "one negative", "positives", "negatives"],
+)  # fmt: skip
+@pytest.mark.parametrize("epsilon", ["0.01", "1", "1000000000"])
+def test_degenerate_tables_get_a_release_like_any_other(module: ModuleType, table: Any, epsilon: str) -> None:
+    found = module.release(ScoreCounts.from_arrays(*table), epsilon=epsilon, noise=SeededNoise(3))
+    assert 0 <= found.interval[0] <= found.value <= found.interval[1] <= 1
+    if epsilon == "1000000000":
+        assert found.status == "undefined"
+        assert found.interval == (0.0, 1.0)
+    assert json.dumps(found.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("module", "method"),
+    [(auc, "polynomial"), (auc, "cauchy"), (auc, "laplace"), (average_precision, "polynomial")],
+)  # fmt: skip
+@pytest.mark.parametrize("neighbours", Neighbours)
+def test_intervals_cover_at_their_level(module: ModuleType, method: str, neighbours: Neighbours) -> None:
+    """300 releases at 90 %: at least 84 % would be missed once in 1,000 such tests of a true 90 %."""
+    labels, scores = SETS["even"]
+    statistic = ScoreCounts.from_arrays(labels, scores)
+    exact = (roc_auc_score if module is auc else average_precision_score)(labels, on_grid(scores))
+    noise, delta = SeededNoise(5), "1e-6" if method == "laplace" else 0
+    options = {"epsilon": 1, "delta": delta, "method": method, "neighbours": neighbours}
+    made = [module.release(statistic, noise=noise, **options) for _ in range(300)]
+    covered = np.mean([found.interval[0] <= exact <= found.interval[1] for found in made])
+    assert 0.84 <= covered <= 0.995
+
+
+def test_the_default_auc_is_nearer_than_the_published_releases() -> None:
+    labels, scores = SETS["even"]
+    statistic, exact = ScoreCounts.from_arrays(labels, scores), roc_auc_score(labels, on_grid(scores))
+
+    def error(method: str, delta: Any = 0) -> float:
+        noise = SeededNoise(7)
+        made = [auc.release(statistic, epsilon=1, delta=delta, method=method, noise=noise) for _ in range(300)]
+        return float(np.mean([abs(found.value - exact) for found in made]))
+
+    assert error("auto") < 0.0018
+    assert error("auto") < 0.8 * error("laplace", "1e-6") < error("cauchy")
+
+
+@pytest.mark.parametrize("module", [auc, average_precision], ids=["auc", "average_precision"])
+@pytest.mark.parametrize("method", ["auto", "polynomial", "cauchy", "laplace", "counts"])
+@pytest.mark.parametrize("interval", [True, False])
+def test_spendings_stay_within_the_grant_and_a_draw_survives_storage(
+    module: ModuleType, method: str, interval: bool
+) -> None:
+    statistic, delta = ScoreCounts.from_arrays(*SETS["even"]), Decimal("1e-6" if method == "laplace" else 0)
+    measurement = module.measure(
+        statistic, epsilon="0.7", delta=delta, method=method, interval=interval, noise=SecureNoise()
+    )
+    assert exact_sum(*(spending.epsilon for spending in measurement.spendings)) == Decimal("0.7")
+    assert exact_sum(*(spending.delta for spending in measurement.spendings)) == delta
+    stored = module.Measurement.from_dict(json.loads(json.dumps(measurement.to_dict())))
+    once, again = (module.summarise(made, seed=9) for made in (measurement, stored))
+    assert once == again
+    if measurement.method != "counts":
+        assert (once.interval is None) == (once.positives is None) == (not interval)
+
+
+def test_a_direct_release_spends_ten_at_most() -> None:
+    statistic = ScoreCounts.from_arrays(*SETS["even"])
+    assert auc.measure(statistic, epsilon=50, interval=False, noise=SeededNoise(1)).epsilon == 10
+    assert auc.measure(statistic, epsilon=70, noise=SeededNoise(1)).method == "counts"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "gauss"}, "method"),
+        ({"confidence": 1}, "confidence"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"method": "laplace"}, "delta"),
+        ({"epsilon": "1e-7", "interval": False}, "epsilon"),
+    ],
+)
+def test_bad_options_are_refused_in_one_line(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(RequestRefused, match=message):
+        auc.release(ScoreCounts.from_arrays([], []), **{"epsilon": 1, "noise": SeededNoise(1), **options})
