@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal, localcontext
 
+from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import MAX_DIGITS, Budget, exact_decimal, exact_sum, plain
 from spark_jobs.mechanisms.noise import Cost
 
@@ -128,3 +129,59 @@ class BudgetMeter:
         if self.remaining <= 0:
             raise BudgetOverspent(f"{label}: nothing is left")
         return self.spend(self.remaining, label=label)
+
+
+class RhoMeter:
+    """An allowance of zero-concentrated differential privacy that cannot go below zero; ``rho`` adds up, exactly.
+
+    >>> meter = RhoMeter("0.5")
+    >>> meter.spend("0.125", label="running count")
+    Decimal('0.125')
+    >>> meter.remaining
+    Decimal('0.375')
+
+    Args:
+        rho: the allowance; floats are read as Python prints them.
+
+    Raises:
+        RequestRefused: not a finite number above 0.
+    """
+
+    def __init__(self, rho: Cost) -> None:
+        self._granted = _positive_rho(rho)
+        self._events: tuple[tuple[str, Decimal], ...] = ()
+
+    @property
+    def granted(self) -> Decimal:
+        """The allowance."""
+        return self._granted
+
+    @property
+    def events(self) -> tuple[tuple[str, Decimal], ...]:
+        """Every spending so far, in order: what for, and how much."""
+        return self._events
+
+    @property
+    def remaining(self) -> Decimal:
+        """The rho that is left."""
+        return exact_sum(self._granted, *(-rho for _, rho in self._events))
+
+    def spend(self, rho: Cost, *, label: str) -> Decimal:
+        """Draw ``rho`` before the noise it pays for is drawn; returns the exact amount.
+
+        Raises:
+            BudgetOverspent: more than is left; nothing is then spent.
+            RequestRefused: not an amount above 0.
+        """
+        cost = _positive_rho(rho)
+        if cost > self.remaining:
+            raise BudgetOverspent(f"{label}: asked for rho {plain(cost)}; left is rho {plain(self.remaining)}")
+        self._events += ((label, cost),)
+        return cost
+
+
+def _positive_rho(rho: Cost) -> Decimal:
+    amount = exact_decimal(rho, what="rho")
+    if amount <= 0:
+        raise RequestRefused("rho", given=plain(amount), bound="must be above 0", remedy="give what it may cost")
+    return amount

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Budget
-from spark_jobs.mechanisms.meter import BudgetMeter, BudgetOverspent, Spending
+from spark_jobs.mechanisms.meter import BudgetMeter, BudgetOverspent, RhoMeter, Spending
 
 AMOUNTS = st.decimals("1e-10", "10", places=10).filter(lambda number: number > 0)
 
@@ -81,3 +81,22 @@ def test_events_say_what_was_paid_for_and_survive_json(granted):
     assert [event.label for event in meter.events] == ["noisy size", "trees"]
     assert tuple(Spending.from_dict(event.to_dict()) for event in meter.events) == meter.events
     assert sum(event.epsilon for event in meter.events) == meter.granted.epsilon
+
+
+def test_a_meter_of_rho_adds_exactly_and_never_goes_below_zero():
+    meter = RhoMeter("0.3")
+    assert [meter.spend(0.1, label="one"), meter.spend("0.2", label="two")] == [Decimal("0.1"), Decimal("0.2")]
+    assert meter.remaining == 0
+    assert meter.events == (("one", Decimal("0.1")), ("two", Decimal("0.2")))
+    with pytest.raises(BudgetOverspent, match="three"):
+        meter.spend("1e-9", label="three")
+    assert meter.granted == Decimal("0.3")
+    assert len(meter.events) == 2
+
+
+@pytest.mark.parametrize("rho", [0, -1, "nan", "inf"])
+def test_a_meter_of_rho_refuses_what_is_no_amount(rho):
+    with pytest.raises(RequestRefused):
+        RhoMeter(rho)
+    with pytest.raises(RequestRefused):
+        RhoMeter(1).spend(rho, label="none")

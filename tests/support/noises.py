@@ -62,3 +62,24 @@ def worst_loss(mechanism, table, neighbour, *, source=None):
         assert (one.epsilon, one.l1_sensitivity) == (other.epsilon, other.l1_sensitivity)
         loss += one.epsilon * int(np.abs(one.values - other.values).sum()) / one.l1_sensitivity
     return loss
+
+
+@dataclass
+class Still:
+    """No noise at all: what a mechanism measures comes out as it is, and is kept."""
+
+    seen: list = field(default_factory=list)
+    asked: list = field(default_factory=list)
+    private = False
+    guarantee = "NOT PRIVATE"
+
+    def laplace(self, values, *, epsilon, l1_sensitivity):
+        return self._keep(values, epsilon, l1_sensitivity)
+
+    def gaussian(self, values, *, rho, l2_sensitivity):
+        return self._keep(values, rho, l2_sensitivity)
+
+    def _keep(self, values, cost, sensitivity):
+        self.seen.append(np.array(values))
+        self.asked.append((cost, sensitivity))
+        return np.array(values)
