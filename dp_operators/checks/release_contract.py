@@ -147,6 +147,60 @@ def roc_curve_tables(result: Mapping[str, Any]) -> list[Table]:
     ]
 
 
+def binned_residuals_tables(result: Mapping[str, Any]) -> list[Table]:
+    """Bins follow each other from 0 to 1, each residual lies in its interval, p-values are probabilities."""
+    bins = _bins(result, ("predicted", "residual", "residual_lower", "residual_upper", "zone_lower", "zone_upper"))
+    expected = _bins_expected() + _unit_interval("predicted")
+    for name in ("residual", "residual_lower", "residual_upper", "zone_lower", "zone_upper"):
+        expected += [_not_null(name), _between(name, -1, 1)]
+    expected += [_at_least("residual", "residual_lower"), _at_least("residual_upper", "residual")]
+    names = ("p_value", "trend_p_value", "scatter_p_value")
+    summary = {name: [_number(result[name])] for name in (*names, "positives", "negatives")}
+    summed = [entry for name in names for entry in _unit_interval(name)]
+    return [
+        Table(name="binned_residuals", columns=bins, expected=tuple(expected)),
+        Table(name="binned_residuals summary", columns=summary, expected=(*summed, *_sizes_expected())),
+    ]
+
+
+def calibration_tables(result: Mapping[str, Any]) -> list[Table]:
+    """Bins follow each other from 0 to 1, shares are shares, each lies in its interval, the test is whole."""
+    shares = ("predicted", "observed", "observed_lower", "observed_upper", "zone_lower", "zone_upper")
+    expected = _bins_expected() + [entry for name in shares for entry in _unit_interval(name)]
+    expected += [_at_least("observed", "observed_lower"), _at_least("observed_upper", "observed")]
+    summary = {name: [_number(result[name])] for name in ("p_value", "ece", "ece_calibrated", "statistic")}
+    for name in ("ece", "statistic"):
+        low, high = _numbers(result[f"{name}_interval"])
+        summary |= {f"{name}_lower": [low], f"{name}_upper": [high]}
+    summary |= {name: [_number(result[name])] for name in ("positives", "negatives")}
+    summed = [entry for name in ("p_value", "ece", "ece_calibrated") for entry in _unit_interval(name)]
+    summed += [_not_null("statistic"), _finite("statistic_upper")]
+    for name in ("ece", "statistic"):
+        summed += [_at_least(name, f"{name}_lower"), _at_least(f"{name}_upper", name)]
+    return [
+        Table(name="calibration", columns=_bins(result, shares), expected=tuple(expected)),
+        Table(name="calibration summary", columns=summary, expected=(*summed, *_sizes_expected())),
+    ]
+
+
+def _bins(result: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = {
+        name: _numbers(result[name]) for name in ("lower", "upper", "pool", "rows", *names)
+    }
+    columns["pool step"] = _steps(columns["pool"])
+    ends = zip([*columns["lower"], 1.0], [0.0, *columns["upper"]], strict=True)
+    columns["follows"] = [all(left == right for left, right in ends)] * len(columns["lower"])
+    return columns
+
+
+def _bins_expected() -> list[Expected]:
+    return [
+        _within_set("follows", [True], what="bins follow each other from 0 to 1"),
+        _within_set("pool step", [0.0, 1.0], what="pools follow each other"),
+        *(_not_null("rows"), _between("rows", 0, sys.float_info.max, what="rows is finite and not negative")),
+    ]
+
+
 def _sizes_expected() -> list[Expected]:
     return [entry for name in ("positives", "negatives") for entry in (_not_null(name), _finite(name))]
 
@@ -170,6 +224,8 @@ RESULTS: dict[str, Callable[[Mapping[str, Any]], list[Table]]] = {
     "roc_curve": roc_curve_tables,
     "auc": partial(score_figure_tables, "auc"),
     "average_precision": partial(score_figure_tables, "average_precision"),
+    "binned_residuals": binned_residuals_tables,
+    "calibration": calibration_tables,
 }
 """The contract of each diagnostic's result; a kind without one cannot be published."""
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from spark_jobs.publishing import roc_curve, score_figure
+from spark_jobs.publishing import binned_residuals, calibration, roc_curve, score_figure
 from spark_jobs.publishing.rendering import Renderer
 
 RENDERERS: Mapping[str, Renderer] = {
     "roc_curve": roc_curve.render,
     "auc": score_figure.render_auc,
     "average_precision": score_figure.render_average_precision,
+    "binned_residuals": binned_residuals.render,
+    "calibration": calibration.render,
 }

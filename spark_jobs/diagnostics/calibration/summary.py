@@ -91,11 +91,17 @@ def _figures(made: Pools, confidence: float) -> Figures:
     return Figures(
         statistic=max(statistic, 0.0),
         statistic_interval=(min(low, max(statistic, 0.0)), max(high, statistic, 0.0)),
-        p_value=p_value(float(_standardised(seen, noise)), _standardised(null, noise)),
+        p_value=calibration_test(made),
         ece=min(ece, 1.0),
         ece_interval=(min(ece_low, ece, 1.0), min(max(ece_high, ece), 1.0)),
         ece_calibrated=float(np.clip(calibrated - unexplained, 0.0, 1.0)),
     )
+
+
+def calibration_test(made: Pools) -> float:
+    """How often a model with true scores would be released with pools at least as far off, noise included."""
+    noise = made.noise_variance
+    return p_value(float(_standardised(made.seen, noise)), _standardised(made.null(), noise))
 
 
 def hosmer_lemeshow(seen: Triples, noise_variance: FloatArray) -> FloatArray:

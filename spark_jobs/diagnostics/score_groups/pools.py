@@ -133,16 +133,17 @@ class Pools:
         )
 
 
-def pools(measurement: Measurement, *, seed: int, expected: float = 0.0) -> Pools:
+def pools(measurement: Measurement, *, seed: int, expected: float = 0.0, copies: int | None = None) -> Pools:
     """The pools of a draw, and their simulated noise; deterministic.
 
     Args:
         measurement: the draw.
         seed: of the simulations; public.
         expected: rows that a pool must be expected to have of either class.
+        copies: of the noise; None for ``COPIES``.
     """
     groups, noise = measurement.groups, SeededNoise(seed)
-    values, errors = groups.values(), groups.errors(COPIES, noise)
+    values, errors = groups.values(), groups.errors(copies or COPIES, noise)
     ends = np.array(_pool_ends(values, (errors[:, 0] + errors[:, 1]).var(axis=0), expected), dtype=np.int64)
     starts = np.concatenate([[0], ends[:-1]])
     cuts = groups.cuts / groups.grid

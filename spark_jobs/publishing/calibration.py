@@ -1,0 +1,288 @@
+"""Calibration: its data file, its reliability diagram and its part of the report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.publishing import drawing
+from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
+from spark_jobs.publishing.rendering import Column, Headline, Measure, Plot, Probe, Rendering, Section, ValueTable
+from spark_jobs.publishing.score_pools import (
+    LEGEND_SIZE,
+    Points,
+    PoolValues,
+    draw_points,
+    draw_zone,
+    p_text,
+    points,
+    score_range,
+    set_ticks,
+)
+from spark_jobs.publishing.tokens import light
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_WIDTH, _HEIGHT, _HEADING = 5.6, 5.3, 0.95
+_SMALL = 4.7
+_BOX = (0.17, 0.145, 0.785, 0.83)
+_NOTED = 0.05
+_SCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+
+
+class CalibrationValues(PoolValues, Protocol):
+    """The released values of a calibration."""
+
+    @property
+    def observed(self) -> NDArray[np.float64]: ...  # noqa: D102
+    @property
+    def observed_lower(self) -> NDArray[np.float64]: ...  # noqa: D102
+    @property
+    def observed_upper(self) -> NDArray[np.float64]: ...  # noqa: D102
+    @property
+    def statistic(self) -> float: ...  # noqa: D102
+    @property
+    def statistic_interval(self) -> tuple[float, float]: ...  # noqa: D102
+    @property
+    def degrees(self) -> int: ...  # noqa: D102
+    @property
+    def ece(self) -> float: ...  # noqa: D102
+    @property
+    def ece_interval(self) -> tuple[float, float]: ...  # noqa: D102
+    @property
+    def ece_calibrated(self) -> float: ...  # noqa: D102
+
+
+def render(found: CalibrationValues, request: ReleaseRequest) -> Rendering:
+    """Files and report of a released calibration; names, columns and rows are the same whatever was released."""
+    return Rendering(columns=_columns(found), plots=(_plot(found),), section=_section(found, request))
+
+
+def _columns(found: CalibrationValues) -> dict[str, Column]:
+    nominal = f"{100 * found.confidence:.4g} %"
+    interval = f"{nominal} interval of observed: where the exact counts of the same rows would put it"
+    zone = f"{nominal} zone: where the observed share of a model with true scores would be released"
+    return {
+        "lower": Column(values=found.lower, meaning="lower edge of the bin, as a score"),
+        "upper": Column(values=found.upper, meaning="upper edge of the bin, as a score"),
+        "pool": Column(values=found.pool, meaning="pool the bin belongs to; bins of a pool share all that follows"),
+        "predicted": Column(values=found.predicted, meaning="mean score of the pool"),
+        "observed": Column(values=found.observed, meaning="share of positives of the pool"),
+        "observed_lower": Column(values=found.observed_lower, meaning=f"lower end of the {interval}"),
+        "observed_upper": Column(values=found.observed_upper, meaning=f"upper end of the {interval}"),
+        "zone_lower": Column(values=found.zone_lower, meaning=f"lower end of the {zone}"),
+        "zone_upper": Column(values=found.zone_upper, meaning=f"upper end of the {zone}"),
+        "rows": Column(values=found.rows, meaning="noisy number of rows of the pool"),
+    }
+
+
+def _defined(found: CalibrationValues) -> bool:
+    return found.status == "ok"
+
+
+def _points(found: CalibrationValues) -> Points:
+    return points(found, found.observed, found.observed_lower, found.observed_upper)
+
+
+def _plot(found: CalibrationValues) -> Plot:
+    at = _points(found)
+
+    def draw(alone: bool) -> Figure:
+        width, height = (_WIDTH, _HEIGHT + _HEADING) if alone else (_SMALL, _SMALL * _HEIGHT / _WIDTH)
+        left, bottom, wide, high = _BOX
+        share = _HEIGHT / (_HEIGHT + _HEADING) if alone else 1.0
+        figure, axes = drawing.new_axes(
+            (width, height),
+            (left, bottom * share, wide, high * share),
+            x_label="Predicted share of positives (mean score of the pool)",
+            y_label="Observed share of positives",
+        )
+        _draw(axes, found, at)
+        if alone:
+            axes.legend(
+                loc="upper left", fontsize=LEGEND_SIZE, labelcolor=light("ink"), edgecolor="none", framealpha=0.85
+            )
+            drawing.heading(figure, left=0.03, title="Calibration", lines=(_error_line(found), _test_line(found)))
+        return figure
+
+    return Plot(
+        name="calibration",
+        title="Calibration",
+        description=_description(found, at),
+        draw=draw,
+        axes=_BOX,
+        probes=_probes(found, at) if _defined(found) else (),
+    )
+
+
+def _limits(found: CalibrationValues, at: Points) -> tuple[float, float]:
+    """Ends of both axes, which are the same: the released values with some room."""
+    if not _defined(found):
+        return -0.01, 1.01
+    ends = np.concatenate([at.x, at.low, at.high, at.zone_low, at.zone_high])
+    room = 0.05 * max(float(ends.max() - ends.min()), 0.02)
+    return max(-0.01, float(ends.min()) - room), min(1.01, float(ends.max()) + room)
+
+
+def _draw(axes: Axes, found: CalibrationValues, at: Points) -> None:
+    limits = _limits(found, at)
+    set_ticks(axes, limits, limits)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
+    if _defined(found):
+        draw_zone(axes, at, label=f"{level(found.confidence)} of a true model's", slope=1.0)
+    axes.plot([0, 1], [0, 1], color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), label="scores are true")
+    if _defined(found):
+        draw_points(axes, at, inside="released share, with what noise hides", outside="beyond the zone")
+    else:
+        axes.text(0.33, 0.82, "undefined", color=light("muted"), size=20, ha="center", va="center")
+        axes.text(0.33, 0.74, "too few rows to tell", color=light("muted"), size=10, ha="center", va="center")
+
+
+def _probes(found: CalibrationValues, at: Points) -> tuple[Probe, ...]:
+    low, high = _limits(found, at)
+
+    def place(value: float) -> float:
+        return float(np.clip((value - low) / (high - low), 0.0, 1.0))
+
+    return tuple(
+        Probe(
+            x=place(at.x[i]),
+            y=place(at.y[i]),
+            low=place(at.low[i]),
+            high=place(at.high[i]),
+            lines=(
+                f"scores {score_range(at.first[i], at.last[i], whole=True)}: {percent(at.x[i])} predicted",
+                f"{percent(at.y[i])} observed ({percent(at.low[i])} to {percent(at.high[i])})",
+                f"a true model: {percent(at.zone_low[i])} to {percent(at.zone_high[i])}",
+            ),
+        )
+        for i in range(at.x.size)
+    )
+
+
+def _table(found: CalibrationValues) -> ValueTable:
+    alone = np.bincount(found.pool)[found.pool] == 1
+    rows = []
+    for i in range(found.pool.size):
+        cells = (
+            (
+                percent(found.predicted[i]),
+                percent(found.observed[i]),
+                f"{percent(found.observed_lower[i])} to {percent(found.observed_upper[i])}",
+                f"{percent(found.zone_lower[i])} to {percent(found.zone_upper[i])}",
+                f"≈{SPACE}{count(found.rows[i])}",
+            )
+            if _defined(found)
+            else (ABSENT,) * 5
+        )
+        rows.append((score_range(found.lower[i], found.upper[i], whole=bool(alone[i])), *cells))
+    return ValueTable(
+        caption="The diagram in numbers. Bins with a star share their values with a neighbour: alone, either has too "
+        "few rows to tell through the noise, or too few that are expected in one of the classes.",
+        header=("Scores", "Predicted", "Observed", f"{level(found.confidence)} interval", "True model", "Rows"),
+        rows=tuple(rows),
+    )
+
+
+def _error_line(found: CalibrationValues) -> str:
+    if not _defined(found):
+        return "Expected calibration error undefined"
+    return f"Expected calibration error {_percent(found.ece)}  ({_interval(found)})"
+
+
+def _test_line(found: CalibrationValues) -> str:
+    if not _defined(found):
+        return "Hosmer-Lemeshow test undefined"
+    p = p_text(found.p_value)
+    return f"Hosmer-Lemeshow test, noise included: p {p if p.startswith('below') else '= ' + p}"
+
+
+def _interval(found: CalibrationValues) -> str:
+    low, high = found.ece_interval
+    return f"{level(found.confidence)} interval {_percent(low)} to {_percent(high)}"
+
+
+def _percent(share: float) -> str:
+    return f"{decimals(100 * share, 2)}{SPACE}%"
+
+
+def _description(found: CalibrationValues, at: Points) -> str:
+    if not _defined(found):
+        return "An empty reliability diagram: undefined because there are too few rows to tell through the noise."
+    return (
+        "Reliability diagram: observed share of positives against the predicted one, from low scores on the left to "
+        f"high ones on the right; {int(at.outside.sum())} of {at.x.size} pools lie beyond the zone of a model with "
+        f"true scores. {_error_line(found)}. {_test_line(found)}."
+    )
+
+
+def _headline(found: CalibrationValues) -> Headline:
+    if not _defined(found):
+        return Headline(label="Expected calibration error", value="undefined", interval=None, scale=("0", "100 %"))
+    (low, high), limit = found.ece_interval, found.ece_calibrated
+    end = next(scale for scale in _SCALES if scale >= min(1.0, 1.15 * max(high, limit)))
+    return Headline(
+        label="Expected calibration error",
+        value=_percent(found.ece),
+        interval=_interval(found),
+        scale=("0", f"{100 * end:g}{SPACE}%"),
+        marks=(low / end, found.ece / end, high / end),
+        reference=("a true model: below", limit / end),
+    )
+
+
+def _section(found: CalibrationValues, request: ReleaseRequest) -> Section:
+    defined, at = _defined(found), _points(found)
+    low, high = found.statistic_interval
+    return Section(
+        title="Calibration",
+        reading=(
+            "Each point gathers rows of similar score: how often they are positive (upwards) against how often their "
+            "scores say they are (to the right). On the dashed line scores are true; the whisker shows where the point "
+            "would be without noise.",
+            "The calibration error is the mean distance from the line. A model with true scores has one too, by "
+            f"chance: in {level(found.confidence)} of releases below the mark on the scale.",
+        ),
+        headline=_headline(found),
+        measures=(
+            Measure(
+                label="Hosmer-Lemeshow test",
+                value=f"p {'' if found.p_value < 0.001 else '= '}{p_text(found.p_value)}" if defined else ABSENT,
+                note="noise included",
+            ),
+            Measure(
+                label="Statistic",
+                value=decimals(found.statistic, 1) if defined else ABSENT,
+                note=f"{decimals(low, 1)} to {decimals(high, 1)}; {found.degrees} groups" if defined else "",
+            ),
+            Measure(
+                label="Beyond the zone",
+                value=f"{int(at.outside.sum())} of {at.x.size}" if defined else ABSENT,
+                note="pools",
+            ),
+            Measure(label="Rows", value=f"≈{SPACE}{count(found.positives + found.negatives)}", note="of both classes"),
+        ),
+        table=_table(found),
+        legend=(
+            ("point", "released share"),
+            ("outlier", "beyond the zone"),
+            ("zone", "where a true model's lie"),
+            ("chance", "scores are true"),
+        ),
+        notes=(
+            "The p-value is how often a model with true scores would be released at least as far from the line: labels "
+            "and noise are both drawn again. Looking the statistic up in a chi-squared table would forget the noise. "
+            "The model is taken as given: fitted to these very rows it follows them a little, and the test is more "
+            "careful than it says.",
+        ),
+        notice=None
+        if defined
+        else "Undefined: through the noise, there are too few rows to tell how well scores and outcomes agree. The "
+        "release has been made and paid for like any other.",
+    )

@@ -1,0 +1,161 @@
+"""The pictures, tables and sections of binned residuals and calibration, from real releases of small tables."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
+
+from dp_operators.checks.release_contract import RESULTS, unmet
+from spark_jobs.diagnostics import binned_residuals, calibration
+from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.publishing import drawing, publish, stamp
+from spark_jobs.publishing.registry import RENDERERS
+from spark_jobs.publishing.score_pools import p_text, score_range
+from spark_jobs.statistics import ScoreCounts
+from tests.support import publications as made
+
+DIAGNOSTICS = {"binned_residuals": binned_residuals, "calibration": calibration}
+EVERY_KIND = pytest.mark.parametrize("kind", DIAGNOSTICS)
+BINS = 12
+
+
+def released(kind, rows=4000, *, bend=1.4, epsilon="1"):
+    random = np.random.default_rng(3)
+    scores = random.beta(1.5, 3, rows)
+    labels = (random.random(rows) < scores**bend).astype(int)
+    statistic = ScoreCounts.from_arrays(labels, scores)
+    return DIAGNOSTICS[kind].release(statistic, epsilon=epsilon, bins=BINS, noise=SeededNoise(1))
+
+
+def rendering(kind, found=None):
+    return RENDERERS[kind](found or released(kind), made.request())
+
+
+def drawn(plot, *, alone):
+    with drawing.fixed_settings():
+        figure = plot.draw(alone)
+        drawing.png_bytes(figure, description="")
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    figure.draw(renderer)
+    return figure, renderer
+
+
+@EVERY_KIND
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("rows", [4000, 0], ids=["ok", "undefined"])
+def test_every_text_lies_within_the_picture(kind, rows, alone):
+    (plot,) = rendering(kind, released(kind, rows)).plots
+    with drawing.fixed_settings():
+        figure = plot.draw(alone)
+        stamp.stamp_figure(figure, stamp.marks("NOT PRIVATE", "UNCHARGED"))
+        drawing.png_bytes(figure, description="")
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    figure.draw(renderer)
+    texts = [text for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
+    assert len(texts) > 10
+    width, height = figure.get_size_inches() * figure.dpi
+    for text in texts:
+        box = text.get_window_extent(renderer)
+        inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
+        assert inside, f"{text.get_text()!r} is cut off"
+
+
+@EVERY_KIND
+def test_probes_lie_on_the_points(kind):
+    found = released(kind)
+    (plot,) = rendering(kind, found).plots
+    figure, _ = drawn(plot, alone=False)
+    (axes,) = figure.axes
+    np.testing.assert_allclose(axes.get_position().bounds, plot.axes)
+    points = np.concatenate([np.column_stack(line.get_data()) for line in axes.lines if line.get_marker() in "oD"])
+    places = axes.transAxes.inverted().transform(axes.transData.transform(points))
+    assert len(plot.probes) == found.pool[-1] + 1 == len(places)
+    for probe in plot.probes:
+        assert np.abs(places - [probe.x, probe.y]).sum(axis=1).min() < 1e-9
+        assert 0 <= probe.low <= probe.y <= probe.high <= 1
+    assert [probe.x for probe in plot.probes] == sorted(probe.x for probe in plot.probes)
+
+
+@EVERY_KIND
+def test_points_beyond_the_zone_have_a_mark_of_their_own(kind):
+    found = released(kind, bend=2.5)
+    (plot,) = rendering(kind, found).plots
+    figure, _ = drawn(plot, alone=True)
+    marks = {line.get_marker(): len(line.get_xdata()) for line in figure.axes[0].lines if line.get_marker() in "oD"}
+    assert marks["D"] > 0
+    assert marks["D"] + marks["o"] == found.pool[-1] + 1
+
+
+@EVERY_KIND
+@pytest.mark.parametrize("rows", [4000, 50, 0])
+def test_tables_and_columns_have_a_row_for_every_bin(kind, rows):
+    found = rendering(kind, released(kind, rows))
+    assert len(found.section.table.rows) == BINS
+    assert {len(row) for row in found.section.table.rows} == {len(found.section.table.header)}
+    assert {len(column.values) for column in found.columns.values()} == {BINS}
+
+
+@EVERY_KIND
+def test_undefined_results_say_so_and_invent_nothing(kind):
+    section = rendering(kind, released(kind, 0)).section
+    assert section.notice
+    assert section.headline.value == "undefined"
+    assert section.headline.marks is None
+    assert {cell for row in section.table.rows for cell in row[1:]} == {"–"}
+
+
+@EVERY_KIND
+def test_pooled_bins_have_a_star(kind):
+    found = released(kind, 300)
+    assert found.pool[-1] + 1 < BINS
+    stars = [row[0].endswith("*") for row in rendering(kind, found).section.table.rows]
+    assert stars == (np.bincount(found.pool)[found.pool] > 1).tolist()
+
+
+@EVERY_KIND
+def test_releases_meet_their_contract_and_broken_ones_do_not(kind):
+    for rows in (4000, 0):
+        result = json.loads(json.dumps(released(kind, rows).to_dict()))
+        assert unmet(RESULTS[kind](result)) == []
+    changes = {
+        "lower": [0.1, *result["lower"][1:]],
+        "pool": [0, 5, *result["pool"][2:]],
+        "p_value": 1.5,
+        "rows": [-1.0, *result["rows"][1:]],
+        ("residual_upper" if kind == "binned_residuals" else "observed_upper"): [-0.5] * BINS,
+    }
+    for name, value in changes.items():
+        assert unmet(RESULTS[kind](result | {name: value})), name
+
+
+def test_both_are_published_in_one_report():
+    results = {kind: released(kind) for kind in DIAGNOSTICS}
+    request = made.request(diagnostics=list(DIAGNOSTICS), title=None)
+    release, files = publish(results, facts=made.facts(request=request))
+    names = {file.name for file in release.files}
+    assert {"binned_residuals.png", "binned_residuals.svg", "calibration.parquet", "report.html"} <= names
+    page = files["report.html"].decode()
+    assert "Binned residuals and Calibration" in page
+
+
+def test_the_worst_values_are_drawn_without_failing():
+    found = released("calibration")
+    nothing = np.zeros(BINS)
+    flat = replace(
+        found, predicted=nothing, observed=nothing, observed_lower=nothing, observed_upper=nothing, zone_lower=nothing,
+        zone_upper=nothing, ece=1.0, ece_interval=(1.0, 1.0), p_value=0.0001,
+    )  # fmt: skip
+    (plot,) = rendering("calibration", flat).plots
+    figure, _ = drawn(plot, alone=True)
+    assert figure.axes[0].get_xlim()[1] > figure.axes[0].get_xlim()[0]
+
+
+def test_numbers_are_printed_to_what_they_tell():
+    assert p_text(0.0004) == "below 0.001"
+    assert p_text(0.0456) == "0.046"
+    assert score_range(0.1, 0.2, whole=True) == "0.10 to 0.20"
+    assert score_range(0.00012, 0.00034, whole=True) == "0.0001 to 0.0003"
+    assert score_range(0.1, 0.2, whole=False).endswith("*")
