@@ -23,7 +23,7 @@ from benchmarks.harness import Report, arguments, progress, publish
 from spark_jobs.mechanisms.histograms import METHODS, release_histogram
 from spark_jobs.mechanisms.noise import SeededNoise
 
-SCALES = (1_000, 100_000, 10_000_000)
+SCALES = (1_000, 30_000, 1_000_000)
 EPSILONS = ("0.1", "1")
 QUERIES = 2000
 RESAMPLES = 1000
@@ -89,8 +89,25 @@ def measure(setting: Setting, counts: Counts, *, repetitions: int, seconds: dict
     return found
 
 
-def regrets(errors: Mapping[Setting, dict[str, Floats]]) -> dict[str, tuple[float, float, float, float]]:
-    """Method -> mean regret over settings, its 95% interval, and the worst regret in a setting."""
+@dataclass(frozen=True, kw_only=True)
+class Regret:
+    """A method's regret over settings.
+
+    Attributes:
+        mean, low, high: the mean and its 95% interval.
+        worst: in a setting.
+        by_signal: rows times epsilon -> the mean over settings with it.
+    """
+
+    mean: float
+    low: float
+    high: float
+    worst: float
+    by_signal: dict[float, float]
+
+
+def regrets(errors: Mapping[Setting, dict[str, Floats]]) -> dict[str, Regret]:
+    """Method -> its regret."""
     generator = np.random.default_rng(95)
     methods = list(next(iter(errors.values())))
     best_of = [name for name in methods if not name.startswith("auto")]
@@ -101,10 +118,18 @@ def regrets(errors: Mapping[Setting, dict[str, Floats]]) -> dict[str, tuple[floa
         means = np.concatenate([[values.mean(axis=1)], np.take_along_axis(values[None], again, axis=2).mean(axis=2)])
         least = means[:, [methods.index(name) for name in best_of]].min(axis=1, keepdims=True)
         draws[:, :, place] = means / least
-    mean = draws.mean(axis=2)
-    low, high = np.percentile(mean[1:], [2.5, 97.5], axis=0)
-    worst = draws[0].max(axis=1)
-    return {name: (mean[0, i], low[i], high[i], worst[i]) for i, name in enumerate(methods)}
+    low, high = np.percentile(draws[1:].mean(axis=2), [2.5, 97.5], axis=0)
+    signals = np.array([round(setting.signal, 6) for setting in errors])
+    return {
+        name: Regret(
+            mean=float(draws[0, i].mean()),
+            low=float(low[i]),
+            high=float(high[i]),
+            worst=float(draws[0, i].max()),
+            by_signal={float(signal): float(draws[0, i, signals == signal].mean()) for signal in np.unique(signals)},
+        )
+        for i, name in enumerate(methods)
+    }
 
 
 def main() -> int:
@@ -129,20 +154,27 @@ def main() -> int:
 def _report(
     results: Mapping[str, Mapping[Setting, dict[str, Floats]]], repetitions: int, seconds: Mapping[str, float]
 ) -> Report:
-    rows, figures = [], []
+    rows, figures, signals = [], [], dict[float, None]()
     for workload, errors in results.items():
-        for name, (mean, low, high, worst) in sorted(regrets(errors).items(), key=lambda item: item[1][0]):
-            rows.append((workload, name, f"{mean:.2f} ({low:.2f}-{high:.2f})", f"{worst:.2f}"))
+        for name, regret in sorted(regrets(errors).items(), key=lambda item: item[1].mean):
+            signals.update(dict.fromkeys(regret.by_signal))
+            interval = f"{_short(regret.mean)} ({_short(regret.low)}-{_short(regret.high)})"
+            by_signal = [_short(value) for value in regret.by_signal.values()]
+            rows.append((workload, f"`{name}`", interval, _short(regret.worst), *by_signal))
         for setting, by_method in errors.items():
             means = {name: float(values.mean()) for name, values in by_method.items()}
             figures.append({"workload": workload, **setting.__dict__, "errors": means})
     return Report(
-        name="histograms",
-        columns=("workload", "method", f"mean regret (95%), {repetitions} repetitions", "worst"),
+        name=f"histograms, {repetitions} repetitions",
+        columns=("workload", "method", "mean regret (95%)", "worst", *(f"{signal:,.0f}" for signal in signals)),
         rows=rows,
         targets=(),
         figures={"settings": figures, "processor seconds": dict(seconds)},
     )
+
+
+def _short(value: float) -> str:
+    return f"{value:.2f}" if value < 100 else f"{value:,.0f}"
 
 
 if __name__ == "__main__":
