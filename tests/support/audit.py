@@ -199,3 +199,7 @@ class Tampered:
         return self.source.laplace(
             values, epsilon=epsilon * self.epsilon_factor, l1_sensitivity=l1_sensitivity - self.missing_rows
         )
+
+    def words(self, count: int) -> np.ndarray:
+        """Random bits as they are."""
+        return self.source.words(count)

@@ -64,29 +64,32 @@ class Transcripts:
         noise, chooser = drawn
         return self._once(table, Recording(source=noise.source, answers=noise.given), Chooser(repeat=chooser.made))
 
-    def evidence(self, first, second, drawn):
-        """``log P(drawn | first) - log P(drawn | second)``, at the scales and sensitivities that are claimed."""
-        (one, chose), (other, other_chose) = (self.replay(table, drawn) for table in (first, second))
-        assert len(one.asked) == len(other.asked), "the path depends on the table beyond what was drawn"
+    def evidence(self, table, other, noise):
+        """``log P(drawn | table) - log P(drawn | other)`` of one run on ``table``, at the scales that are claimed."""
+        (one, chose), (two, chose_two) = self._twice(table, other, noise)
         value = 0.0
-        for a, b, answer in zip(one.asked, other.asked, drawn[0].given, strict=True):
+        for a, b, answer in zip(one.asked, two.asked, one.given, strict=True):
             apart = np.abs(answer - b.values).sum() - np.abs(answer - a.values).sum()
             value += float(a.epsilon) * float(apart) / a.l1_sensitivity
-        for a, b in zip(chose.made, other_chose.made, strict=True):
+        for a, b in zip(chose.made, chose_two.made, strict=True):
             value += float(a.log_probabilities()[a.index] - b.log_probabilities()[b.index])
         return value
 
-    def worst(self, first, second, noise):
+    def worst(self, table, other, noise):
         """An upper bound on the loss of all draws on the path of one run: what is asked, not what is answered."""
-        drawn = self.draw(first, noise)
-        (one, chose), (other, other_chose) = drawn, self.replay(second, drawn)
-        assert len(one.asked) == len(other.asked), "the path depends on the table beyond what was drawn"
+        (one, chose), (two, chose_two) = self._twice(table, other, noise)
         value = 0.0
-        for a, b in zip(one.asked, other.asked, strict=True):
+        for a, b in zip(one.asked, two.asked, strict=True):
             value += float(a.epsilon) * int(np.abs(a.values - b.values).sum()) / a.l1_sensitivity
-        for a, b in zip(chose.made, other_chose.made, strict=True):
+        for a, b in zip(chose.made, chose_two.made, strict=True):
             value += float(np.abs(a.log_probabilities() - b.log_probabilities()).max())
         return value
+
+    def _twice(self, table, other, noise):
+        drawn = self.draw(table, noise)
+        again = self.replay(other, drawn)
+        assert len(drawn[0].asked) == len(again[0].asked), "the path depends on the table beyond what was drawn"
+        return drawn, again
 
     def _once(self, table, noise, chooser):
         if self._use is not None:
