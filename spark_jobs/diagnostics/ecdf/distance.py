@@ -1,0 +1,199 @@
+"""Kolmogorov-Smirnov distances of released distribution functions, with intervals and tests that know the noise.
+
+Everything here is post-processing of releases: it costs nothing.
+
+Intervals. The distance changes by at most the largest error of each released function, whose law is public
+(``errors.reach``): the interval holds at its level for whatever rows there are.
+
+Tests. Under the hypothesis a sample is drawn on the grid, noise is added and smoothed as in the release, and the
+distance taken, again and again; the p-value is the rank of the released distance among these, ``(1 + #)/(1 + copies)``.
+The sample is drawn exactly for up to ``EXACT_ROWS`` rows and as a Brownian bridge beyond. The number of rows is the
+released one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from scipy import stats
+from scipy.special import ndtri
+
+from spark_jobs.contract.diagnostics import ReferenceDistribution
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.diagnostics.ecdf.errors import NoiseModel, upper_quantile
+from spark_jobs.diagnostics.ecdf.result import Distance, Ecdf
+from spark_jobs.mechanisms.noise import Int64Array, SeededNoise
+from spark_jobs.mechanisms.smoothing import smooth_1norm, smooth_2norm
+from spark_jobs.mechanisms.trees import FloatArray
+
+Cdf = Callable[[FloatArray], FloatArray]
+SMOOTHERS = {"2-norm": smooth_2norm, "1-norm": smooth_1norm}
+COPIES = {"2-norm": 400, "1-norm": 99}
+EXACT_ROWS = 5_000
+DROWNED = 3.0
+"""A number of rows below so many standard deviations of its noise tells nothing."""
+_DECIMALS = 9
+
+
+def reference_cdf(reference: ReferenceDistribution) -> Cdf:
+    """The distribution function of a reference."""
+    parameters = reference.parameters
+    match reference.distribution:
+        case "uniform":
+            frozen = stats.uniform(loc=parameters[0], scale=parameters[1] - parameters[0])
+        case "normal":
+            frozen = stats.norm(loc=parameters[0], scale=parameters[1])
+        case "lognormal":
+            frozen = stats.lognorm(s=parameters[1], scale=np.exp(parameters[0]))
+        case "exponential":
+            frozen = stats.expon(scale=parameters[0])
+    cdf: Cdf = frozen.cdf
+    return cdf
+
+
+def distance_to(released: Ecdf, cdf: Cdf, *, seed: int = 0, confidence: float | None = None) -> Distance:
+    """The largest difference between a release and a continuous reference distribution.
+
+    Args:
+        released: the release.
+        cdf: the reference's distribution function, of arrays; like the rows, what it has beyond the bounds counts at
+            the nearer one.
+        seed: of the simulations; public.
+        confidence: of the interval; the release's own level if None.
+
+    Raises:
+        RequestRefused: the reference is no distribution function at the grid's edges.
+    """
+    level = released.confidence if confidence is None else confidence
+    expected = _at_edges(released, cdf)
+    value = float(np.abs(released.cdf - expected).max())
+    if drowned(released):
+        return _nothing(value, level)
+    noise = SeededNoise(seed)
+    copies = COPIES[released.smoothing]
+    largest, ranks = [], []
+    samples = _samples(expected, released.noise.rows, noise)
+    for errors in released.noise.errors(expected, noise, copies=copies):
+        largest.append(np.abs(errors).max(axis=1))
+        ranks += [float(np.abs(_smoothed(released, next(samples) + error) - expected).max()) for error in errors]
+    return _judged(value, np.array(ranks), upper_quantile(_actual_errors(released, seed), level), level)
+
+
+def distance_between(one: Ecdf, other: Ecdf, *, seed: int = 0, confidence: float | None = None) -> Distance:
+    """The largest difference between two releases, at the edges that their grids have in common.
+
+    Args:
+        one: a release.
+        other: another one, of other rows, or of the same at another time; its noise must be its own.
+        seed: of the simulations; public.
+        confidence: of the interval; the first release's own level if None.
+
+    Raises:
+        RequestRefused: the grids have no edge in common, apart from their bounds.
+    """
+    level = one.confidence if confidence is None else confidence
+    mine, theirs = _common_edges(one, other)
+    value = float(np.abs(one.cdf[mine] - other.cdf[theirs]).max())
+    if drowned(one) or drowned(other):
+        return _nothing(value, level)
+    noise = SeededNoise(seed)
+    sizes = one.noise.rows, other.noise.rows
+    copies = min(COPIES[one.smoothing], COPIES[other.smoothing])
+    pooled = [_pooled(release, mine, theirs, (one, other), sizes) for release in (one, other)]
+    draws = [
+        _copies(release, cdf, kept, noise, copies)
+        for release, cdf, kept in zip((one, other), pooled, (mine, theirs), strict=True)
+    ]
+    ranks = np.array([float(np.abs(a - b).max()) for a, b in zip(*draws, strict=True)])
+    off = _actual_errors(one, seed) + _actual_errors(other, seed + 1)
+    return _judged(value, ranks, upper_quantile(off, level), level)
+
+
+def drowned(released: Ecdf) -> bool:
+    """Whether the noisy number of rows may be nothing but noise."""
+    return released.status != "ok" or released.rows < DROWNED * released.noise.total_stddev
+
+
+def _at_edges(released: Ecdf, cdf: Cdf) -> FloatArray:
+    """What the reference gives for the released fractions: its mass below the end of each cell."""
+    with np.errstate(all="ignore"):
+        below = np.asarray(cdf(released.grid.edges[released.cuts[1:-1]]), dtype=np.float64)
+    expected = np.append(below, 1.0)
+    if below.shape != (released.cdf.size - 1,) or not (np.diff(expected, prepend=0.0) >= 0).all():
+        raise RequestRefused(
+            "reference", bound="must be a distribution function: rising from 0 to 1", remedy="give a continuous one"
+        )
+    return expected
+
+
+def _samples(cdf: FloatArray, rows: float, noise: SeededNoise) -> Iterator[FloatArray]:
+    """Fractions of samples of a distribution on the cells."""
+    count = max(1, round(rows))
+    steps = np.sqrt(np.maximum(np.diff(cdf, prepend=0.0), 0.0))
+    while True:
+        if count <= EXACT_ROWS:
+            cells = np.minimum(np.searchsorted(cdf, _uniform(noise, count)), cdf.size - 1)
+            yield np.cumsum(np.bincount(cells, minlength=cdf.size)) / count
+        else:
+            walk = np.cumsum(steps * ndtri(_uniform(noise, cdf.size)))
+            yield cdf + (walk - cdf * walk[-1]) / np.sqrt(count)
+
+
+def _copies(released: Ecdf, cdf: FloatArray, kept: Int64Array, noise: SeededNoise, copies: int) -> Iterator[FloatArray]:
+    samples = _samples(cdf, released.noise.rows, noise)
+    for errors in released.noise.errors(cdf, noise, copies=copies):
+        for error in errors:
+            yield _smoothed(released, next(samples) + error)[kept]
+
+
+def _actual_errors(released: Ecdf, seed: int) -> FloatArray:
+    """Simulated largest errors of what was released."""
+    model: NoiseModel = released.noise
+    noise = SeededNoise(seed)
+    return np.concatenate([np.abs(errors).max(axis=1) for errors in model.errors(released.cdf, noise)])
+
+
+def _pooled(
+    release: Ecdf, mine: Int64Array, theirs: Int64Array, both: tuple[Ecdf, Ecdf], sizes: tuple[float, float]
+) -> FloatArray:
+    """The common distribution under the hypothesis, on the cells of one of the releases."""
+    kept = mine if release is both[0] else theirs
+    joint = (sizes[0] * both[0].cdf[mine] + sizes[1] * both[1].cdf[theirs]) / sum(sizes)
+    cells = np.arange(release.cdf.size)
+    made: FloatArray = np.interp(cells, np.concatenate([[-1], kept]), np.concatenate([[0.0], joint]))
+    return made
+
+
+def _common_edges(one: Ecdf, other: Ecdf) -> tuple[Int64Array, Int64Array]:
+    """Cells of both that end at the same value; the last ones hold all rows."""
+    ends, others = one.grid.edges[one.cuts[1:-1]], other.grid.edges[other.cuts[1:-1]]
+    _, mine, theirs = np.intersect1d(ends, others, return_indices=True)
+    if mine.size == 0:
+        raise RequestRefused(
+            "other", bound="must be on a grid with edges in common", remedy="release both with the same bounds"
+        )
+    return np.append(mine, one.cdf.size - 1), np.append(theirs, other.cdf.size - 1)
+
+
+def _smoothed(released: Ecdf, fractions: FloatArray) -> FloatArray:
+    return SMOOTHERS[released.smoothing](fractions, total=1.0)
+
+
+def _uniform(noise: SeededNoise, count: int) -> FloatArray:
+    return np.asarray(((noise.words(count) >> np.uint64(11)) + 0.5) / 2.0**53, dtype=np.float64)
+
+
+def _judged(value: float, null: FloatArray, off: float, level: float) -> Distance:
+    # noiseless copies may tie with the released value but for the last bits
+    at_least = int((null >= value - 1e-9).sum())
+    return Distance(
+        value=round(value, _DECIMALS),
+        interval=(round(max(0.0, value - off), _DECIMALS), round(min(1.0, value + off), _DECIMALS)),
+        p_value=round((1 + at_least) / (1 + null.size), _DECIMALS),
+        confidence=level,
+    )
+
+
+def _nothing(value: float, level: float) -> Distance:
+    return Distance(value=round(value, _DECIMALS), interval=(0.0, 1.0), p_value=1.0, confidence=level)

@@ -1,0 +1,202 @@
+"""The random part of an ECDF release: on which cells rows are counted, and their noisy counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from spark_jobs.contract.diagnostics import EcdfOptions, ReferenceDistribution
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics.ecdf.locating import found_cuts
+from spark_jobs.mechanisms.meter import BudgetMeter, Spending
+from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, SecureNoise
+from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree
+from spark_jobs.mechanisms.trees import Tree, best_tree
+from spark_jobs.statistics import ScoreCounts, ValueCounts
+from spark_jobs.statistics.value_grid import ValueGrid
+
+SECURE = SecureNoise()
+QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Measurement:
+    """The draw: the noisy counts of one ECDF release, and the public facts needed to read them.
+
+    Attributes:
+        named: the column, in words for plots; None for scores.
+        points, smoothing, confidence, quantiles, reference: as requested; see ``measure``.
+        neighbours: the relation of the guarantee.
+        guarantee: ``contract.release.PRIVATE`` or ``NOT_PRIVATE``.
+        spendings: what each part cost; they add up to the release's cost.
+        grid: the public grid that rows were counted on.
+        cuts: the counted cells, as cuts of the grid; all of it, unless bounds were found.
+        tree: noisy counts of those cells.
+        bounds_found: whether the bounds are released values rather than public ones.
+    """
+
+    named: str | None
+    points: int
+    smoothing: str
+    confidence: float
+    quantiles: tuple[float, ...]
+    reference: ReferenceDistribution | None
+    neighbours: Neighbours
+    guarantee: str
+    spendings: tuple[Spending, ...]
+    grid: ValueGrid
+    cuts: Int64Array
+    tree: NoisyTree
+    bounds_found: bool
+
+    @property
+    def epsilon(self) -> Decimal:
+        """What all of it cost."""
+        return sum((spending.epsilon for spending in self.spendings), Decimal(0))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            "named": self.named,
+            "points": self.points,
+            "smoothing": self.smoothing,
+            "confidence": self.confidence,
+            "quantiles": list(self.quantiles),
+            "reference": None if self.reference is None else self.reference.model_dump(mode="json"),
+            "neighbours": str(self.neighbours),
+            "guarantee": self.guarantee,
+            "spendings": [spending.to_dict() for spending in self.spendings],
+            "grid": grid_fields(self.grid),
+            "cuts": self.cuts.tolist() if self.bounds_found else None,
+            "tree": self.tree.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Measurement:
+        """The measurement that ``to_dict`` described."""
+        grid = ValueGrid(**fields["grid"])
+        cuts, reference = fields["cuts"], fields["reference"]
+        return cls(
+            named=fields["named"],
+            points=fields["points"],
+            smoothing=fields["smoothing"],
+            confidence=fields["confidence"],
+            quantiles=tuple(fields["quantiles"]),
+            reference=None if reference is None else ReferenceDistribution.parse(reference),
+            neighbours=Neighbours(fields["neighbours"]),
+            guarantee=fields["guarantee"],
+            spendings=tuple(Spending.from_dict(spending) for spending in fields["spendings"]),
+            grid=grid,
+            cuts=np.arange(grid.size + 1) if cuts is None else np.array(cuts, dtype=np.int64),
+            tree=NoisyTree.from_dict(fields["tree"]),
+            bounds_found=cuts is not None,
+        )
+
+
+def measure(
+    statistic: ValueCounts | ScoreCounts,
+    *,
+    epsilon: Cost,
+    neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    noise: Noise = SECURE,
+    find_bounds: str | None = None,
+    size_public: bool = False,
+    points: int = 512,
+    smoothing: str = "2-norm",
+    confidence: float = 0.9,
+    quantiles: Sequence[float] = QUANTILES,
+    reference: ReferenceDistribution | None = None,
+    named: str | None = None,
+) -> Measurement:
+    """Draw the noise of an ECDF release; ``epsilon``-DP for one row added, removed or replaced.
+
+    The cells are disjoint and one tree is measured over them, at the whole epsilon (``mechanisms.prefix_sums``, where
+    sensitivity and proof are). Where bounds are found first, by a quarter of it, the tree has the rest (sequential
+    composition; what is counted depends on released values alone).
+
+    Args:
+        statistic: exact counts of values, or of both classes' scores; private.
+        epsilon: what the release may cost; all of it is spent.
+        neighbours: the relation. ``REPLACE_ONE`` doubles all noise.
+        noise: where the noise comes from.
+        find_bounds: None if the grid's bounds are good; else ``linear`` or ``log``, the scale of the cells between
+            bounds that are found privately within those of a logarithmic grid.
+        size_public: whether the number of counted rows is public, and so exact; under ``REPLACE_ONE`` alone, and only
+            if *no* row can be left out: a replacement by a null or a filtered row would change the number.
+        points: rows of the summary.
+        smoothing: ``2-norm`` or ``1-norm``.
+        confidence: nominal level of bands and intervals.
+        quantiles: levels to report.
+        reference: a distribution to hold the values against.
+        named: what the values are called in plots.
+
+    Raises:
+        RequestRefused: an option is out of its bounds, or the size is called public where it is not.
+    """
+    options = EcdfOptions(
+        kind="ecdf",
+        points=points,
+        smoothing=smoothing,
+        confidence=confidence,
+        quantiles=tuple(quantiles),
+        reference=reference,
+    )
+    if size_public and neighbours is not Neighbours.REPLACE_ONE:
+        raise RequestRefused(
+            "size_public", given=True, bound="is for replace_one", remedy="leave it out: one row changes the size"
+        )
+    meter = BudgetMeter(epsilon)
+    counts, grid = _line(statistic)
+    cuts = np.arange(grid.size + 1)
+    if find_bounds is not None:
+        cuts = found_cuts(counts, grid, find_bounds, meter=meter, neighbours=neighbours, noise=noise)
+        counts = _within(counts, cuts)
+    shape = _shape(cuts.size - 1, size_public=size_public)
+    rest = meter.spend_rest(label=f"counts in {cuts.size - 1} cells")
+    return Measurement(
+        named=named,
+        points=min(options.points, cuts.size - 1),
+        smoothing=options.smoothing,
+        confidence=options.confidence,
+        quantiles=options.quantiles,
+        reference=options.reference,
+        neighbours=neighbours,
+        guarantee=noise.guarantee,
+        spendings=meter.events,
+        grid=grid,
+        cuts=cuts,
+        tree=noisy_tree(counts, tree=shape, epsilon=rest, neighbours=neighbours, noise=noise),
+        bounds_found=find_bounds is not None,
+    )
+
+
+def grid_fields(grid: ValueGrid) -> dict[str, Any]:
+    """What a grid is made of, in plain JSON types."""
+    return {name: getattr(grid, name) for name in ("lower", "upper", "cells", "scale", "unit")}
+
+
+def _line(statistic: ValueCounts | ScoreCounts) -> tuple[Int64Array, ValueGrid]:
+    """The counts on one line of cells: for scores, of both classes together."""
+    if isinstance(statistic, ScoreCounts):
+        return statistic.negatives + statistic.positives, ValueGrid(lower=0.0, upper=1.0, cells=statistic.cells)
+    return statistic.counts, statistic.grid
+
+
+def _within(counts: Int64Array, cuts: Int64Array) -> Int64Array:
+    """Counts of the cells between cuts; rows beyond the first and the last of them are in the cells at the ends."""
+    starts = np.concatenate([[0], cuts[1:-1]])
+    return np.add.reduceat(counts, starts).astype(np.int64)
+
+
+def _shape(cells: int, *, size_public: bool) -> Tree:
+    """The tree whose *fractions* vary least: that of counts with a public total, whether or not the total is public.
+
+    A fraction is a count divided by the estimated total, and the noise that it shares with the total cancels.
+    """
+    best = best_tree(cells, public_total=True)
+    return best if size_public else Tree(cells=cells, branching=best.branching, root="absent")

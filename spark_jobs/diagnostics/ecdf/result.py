@@ -1,0 +1,252 @@
+"""The released distribution function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from spark_jobs.contract.privacy import Neighbours, plain
+from spark_jobs.diagnostics.ecdf.errors import NoiseModel
+from spark_jobs.diagnostics.ecdf.measurement import grid_fields
+from spark_jobs.mechanisms.noise import Int64Array
+from spark_jobs.mechanisms.trees import FloatArray, Tree
+from spark_jobs.statistics.value_grid import ValueGrid
+
+TOLERANCE = 2e-9
+"""Fractions are kept to nine digits, so levels are reached from this far below."""
+ARRAYS = ("values", "cdf", "lower", "upper", "lower_everywhere", "upper_everywhere")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantile:
+    """A quantile, with its interval: the smallest value of the grid that ``level`` of the rows do not exceed."""
+
+    level: float
+    value: float
+    lower: float
+    upper: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {"level": self.level, "value": self.value, "interval": [self.lower, self.upper]}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Quantile:
+        """The quantile that ``to_dict`` described."""
+        low, high = fields["interval"]
+        return cls(level=fields["level"], value=fields["value"], lower=low, upper=high)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distance:
+    """A Kolmogorov-Smirnov distance, to a reference distribution or to another release.
+
+    Attributes:
+        value: the largest difference of the two functions at the edges of cells.
+        interval: of the distance without noise; it holds at least at level ``confidence``.
+        p_value: of the hypothesis that the rows are a sample of the reference, or that both releases' rows are
+            samples of one distribution; it accounts for sampling, for the noise and for the smoothing.
+        confidence: nominal level.
+    """
+
+    value: float
+    interval: tuple[float, float]
+    p_value: float
+    confidence: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            "value": self.value,
+            "interval": list(self.interval),
+            "p_value": self.p_value,
+            "confidence": self.confidence,
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Distance:
+        """The distance that ``to_dict`` described."""
+        low, high = fields["interval"]
+        return cls(
+            value=fields["value"], interval=(low, high), p_value=fields["p_value"], confidence=fields["confidence"]
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ecdf:
+    """A released empirical distribution function on its whole grid.
+
+    Arrays have one entry for each cell; their length is fixed by the request. Rows' values are rounded down to the
+    start of their cell, and those beyond the bounds moved to the nearer one. Bands and intervals cover what the exact
+    counts of the same rows would give: they measure the noise, not the sampling of the rows.
+
+    Attributes:
+        values: where cells start, ascending.
+        cdf: the fraction of rows whose value is at most this; rising, the last one 1.
+        lower, upper: band of each fraction at level ``confidence``.
+        lower_everywhere, upper_everywhere: a band that holds the whole function at that level.
+        bounds: of the values.
+        bounds_found: whether the bounds were found privately; else they are public.
+        quantiles: those that were asked for.
+        distance: to the reference of the request; None without one.
+        rows: noisy number of rows.
+        named: what the values are; None for scores.
+        status: ``ok``, or ``undefined`` where the noisy number of rows is below 1: the function is then a straight line
+            over the grid and the bands say nothing.
+        smoothing, confidence, points: as requested.
+        grid, cuts: the grid, and the cells as cuts of it.
+        noise: the public law of the noise.
+        epsilon: what the release cost.
+        neighbours: the relation of the guarantee.
+        guarantee: ``differentially private`` or ``NOT PRIVATE``.
+    """
+
+    values: FloatArray
+    cdf: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    lower_everywhere: FloatArray
+    upper_everywhere: FloatArray
+    bounds: tuple[float, float]
+    bounds_found: bool
+    quantiles: tuple[Quantile, ...]
+    distance: Distance | None
+    rows: float
+    named: str | None
+    status: str
+    smoothing: str
+    confidence: float
+    points: int
+    grid: ValueGrid
+    cuts: Int64Array
+    noise: NoiseModel
+    epsilon: Decimal
+    neighbours: Neighbours
+    guarantee: str
+
+    def evaluate(self, x: ArrayLike) -> FloatArray:
+        """The fraction of rows with a value of at most ``x``, of the same shape; 0 below the bounds, NaN for NaN."""
+        return self._read(x, self.cdf)
+
+    def band(self, x: ArrayLike, *, everywhere: bool = False) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper end of the band at ``x``: of each fraction, or of the whole function."""
+        if everywhere:
+            return self._read(x, self.lower_everywhere), self._read(x, self.upper_everywhere)
+        return self._read(x, self.lower), self._read(x, self.upper)
+
+    def quantile(self, p: ArrayLike) -> FloatArray:
+        """The smallest value of the grid that a fraction of at least ``p`` of the rows does not exceed.
+
+        Raises:
+            ValueError: a level outside [0, 1].
+        """
+        return self.values[_first_at_least(self.cdf, _levels(p))]
+
+    def quantile_interval(self, p: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """An interval of the quantile without noise, at level ``confidence``: the band read the other way.
+
+        The exact quantile's cell i has ``F_i >= p`` and ``F_(i-1) < p``. Where the band holds both, cell i is among
+        those with ``upper_i >= p`` and ``lower_(i-1) < p``, which are those from the first end to the second.
+
+        Raises:
+            ValueError: a level outside [0, 1].
+        """
+        levels = _levels(p)
+        first, last = (_first_at_least(band, levels) for band in (self.upper, self.lower))
+        return self.values[first], self.values[np.maximum(first, last)]
+
+    @cached_property
+    def summary(self) -> Int64Array:
+        """Indices of ``points`` cells that tell the most: evenly spaced in fraction and place together."""
+        size = self.cdf.size
+        along = self.cdf + np.arange(1, size + 1) / size
+        wanted = np.linspace(along[0], along[-1], self.points)
+        order = np.arange(self.points)
+        index = np.searchsorted(along, wanted - 1e-12)
+        index = np.maximum.accumulate(np.minimum(index, size - 1) - order) + order
+        return np.clip(index, order, size - 1 - order[::-1]).astype(np.int64)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types, with ``points`` rows of the function; the data file has all of them."""
+        rows = self.summary
+        return {
+            "status": self.status,
+            "rows": self.rows,
+            "bounds": list(self.bounds),
+            "bounds_found": self.bounds_found,
+            "quantiles": [quantile.to_dict() for quantile in self.quantiles],
+            "distance": None if self.distance is None else self.distance.to_dict(),
+            "confidence": self.confidence,
+            "named": self.named,
+            "smoothing": self.smoothing,
+            "points": self.points,
+            "grid": grid_fields(self.grid),
+            "tree": {
+                "cells": self.noise.tree.cells,
+                "branching": self.noise.tree.branching,
+                "root": self.noise.tree.root,
+            },
+            "noise_scale": self.noise.scale,
+            "epsilon": plain(self.epsilon),
+            "neighbours": str(self.neighbours),
+            "guarantee": self.guarantee,
+            **{name: getattr(self, name)[rows].tolist() for name in ARRAYS},
+        }
+
+    @classmethod
+    def from_release(cls, fields: Mapping[str, Any], columns: Mapping[str, ArrayLike]) -> Ecdf:
+        """The function in a release's ``results["ecdf"]`` and the columns of its data file ``ecdf.parquet``."""
+        column = {name: np.asarray(columns[name], dtype=np.float64) for name in ARRAYS}
+        grid = ValueGrid(**fields["grid"])
+        last = grid.size if fields["bounds"][1] >= grid.upper else int(grid.cell(fields["bounds"][1]))
+        return cls(
+            values=column["values"],
+            cdf=column["cdf"],
+            lower=column["lower"],
+            upper=column["upper"],
+            lower_everywhere=column["lower_everywhere"],
+            upper_everywhere=column["upper_everywhere"],
+            bounds=(fields["bounds"][0], fields["bounds"][1]),
+            bounds_found=fields["bounds_found"],
+            quantiles=tuple(Quantile.from_dict(quantile) for quantile in fields["quantiles"]),
+            distance=None if fields["distance"] is None else Distance.from_dict(fields["distance"]),
+            rows=fields["rows"],
+            named=fields["named"],
+            status=fields["status"],
+            smoothing=fields["smoothing"],
+            confidence=fields["confidence"],
+            points=fields["points"],
+            grid=grid,
+            cuts=np.append(grid.cell(column["values"]), last),
+            noise=NoiseModel(tree=Tree(**fields["tree"]), scale=fields["noise_scale"], rows=max(1.0, fields["rows"])),
+            epsilon=Decimal(fields["epsilon"]),
+            neighbours=Neighbours(fields["neighbours"]),
+            guarantee=fields["guarantee"],
+        )
+
+    def _read(self, x: ArrayLike, fractions: FloatArray) -> FloatArray:
+        place = np.asarray(x, dtype=np.float64)
+        known = np.where(np.isnan(place), self.bounds[0], place)
+        cell = np.searchsorted(self.cuts, self.grid.cell(known), side="right") - 1
+        read = np.where(known < self.bounds[0], 0.0, fractions[np.clip(cell, 0, self.cdf.size - 1)])
+        read = np.where(known >= self.bounds[1], 1.0, read)
+        return np.where(np.isnan(place), np.nan, read)
+
+
+def _levels(p: ArrayLike) -> FloatArray:
+    levels = np.asarray(p, dtype=np.float64)
+    if not ((levels >= 0) & (levels <= 1)).all():
+        raise ValueError("p: must be levels in [0, 1]")
+    return levels
+
+
+def _first_at_least(fractions: FloatArray, levels: FloatArray) -> Int64Array:
+    """The first cell whose fraction reaches each level; for level 0, the first that holds any rows."""
+    wanted = np.maximum(levels - TOLERANCE, TOLERANCE / 2)
+    return np.minimum(np.searchsorted(fractions, wanted), fractions.size - 1).astype(np.int64)

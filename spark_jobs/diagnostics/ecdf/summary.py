@@ -1,0 +1,100 @@
+"""From a draw to a released distribution function: deterministic, and free of charge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from spark_jobs.diagnostics.ecdf.distance import SMOOTHERS, distance_to, drowned, reference_cdf
+from spark_jobs.diagnostics.ecdf.errors import NoiseModel, reach
+from spark_jobs.diagnostics.ecdf.measurement import Measurement
+from spark_jobs.diagnostics.ecdf.result import Ecdf, Quantile
+from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.mechanisms.trees import FloatArray
+
+_DECIMALS = 9
+"""Digits kept of fractions: below any noise, above the differences between machines' last bits."""
+
+
+def summarise(measurement: Measurement, *, seed: int) -> Ecdf:
+    """The function that a measurement makes; the same measurement and seed give the same one.
+
+    Args:
+        measurement: the draw.
+        seed: of the simulations behind bands, intervals and tests; public.
+    """
+    prefix = measurement.tree.prefix_counts()[1:]
+    size = float(prefix[-1]) if measurement.tree.total is None else float(measurement.tree.total)
+    defined = size >= 1.0
+    cells = prefix.size
+    cdf = SMOOTHERS[measurement.smoothing](prefix / size, total=1.0) if defined else np.arange(1, cells + 1) / cells
+    cdf = np.round(cdf, _DECIMALS)
+    cdf[-1] = 1.0
+    made = _without_bands(measurement, cdf, size)
+    if drowned(made):
+        nothing, everything = np.append(np.zeros(cells - 1), 1.0), np.ones(cells)
+        made = _with_bands(made, (nothing, everything), (nothing, everything))
+    else:
+        off = reach(made.noise, cdf, confidence=measurement.confidence, noise=SeededNoise(seed))
+        made = _with_bands(made, _around(cdf, off.each), _around(cdf, np.maximum(off.each, off.largest)))
+    low, high = made.quantile_interval(measurement.quantiles)
+    quantiles = tuple(
+        Quantile(level=level, value=float(value), lower=float(lower), upper=float(upper))
+        for level, value, lower, upper in zip(
+            measurement.quantiles, made.quantile(measurement.quantiles), low, high, strict=True
+        )
+    )
+    reference = measurement.reference
+    distance = None if reference is None else distance_to(made, reference_cdf(reference), seed=seed)
+    return replace(made, quantiles=quantiles, distance=distance)
+
+
+def _without_bands(measurement: Measurement, cdf: FloatArray, size: float) -> Ecdf:
+    edges = measurement.grid.edges[measurement.cuts]
+    tree = measurement.tree
+    return Ecdf(
+        values=edges[:-1],
+        cdf=cdf,
+        lower=cdf,
+        upper=cdf,
+        lower_everywhere=cdf,
+        upper_everywhere=cdf,
+        bounds=(float(edges[0]), float(edges[-1])),
+        bounds_found=measurement.bounds_found,
+        quantiles=(),
+        distance=None,
+        rows=round(max(size, 0.0), _DECIMALS),
+        named=measurement.named,
+        status="ok" if size >= 1.0 else "undefined",
+        smoothing=measurement.smoothing,
+        confidence=measurement.confidence,
+        points=measurement.points,
+        grid=measurement.grid,
+        cuts=measurement.cuts,
+        noise=NoiseModel(tree=tree.tree, scale=tree.scale, rows=max(size, 1.0)),
+        epsilon=measurement.epsilon,
+        neighbours=measurement.neighbours,
+        guarantee=measurement.guarantee,
+    )
+
+
+def _around(cdf: FloatArray, width: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """A band that rises, within [0, 1]; where the widths do not let it rise it is widened."""
+    low = np.minimum.accumulate((cdf - width)[::-1])[::-1]
+    high = np.maximum.accumulate(cdf + width)
+    found = [np.round(np.clip(band, 0.0, 1.0), _DECIMALS) for band in (low, high)]
+    for band in found:
+        band[-1] = 1.0  # all rows are at most the last value
+    return np.minimum(found[0], cdf), np.maximum(found[1], cdf)
+
+
+def _with_bands(made: Ecdf, each: tuple[FloatArray, FloatArray], whole: tuple[FloatArray, FloatArray]) -> Ecdf:
+    """With both bands, the one of the whole function around the other."""
+    return replace(
+        made,
+        lower=each[0],
+        upper=each[1],
+        lower_everywhere=np.minimum(each[0], whole[0]),
+        upper_everywhere=np.maximum(each[1], whole[1]),
+    )

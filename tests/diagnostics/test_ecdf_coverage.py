@@ -1,0 +1,76 @@
+"""Do 90% bands hold the exact fractions nine times out of ten? Every release here is of a table of its own."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics import ecdf
+from spark_jobs.mechanisms.noise import SeededNoise
+from tests.support.valued_rows import counted, fractions
+
+pytestmark = pytest.mark.slow
+
+FALSE_ALARM = 1e-4
+LEAST = 0.89
+"""Bands hold at least so often, for every kind of table; smoothing makes most of them hold more often."""
+KINDS = {
+    "normal": lambda random: random.normal(0.5, 0.15, 3000),
+    "uniform": lambda random: random.random(20_000),
+    "skewed": lambda random: np.exp(random.normal(-4, 1, 3000)),
+    "tied": lambda random: random.integers(0, 6, 1000) / 6,
+    "few": lambda random: random.normal(0.5, 0.15, 300),
+}
+LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+
+
+@pytest.fixture(scope="module", params=[(kind, relation) for kind in KINDS for relation in Neighbours], ids=str)
+def releases(request):
+    """Releases with the exact fractions of their tables."""
+    kind, relation = request.param
+    random = np.random.default_rng(404)
+    found = []
+    for _ in range(60):
+        statistic = counted(KINDS[kind](random), cells=512)
+        noise = SeededNoise(int(random.integers(2**62)))
+        released = ecdf.release(statistic, epsilon=1, neighbours=relation, noise=noise, quantiles=LEVELS)
+        found.append((released, fractions(statistic)))
+    return found
+
+
+def too_rarely(hits, count):
+    return stats.binom.cdf(hits, count, LEAST) < FALSE_ALARM
+
+
+def test_bands_for_the_whole_function_hold_at_their_level(releases):
+    hits = sum(
+        bool(((one.lower_everywhere <= exact + 1e-9) & (exact <= one.upper_everywhere + 1e-9)).all())
+        for one, exact in releases
+    )
+    assert not too_rarely(hits, len(releases))
+
+
+def test_bands_of_each_fraction_hold_at_their_level(releases):
+    parts = np.array([((one.lower <= exact + 1e-9) & (exact <= one.upper + 1e-9)).mean() for one, exact in releases])
+    error = stats.norm.isf(FALSE_ALARM) * parts.std() / np.sqrt(parts.size)
+    assert parts.mean() >= LEAST - error
+
+
+def test_intervals_of_quantiles_hold_at_their_level(releases):
+    parts = np.array([
+        np.mean([
+            quantile.lower <= one.values[np.searchsorted(exact, quantile.level - 1e-9)] <= quantile.upper
+            for quantile in one.quantiles
+        ])
+        for one, exact in releases
+    ])  # fmt: skip
+    error = stats.norm.isf(FALSE_ALARM) * parts.std() / np.sqrt(parts.size)
+    assert parts.mean() >= LEAST - error
+
+
+def test_bands_of_half_the_width_are_found_out(releases):
+    hits = 0
+    for one, exact in releases:
+        low, high = (one.lower_everywhere + one.cdf) / 2, (one.upper_everywhere + one.cdf) / 2
+        hits += bool(((low <= exact + 1e-9) & (exact <= high + 1e-9)).all())
+    assert stats.binom.cdf(hits, len(releases), LEAST) < 0.05
