@@ -1,0 +1,134 @@
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics import ecdf
+from spark_jobs.diagnostics.ecdf import locating
+from spark_jobs.mechanisms import sparse_vector
+from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from spark_jobs.statistics import ValueCounts
+from spark_jobs.statistics.value_grid import ValueGrid
+from tests.support.audit import Tampered, audit, log_ratio, samples
+
+pytestmark = [pytest.mark.audit, pytest.mark.slow]
+
+EPSILON = Decimal(1)
+LINE = ValueGrid(lower=0, upper=1, cells=4)
+WIDE = ValueGrid(lower=-16, upper=16, cells=32, scale="log", unit=1)
+
+
+def table(values, grid=LINE):
+    cells = grid.cell(np.array(values, dtype=float))
+    return ValueCounts(counts=np.bincount(cells, minlength=grid.size), grid=grid)
+
+
+BASE = [0.1, 0.1, 0.4, 0.9]
+PAIRS = pytest.mark.parametrize(
+    ("neighbours", "pair"),
+    [
+        (Neighbours.ADD_REMOVE, (table([*BASE, 0.6]), table(BASE))),
+        (Neighbours.REPLACE_ONE, (table([0.6, *BASE]), table([0.1, *BASE]))),
+    ],
+    ids=["added", "replaced"],
+)
+
+
+def of_tree(noise, neighbours, pair):
+    def mechanism(statistic, count):
+        found = []
+        for _ in range(count):
+            noisy = ecdf.measure(statistic, epsilon=EPSILON, neighbours=neighbours, noise=noise, points=2).tree
+            exact = (np.concatenate(noisy.tree.nodes(one.counts)) for one in pair)
+            found.append(log_ratio(np.concatenate(noisy.nodes), *exact, noisy.scale))
+        return np.array(found)
+
+    return mechanism, *pair
+
+
+@PAIRS
+def test_an_ecdf_release_keeps_epsilon_and_uses_it(neighbours, pair):
+    found = audit(*of_tree(SecureNoise(), neighbours, pair), samples=samples(3000))
+    assert found.epsilon <= EPSILON
+    assert found.epsilon > 0.3
+
+
+@PAIRS
+def test_half_the_noise_is_convicted(neighbours, pair):
+    noise = Tampered(source=SeededNoise(91), epsilon_factor=2)
+    assert audit(*of_tree(noise, neighbours, pair), samples=samples(4000)).epsilon > EPSILON
+
+
+def test_a_sensitivity_that_is_one_row_too_low_is_convicted():
+    pair = table([0.6, *BASE]), table([0.1, *BASE])
+    noise = Tampered(source=SeededNoise(92), missing_rows=1)
+    assert audit(*of_tree(noise, Neighbours.REPLACE_ONE, pair), samples=samples(4000)).epsilon > EPSILON
+
+
+def test_noise_for_an_added_row_is_convicted_where_rows_are_replaced():
+    pair = table([0.6, *BASE]), table([0.1, *BASE])
+    assert audit(*of_tree(SeededNoise(93), Neighbours.ADD_REMOVE, pair), samples=samples(4000)).epsilon > EPSILON
+
+
+@PAIRS
+def test_a_budget_spent_twice_is_convicted(neighbours, pair):
+    noise = SeededNoise(94)
+    once = of_tree(noise, neighbours, pair)[0]
+
+    def twice(statistic, count):
+        return once(statistic, count) + once(statistic, count)
+
+    assert audit(twice, *pair, samples=samples(4000)).epsilon > EPSILON
+
+
+SEARCHED = [3.0] * 6
+SEARCHES = pytest.mark.parametrize(
+    ("neighbours", "pair"),
+    [
+        (Neighbours.ADD_REMOVE, (table([*SEARCHED, 9.0], WIDE), table(SEARCHED, WIDE))),
+        (Neighbours.REPLACE_ONE, (table([9.0, *SEARCHED], WIDE), table([0.5, *SEARCHED], WIDE))),
+    ],
+    ids=["added", "replaced"],
+)
+
+
+def of_search(noise, neighbours, epsilon=EPSILON):
+    """How early a search for the upper bound ends: the whole of its output, and earlier with more rows."""
+
+    def mechanism(statistic, count):
+        ends = locating.marks(statistic.grid)
+        parts = np.add.reduceat(statistic.counts, ends[:-1]).astype(np.int64)
+        found = []
+        for _ in range(count):
+            crossing = sparse_vector.first_crossing(
+                parts, threshold=6.5, epsilon=epsilon, neighbours=neighbours, noise=noise
+            )
+            found.append(-(parts.size if crossing is None else crossing))
+        return np.array(found, dtype=float)
+
+    return mechanism
+
+
+@SEARCHES
+def test_a_search_for_a_bound_keeps_epsilon(neighbours, pair):
+    for first, second in (pair, pair[::-1]):
+        found = audit(of_search(SecureNoise(), neighbours), first, second, samples=samples(3000))
+        assert found.epsilon <= EPSILON
+
+
+def test_a_search_with_half_the_noise_is_convicted():
+    # a row that raises every count from its own on: what a search may tell apart
+    pair = table([0.5] * 7, WIDE), table([0.5] * 6, WIDE)
+    noise = Tampered(source=SeededNoise(5), epsilon_factor=4)
+    assert audit(of_search(noise, Neighbours.ADD_REMOVE), *pair, samples=samples(4000)).epsilon > EPSILON
+
+
+@SEARCHES
+def test_a_release_with_found_bounds_spends_its_parts_and_no_more(neighbours, pair):
+    measurement = ecdf.measure(
+        pair[0], epsilon=EPSILON, neighbours=neighbours, noise=SeededNoise(1), find_bounds="log", points=2
+    )
+    assert [spending.epsilon for spending in measurement.spendings] == [
+        Decimal("0.08"), Decimal("0.08"), Decimal("0.08"), Decimal("0.76"),
+    ]  # fmt: skip
