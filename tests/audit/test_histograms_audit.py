@@ -108,9 +108,16 @@ def test_bare_single_cells_cost_more_the_longer_the_line():
     assert losses[1024] > 3.7
 
 
+@pytest.mark.parametrize("fault", ["bare", "clipped"])
+def test_each_of_these_faults_is_enough_by_itself(fault):
+    pair, floor = (np.zeros(8, int), np.eye(1, 8, k=1, dtype=int)[0]), 0 if fault == "clipped" else None
+    losses = [loss_of(published((fault,), penalty=p), *pair, penalty=p, floor=floor) for p in (2.0, 8.0)]
+    assert max(losses) > 1.1
+
+
 def test_with_noise_on_single_cells_the_same_lines_are_private():
     line, more = np.zeros(8, int), np.eye(1, 8, dtype=int)[0]
-    for penalty in (0.0, 0.5, PENALTY):
+    for penalty in (0.0, 0.5, PENALTY, 8.0):
         assert loss_of(ours(ADDED, penalty=penalty), line, more, penalty=penalty) <= 1
 
 
