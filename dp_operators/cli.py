@@ -48,6 +48,9 @@ def run_release(
     private_dir: Annotated[
         Path | None, typer.Option(help="Folder inside the privacy boundary for what the application prints.")
     ] = None,
+    allotment: Annotated[
+        str | None, typer.Option(help="An allotment of the account that has to bear the cost as well.")
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say whether the release could be made, and what it would cost.")
     ] = False,
@@ -66,10 +69,11 @@ def run_release(
     opened = open_ledger(ledger)
     try:
         if dry_run:
-            _dry_run(asked, opened, runner)
+            _dry_run(asked, opened, runner, allotment)
         else:
             with _ended_by_signals():
-                _say(_release(asked, opened, runner, key=key or default_key(asked), actor=actor))
+                key = key or default_key(asked)
+                _say(_release(asked, opened, runner, key=key, allotment=allotment, actor=actor))
     except ReleaseError as error:
         typer.echo(f"dp-budget: {error}", err=True)
         raise typer.Exit(FAILED) from None
@@ -124,7 +128,9 @@ def _request(path: Path, output: str | None) -> ReleaseRequest:
     return ReleaseRequest.parse({**request.to_dict(), "output": place})
 
 
-def _release(request: ReleaseRequest, ledger: PrivacyLedger, runner: Any, *, key: str, actor: str | None) -> Published:
+def _release(
+    request: ReleaseRequest, ledger: PrivacyLedger, runner: Any, *, key: str, allotment: str | None, actor: str | None
+) -> Published:
     from dp_operators.checks.release_contract import check_release, warm_up
     from dp_operators.releasing import release
 
@@ -135,18 +141,21 @@ def _release(request: ReleaseRequest, ledger: PrivacyLedger, runner: Any, *, key
         runner=runner,
         key=key,
         check=check_release,
+        allotment=allotment,
         actor=_actor(actor),
         progress=lambda line: typer.echo(line, err=True),
     )
 
 
-def _dry_run(request: ReleaseRequest, ledger: PrivacyLedger, runner: Any) -> None:
-    from dp_operators.releasing import check_budget, check_request, price
-    from spark_jobs.contract.stores import check_store
+def _dry_run(request: ReleaseRequest, ledger: PrivacyLedger, runner: Any, allotment: str | None) -> None:
+    """Price a request; nothing is reserved, run or written."""
+    from dp_operators.releasing import check_budget, check_request, price, with_blocks
+    from spark_jobs.contract.stores import open_store
 
+    request = with_blocks(request, ledger)
     account = check_request(request, ledger)
-    left = check_budget(request, ledger)
-    check_store(str(request.output))
+    left = check_budget(request, ledger, allotment)
+    open_store(str(request.output))
     runner.check()
     cost = plain(price(request).epsilon)
     for block, budget in left.items():

@@ -119,6 +119,8 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_request_ends_with_2_one_line_and_an_unchanged_ledger(lab, dp_budget, case, dry):
     changes, options, words = BAD[case]
+    if dry and case == "store that cannot be written":
+        pytest.skip("a dry run writes nothing, so it does not find this out")
     path = request_file(lab, **(changes if isinstance(changes, dict) else {}))
     if isinstance(changes, bytes):
         path.write_bytes(changes)
@@ -184,7 +186,7 @@ def test_dry_run_says_the_price_and_changes_nothing(lab, dp_budget):
     assert status == 0
     assert out == "would charge epsilon 1 to people, which has 10 left\n"
     assert lab.ledger().head() == before
-    assert not list(Path(lab.output).iterdir())
+    assert not Path(lab.output).exists()
 
 
 def test_give_back_frees_a_reservation_and_says_so(lab, dp_budget, monkeypatch):

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import BaseOperator
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
-from dp_operators.operators.keys import DEPLOYMENT, release_key
+from dp_operators.operators.keys import DEPLOYMENT, blocks_of_run, release_key
 from dp_operators.operators.outcomes import told_to_airflow
 from dp_operators.operators.runners import Warmed, make_runner
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest, load_model
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from dp_operators.budget import PrivacyLedger
     from dp_operators.releasing import Published, Runner
 
 
@@ -42,7 +44,9 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         unit: the privacy unit; one row by default.
         where: a filter of the allow-list.
         output: URI of the folder that holds releases.
-        blocks: the ledger's blocks that are read and charged.
+        blocks: the ledger's blocks that are read and charged; ``interval`` for those of the run's data interval, so
+            that a daily DAG charges its own day. Runs that no timetable asked for have none.
+        allotment: an allotment of the account that has to bear the cost as well.
         title: a line for the report.
         record: what one row stands for, in words for the report.
         scoring: public rules for scores that do not fit.
@@ -54,6 +58,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         private_dir: folder for what the application prints, inside the privacy boundary; by default this user's own.
         privacy_ledger_conn_id: the connection of the ledger.
         deployment: this Airflow deployment's name in release keys; by default the ledger connection's.
+        dry_run: only say what the release would cost and what there is; nothing is reserved, run or written.
 
     Raises:
         AirflowFailException: bad request, exceeded budget, or a key that paid for another request; never retried.
@@ -69,6 +74,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         "private_dir",
         "privacy_ledger_conn_id",
         "deployment",
+        "allotment",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"request": "json", "conf": "json"}
     ui_color = "#dfe9f5"
@@ -99,6 +105,8 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         private_dir: str | None = None,
         privacy_ledger_conn_id: str = PrivacyLedgerHook.default_conn_name,
         deployment: str | None = None,
+        allotment: str | None = None,
+        dry_run: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -128,10 +136,15 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         self.private_dir = private_dir
         self.privacy_ledger_conn_id = privacy_ledger_conn_id
         self.deployment = deployment
+        self.allotment = allotment
+        self.price_only = dry_run  # `dry_run` is a method of every task
         self._running: Runner | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Make the release, or find the one this task has made before; returns where it is and what it cost."""
+        if self.price_only:
+            with told_to_airflow():
+                return self._price(context)
         with told_to_airflow():
             published = self._release(context)
         if published.adopted:
@@ -169,14 +182,31 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         self.log.info("Releasing %s", key)
         with closing(hook.get_ledger()) as ledger:
             return release(
-                request,
+                self._with_blocks(request, ledger, context),
                 ledger=ledger,
                 runner=self._running,
                 key=key,
                 check=check_release,
+                allotment=self.allotment or None,
                 actor=f"airflow:{key.dag_id}.{key.task_id}",
                 progress=self._progress,
             )
+
+    def _price(self, context: Context) -> dict[str, Any]:
+        from dp_operators.releasing import check_budget, check_request, price, with_blocks
+
+        with closing(PrivacyLedgerHook(self.privacy_ledger_conn_id).get_ledger()) as ledger:
+            request = with_blocks(self._with_blocks(self.build_request(), ledger, context), ledger)
+            account = check_request(request, ledger)
+            left = check_budget(request, ledger, self.allotment or None)
+        cost = price(request)
+        told = {block: budget.model_dump(mode="json") for block, budget in left.items()}
+        self.log.info("would charge epsilon %s to account %s: %s", plain(cost.epsilon), account.name, ", ".join(told))
+        return {"account": account.name, "cost": cost.model_dump(mode="json"), "remaining": told}
+
+    def _with_blocks(self, request: ReleaseRequest, ledger: PrivacyLedger, context: Context) -> ReleaseRequest:
+        blocks = blocks_of_run(request.blocks, request.account, ledger, context)
+        return request if blocks == request.blocks else request.model_copy(update={"blocks": blocks})
 
     def _progress(self, line: str) -> None:
         self.log.info("%s", line)

@@ -3,7 +3,14 @@
 from dp_operators.releasing.errors import ReleaseDamaged, ReleaseError, ReleaseFailed, ReleaseRejected, ReleaseSettled
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.protocol import Check, Published, release
-from dp_operators.releasing.requests import account_state, check_budget, check_request, price
+from dp_operators.releasing.requests import (
+    account_state,
+    check_budget,
+    check_request,
+    interval_blocks,
+    price,
+    with_blocks,
+)
 from dp_operators.releasing.runners import LocalRunner, Runner, SparkSubmitRunner, Submission
 from dp_operators.releasing.settling import give_back
 
@@ -24,6 +31,8 @@ __all__ = [
     "check_budget",
     "check_request",
     "give_back",
+    "interval_blocks",
     "price",
     "release",
+    "with_blocks",
 ]

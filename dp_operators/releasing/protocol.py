@@ -34,9 +34,17 @@ from dp_operators.releasing.errors import (
     ReleaseSettled,
     store_faults,
 )
+from dp_operators.releasing.heartbeat import Heartbeat
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.processes import Progress
-from dp_operators.releasing.requests import account_state, check_budget, check_request, require_charged
+from dp_operators.releasing.requests import (
+    account_state,
+    check_budget,
+    check_request,
+    events,
+    require_charged,
+    with_blocks,
+)
 from dp_operators.releasing.runners import Runner, Submission
 from dp_operators.releasing.settling import claim, lay_tombstone, require_claim, settle
 from spark_jobs.contract.errors import RequestRefused
@@ -85,6 +93,7 @@ def release(
     runner: Runner,
     key: ReleaseKey | str,
     check: Check,
+    allotment: str | None = None,
     actor: str = "",
     progress: Progress = lambda line: None,
 ) -> Published:
@@ -96,6 +105,7 @@ def release(
         runner: runs the Spark application.
         key: names the release; equal for every attempt at it.
         check: the release contract; whatever it raises ends the attempt before the commit.
+        allotment: an allotment of the account that has to bear the cost as well.
         actor: who asks, for the audit log.
         progress: takes public lines about what goes on.
 
@@ -107,7 +117,7 @@ def release(
     """
     account, output = require_charged(request)
     attempt = _Attempt(
-        request=request,
+        request=with_blocks(request, ledger),
         account=account,
         output=output,
         store=open_store(output),
@@ -115,6 +125,7 @@ def release(
         runner=runner,
         key=str(key),
         check=check,
+        allotment=allotment,
         actor=actor,
         progress=progress,
     )
@@ -145,6 +156,7 @@ class _Attempt:
     runner: Runner
     key: str
     check: Check
+    allotment: str | None
     actor: str
     progress: Progress
 
@@ -158,7 +170,7 @@ class _Attempt:
             if visible:
                 raise ReleaseDamaged(f"{manifest} is there, but the ledger knows of no charge that paid for it")
             check_request(self.request, self.ledger)
-            check_budget(self.request, self.ledger)
+            check_budget(self.request, self.ledger, self.allotment)
             check_store(self.output)
             self.runner.check()
             claim(self.store, self.output, self.key, self.account)
@@ -169,6 +181,8 @@ class _Attempt:
             epsilon=self.request.budget.epsilon,
             delta=self.request.budget.delta,
             blocks=self.request.blocks,
+            events=events(self.request),
+            allotment=self.allotment,
             request_sha256=self.request.sha256,
             neighbours=self.request.neighbours,
             unit=self.request.unit,
@@ -287,7 +301,7 @@ class _Attempt:
         submission = Submission(request_uri=layout.request, charge_id=charge.id, key=self.key, output=self.output)
         failpoint("before_run")
         try:
-            self.runner.run(submission, self.progress)
+            self.runner.run(submission, Heartbeat(ledger=self.ledger, charge_id=charge.id, progress=self.progress))
         except OSError as error:
             raise ReleaseFailed(f"the application could not be run ({type(error).__name__})") from error
         failpoint("after_run")

@@ -5,13 +5,17 @@ from __future__ import annotations
 from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING
 
-from dp_operators.budget import BudgetExceeded
+from dp_operators.budget.composition import APPROXIMATE, ZCDP
 from spark_jobs.contract.account import AccountState
+from spark_jobs.contract.blocks import ALL, INTERVAL
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.privacy import Budget
+from spark_jobs.contract.expressions import check_filter
+from spark_jobs.contract.privacy import Budget, plain
 from spark_jobs.contract.request import ReleaseRequest
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from dp_operators.budget import Account, Charge, PrivacyLedger
 
 _SHOWN = Decimal("1e-15")
@@ -27,11 +31,14 @@ def check_request(request: ReleaseRequest, ledger: PrivacyLedger) -> Account:
 
     Raises:
         RequestRefused: the request names no account or no output, its account does not exist, its table is bound to
-            no account or to another, or its relation or unit is not the account's.
+            no account or to another, or its relation, unit or blocks are not the account's.
         LedgerUnavailable: the ledger cannot be asked.
     """
     name, _ = require_charged(request)
     account = ledger.account(name)
+    account.require_blocks(tuple(sorted(set(request.blocks))))
+    if request.block_filter is not None:
+        check_filter(request.block_filter)
     identity = request.table.identity
     bound_to = ledger.account_for_table(identity)
     if bound_to.name != account.name:
@@ -58,23 +65,69 @@ def check_request(request: ReleaseRequest, ledger: PrivacyLedger) -> Account:
     return account
 
 
-def check_budget(request: ReleaseRequest, ledger: PrivacyLedger) -> dict[str, Budget]:
-    """What each block of ``request`` has left, if all of them could bear it now; no reservation.
+def with_blocks(request: ReleaseRequest, ledger: PrivacyLedger) -> ReleaseRequest:
+    """``request`` with the account's word on which rows lie in the blocks that it names.
+
+    Raises:
+        RequestRefused: there is no such account, or the request says something else.
+        LedgerUnavailable: the ledger cannot be asked.
+    """
+    if request.blocks == (ALL,) and request.block_expression is None:
+        return request
+    name, _ = require_charged(request)
+    expression = ledger.account(name).blocks
+    if request.block_expression not in (None, expression):
+        raise RequestRefused(
+            "block_expression",
+            given=str(request.block_expression),
+            bound=f"must be that of account {name}, {expression or 'which has none'}",
+            remedy="leave it out: it is the account's",
+        )
+    return request.model_copy(update={"block_expression": expression})
+
+
+def interval_blocks(account: Account, start: datetime | None, end: datetime | None) -> tuple[str, ...]:
+    """The blocks of ``account`` that a run's data interval is made of.
+
+    Raises:
+        RequestRefused: the run has no interval, or the account no blocks by time, or the interval cuts one.
+    """
+    if account.blocks is None:
+        raise RequestRefused(
+            "blocks",
+            given=INTERVAL,
+            bound=f"is for accounts with blocks by time, and account {account.name} has one block",
+            remedy=f"name {ALL!r}",
+        )
+    if start is None or end is None or start == end:
+        raise RequestRefused(
+            "blocks",
+            given=INTERVAL,
+            bound="is for runs with a data interval, which this run has not",
+            remedy="run the DAG on a timetable with data intervals, or by a backfill, or name the blocks",
+        )
+    return account.blocks.covering(start, end)
+
+
+def check_budget(request: ReleaseRequest, ledger: PrivacyLedger, allotment: str | None = None) -> dict[str, Budget]:
+    """What each block that would pay for ``request`` has left, if all could bear it now; no reservation.
 
     Raises:
         BudgetExceeded: one could not.
-        RequestRefused: no such block.
+        RequestRefused: no such block or allotment.
         LedgerUnavailable: the ledger cannot be asked.
     """
     name, _ = require_charged(request)
-    account, cost = ledger.account(name), price(request).epsilon
-    left = {block: ledger.remaining(name, block) for block in request.blocks}
-    for block, budget in left.items():
-        if cost > budget.epsilon:
-            raise BudgetExceeded(
-                account=name, block=block, asked=cost, remaining=budget.epsilon, cap=account.cap.epsilon
-            )
-    return left
+    cost = price(request)
+    return ledger.affordable(name, epsilon=cost.epsilon, delta=cost.delta, blocks=request.blocks, allotment=allotment)
+
+
+def events(request: ReleaseRequest) -> tuple[dict[str, str], ...]:
+    """What the request's mechanisms spend together, as the ledger keeps it for tighter accounting."""
+    cost = price(request)
+    if cost.delta == 0:
+        return ({"mechanism": "pure", "epsilon": plain(cost.epsilon)},)
+    return ({"mechanism": "approximate", "epsilon": plain(cost.epsilon), "delta": plain(cost.delta)},)
 
 
 def require_charged(request: ReleaseRequest) -> tuple[str, str]:
@@ -97,25 +150,32 @@ def account_state(ledger: PrivacyLedger, charge: Charge) -> AccountState:
         LedgerUnavailable: the ledger cannot be asked.
     """
     account = ledger.account(charge.account)
-    left = {block: ledger.remaining(account.name, block) for block in charge.blocks}
+    paying = account.paying(charge.blocks)
+    kind = "approximate" if account.composition == APPROXIMATE else "pure"
+    left = {block: ledger.remaining(account.name, block, kind=kind) for block in paying}
     block = min(left, key=lambda name: (left[name].epsilon, name))
+    spent = ledger.blocks(account.name).get(block, charge.cost)
+    counted = account.composition == ZCDP
     return AccountState(
         name=account.name,
         composition=account.composition,
         block=block,
-        cap=_shown(account.cap),
-        spent_before=_shown(account.cap, left[block], charge.cost),
-        charged=_shown(charge.cost),
-        remaining=_shown(left[block]),
+        cap=_shown(account.cap, rho=counted),
+        spent_before=_shown(spent, charge.cost, rho=counted),
+        charged=_shown(charge.cost, rho=counted),
+        remaining=_shown(left[block], rho=counted),
     )
 
 
-def _shown(total: Budget, *less: Budget) -> Budget:
+def _shown(total: Budget, *less: Budget, rho: bool) -> Budget:
     """``total`` less the others, for reading; the ledger itself never rounds.
 
     Not below 0: where a charge is given back while its figures are read, they are those of no release.
     """
+
+    def rest(currency: str) -> Decimal:
+        amounts = [getattr(budget, currency) or Decimal(0) for budget in (total, *less)]
+        return max(amounts[0] - sum(amounts[1:]), Decimal(0)).quantize(_SHOWN)
+
     with localcontext(prec=200):
-        epsilon = total.epsilon - sum(budget.epsilon for budget in less)
-        delta = total.delta - sum(budget.delta for budget in less)
-        return Budget(epsilon=max(epsilon, Decimal(0)).quantize(_SHOWN), delta=max(delta, Decimal(0)).quantize(_SHOWN))
+        return Budget(epsilon=rest("epsilon"), delta=rest("delta"), rho=rest("rho") if rho else None)

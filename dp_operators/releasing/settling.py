@@ -8,7 +8,7 @@ from dp_operators.budget import ChargeState
 from dp_operators.releasing.drafts import document
 from dp_operators.releasing.errors import store_faults
 from dp_operators.releasing.keys import ReleaseKey
-from dp_operators.releasing.requests import require_charged
+from dp_operators.releasing.requests import require_charged, with_blocks
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.failpoints import failpoint
 from spark_jobs.contract.layout import ReleaseLayout, claim_uri
@@ -41,6 +41,7 @@ def give_back(
         LedgerUnavailable: the ledger cannot be asked; try again.
     """
     account, output = require_charged(request)
+    request = with_blocks(request, ledger)
     store = open_store(output)
     charge = ledger.find_charge(account, str(key))
     if charge is None or charge.request_sha256 != request.sha256:

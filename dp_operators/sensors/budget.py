@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.sdk import BaseSensorOperator
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
-from dp_operators.operators.keys import DEPLOYMENT, release_key
+from dp_operators.operators.keys import DEPLOYMENT, blocks_of_run, release_key
 from dp_operators.operators.outcomes import told_to_airflow
+from dp_operators.triggers.budget import NEVER, PAYS, REFUSED, PrivacyBudgetTrigger
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Budget, plain
 
@@ -20,25 +21,11 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from dp_operators.budget import PrivacyLedger
+    from dp_operators.releasing.standing import Question, Standing
 
 ON_EXHAUSTED = ("wait", "fail", "skip")
 BLIND = ("soft_fail", "never_fail", "silent_fail")
 """Ways of Airflow's to carry on after a failure, which a privacy gate does not have."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Standing:
-    """Whether an account can pay, in figures that are its own and public.
-
-    Attributes:
-        pays: it can, now.
-        never: it never can, because the cost is above the cap.
-        reason: why or why not, in one line.
-    """
-
-    pays: bool
-    never: bool = False
-    reason: str
 
 
 class PrivacyBudgetSensor(BaseSensorOperator):
@@ -46,12 +33,14 @@ class PrivacyBudgetSensor(BaseSensorOperator):
 
     A passing sensor is no reservation: two tasks may both pass and one of them then find the budget spent. It saves
     starting what would be refused, and says why. It passes on nothing but the ledger's own word: with the ledger out of
-    reach it fails, and is retried like any task. Both modes of Airflow's sensors work: ``poke`` and ``reschedule``.
+    reach it fails, and is retried like any task. All of Airflow's ways to wait work: the modes ``poke`` and
+    ``reschedule``, and ``deferrable``.
 
     Args:
         account: the ledger account.
         epsilon, delta: what the release costs, exact decimals; templated, like ``account``, ``blocks`` and the ids.
-        blocks: the ledger's blocks it is charged to.
+        blocks: the ledger's blocks it is charged to; ``interval`` for those of the run's data interval.
+        allotment: an allotment of the account that has to bear the cost as well.
         on_exhausted: what to do while the budget is short. ``wait``: look again, up to ``timeout``, as a cap may be
             raised and a reservation given back; ``fail``: fail for good; ``skip``: skip this task and what hangs on it.
             A cost above the cap itself is never waited for.
@@ -59,6 +48,7 @@ class PrivacyBudgetSensor(BaseSensorOperator):
             sensor passes: a cleared run finds what it paid for, whatever the budget is by now.
         privacy_ledger_conn_id: the connection of the ledger.
         deployment: this Airflow deployment's name in release keys; by default the ledger connection's.
+        deferrable: wait in the triggerer, which only reads the ledger, and hold no worker meanwhile.
 
     Raises:
         RequestRefused: on construction: another ``on_exhausted``, or one of ``soft_fail``, ``never_fail`` and
@@ -73,6 +63,7 @@ class PrivacyBudgetSensor(BaseSensorOperator):
         "epsilon",
         "delta",
         "blocks",
+        "allotment",
         "release_task_id",
         "privacy_ledger_conn_id",
         "deployment",
@@ -86,10 +77,12 @@ class PrivacyBudgetSensor(BaseSensorOperator):
         epsilon: object,
         delta: object = 0,
         blocks: str | Sequence[str] = ("all",),
+        allotment: str | None = None,
         on_exhausted: Literal["wait", "fail", "skip"] = "wait",
         release_task_id: str | None = None,
         privacy_ledger_conn_id: str = PrivacyLedgerHook.default_conn_name,
         deployment: str | None = None,
+        deferrable: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -97,6 +90,8 @@ class PrivacyBudgetSensor(BaseSensorOperator):
         self.epsilon = epsilon
         self.delta = delta
         self.blocks = blocks
+        self.allotment = allotment
+        self.deferrable = deferrable
         self.on_exhausted = on_exhausted
         self.release_task_id = release_task_id
         self.privacy_ledger_conn_id = privacy_ledger_conn_id
@@ -111,6 +106,31 @@ class PrivacyBudgetSensor(BaseSensorOperator):
                     name, given=True, bound="has no place on a privacy gate", remedy="use on_exhausted instead"
                 )
 
+    def execute(self, context: Context) -> Any:
+        """Ask until the account can pay; deferrable, ask once and leave the rest to a trigger."""
+        if not self.deferrable:
+            return super().execute(context)
+        if not self.poke(context):
+            with told_to_airflow():
+                trigger = PrivacyBudgetTrigger(
+                    privacy_ledger_conn_id=self.privacy_ledger_conn_id,
+                    question=self._plain_question(context),
+                    poke_interval=float(self.poke_interval),
+                )
+            timeout = None if not self.timeout else dt.timedelta(seconds=float(self.timeout))
+            self.defer(trigger=trigger, method_name="execute_complete", timeout=timeout)
+        return None
+
+    def execute_complete(self, context: Context, event: Mapping[str, str] | None = None) -> None:
+        """Go on with what the trigger found out."""
+        status, reason = (event or {}).get("status"), (event or {}).get("reason", "the trigger said nothing")
+        if status == PAYS:
+            self.log.info("%s", reason)
+        elif status in (NEVER, REFUSED):
+            raise AirflowFailException(self._held_back(reason))
+        else:
+            raise AirflowException(self._held_back(reason))
+
     def poke(self, context: Context) -> bool:
         """Ask the ledger once."""
         with told_to_airflow():
@@ -118,7 +138,7 @@ class PrivacyBudgetSensor(BaseSensorOperator):
         if standing.pays:
             self.log.info("%s", standing.reason)
             return True
-        line = f"{self.release_task_id or 'the release'} is held back: {standing.reason}"
+        line = self._held_back(standing.reason)
         self.log.info("%s", line)
         if self.on_exhausted == "skip":
             raise AirflowSkipException(line)
@@ -126,41 +146,36 @@ class PrivacyBudgetSensor(BaseSensorOperator):
             raise AirflowFailException(line)
         return False
 
+    def _held_back(self, reason: str) -> str:
+        return f"{self.release_task_id or 'the release'} is held back: {reason}"
+
     def _standing(self, context: Context) -> Standing:
-        cost = Budget(epsilon=self.epsilon, delta=self.delta).require_positive()
-        blocks = (self.blocks,) if isinstance(self.blocks, str) else tuple(self.blocks)
-        if not blocks:
-            raise RequestRefused("blocks", bound="must name at least one block", remedy="name 'all'")
         hook = PrivacyLedgerHook(self.privacy_ledger_conn_id)
         with closing(hook.get_ledger()) as ledger:
-            if self.release_task_id and self._is_charged(ledger, hook, context, cost):
-                return Standing(pays=True, reason=f"{self.release_task_id} has its charge already")
-            cap = ledger.account(self.account).cap
-            left = {block: ledger.remaining(self.account, block) for block in blocks}
-        return judge(self.account, cost=cost, cap=cap, left=left)
+            return self._question(context, hook, ledger).ask(ledger)
 
-    def _is_charged(self, ledger: PrivacyLedger, hook: PrivacyLedgerHook, context: Context, cost: Budget) -> bool:
-        from dp_operators.budget import ChargeState
+    def _plain_question(self, context: Context) -> dict[str, Any]:
+        """The question as a trigger can be given it: text and numbers written out."""
+        hook = PrivacyLedgerHook(self.privacy_ledger_conn_id)
+        with closing(hook.get_ledger()) as ledger:
+            question = self._question(context, hook, ledger)
+        fields = dict(vars(question), blocks=list(question.blocks))
+        cost = Budget(epsilon=question.epsilon, delta=question.delta)
+        return {**fields, "epsilon": plain(cost.epsilon), "delta": plain(cost.delta)}
 
-        deployment = self.deployment or hook.deployment or DEPLOYMENT
-        key = release_key(context, deployment=deployment, task_id=self.release_task_id)
-        charge = ledger.find_charge(self.account, str(key))
-        return (
-            charge is not None and charge.cost == cost and charge.state in (ChargeState.RESERVED, ChargeState.COMMITTED)
+    def _question(self, context: Context, hook: PrivacyLedgerHook, ledger: PrivacyLedger) -> Question:
+        from dp_operators.releasing.standing import Question
+
+        key = ""
+        if self.release_task_id:
+            deployment = self.deployment or hook.deployment or DEPLOYMENT
+            key = str(release_key(context, deployment=deployment, task_id=self.release_task_id))
+        blocks = (self.blocks,) if isinstance(self.blocks, str) else tuple(self.blocks)
+        return Question(
+            account=self.account,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            blocks=blocks_of_run(blocks, self.account, ledger, context),
+            allotment=self.allotment or None,
+            key=key,
         )
-
-
-def judge(account: str, *, cost: Budget, cap: Budget, left: Mapping[str, Budget]) -> Standing:
-    """Whether blocks with ``left`` of ``cap`` can each bear ``cost``, and the line that says so."""
-    for what in ("epsilon", "delta"):
-        asked, most = getattr(cost, what), getattr(cap, what)
-        if asked > most:
-            reason = f"{what} {plain(asked)} is above the cap {plain(most)} of account {account} and can never be paid"
-            return Standing(pays=False, never=True, reason=reason)
-        block = min(left, key=lambda name: getattr(left[name], what))
-        available = getattr(left[block], what)
-        if asked > available:
-            where = f"account {account}" if block == "all" else f"block {block} of account {account}"
-            reason = f"{where} has {what} {plain(available)} of {plain(most)} left, and {plain(asked)} is asked"
-            return Standing(pays=False, reason=reason)
-    return Standing(pays=True, reason=f"account {account} can pay epsilon {plain(cost.epsilon)}")

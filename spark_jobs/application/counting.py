@@ -85,8 +85,9 @@ def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
 
     table = read_table(spark, request.table)
     check_input(spark, table.schema, request)
-    if request.where is not None:
-        table = table.where(filter_column(request.where, table.schema))
+    for text in (request.block_filter, request.where):
+        if text is not None:
+            table = table.where(filter_column(text, table.schema))
     scored = prepare_model(table, request.model)
     inputs = {
         (i, j): column

@@ -20,6 +20,9 @@ from spark_jobs.contract.values import Frozen
 ALL = "all"
 """The one block of an account without a block expression: every row of its tables."""
 
+INTERVAL = "interval"
+"""Stands for the blocks of a run's data interval, until the run is known."""
+
 MOST_BLOCKS = 400
 """Blocks that one release may name."""
 
@@ -97,6 +100,8 @@ class BlockExpression(Frozen):
             )
         for name in names:
             if self.by is BlockBy.VALUE:
+                if name in (ALL, INTERVAL):
+                    raise self._no_value(name, "must not be a word of the ledger's own", "give that value another name")
                 if self.values is not None and name not in self.values:
                     raise self._no_value(name, "must be one of " + ", ".join(self.values), "name one of them")
             else:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
+from spark_jobs.contract.blocks import ALL, BlockExpression
 from spark_jobs.contract.diagnostics import DIAGNOSTICS, Options, Statistic
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.expressions import check_feature, check_filter
@@ -33,6 +34,7 @@ class ReleaseRequest(Frozen):
         neighbours: the relation of the guarantee.
         unit: the privacy unit.
         blocks: the ledger's blocks that are read and charged.
+        block_expression: which rows lie in which block: the account's, which is filled in where it is left out.
         output: URI of the folder that holds releases.
         title: a line for the report.
         record: what one row stands for, in words for the report, e.g. ``"person-year"``.
@@ -48,7 +50,8 @@ class ReleaseRequest(Frozen):
     budget: Budget
     neighbours: Neighbours = Neighbours.ADD_REMOVE
     unit: PrivacyUnit = PrivacyUnit()
-    blocks: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=200)], ...], Field(min_length=1)] = ("all",)
+    blocks: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=200)], ...], Field(min_length=1)] = (ALL,)
+    block_expression: BlockExpression | None = None
     output: str | None = None
     title: Annotated[str, Field(max_length=200)] | None = None
     record: Annotated[str, Field(min_length=1, max_length=60)] | None = None
@@ -95,6 +98,23 @@ class ReleaseRequest(Frozen):
             for feature in self.model.coefficients:
                 check_feature(feature)
         return self
+
+    @property
+    def block_filter(self) -> str | None:
+        """The filter that is true of the rows of the charged blocks alone; None where they are all rows.
+
+        Raises:
+            RequestRefused: blocks are named, and nothing says which rows lie in them.
+        """
+        if self.blocks == (ALL,):
+            return None
+        if self.block_expression is None:
+            raise RequestRefused(
+                "block_expression",
+                bound="is required where blocks are named",
+                remedy="say which rows lie in them, as the account does, e.g. 'day(visited_at)'",
+            )
+        return self.block_expression.predicate(self.blocks)
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:

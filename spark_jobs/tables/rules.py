@@ -17,6 +17,11 @@ def _reading(request: ReleaseRequest) -> list[str]:
     told = []
     if request.table.format == "csv":
         told.append("A value of a csv file that is not of its column's type counts as null.")
+    if request.block_filter is not None:
+        told.append(
+            f"Only rows are read that lie in the charged blocks {', '.join(request.blocks)} of "
+            f"{request.block_expression}, in UTC; a row without a value there lies in none."
+        )
     if request.where is not None:
         told.append(f"A row is used only if this is true of it: {request.where}.")
     return told

@@ -335,3 +335,35 @@ class TestFailure:
 def test_missing_spark_connection_fails_for_good_and_reserves_nothing(account: PrivacyLedger, make: Make) -> None:
     assert "must be a connection that exists" in failure(make(runner="spark_submit"))
     assert account.history("visits") == ()
+
+
+class TestBlocks:
+    @pytest.fixture
+    def daily(self, airflow_ledger: PrivacyLedger) -> PrivacyLedger:
+        airflow_ledger.open_account("visits", epsilon="1.5", tables=[TABLE], blocks="day(at)")
+        return airflow_ledger
+
+    @pytest.mark.usefixtures("application")
+    def test_daily_dag_charges_its_own_day(self, daily: PrivacyLedger, make: Make) -> None:
+        make(blocks="interval").execute(make_context())
+        [charge] = daily.history("visits")
+        assert charge.blocks == ("2026-11-20",)
+
+    @pytest.mark.usefixtures("application", "daily")
+    @pytest.mark.parametrize("run", [{"run_type": "manual"}, {"interval": None}])
+    def test_run_without_an_interval_of_its_own_is_refused(self, make: Make, run: dict[str, Any]) -> None:
+        with pytest.raises(AirflowFailException, match="is for runs with a data interval, which this run has not"):
+            make(blocks="interval").execute(make_context(**run))
+
+    def test_dry_run_says_the_price_and_touches_nothing(self, daily: PrivacyLedger, make: Make, tmp_path: Path) -> None:
+        before = daily.head()
+        told = make(blocks="interval", dry_run=True).execute(make_context())
+        assert told == {
+            "account": "visits",
+            "cost": {"epsilon": "1", "delta": "0", "rho": None},
+            "remaining": {"2026-11-20": {"epsilon": "1.5", "delta": "0", "rho": None}},
+        }
+        assert daily.head() == before
+        assert not (tmp_path / "releases").exists()
+        with pytest.raises(AirflowFailException, match="has 1.5 of 1.5 left"):
+            make(blocks="interval", dry_run=True, epsilon="2").execute(make_context())

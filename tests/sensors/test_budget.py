@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import json
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -14,15 +16,16 @@ from airflow.sdk.exceptions import (
     AirflowRescheduleException,
     AirflowSensorTimeout,
     AirflowSkipException,
+    TaskDeferred,
 )
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dp_operators.budget import PrivacyLedger
-from dp_operators.operators.keys import release_key
-from dp_operators.sensors.budget import PrivacyBudgetSensor, judge
+from dp_operators.budget import BudgetExceeded, PrivacyLedger
+from dp_operators.operators.keys import blocks_of_run, release_key
+from dp_operators.releasing.standing import judge
+from dp_operators.sensors.budget import PrivacyBudgetSensor
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.privacy import Budget
 from tests.support.airflow import make_context
 
 Connect = Callable[..., None]
@@ -47,33 +50,49 @@ def half_left(airflow_ledger: PrivacyLedger) -> PrivacyLedger:
 amounts = st.decimals(min_value=0, max_value=10, places=6)
 
 
-@given(cost=amounts.filter(bool), cap=amounts, share=st.integers(0, 10))
-def test_judgement_is_whether_the_cost_is_left(cost: Decimal, cap: Decimal, share: int) -> None:
-    left = cap * share / 10
-    standing = judge("visits", cost=Budget(epsilon=cost), cap=Budget(epsilon=cap), left={"all": Budget(epsilon=left)})
-    assert standing.pays == (cost <= left)
+@given(cap=amounts.filter(bool), cost=amounts.filter(bool), left=amounts)
+def test_judgement_says_whether_waiting_is_vain(cap: Decimal, cost: Decimal, left: Decimal) -> None:
+    exceeded = BudgetExceeded(account="visits", block="tue", asked=cost, remaining=left, cap=cap)
+    standing = judge(exceeded)
+    assert not standing.pays
     assert standing.never == (cost > cap)
     assert "\n" not in standing.reason
 
 
-def test_judgement_is_exact_to_the_last_digit() -> None:
-    cap = Budget(epsilon="1.00000000000000000000000000001")
-    cost = Budget(epsilon="1.00000000000000000000000000002")
-    assert not judge("visits", cost=cost, cap=cap, left={"all": cap}).pays
-    assert judge("visits", cost=cap, cap=cap, left={"all": cap}).pays
+def test_judgement_names_the_block_and_the_allotment() -> None:
+    exceeded = BudgetExceeded(
+        account="visits", block="tue", asked=Decimal(1), remaining=Decimal("0.5"), cap=Decimal(2), allotment="team"
+    )
+    assert judge(exceeded).reason == (
+        "block tue of allotment team of account visits has epsilon 0.5 of 2 left, and 1 is asked"
+    )
 
 
-def test_judgement_is_the_poorest_blocks() -> None:
-    left = {"mon": Budget(epsilon="2"), "tue": Budget(epsilon="0.5")}
-    standing = judge("visits", cost=Budget(epsilon="1"), cap=Budget(epsilon="2"), left=left)
-    assert standing.reason == "block tue of account visits has epsilon 0.5 of 2 left, and 1 is asked"
+def test_asks_in_the_accounts_composition(airflow_ledger: PrivacyLedger) -> None:
+    airflow_ledger.open_account("visits", composition="approximate", epsilon="2", delta="1e-6")
+    assert poke(delta="4e-7") is True
+    with pytest.raises(AirflowFailException, match=r"delta 0\.000001 is above the cap 0\.0000005 of account visits"):
+        poke(delta="1e-6")
+    airflow_ledger.open_account("pure", epsilon="2")
+    with pytest.raises(AirflowFailException, match="delta: got 0.000001; has no place"):
+        poke(account="pure", delta="1e-6")
 
 
-def test_delta_without_a_delta_cap_can_never_be_paid() -> None:
-    cap = Budget(epsilon="2")
-    standing = judge("visits", cost=Budget(epsilon="1", delta="1e-6"), cap=cap, left={"all": cap})
-    assert standing.never
-    assert standing.reason.startswith("delta 0.000001 is above the cap 0")
+def test_asks_for_the_blocks_of_the_run_s_interval(airflow_ledger: PrivacyLedger) -> None:
+    airflow_ledger.open_account("visits", epsilon="1", blocks="day(at)")
+    assert poke(blocks="interval") is True
+    day = airflow_ledger.account("visits").blocks
+    assert day is not None
+    [name] = blocks_of_run(("interval",), "visits", airflow_ledger, make_context(task_id="budget"))
+    airflow_ledger.reserve("visits", release="r", epsilon="1", blocks=name)
+    assert poke(blocks="interval") is False
+
+
+def test_asks_for_its_allotment(airflow_ledger: PrivacyLedger) -> None:
+    airflow_ledger.open_account("visits", epsilon="2")
+    airflow_ledger.allot("visits", "team", epsilon="0.5")
+    with pytest.raises(AirflowFailException, match="above the cap 0.5 of allotment team of account visits"):
+        poke(allotment="team")
 
 
 def test_passes_while_the_account_can_pay_and_reserves_nothing(airflow_ledger: PrivacyLedger) -> None:
@@ -222,3 +241,46 @@ def test_sensor_survives_serialisation() -> None:
     assert restored.epsilon == "{{ params.epsilon }}"
     assert restored.release_task_id == "release"
     assert set(restored.template_fields) == set(PrivacyBudgetSensor.template_fields)
+
+
+class TestDeferred:
+    def test_passes_at_once_where_the_account_can_pay(self, airflow_ledger: PrivacyLedger) -> None:
+        airflow_ledger.open_account("visits", epsilon="1")
+        assert sensor(deferrable=True).execute(make_context(task_id="budget")) is None
+
+    def test_leaves_the_waiting_to_a_trigger_with_a_time_limit(self, half_left: PrivacyLedger) -> None:
+        waiting = sensor(deferrable=True, release_task_id="release", timeout=120, poke_interval=7)
+        with pytest.raises(TaskDeferred) as deferred:
+            waiting.execute(make_context(task_id="budget"))
+        assert deferred.value.timeout == dt.timedelta(seconds=120)
+        assert deferred.value.method_name == "execute_complete"
+        _, fields = deferred.value.trigger.serialize()
+        assert json.loads(json.dumps(fields)) == fields
+        assert fields["poke_interval"] == 7
+        assert fields["question"]["epsilon"] == "1"
+        assert fields["question"]["key"] == str(
+            release_key(make_context(task_id="budget"), deployment="airflow", task_id="release")
+        )
+
+    @pytest.mark.parametrize(("on_exhausted", "ends"), [("fail", AirflowFailException), ("skip", AirflowSkipException)])
+    def test_does_not_wait_if_told_otherwise(
+        self, half_left: PrivacyLedger, on_exhausted: str, ends: type[Exception]
+    ) -> None:
+        with pytest.raises(ends, match="held back"):
+            sensor(deferrable=True, on_exhausted=on_exhausted).execute(make_context(task_id="budget"))
+
+    @pytest.mark.parametrize(
+        ("event", "ends"),
+        [
+            ({"status": "never", "reason": "r"}, AirflowFailException),
+            ({"status": "refused", "reason": "r"}, AirflowFailException),
+            ({"status": "away", "reason": "r"}, AirflowException),
+            ({}, AirflowException),
+            (None, AirflowException),
+        ],
+    )
+    def test_ends_as_the_trigger_says_and_never_passes_on_silence(self, event: Any, ends: type[Exception]) -> None:
+        with pytest.raises(AirflowException) as ended:
+            sensor(deferrable=True).execute_complete(make_context(task_id="budget"), event)
+        assert type(ended.value) is ends
+        assert sensor().execute_complete(make_context(), {"status": "pays", "reason": "r"}) is None

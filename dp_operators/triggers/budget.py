@@ -1,0 +1,65 @@
+"""The trigger that waits for a budget without holding a worker. It may run twice, and only ever reads the ledger."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import closing
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+from asgiref.sync import sync_to_async
+
+from dp_operators.hooks.ledger import PrivacyLedgerHook
+from spark_jobs.contract.errors import RequestRefused
+
+PAYS, NEVER, REFUSED, AWAY = "pays", "never", "refused", "away"
+"""How the wait ended: the account can pay; never can; cannot be asked for this; or the ledger cannot be reached."""
+
+
+class PrivacyBudgetTrigger(BaseTrigger):
+    """Asks the ledger at intervals, and ends once the account could pay, or never can, or cannot be asked.
+
+    Args:
+        privacy_ledger_conn_id: the connection of the ledger.
+        question: the fields of ``dp_operators.releasing.standing.Question``, plain values.
+        poke_interval: seconds between two questions.
+    """
+
+    def __init__(self, *, privacy_ledger_conn_id: str, question: dict[str, Any], poke_interval: float) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.privacy_ledger_conn_id = privacy_ledger_conn_id
+        self.question = question
+        self.poke_interval = poke_interval
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """The class, and what to construct it with elsewhere."""
+        return (
+            "dp_operators.triggers.budget.PrivacyBudgetTrigger",
+            {
+                "privacy_ledger_conn_id": self.privacy_ledger_conn_id,
+                "question": self.question,
+                "poke_interval": self.poke_interval,
+            },
+        )
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Ask until there is something to tell; tells one event, ``{"status", "reason"}``."""
+        while (found := await sync_to_async(self._ask)()) is None:
+            await asyncio.sleep(self.poke_interval)
+        yield TriggerEvent(found)  # type: ignore[no-untyped-call]
+
+    def _ask(self) -> dict[str, str] | None:
+        from dp_operators.budget import LedgerUnavailable
+        from dp_operators.releasing.standing import Question
+
+        try:
+            with closing(PrivacyLedgerHook(self.privacy_ledger_conn_id).get_ledger()) as ledger:
+                standing = Question(**self.question).ask(ledger)
+        except RequestRefused as refused:
+            return {"status": REFUSED, "reason": str(refused)}
+        except LedgerUnavailable as away:
+            return {"status": AWAY, "reason": str(away)}
+        if standing.pays:
+            return {"status": PAYS, "reason": standing.reason}
+        return {"status": NEVER, "reason": standing.reason} if standing.never else None

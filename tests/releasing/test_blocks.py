@@ -1,0 +1,121 @@
+"""A release reads the blocks that it pays for: the account says which rows these are, and the request cannot."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from dp_operators.budget import BudgetExceeded
+from dp_operators.releasing import interval_blocks, release
+from dp_operators.releasing.requests import account_state
+from spark_jobs.contract import ReleaseRequest, RequestRefused
+from tests.support.release_lab import ForkRunner, Lab, accept, make_request
+
+DAYS = ["2026-11-20", "2026-11-21"]
+
+
+@pytest.fixture
+def daily(tmp_path: Path) -> Lab:
+    lab = Lab(tmp_path)
+    account = lab.ledger().account("people")
+    lab.ledger().open_account("daily", epsilon="1", blocks="day(at)", tables=["/lake/daily"], unit=account.unit)
+    return lab
+
+
+def asking(lab: Lab, **changes: object) -> ReleaseRequest:
+    table = {"format": "parquet", "path": "/lake/daily", "snapshot": {"path_version": "v1"}}
+    return make_request(lab.output, account="daily", table=table, **{"blocks": DAYS, **changes})
+
+
+def made(lab: Lab, request: ReleaseRequest, key: str = "k", **how: object):
+    return release(request, ledger=lab.ledger(), runner=ForkRunner(), key=key, check=accept, **how)  # type: ignore[arg-type]
+
+
+def test_account_says_which_rows_lie_in_the_blocks(daily: Lab) -> None:
+    published = made(daily, asking(daily))
+    [stored] = Path(daily.output).glob("*/_draft/*/request.json")
+    request = ReleaseRequest.from_json(stored.read_bytes())
+    assert str(request.block_expression) == "day(at)"
+    assert request.block_filter == (
+        "((CAST(`at` AS TIMESTAMP) >= TIMESTAMP '2026-11-20 00:00:00' "
+        "AND CAST(`at` AS TIMESTAMP) < TIMESTAMP '2026-11-22 00:00:00'))"
+    )
+    assert {block: total.epsilon for block, total in daily.ledger().blocks("daily").items()} == dict.fromkeys(DAYS, 1)
+    # the same request in the user's words is the same release
+    assert made(daily, asking(daily)).uri == published.uri
+    [charge] = daily.ledger().history("daily")
+    assert charge.events == ({"mechanism": "pure", "epsilon": "1"},)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"block_expression": "day(other)"},
+            "block_expression: got 'day(other)'; must be that of account daily, day(at)",
+        ),
+        ({"blocks": ["all"]}, "blocks: got 'all'; is no block of account daily"),
+        ({"blocks": ["yesterday"]}, "must be a day in UTC, as day(at) has it"),
+        ({"blocks": ["interval"]}, "must be a day in UTC, as day(at) has it"),
+    ],
+)
+def test_request_cannot_say_otherwise(daily: Lab, changes: dict, message: str) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        made(daily, asking(daily, **changes))
+    assert message in str(refused.value)
+    assert daily.ledger().history("daily") == ()
+
+
+def test_blocks_without_their_expression_are_read_by_nobody(daily: Lab) -> None:
+    with pytest.raises(RequestRefused, match="block_expression: is required where blocks are named"):
+        _ = asking(daily).block_filter
+    assert asking(daily, blocks=["all"]).block_filter is None
+
+
+def test_account_without_blocks_has_none_to_name(daily: Lab) -> None:
+    with pytest.raises(RequestRefused, match="blocks: got '2026-11-20'; must be a block of account people"):
+        made(daily, make_request(daily.output, blocks=DAYS))
+
+
+def test_allotment_pays_too(daily: Lab) -> None:
+    daily.ledger().allot("daily", "team", epsilon="0.5")
+    with pytest.raises(BudgetExceeded, match="allotment team in block 2026-11-20 of account daily has 0.5 of 0.5 left"):
+        made(daily, asking(daily), allotment="team")
+    made(daily, asking(daily, budget={"epsilon": "0.5"}), allotment="team")
+    assert [charge.allotment for charge in daily.ledger().history("daily")] == ["team"]
+
+
+def test_report_shows_the_poorest_block(daily: Lab) -> None:
+    ledger = daily.ledger()
+    ledger.reserve("daily", release="before", epsilon="0.25", blocks=DAYS[1])
+    charge = ledger.reserve("daily", release="now", epsilon="0.5", blocks=DAYS)
+    state = account_state(ledger, charge)
+    assert (state.block, state.spent_before.epsilon, state.remaining.epsilon) == (
+        DAYS[1],
+        Decimal("0.25"),
+        Decimal("0.25"),
+    )
+
+
+def test_report_of_a_zcdp_account_is_in_rho(daily: Lab) -> None:
+    ledger = daily.ledger()
+    ledger.open_account("rho", composition="zcdp", rho="0.5", delta="1e-6")
+    ledger.reserve("rho", release="before", epsilon="0.2")
+    state = account_state(ledger, ledger.reserve("rho", release="now", epsilon="0.4"))
+    told = [budget.rho for budget in (state.cap, state.spent_before, state.charged, state.remaining)]
+    assert told == [Decimal(text) for text in ("0.5", "0.02", "0.08", "0.4")]
+    assert json.loads(state.model_dump_json())["composition"] == "zcdp"
+
+
+def test_interval_is_made_of_blocks(daily: Lab) -> None:
+    account, day = daily.ledger().account("daily"), dt.datetime(2026, 11, 20, tzinfo=dt.UTC)
+    assert interval_blocks(account, day, day + dt.timedelta(days=2)) == tuple(DAYS)
+    for start, end in ((None, None), (day, day)):
+        with pytest.raises(RequestRefused, match="is for runs with a data interval, which this run has not"):
+            interval_blocks(account, start, end)
+    with pytest.raises(RequestRefused, match="and account people has one block; name 'all'"):
+        interval_blocks(daily.ledger().account("people"), day, day + dt.timedelta(days=1))
