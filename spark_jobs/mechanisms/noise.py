@@ -152,7 +152,12 @@ def laplace_scale(epsilon: Cost, l1_sensitivity: int) -> float:
     """
     if l1_sensitivity < 1 or l1_sensitivity != int(l1_sensitivity):
         raise ValueError(f"l1_sensitivity: got {l1_sensitivity}; must be a whole number of at least 1")
-    budget = Fraction(float_below(_cost("epsilon", epsilon)))
+    return _laplace_scale(_cost("epsilon", epsilon), int(l1_sensitivity))
+
+
+@lru_cache(maxsize=256)
+def _laplace_scale(epsilon: Decimal, l1_sensitivity: int) -> float:
+    budget = Fraction(float_below(epsilon))
     scale = float(l1_sensitivity / budget)
     while Fraction(l1_sensitivity) / Fraction(scale) > budget:
         scale = math.nextafter(scale, math.inf)

@@ -8,7 +8,7 @@ from spark_jobs.mechanisms.cells import equal_depth, noisy_cells, totals
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.mechanisms.prefix_sums import noisy_tree
 from spark_jobs.mechanisms.trees import Tree
-from tests.support.audit import Tampered, audit, log_ratio, samples
+from tests.support.audit import Tampered, audit, convicts, keeps, log_ratio, samples
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
 
@@ -67,51 +67,60 @@ def placed_cells_of(noise, neighbours, pair, *, again=EPSILON / 2):
     return repeated(once, pair)
 
 
+TREES = "trees of two labels"
+NAMES = {cells_of: "noisy cells", placed_cells_of: "cells placed by noisy counts"}
+
+
 @TREE_PAIRS
 def test_trees_of_two_labels_keep_epsilon_and_use_it(neighbours, pair):
     found = audit(*trees_of(SecureNoise(), neighbours, pair), samples=samples(3000))
-    assert 0.1 < found.epsilon <= EPSILON
+    assert keeps(found, TREES, relation=neighbours, claimed=EPSILON, at_least=0.1)
 
 
 @CELL_PAIRS
 @pytest.mark.parametrize("build", [cells_of, placed_cells_of])
 def test_cells_keep_epsilon_and_use_it(build, neighbours, pair):
     found = audit(*build(SecureNoise(), neighbours, pair), samples=samples(3000))
-    assert 0.1 < found.epsilon <= EPSILON
+    assert keeps(found, NAMES[build], relation=neighbours, claimed=EPSILON, at_least=0.1)
 
 
 @TREE_PAIRS
 def test_trees_with_half_the_noise_are_convicted(neighbours, pair):
     noise = Tampered(source=SeededNoise(81), epsilon_factor=2)
-    assert audit(*trees_of(noise, neighbours, pair), samples=samples(8000)).epsilon > EPSILON
+    found = audit(*trees_of(noise, neighbours, pair), samples=samples(8000))
+    assert convicts(found, TREES, relation=neighbours, claimed=EPSILON, fault="half the noise")
 
 
 def test_a_tree_that_forgets_a_level_is_convicted():
     noise = Tampered(source=SeededNoise(82), missing_rows=1)
     found = audit(*trees_of(noise, Neighbours.ADD_REMOVE, (WITH_A_ROW, LABELS)), samples=samples(8000))
-    assert found.epsilon > EPSILON
+    assert convicts(found, TREES, relation=Neighbours.ADD_REMOVE, claimed=EPSILON, fault="a level forgotten")
 
 
 def test_trees_calibrated_for_added_rows_are_convicted_where_a_label_changes():
     found = audit(*trees_of(SeededNoise(83), Neighbours.ADD_REMOVE, (WITH_A_ROW, FLIPPED)), samples=samples(8000))
-    assert found.epsilon > EPSILON
+    assert convicts(found, TREES, relation=Neighbours.REPLACE_ONE, claimed=EPSILON, fault="noise for an added row")
 
 
 @CELL_PAIRS
 @pytest.mark.parametrize("build", [cells_of, placed_cells_of])
 def test_cells_with_half_the_noise_are_convicted(build, neighbours, pair):
     noise = Tampered(source=SeededNoise(84), epsilon_factor=2)
-    assert audit(*build(noise, neighbours, pair), samples=samples(8000)).epsilon > EPSILON
+    found = audit(*build(noise, neighbours, pair), samples=samples(8000))
+    assert convicts(found, NAMES[build], relation=neighbours, claimed=EPSILON, fault="half the noise")
 
 
 @pytest.mark.parametrize("build", [cells_of, placed_cells_of])
 def test_cells_calibrated_for_added_rows_are_convicted_where_one_is_replaced(build):
     pair = (BASE + ROW, BASE + OTHER_ROW)
     found = audit(*build(SeededNoise(85), Neighbours.ADD_REMOVE, pair), samples=samples(8000))
-    assert found.epsilon > EPSILON
+    relation, fault = Neighbours.REPLACE_ONE, "noise for an added row"
+    assert convicts(found, NAMES[build], relation=relation, claimed=EPSILON, fault=fault)
 
 
 @CELL_PAIRS
 def test_a_budget_spent_twice_is_convicted(neighbours, pair):
     mechanism = placed_cells_of(SeededNoise(86), neighbours, pair, again=2 * EPSILON)
-    assert audit(*mechanism, samples=samples(8000)).epsilon > EPSILON
+    found = audit(*mechanism, samples=samples(8000))
+    fault = "budget spent twice"
+    assert convicts(found, NAMES[placed_cells_of], relation=neighbours, claimed=EPSILON, fault=fault)

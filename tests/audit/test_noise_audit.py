@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
-from tests.support.audit import Tampered, audit, log_ratio, samples
+from tests.support.audit import Tampered, audit, convicts, keeps, log_ratio, samples
 
 pytestmark = pytest.mark.audit
 
 EPSILON = Decimal("0.8")
+NAME = "discrete Laplace noise"
 SOURCES = pytest.mark.parametrize("source", [SecureNoise(), SeededNoise(71)], ids=lambda noise: type(noise).__name__)
 
 
@@ -27,8 +28,7 @@ def noisy_vector(noise, sensitivity):
 @pytest.mark.parametrize("sensitivity", [1, 2, 3])
 def test_laplace_noise_keeps_epsilon_and_uses_it(source, sensitivity):
     found = audit(*noisy_vector(source, sensitivity), samples=samples(30_000 // sensitivity))
-    assert found.epsilon <= EPSILON
-    assert found.epsilon >= 0.4 * float(EPSILON)
+    assert keeps(found, NAME, relation=f"1-norm {sensitivity} apart", claimed=EPSILON, at_least=0.4)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,9 @@ def test_laplace_noise_keeps_epsilon_and_uses_it(source, sensitivity):
 )
 def test_too_little_noise_is_convicted(fault, sensitivity):
     noise = Tampered(source=SeededNoise(72), **fault)
-    assert audit(*noisy_vector(noise, sensitivity), samples=samples(60_000)).epsilon > EPSILON
+    found = audit(*noisy_vector(noise, sensitivity), samples=samples(60_000))
+    planted = "half the noise" if "epsilon_factor" in fault else "sensitivity off by one record"
+    assert convicts(found, NAME, relation=f"1-norm {sensitivity} apart", claimed=EPSILON, fault=planted)
 
 
 def test_a_budget_spent_twice_is_convicted():
@@ -50,7 +52,8 @@ def test_a_budget_spent_twice_is_convicted():
         noisy = noise.laplace(np.tile(table, (count, 1)), epsilon=EPSILON, l1_sensitivity=1)
         return log_ratio(noisy, one, zero, 1 / float(EPSILON))
 
-    assert audit(twice, one, zero, samples=samples(40_000)).epsilon > EPSILON
+    found = audit(twice, one, zero, samples=samples(40_000))
+    assert convicts(found, NAME, relation="1-norm 1 apart", claimed=EPSILON, fault="budget spent twice")
 
 
 @SOURCES

@@ -9,7 +9,7 @@ from spark_jobs.diagnostics.roc_curve import measurement as module
 from spark_jobs.mechanisms.cells import totals
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts
-from tests.support.audit import Tampered, audit, log_ratio, samples
+from tests.support.audit import Tampered, audit, convicts, keeps, log_ratio, samples
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
 
@@ -58,18 +58,20 @@ def roc_of(noise, neighbours, pair, method="auto"):
 @pytest.mark.parametrize("method", ["auto", "fixed_cells"])
 def test_a_roc_release_keeps_epsilon_and_uses_it(method, neighbours, pair):
     found = audit(*roc_of(SecureNoise(), neighbours, pair, method), samples=samples(2000))
-    assert found.epsilon <= EPSILON
-    assert found.epsilon > 0.1
+    assert keeps(found, f"ROC curve, {method}", relation=neighbours, claimed=EPSILON, at_least=0.1)
 
 
 @PAIRS
 def test_half_the_noise_is_convicted(neighbours, pair):
     noise = Tampered(source=SeededNoise(91), epsilon_factor=2)
-    assert audit(*roc_of(noise, neighbours, pair), samples=samples(4000)).epsilon > EPSILON
+    found = audit(*roc_of(noise, neighbours, pair), samples=samples(4000))
+    assert convicts(found, "ROC curve, auto", relation=neighbours, claimed=EPSILON, fault="half the noise")
 
 
 def test_noise_for_an_added_row_is_convicted_where_rows_are_replaced():
-    assert audit(*roc_of(SeededNoise(92), Neighbours.ADD_REMOVE, FLIPPED), samples=samples(4000)).epsilon > EPSILON
+    found = audit(*roc_of(SeededNoise(92), Neighbours.ADD_REMOVE, FLIPPED), samples=samples(4000))
+    relation, fault = Neighbours.REPLACE_ONE, "noise for an added row"
+    assert convicts(found, "ROC curve, auto", relation=relation, claimed=EPSILON, fault=fault)
 
 
 @PAIRS
@@ -82,4 +84,5 @@ def test_a_meter_that_forgets_is_convicted(monkeypatch, neighbours, pair):
             return self.granted.epsilon
 
     monkeypatch.setattr(module, "BudgetMeter", Forgetful)
-    assert audit(*roc_of(SeededNoise(93), neighbours, pair), samples=samples(4000)).epsilon > EPSILON
+    found = audit(*roc_of(SeededNoise(93), neighbours, pair), samples=samples(4000))
+    assert convicts(found, "ROC curve, auto", relation=neighbours, claimed=EPSILON, fault="budget spent twice")
