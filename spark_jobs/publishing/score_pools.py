@@ -135,7 +135,7 @@ def set_ticks(axes: Axes, across: tuple[float, float], upwards: tuple[float, flo
     axes.set_xlim(across)
     axes.set_ylim(upwards)
     for axis, (low, high) in ((axes.xaxis, across), (axes.yaxis, upwards)):
-        ticks = MaxNLocator(nbins=7).tick_values(low, high)
+        ticks = MaxNLocator(nbins=7, steps=[1, 2, 5, 10]).tick_values(low, high)
         axis.set_ticks([tick for tick in ticks if low <= tick <= high])
 
 
