@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import cache
 
 import numpy as np
 from scipy.optimize import linprog, nnls
+
+from spark_jobs.contract.privacy import Neighbours
 
 
 def node_matrix(points):
@@ -15,6 +18,13 @@ def node_matrix(points):
     return np.hstack(
         [(index[:, None] >> level == np.arange((points - 1 >> level) + 1)).astype(float) for level in range(levels + 1)]
     )
+
+
+def differences(points, neighbours):
+    """Every way in which neighbours' prefix counts differ, as the first point and the one after the last."""
+    if neighbours is Neighbours.ADD_REMOVE:
+        return [(first, points) for first in range(points)]
+    return list(itertools.combinations(range(points), 2))  # the row leaves one cell for an earlier one
 
 
 def least_weight(difference):
@@ -57,6 +67,19 @@ def log_probability(prefix_noise, scale, reach=60):
         return np.logaddexp.reduce([padded[k : k + offsets.size] + one[k] for k in range(values.size)], axis=0)
 
     return below(np.asarray(prefix_noise))[2 * reach]
+
+
+def exact_loss(scale, points, intervals, *, outputs=None):
+    """The largest exact log ratio over these differences, at far outputs (of every sign pattern, if none are given)."""
+    if outputs is None:
+        outputs = [20 * np.array(signs) for signs in itertools.product((-1, 0, 1), repeat=points)]
+    worst, before = 0.0, [log_probability(output, scale) for output in outputs]
+    for first, end in intervals:
+        index = np.arange(points)
+        difference = ((first <= index) & (index < end)).astype(int)
+        after = [log_probability(output - difference, scale) for output in outputs]
+        worst = max(worst, float(np.abs(np.subtract(before, after)).max()))
+    return worst
 
 
 def programme(noisy, lower, total):

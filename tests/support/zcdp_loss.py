@@ -1,0 +1,54 @@
+"""The exact zCDP loss of mechanisms that draw discrete Gaussian noise, from what they ask of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from spark_jobs.mechanisms.noise import SeededNoise, gaussian_stddev
+
+
+@dataclass
+class Watching:
+    """Gaussian noise that keeps what was asked, with the scale drawn; its answers can be played to another table.
+
+    Attributes:
+        answers: what to say, instead of drawing.
+        rho_factor: a fault: noise for this many times the cost.
+    """
+
+    source: object = field(default_factory=lambda: SeededNoise(1))
+    answers: list | None = None
+    rho_factor: int = 1
+    asked: list = field(default_factory=list)
+    given: list = field(default_factory=list)
+    private = False
+    guarantee = "NOT PRIVATE"
+
+    def gaussian(self, values, *, rho, l2_sensitivity):
+        drawn_at = self.rho_factor * float(rho)
+        self.asked.append((np.array(values, dtype=object), gaussian_stddev(drawn_at, l2_sensitivity)))
+        if self.answers is None:
+            answer = self.source.gaussian(values, rho=drawn_at, l2_sensitivity=l2_sensitivity)
+        else:
+            answer = self.answers[len(self.asked) - 1]
+        self.given.append(answer)
+        return answer
+
+
+def zcdp_loss(mechanism, table, neighbour, *, rho_factor=1):
+    """``rho`` between two tables: ``|difference|^2 / (2 stddev^2)``, added up over all that was asked.
+
+    Plays the first table's answers to the second, so an adaptive mechanism takes the same path.
+    """
+    first = Watching(rho_factor=rho_factor)
+    mechanism(table, first)
+    second = Watching(rho_factor=rho_factor, answers=first.given)
+    mechanism(neighbour, second)
+    assert len(first.asked) == len(second.asked), "the path depends on the table beyond what was released"
+    loss = 0.0
+    for (one, stddev), (other, again) in zip(first.asked, second.asked, strict=True):
+        assert stddev == again, "the noise depends on the table"
+        loss += float(((one - other) ** 2).sum()) / (2 * stddev**2)
+    return loss
