@@ -9,6 +9,9 @@ no value off the grid can appear. What the finite precision can change is counte
 on top. Proof: an error of a factor ``1 +- 1e-54`` in X moves an output over one of the at most 2^40 boundaries with
 probability at most ``1e-54 sup |x| h(x)`` each, below 1e-40 in all; 256 bits add 2^-215; ``(1 + e^epsilon)`` times
 their sum is below 1e-30 for epsilon at most 10, which is required.
+
+Where doubles already say, with a hundred times their error to spare, which value of the grid the 60 digits round to,
+the digits are not computed. The value is the same, bit for bit.
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ INFLATION = 1 + 1e-9
 MAX_GRID_STEPS = 1 << 40
 _BITS = 256
 _PRECISION = 60
+_POLYNOMIAL_WORDS = 2 * _BITS // 64 + 1
+_ROUGH_ERROR = 1e-11
 _SMALLEST_RATE = 1e-9
 
 
@@ -70,7 +75,21 @@ class PublicGrid:
         with localcontext(prec=_PRECISION):
             low, high = Decimal(self.lower), Decimal(self.upper)
             place = (min(max(value, low), high) - low) * self.steps / (high - low)
-            index = int(place.to_integral_value())
+            return self.value(int(place.to_integral_value()))
+
+    def nearest_if_clear(self, value: float, error: float) -> float | None:
+        """``nearest`` of any number within ``error`` of ``value``, or None if they might not share it."""
+        step = (self.upper - self.lower) / self.steps
+        place = (min(max(value, self.lower - step), self.upper + step) - self.lower) / step
+        doubt = (error + 1e-12 * (abs(self.lower) + abs(self.upper))) / step
+        if not abs(place - math.floor(place) - 0.5) > doubt:
+            return None
+        return self.value(min(max(round(place), 0), self.steps))
+
+    def value(self, index: int) -> float:
+        """The value of an index from 0 to ``steps``."""
+        with localcontext(prec=_PRECISION):
+            low, high = Decimal(self.lower), Decimal(self.upper)
             return float(low + (high - low) * index / self.steps)
 
 
@@ -137,23 +156,56 @@ class SmoothNoise:
         if meter is not None:
             each = exact_sum(self.delta, RESIDUAL_DELTA)
             meter.spend(self.epsilon * len(centres), delta=each * len(centres), label=label)
-        released = []
-        for centre, bound, variate in zip(centres, smooth, self.sample(len(centres), noise), strict=True):
-            with localcontext(prec=_PRECISION):
-                released.append(grid.nearest(centre + Decimal(self.scale * INFLATION) * Decimal(bound) * variate))
-        return np.array(released, dtype=np.float64)
+        return np.array([self._released(*each, grid, noise) for each in zip(centres, smooth, strict=True)])
+
+    def _released(self, centre: Decimal, bound: float, grid: PublicGrid, noise: Noise) -> float:
+        spread = self.scale * INFLATION
+        if self.density is Density.POLYNOMIAL:
+            words = noise.words(_POLYNOMIAL_WORDS)
+            rough = self._rough_polynomial(words)
+            if rough is not None:
+                size = abs(rough) * spread * bound
+                error = _ROUGH_ERROR * (abs(float(centre)) + spread * bound + size)
+                clear = grid.nearest_if_clear(float(centre) + math.copysign(size, rough), error)
+                if clear is not None:
+                    return clear
+            variate = self._polynomial_of(words)
+        else:
+            variate = self.sample(1, noise)[0]
+        with localcontext(prec=_PRECISION):
+            return grid.nearest(centre + Decimal(spread) * Decimal(bound) * variate)
 
     def _polynomial(self, noise: Noise) -> Decimal:
-        alpha = Decimal(self.epsilon) / Decimal(self.rate)
+        return self._polynomial_of(noise.words(_POLYNOMIAL_WORDS))
+
+    def _polynomial_of(self, words: NDArray[np.uint64]) -> Decimal:
+        uniform, coin, sign = _split_words(words)
+        with localcontext(prec=_PRECISION):
+            alpha = Decimal(self.epsilon) / Decimal(self.rate)
+            foot = 1 - 1 / alpha
+            centre = 1 - foot**alpha
+            tail = foot ** (alpha - 1) * (1 + 1 / alpha)
+            if _in_unit(coin) * (centre + tail) < centre:
+                size = 1 - (1 - _in_unit(uniform) * centre) ** (1 / alpha)
+            else:
+                size = (1 + 1 / alpha) * _in_unit(uniform) ** (-1 / alpha) - 1
+            return size if sign else -size
+
+    def _rough_polynomial(self, words: NDArray[np.uint64]) -> float | None:
+        """``_polynomial_of`` within ``_ROUGH_ERROR (1 + |X|)``, from doubles; None where they cannot be as good."""
+        uniform, coin, sign = _split_words(words)
+        alpha = float(self.epsilon) / self.rate
+        first, second = (math.ldexp(word >> (_BITS - 64), -64) for word in (uniform, coin))
+        if not 2 <= alpha <= 1000 or first < 2**-20:
+            return None
         foot = 1 - 1 / alpha
         centre = 1 - foot**alpha
-        tail = foot ** (alpha - 1) * (1 + 1 / alpha)
-        uniform = _uniform(noise)
-        if _uniform(noise) * (centre + tail) < centre:
-            size = 1 - (1 - uniform * centre) ** (1 / alpha)
-        else:
-            size = (1 + 1 / alpha) * uniform ** (-1 / alpha) - 1
-        return _signed(size, noise)
+        share = centre / (centre + foot ** (alpha - 1) * (1 + 1 / alpha))
+        if abs(second - share) < _ROUGH_ERROR:
+            return None
+        power = 1 / alpha
+        size = 1 - (1 - first * centre) ** power if second < share else (1 + power) * first**-power - 1
+        return float(size if sign else -size)
 
     def _student_t(self, noise: Noise) -> Decimal:
         # Bailey, Mathematics of Computation 62 (1994): polar generation
@@ -267,8 +319,18 @@ def _word(noise: Noise) -> int:
     return int.from_bytes(noise.words(_BITS // 64).tobytes(), "little")
 
 
+def _split_words(words: NDArray[np.uint64]) -> tuple[int, int, int]:
+    bits = words.tobytes()
+    uniform, coin = (int.from_bytes(bits[at : at + _BITS // 8], "little") for at in (0, _BITS // 8))
+    return uniform, coin, bits[-8] & 1
+
+
+def _in_unit(word: int) -> Decimal:
+    return (2 * word + 1) / Decimal(2 << _BITS)
+
+
 def _uniform(noise: Noise) -> Decimal:
-    return (2 * _word(noise) + 1) / Decimal(2 << _BITS)
+    return _in_unit(_word(noise))
 
 
 def _signed(size: Decimal, noise: Noise) -> Decimal:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,10 +16,10 @@ from numpy.typing import ArrayLike
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours, exact_decimal, share
 from spark_jobs.mechanisms.continuous_noise import RESIDUAL_DELTA, PublicGrid, SmoothNoise, polynomial_noise
+from spark_jobs.mechanisms.median_bounds import part_medians
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
 from spark_jobs.mechanisms.selection import permute_and_flip
-from spark_jobs.mechanisms.smooth_sensitivity import lower_median, median_bound
 
 MAX_LEVELS = 16
 MAX_DENOMINATOR = 10**6
@@ -79,21 +78,18 @@ def recursive_medians(
         raise RequestRefused(
             "levels", given=levels, bound=f"must be from 1 to {MAX_LEVELS}", remedy="give the depth of the recursion"
         )
-    counts = np.asarray(cells)
+    counts = _counts(cells)
     total = exact_decimal(epsilon, what="epsilon")
     shapes = [polynomial_noise(part, rate_share=rate_share) for part in node_budgets(total, levels, neighbours)]
     if meter is not None:
         nodes = 1 if neighbours is Neighbours.ADD_REMOVE else 2
         meter.spend(total, delta=levels * nodes * RESIDUAL_DELTA, label="recursive medians")
-    edges, fallbacks = [0, counts.size], 0
+    edges, fallbacks = np.array([0, counts.size]), 0
     for shape in shapes:
-        split = [edges[0]]
-        for start, end in pairwise(edges):
-            threshold, fell_back = _split(counts[start:end], shape, noise)
-            split += [start + threshold, end]
-            fallbacks += fell_back
-        edges = split
-    return RecursiveMedians(thresholds=np.array(edges[1:-1], dtype=np.int64), fallbacks=fallbacks)
+        inner, fell_back = _split_all(counts, edges, shape, noise)
+        edges = np.append(np.column_stack([edges[:-1], inner]), edges[-1])
+        fallbacks += fell_back
+    return RecursiveMedians(thresholds=edges[1:-1], fallbacks=fallbacks)
 
 
 def node_budgets(epsilon: Decimal, levels: int, neighbours: Neighbours) -> list[Decimal]:
@@ -171,13 +167,28 @@ def quantile_sensitivity(target: Fraction, neighbours: Neighbours) -> int:
     return target.denominator
 
 
-def _split(cells: Int64Array, shape: SmoothNoise, noise: Noise) -> tuple[int, bool]:
-    width = cells.size
-    if width <= 1:
-        return width, True
-    # one empty cell more: the interval's right end is the last boundary
-    padded = np.append(cells, 0)
-    grid = PublicGrid(lower=0, upper=width, steps=width)
-    bound = median_bound(padded, smoothness=shape.smoothness)
-    noisy = int(shape.release(Decimal(lower_median(padded)), bound, grid=grid, noise=noise)[0])
-    return (noisy, False) if 0 < noisy < width else (width // 2, True)
+def _split_all(cells: Int64Array, edges: Int64Array, shape: SmoothNoise, noise: Noise) -> tuple[Int64Array, int]:
+    """A threshold in each part, and how many of them are midpoints."""
+    widths = np.diff(edges)
+    private = part_medians(cells, edges, smoothness=shape.smoothness)
+    thresholds, fallbacks = edges[:-1] + widths // 2, 0
+    grids = {width: PublicGrid(lower=0, upper=width, steps=width) for width in set(widths.tolist()) if width > 1}
+    for at, width in enumerate(widths.tolist()):
+        if width <= 1:
+            # the right end of a single cell, or of none
+            thresholds[at], fell_back = edges[at] + width, True
+        else:
+            median = Decimal(int(private.doubled[at])) / 2
+            noisy = int(shape.release(median, float(private.bounds[at]), grid=grids[width], noise=noise)[0])
+            fell_back = not 0 < noisy < width
+            if not fell_back:
+                thresholds[at] = edges[at] + noisy
+        fallbacks += fell_back
+    return thresholds, fallbacks
+
+
+def _counts(cells: ArrayLike) -> Int64Array:
+    counts = np.asarray(cells)
+    if counts.ndim != 1 or counts.size == 0 or not np.can_cast(counts.dtype, np.int64):
+        raise ValueError(f"cells: got shape {counts.shape} of {counts.dtype}; must be one row of whole numbers")
+    return counts.astype(np.int64)

@@ -10,6 +10,7 @@ from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.mechanisms.continuous_noise import (
     RESIDUAL_DELTA,
     PublicGrid,
+    SmoothNoise,
     cauchy_noise,
     global_laplace_noise,
     laplace_noise,
@@ -147,3 +148,34 @@ def test_bad_parameters_are_refused() -> None:
         PublicGrid(lower=1, upper=0)
     with pytest.raises(ValueError, match="rate_share"):
         polynomial_noise(1, rate_share=1)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.2, 0.45, 0.7])
+@pytest.mark.parametrize("grid", [{"upper": 1}, {"upper": 1, "steps": 1 << 40}, {"upper": 700, "steps": 700}], ids=str)
+def test_doubles_decide_only_what_sixty_digits_would(monkeypatch, share, grid) -> None:
+    shape, public = polynomial_noise(1, rate_share=share), PublicGrid(**{"lower": 0, **grid})
+    drawn = np.random.default_rng(5)
+    centres = [Decimal(float(value)) for value in drawn.uniform(-0.1, 1.1, 250) * grid["upper"]]
+    bounds = (10 ** drawn.uniform(-12, 3, 250)).tolist()
+
+    def released():
+        return shape.release(centres, bounds, grid=public, noise=SeededNoise(9)).tolist()
+
+    quick = released()
+    monkeypatch.setattr(SmoothNoise, "_rough_polynomial", lambda self, words: None)
+    assert quick == released()
+
+
+def test_doubles_decide_nearly_always_on_a_coarse_grid(monkeypatch) -> None:
+    exact = []
+    monkeypatch.setattr(SmoothNoise, "_polynomial_of", lambda self, words: exact.append(1) or Decimal(0))
+    grid = PublicGrid(lower=0, upper=4096, steps=4096)
+    polynomial_noise(1).release([Decimal(2000)] * 500, [3.0] * 500, grid=grid, noise=SeededNoise(4))
+    assert len(exact) <= 5
+
+
+def test_a_value_at_the_edge_of_two_steps_is_not_clear() -> None:
+    grid = PublicGrid(lower=0, upper=10, steps=10)
+    assert grid.nearest_if_clear(3.4, 0.01) == 3.0
+    assert grid.nearest_if_clear(3.495, 0.01) is None
+    assert (grid.nearest_if_clear(-1e300, 1.0), grid.nearest_if_clear(1e300, 0.1)) == (None, 10.0)
