@@ -39,11 +39,11 @@ from scipy.stats import beta
 FALSE_ALARM = 1e-6
 """Chance that an audit convicts a mechanism that keeps its promise."""
 LONG = os.environ.get("DP_AUDIT") == "long"
-LONG_FACTOR = int(os.environ.get("DP_AUDIT_FACTOR", "30"))
+LONG_FACTOR = int(os.environ.get("DP_AUDIT_FACTOR", "10"))
 
 
 def samples(quick: int) -> int:
-    """Samples of each table: few in the ordinary run, thirty times as many with ``DP_AUDIT=long``."""
+    """Samples of each table: few in the ordinary run, ``LONG_FACTOR`` times as many with ``DP_AUDIT=long``."""
     return quick * LONG_FACTOR if LONG else quick
 
 
