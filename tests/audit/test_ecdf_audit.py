@@ -10,10 +10,11 @@ from spark_jobs.mechanisms import sparse_vector
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ValueCounts
 from spark_jobs.statistics.value_grid import ValueGrid
-from tests.support.audit import Tampered, audit, log_ratio, samples
+from tests.support.audit import Tampered, audit, convicts, keeps, log_ratio, samples
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
 
+NAME, SEARCH = "distribution function", "search for a bound"
 EPSILON = Decimal(1)
 LINE = ValueGrid(lower=0, upper=1, cells=4)
 WIDE = ValueGrid(lower=-16, upper=16, cells=32, scale="log", unit=1)
@@ -50,25 +51,29 @@ def of_tree(noise, neighbours, pair):
 @PAIRS
 def test_an_ecdf_release_keeps_epsilon_and_uses_it(neighbours, pair):
     found = audit(*of_tree(SecureNoise(), neighbours, pair), samples=samples(3000))
-    assert found.epsilon <= EPSILON
-    assert found.epsilon > 0.3
+    assert keeps(found, NAME, relation=neighbours, claimed=EPSILON, at_least=0.3)
 
 
 @PAIRS
 def test_half_the_noise_is_convicted(neighbours, pair):
     noise = Tampered(source=SeededNoise(91), epsilon_factor=2)
-    assert audit(*of_tree(noise, neighbours, pair), samples=samples(4000)).epsilon > EPSILON
+    found = audit(*of_tree(noise, neighbours, pair), samples=samples(4000))
+    assert convicts(found, NAME, relation=neighbours, claimed=EPSILON, fault="half the noise")
 
 
 def test_a_sensitivity_that_is_one_row_too_low_is_convicted():
     pair = table([0.6, *BASE]), table([0.1, *BASE])
     noise = Tampered(source=SeededNoise(92), missing_rows=1)
-    assert audit(*of_tree(noise, Neighbours.REPLACE_ONE, pair), samples=samples(4000)).epsilon > EPSILON
+    found = audit(*of_tree(noise, Neighbours.REPLACE_ONE, pair), samples=samples(4000))
+    assert convicts(
+        found, NAME, relation=Neighbours.REPLACE_ONE, claimed=EPSILON, fault="sensitivity off by one record"
+    )
 
 
 def test_noise_for_an_added_row_is_convicted_where_rows_are_replaced():
     pair = table([0.6, *BASE]), table([0.1, *BASE])
-    assert audit(*of_tree(SeededNoise(93), Neighbours.ADD_REMOVE, pair), samples=samples(4000)).epsilon > EPSILON
+    found = audit(*of_tree(SeededNoise(93), Neighbours.ADD_REMOVE, pair), samples=samples(4000))
+    assert convicts(found, NAME, relation=Neighbours.REPLACE_ONE, claimed=EPSILON, fault="noise for an added row")
 
 
 @PAIRS
@@ -79,7 +84,8 @@ def test_a_budget_spent_twice_is_convicted(neighbours, pair):
     def twice(statistic, count):
         return once(statistic, count) + once(statistic, count)
 
-    assert audit(twice, *pair, samples=samples(4000)).epsilon > EPSILON
+    found = audit(twice, *pair, samples=samples(4000))
+    assert convicts(found, NAME, relation=neighbours, claimed=EPSILON, fault="budget spent twice")
 
 
 SEARCHED = [3.0] * 6
@@ -114,14 +120,15 @@ def of_search(noise, neighbours, epsilon=EPSILON):
 def test_a_search_for_a_bound_keeps_epsilon(neighbours, pair):
     for first, second in (pair, pair[::-1]):
         found = audit(of_search(SecureNoise(), neighbours), first, second, samples=samples(3000))
-        assert found.epsilon <= EPSILON
+        assert keeps(found, SEARCH, relation=neighbours, claimed=EPSILON)
 
 
 def test_a_search_with_half_the_noise_is_convicted():
     # a row that raises every count from its own on: what a search may tell apart
     pair = table([0.5] * 7, WIDE), table([0.5] * 6, WIDE)
     noise = Tampered(source=SeededNoise(5), epsilon_factor=4)
-    assert audit(of_search(noise, Neighbours.ADD_REMOVE), *pair, samples=samples(4000)).epsilon > EPSILON
+    found = audit(of_search(noise, Neighbours.ADD_REMOVE), *pair, samples=samples(4000))
+    assert convicts(found, SEARCH, relation=Neighbours.ADD_REMOVE, claimed=EPSILON, fault="half the noise")
 
 
 @SEARCHES
