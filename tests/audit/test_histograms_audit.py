@@ -13,7 +13,7 @@ from spark_jobs.mechanisms.histograms import release_histogram
 from spark_jobs.mechanisms.histograms.dawa import spread_totals
 from spark_jobs.mechanisms.histograms.partition import private_partition
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
-from tests.support.audit import Tampered, audit, samples
+from tests.support.audit import Tampered, audit, convicts, keeps, samples
 from tests.support.flawed.dawa_partition import FAULTS, published_partition
 from tests.support.noises import worst_loss
 from tests.support.partition_loss import all_alone, partition_law, partition_loss, recorded, recorded_laws
@@ -188,13 +188,13 @@ def test_sampled_partitions_keep_epsilon(pair):
     """Secure noise, the whole code: no event of the partition's own log ratio tells the tables further apart."""
     penalty = 107.0 if pair is SHARP else 0.5
     found = audit(sampler(SecureNoise(), penalty, pair), *map(np.array, pair), samples=samples(1000))
-    assert found.epsilon <= 1
+    assert keeps(found, "private partition", relation=ADDED, claimed=1)
 
 
 def test_sampled_partitions_with_a_tenth_of_the_noise_are_convicted():
     noise = Tampered(source=SeededNoise(9), epsilon_factor=10)
     found = audit(sampler(noise, 0.5, FLAT), *map(np.array, FLAT), samples=samples(1500))
-    assert found.epsilon > 1
+    assert convicts(found, "private partition", relation=ADDED, claimed=1, fault="a tenth of the noise")
 
 
 def sampler(noise, penalty, pair):

@@ -9,7 +9,7 @@ from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.mechanisms.prefix_stream import StreamShape, StreamState, release_step
 from spark_jobs.mechanisms.shared_nodes import shared_node_prefixes, shared_node_weight
 from spark_jobs.mechanisms.square_root import square_root_prefixes
-from tests.support.audit import Tampered, audit, samples
+from tests.support.audit import Tampered, audit, convicts, keeps, samples
 from tests.support.noises import Still
 from tests.support.shared_nodes import differences, exact_loss, least_whole_weight, node_matrix
 from tests.support.zcdp_loss import zcdp_loss
@@ -48,21 +48,25 @@ def points_of(noise, neighbours, pair, *, calibrated_for=None, times=1):
 @BOTH
 def test_shared_nodes_keep_epsilon_and_use_it(neighbours):
     found = audit(*points_of(SecureNoise(), neighbours, TABLES[neighbours]), samples=samples(8000))
-    assert 0.02 < found.epsilon <= EPSILON
+    assert keeps(found, "shared-node prefix counts", relation=neighbours, claimed=EPSILON, at_least=0.02)
 
 
 @pytest.mark.slow
 @BOTH
 def test_shared_nodes_with_a_third_of_the_noise_are_convicted(neighbours):
     noise = Tampered(source=SeededNoise(91), epsilon_factor=3)
-    assert audit(*points_of(noise, neighbours, TABLES[neighbours]), samples=samples(12000)).epsilon > EPSILON
+    found = audit(*points_of(noise, neighbours, TABLES[neighbours]), samples=samples(12000))
+    fault = "a third of the noise"
+    assert convicts(found, "shared-node prefix counts", relation=neighbours, claimed=EPSILON, fault=fault)
 
 
 @pytest.mark.slow
 @BOTH
 def test_points_evaluated_afresh_are_convicted(neighbours):
     mechanism = points_of(SeededNoise(92), neighbours, TABLES[neighbours], times=30)
-    assert audit(*mechanism, samples=samples(3000)).epsilon > EPSILON
+    found = audit(*mechanism, samples=samples(3000))
+    fault = "points evaluated afresh"
+    assert convicts(found, "shared-node prefix counts", relation=neighbours, claimed=EPSILON, fault=fault)
 
 
 @BOTH
