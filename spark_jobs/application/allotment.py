@@ -1,9 +1,10 @@
 """How a request's budget is split: which diagnostics are paid for together, and what each part may cost.
 
 Weights are relative; a diagnostic without one has weight 1, so that by default all get the same. Diagnostics that
-share one noisy release pool their parts: each of them is as accurate as if it had been given all of it. Delta is split
-by the same weights among the diagnostics that spend delta. All shares are exact decimals, rounded down, so that their
-sum never exceeds the budget.
+share one noisy release pool their parts: each of them is as accurate as if it had been given all of it. Above an
+epsilon of ``SHARED_UP_TO`` for one row noise is no concern, and each is counted by itself, in the cells that suit it.
+Delta is split by the same weights among the diagnostics that spend delta. All shares are exact decimals, rounded down,
+so that their sum never exceeds the budget.
 
 A unit of up to ``k`` rows changes the counts like that many rows, one after the other. A mechanism that is
 ``(e, d)``-DP for one row is ``(k e, d (e^(k e) - 1) / (e^e - 1))``-DP for the unit (group privacy: Vadhan 2017, lemma
@@ -21,6 +22,7 @@ from spark_jobs.contract.privacy import MAX_DIGITS, Budget
 from spark_jobs.contract.request import ReleaseRequest
 
 LEAST_DELTA = Decimal(1).scaleb(-MAX_DIGITS)
+SHARED_UP_TO = Decimal(20)
 KEPT_DIGITS = 22
 """Of a part: it leaves room for sums, and for products with whole numbers, within the digits that a ledger keeps."""
 
@@ -75,7 +77,8 @@ class Allotment:
 
 def allot(request: ReleaseRequest) -> tuple[Allotment, ...]:
     """The parts of the request's budget, in the order of its diagnostics; a shared part stands where its first does."""
-    groups = _groups(request.diagnostics)
+    ample = request.budget.epsilon > SHARED_UP_TO * request.unit.max_rows
+    groups = tuple((options,) for options in request.diagnostics) if ample else _groups(request.diagnostics)
     everything = sum((options.part for options in request.diagnostics), Decimal(0))
     approximate = sum((options.part for options in request.diagnostics if options.approximate), Decimal(0))
     return tuple(

@@ -11,6 +11,7 @@ from spark_jobs.application.draw import Draw
 from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.diagnostics.shared_groups import SharedGroups, read_as
 from spark_jobs.publishing import ReleaseFacts, publish
 from spark_jobs.statistics.score_counts import DEFAULT_CELLS
 
@@ -46,8 +47,8 @@ def draft(
 ) -> tuple[Release, dict[str, bytes]]:
     """The manifest and the files of the release that ``draw`` makes."""
     results = {
-        kind: diagnostic(kind).summarise(diagnostic(kind).Measurement.from_dict(fields), seed=draw.seed)
-        for kind, fields in draw.measurements.items()
+        kind: diagnostic(kind).summarise(measurement, seed=draw.seed)
+        for kind, measurement in _measurements(request, draw).items()
     }
     facts = ReleaseFacts(
         request=request,
@@ -62,6 +63,16 @@ def draft(
         account=account,
     )
     return publish(results, facts=facts)
+
+
+def _measurements(request: ReleaseRequest, draw: Draw) -> dict[str, Any]:
+    """Each diagnostic's measurement: its own, or its reading of the one that it shares with others."""
+    made = {kind: diagnostic(kind).Measurement.from_dict(fields) for kind, fields in draw.measurements.items()}
+    if draw.shared is not None:
+        shared = SharedGroups.from_dict(draw.shared["measurement"])
+        sharing = set(draw.shared["kinds"])
+        made |= {options.kind: read_as(options, shared) for options in request.diagnostics if options.kind in sharing}
+    return made
 
 
 def versions() -> dict[str, str]:

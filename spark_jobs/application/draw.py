@@ -31,6 +31,7 @@ class Draw:
         events: what each of them spent, in order.
         measurements: each diagnostic's noisy statistics, by its kind.
         versions: of the programs that drew.
+        shared: the noisy statistics that several diagnostics are made from, with their kinds; None if there are none.
     """
 
     charge_id: str | None
@@ -43,6 +44,7 @@ class Draw:
     events: tuple[dict[str, Any], ...]
     measurements: dict[str, dict[str, Any]]
     versions: dict[str, str]
+    shared: dict[str, Any] | None = None
 
     def to_json(self) -> bytes:
         """The object's bytes."""
@@ -60,6 +62,8 @@ class Draw:
             "measurements": self.measurements,
             "versions": self.versions,
         }
+        if self.shared is not None:
+            fields["shared"] = self.shared
         return json.dumps(fields, separators=(",", ":"), allow_nan=False).encode()
 
     @classmethod
@@ -84,4 +88,5 @@ class Draw:
             events=tuple(fields["events"]),
             measurements=fields["measurements"],
             versions=fields["versions"],
+            shared=fields.get("shared"),
         )

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spark_jobs.application.allotment import allot
+from spark_jobs.application.allotment import Allotment, allot
 from spark_jobs.application.announcing import Announcer
 from spark_jobs.application.counting import Counts
 from spark_jobs.application.drafting import diagnostic, draft, read_account, versions
@@ -20,6 +20,7 @@ from spark_jobs.contract.privacy import Budget, exact_sum
 from spark_jobs.contract.release import Release, ReleaseFile, ReleasePart
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.stores import ObjectStore
+from spark_jobs.diagnostics.shared_groups import measure_shared
 from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.tables.rules import rules
 
@@ -150,21 +151,16 @@ def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, n
     sequence, and their costs add up exactly.
     """
     measurements: dict[str, dict[str, Any]] = {}
+    shared: dict[str, Any] | None = None
     events: list[dict[str, Any]] = []
     parts: list[ReleasePart] = []
     for allotment in allot(request):
-        (options, *_) = allotment.diagnostics
-        delta = {"delta": allotment.delta_per_row} if options.approximate else {}
-        measurement = diagnostic(options.kind).measure(
-            counts[options.statistic],
-            epsilon=allotment.epsilon_per_row,
-            neighbours=request.neighbours,
-            noise=noise,
-            **delta,
-            **options.chosen(),
-        )
-        measurements[options.kind] = measurement.to_dict()
-        events += [{"diagnostic": options.kind, **event.to_dict()} for event in measurement.spendings]
+        measurement = _measure_part(request, allotment, counts, noise)
+        if allotment.shared:
+            shared = {"kinds": list(allotment.kinds), "measurement": measurement.to_dict()}
+        else:
+            measurements[allotment.kinds[0]] = measurement.to_dict()
+        events += [{"diagnostic": " + ".join(allotment.kinds), **event.to_dict()} for event in measurement.spendings]
         spent = allotment.cost(
             exact_sum(*(event.epsilon for event in measurement.spendings)),
             exact_sum(*(event.delta for event in measurement.spendings)),
@@ -184,4 +180,19 @@ def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, n
         events=tuple(events),
         measurements=measurements,
         versions=versions(),
+        shared=shared,
+    )
+
+
+def _measure_part(request: ReleaseRequest, allotment: Allotment, counts: Counts, noise: Noise) -> Any:
+    """The measurement that one part of the budget buys: of a diagnostic, or of several that share it."""
+    (options, *_) = allotment.diagnostics
+    statistic, epsilon = counts[options.statistic], allotment.epsilon_per_row
+    if allotment.shared:
+        return measure_shared(
+            statistic, kinds=allotment.kinds, epsilon=epsilon, neighbours=request.neighbours, noise=noise
+        )
+    delta = {"delta": allotment.delta_per_row} if options.approximate else {}
+    return diagnostic(options.kind).measure(
+        statistic, epsilon=epsilon, neighbours=request.neighbours, noise=noise, **delta, **options.chosen()
     )

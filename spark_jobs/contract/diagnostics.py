@@ -102,12 +102,19 @@ class RocCurveOptions(Options):
         method: how counts are noised; see the reference of ``spark_jobs.diagnostics.roc_curve``.
         thresholds: cells of [0, 1] that the curve is released on; None lets the method choose from public facts.
         confidence: nominal level of the band and of the AUC's interval.
+        share: whether it may be made from one noisy release together with other diagnostics of the request.
     """
 
     kind: Literal["roc_curve"]
     method: Literal["auto", "tree", "fixed_cells", "equi_depth"] = "auto"
     thresholds: Annotated[int, Field(ge=2, le=65536)] | None = None
     confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+    share: bool = True
+
+    @property
+    def sharing(self) -> bool:
+        """Whether it is made from counts that it may share."""
+        return self.share and self.method == "auto"
 
 
 class BinnedResidualsOptions(Options):
@@ -117,12 +124,19 @@ class BinnedResidualsOptions(Options):
         method: how bins are placed; see the reference of ``spark_jobs.diagnostics.binned_residuals``.
         bins: bins of the release; None for 20, or 16 of recursive medians, which need a power of two.
         confidence: nominal level of intervals and zones.
+        share: whether it may be made from one noisy release together with other diagnostics of the request.
     """
 
     kind: Literal["binned_residuals"]
     method: Literal["auto", "recursive_medians", "fixed_bins"] = "auto"
     bins: Annotated[int, Field(ge=2, le=256)] | None = None
     confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
+    share: bool = True
+
+    @property
+    def sharing(self) -> bool:
+        """Whether it is made from counts that it may share."""
+        return self.share and self.method == "auto"
 
 
 class CalibrationOptions(Options):
@@ -132,12 +146,19 @@ class CalibrationOptions(Options):
         method: how groups are placed; see the reference of ``spark_jobs.diagnostics.calibration``.
         bins: groups of the release; None for 10, or 8 of recursive medians, which need a power of two.
         confidence: nominal level of intervals and zones.
+        share: whether it may be made from one noisy release together with other diagnostics of the request.
     """
 
     kind: Literal["calibration"]
     method: Literal["auto", "recursive_medians", "fixed_bins"] = "auto"
     bins: Annotated[int, Field(ge=2, le=256)] | None = None
     confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
+    share: bool = True
+
+    @property
+    def sharing(self) -> bool:
+        """Whether it is made from counts that it may share."""
+        return self.share and self.method == "auto"
 
 
 class AucOptions(Options):

@@ -146,7 +146,7 @@ def measure(
     meter = BudgetMeter(epsilon)
     counts = np.stack([statistic.negatives, statistic.positives])
     grid = counts.shape[1]
-    points = _points(options, epsilon=float(meter.granted.epsilon), grid=grid)
+    points = points_for(options, epsilon=float(meter.granted.epsilon), grid=grid)
     cuts, located = _place(counts, options.method, points, meter=meter, neighbours=neighbours, noise=noise)
     tree = best_tree(cuts.size - 1)
     rest = meter.spend_rest(label=f"counts of both classes in {cuts.size - 1} cells")
@@ -168,7 +168,7 @@ def measure(
     )
 
 
-def _points(options: RocCurveOptions, *, epsilon: float, grid: int) -> int:
+def points_for(options: RocCurveOptions, *, epsilon: float, grid: int) -> int:
     """Points of the curve: a function of the request alone, so that the release's shape says nothing of the rows."""
     if options.thresholds is not None:
         if options.thresholds > grid:
@@ -193,17 +193,38 @@ def _place(
         return equal_width(grid, points), ()
     if method == "tree":
         return equal_width(grid, grid), ()
-    rounds = _first_round(counts, meter=meter, neighbours=neighbours, noise=noise)
-    signal = max(rounds[0].total, 1.0) * float(meter.granted.epsilon) / rows_changed(neighbours)
-    if method == "auto" and signal >= FULL_GRID_SIGNAL:
+    ample = FULL_GRID_SIGNAL if method == "auto" else math.inf
+    rounds, signal = look_at_scores(counts, meter=meter, neighbours=neighbours, noise=noise, ample=ample)
+    if signal >= ample:
         return equal_width(grid, grid), rounds
-    while len(rounds) < MOST_LOOKS and (
-        _crowded(rounds[-1], signal) or (len(rounds) < AMPLE_LOOKS and signal >= AMPLE_SIGNAL)
-    ):
-        rounds += _refinement(counts, rounds[-1], signal, meter=meter, neighbours=neighbours, noise=noise)
     cells = points if method == "equi_depth" else min(points, grid, cells_for(signal))
     cuts = equal_depth(rounds[-1].cuts, rounds[-1].weights(), grid=grid, cells=cells, keep_edges=True)
     return cuts, rounds
+
+
+def look_at_scores(
+    counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise, ample: float = math.inf
+) -> tuple[tuple[NoisyCells, ...], float]:
+    """The noisy counts that say where the scores of both classes lie, and rows times epsilon as they say it.
+
+    Each look counts disjoint cells, placed by the looks before it; looks compose in sequence.
+
+    Args:
+        counts: exact counts of both classes; private.
+        meter: pays for the looks.
+        neighbours: the relation.
+        noise: where the noise comes from.
+        ample: rows times epsilon from which the first look is enough.
+    """
+    rounds = _first_round(counts, meter=meter, neighbours=neighbours, noise=noise)
+    signal = max(rounds[0].total, 1.0) * float(meter.granted.epsilon) / rows_changed(neighbours)
+    while (
+        signal < ample
+        and len(rounds) < MOST_LOOKS
+        and (_crowded(rounds[-1], signal) or (len(rounds) < AMPLE_LOOKS and signal >= AMPLE_SIGNAL))
+    ):
+        rounds += _refinement(counts, rounds[-1], signal, meter=meter, neighbours=neighbours, noise=noise)
+    return rounds, signal
 
 
 def cells_for(signal: float) -> int:
