@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,8 @@ import typer
 from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.cli import LedgerUrl, open_ledger, run, user
 from dp_operators.budget.cli import app as ledger_commands
+from dp_operators.budget.commands import app as administration_commands
+from dp_operators.budget.reports import charges_table
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
 
@@ -28,7 +31,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.add_typer(ledger_commands, name="")  # without a name its commands stand beside these
+for commands in (ledger_commands, administration_commands):
+    app.add_typer(commands, name="")  # without a name its commands stand beside these
 
 RequestFile = Annotated[Path, typer.Argument(metavar="REQUEST", help="The request: a JSON or YAML file.")]
 Output = Annotated[str | None, typer.Option(help="Folder or URI to release into; by default the request's.")]
@@ -37,6 +41,9 @@ Key = Annotated[
     typer.Option(help="The release key; by default one made of the request, so that the same request is one release."),
 ]
 Actor = Annotated[str | None, typer.Option(help="Who asks, for the audit log; the user of this machine if not given.")]
+
+
+Hours = Annotated[float, typer.Option(help="Hours since somebody last said that they work on it.", min=0)]
 
 
 @app.command("run")
@@ -109,6 +116,84 @@ def give_back_release(
     typer.echo(f"charge {charge.id} of epsilon {plain(charge.cost.epsilon)} is {charge.state.value}")
 
 
+@app.command("check-release")
+def check_release_command(
+    uri: Annotated[str, typer.Argument(help="The release's folder.")], ledger: LedgerUrl = None
+) -> None:
+    """Compare a release's files with its manifest, and that with the ledger; exit code 1 if anything differs."""
+    from dp_operators.releasing import check_release_folder
+
+    place = _place(uri)
+    with _closing(ledger) as opened:
+        findings = check_release_folder(place, opened)
+    typer.echo("\n".join(findings) or f"{place} is what the ledger paid for")
+    if findings:
+        raise typer.Exit(FAILED)
+
+
+@app.command()
+def stale(hours: Hours = 24.0, ledger: LedgerUrl = None) -> None:
+    """List the reservations that nobody has renewed for some time; they count as spent until they are given back."""
+    with _closing(ledger) as opened:
+        typer.echo(charges_table(opened.stale(timedelta(hours=hours))))
+
+
+@app.command("release-stale")
+def release_stale_command(
+    output: Annotated[str, typer.Option(help="Folder or URI of the releases.")],
+    reason: Annotated[str, typer.Option(help="Why, in public words; it goes into the audit log.")],
+    hours: Hours = 24.0,
+    actor: Actor = None,
+    ledger: LedgerUrl = None,
+) -> None:
+    """Give back the stale reservations that began in a folder of releases, each after a tombstone at its draw."""
+    from dp_operators.releasing import release_stale
+
+    with _closing(ledger) as opened:
+        done = release_stale(
+            _place(output), ledger=opened, older_than=timedelta(hours=hours), reason=reason, actor=_actor(actor)
+        )
+    for each in done:
+        became = f"stays reserved: {each.kept}" if each.kept else f"is {each.charge.state.value}"
+        typer.echo(f"charge {each.charge.id} of release {each.charge.release} {became}")
+
+
+@app.command("reconcile")
+def reconcile_command(
+    output: Annotated[str, typer.Option(help="Folder or URI of the releases.")],
+    actor: Actor = None,
+    ledger: LedgerUrl = None,
+) -> None:
+    """Enter what a folder of releases remembers and a restored ledger has forgotten; exit code 1 if some cannot be."""
+    from dp_operators.releasing import reconcile
+
+    with _closing(ledger) as opened:
+        found = reconcile(_place(output), opened, actor=_actor(actor))
+    typer.echo(f"restored {len(found.restored)} charges, committed {len(found.committed)}")
+    if found.findings:
+        typer.echo("\n".join(found.findings))
+        raise typer.Exit(FAILED)
+
+
+@contextmanager
+def _closing(url: str | None) -> Iterator[PrivacyLedger]:
+    """The ledger, and the one line that says what went wrong with a store."""
+    from dp_operators.releasing import ReleaseError
+
+    opened = open_ledger(url)
+    try:
+        yield opened
+    except ReleaseError as error:
+        typer.echo(f"dp-budget: {error}", err=True)
+        raise typer.Exit(FAILED) from None
+    finally:
+        opened.close()
+
+
+def _place(output: str) -> str:
+    return output if "://" in output else str(Path(output).absolute())
+
+
 def default_key(request: ReleaseRequest) -> str:
     """The release key of a request that was given none: the same for the same request, wherever it is run."""
     return f"cli/{request.sha256}"
@@ -124,8 +209,7 @@ def _request(path: Path, output: str | None) -> ReleaseRequest:
     if output is None:
         return request
     # a folder is named from where the user stands; the ledger and the store know it by its full name
-    place = output if "://" in output else str(Path(output).absolute())
-    return ReleaseRequest.parse({**request.to_dict(), "output": place})
+    return ReleaseRequest.parse({**request.to_dict(), "output": _place(output)})
 
 
 def _release(

@@ -102,6 +102,12 @@ def read_entries(connection: Connection, account: str | None = None) -> Iterator
         yield AuditEntry(**row._mapping)
 
 
+def read_entry(connection: Connection, seq: int) -> AuditEntry | None:
+    """The entry of that number."""
+    row = connection.execute(select(audit_log).where(audit_log.c.seq == seq)).one_or_none()
+    return None if row is None else AuditEntry(**row._mapping)
+
+
 def broken_links(entries: Iterable[AuditEntry], head: Head) -> Iterator[str]:
     """What is wrong with the chain from its beginning to ``head``, in words."""
     expected, previous = 1, GENESIS

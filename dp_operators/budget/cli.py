@@ -112,7 +112,7 @@ def show(
     """Show accounts: their caps, what is spent, what is left."""
     opened = open_ledger(ledger)
     accounts = opened.accounts() if account is None else (opened.account(account),)
-    found = [_account_json(opened, each) for each in accounts]
+    found = [account_json(opened, each) for each in accounts]
     _print(found if account is None else found[0], reports.accounts_table(found), as_json=as_json)
 
 
@@ -145,7 +145,8 @@ def verify(as_json: AsJson = False, ledger: LedgerUrl = None) -> None:
         raise typer.Exit(Exit.DIFFERS)
 
 
-def _account_json(ledger: PrivacyLedger, account: Account) -> dict[str, Any]:
+def account_json(ledger: PrivacyLedger, account: Account) -> dict[str, Any]:
+    """An account with its blocks, in plain JSON types."""
     kind = "approximate" if account.composition == APPROXIMATE else "pure"
     # before any block is charged there is none to name, and all have the same left
     left = {block: ledger.remaining(account.name, block, kind=kind) for block in ledger.blocks(account.name) or (ALL,)}

@@ -278,6 +278,67 @@ class PrivacyLedger(LedgerReader):
         """
         return self._settle(id, ChargeState.VOID, actor=actor, reason=reason)
 
+    def restore(
+        self,
+        account: str,
+        *,
+        id: str,
+        release: str,
+        epsilon: Any,
+        delta: Any = 0,
+        blocks: Iterable[str] = (ALL,),
+        request_sha256: str,
+        actor: str,
+        reason: str,
+    ) -> Charge:
+        """Enter a charge again that a restored ledger has forgotten, under its old id, even while it is frozen.
+
+        Args:
+            account: the account's name.
+            id: the charge's.
+            release: the release key.
+            epsilon: the whole cost.
+            delta: the same.
+            blocks: the blocks that were read.
+            request_sha256: hash of the request that was paid for.
+            actor: who asks.
+            reason: where the charge was found.
+
+        Raises:
+            BudgetExceeded: the cap is lower than it must have been.
+            ChargeConflict: the key is charged for another request, cost or blocks.
+            RequestRefused: no such account or block.
+        """
+        order = transactions.Order(
+            account=arguments.name_of("account", account),
+            release=arguments.name_of("release", release, limit=1000),
+            epsilon=epsilon,
+            delta=delta,
+            rho=None,
+            blocks=arguments.block_names(blocks),
+            allotment="",
+            events=(),
+            request_sha256=arguments.note("request_sha256", request_sha256),
+            neighbours=None,
+            unit=None,
+            tables=(),
+            actor=arguments.name_of("actor", actor, limit=500),
+            restored=arguments.name_of("charge", id),
+            reason=arguments.name_of("reason", reason, limit=500),
+        )
+        return self._database.change(lambda connection: transactions.reserve(connection, order))
+
+    def restore_commit(self, id: str, manifest_sha256: str, *, actor: str, reason: str) -> Charge:
+        """Commit a charge whose release is visible, even while the ledger is frozen.
+
+        Raises:
+            ChargeConflict: the charge is burnt, void, or committed with another manifest.
+            RequestRefused: no such charge.
+        """
+        return self._settle(
+            id, ChargeState.COMMITTED, manifest=manifest_sha256, actor=actor, reason=reason, while_frozen=True
+        )
+
     def renew(self, id: str) -> Charge:
         """Say that a reservation is still worked on; a settled charge stays as it is. The charge, as it now is.
 
@@ -295,11 +356,18 @@ class PrivacyLedger(LedgerReader):
         manifest: str | None = None,
         actor: str = "",
         reason: str = "",
+        while_frozen: bool = False,
     ) -> Charge:
         charge_id = arguments.name_of("charge", charge_id)
         actor, reason = arguments.note("actor", actor), arguments.note("reason", reason)
         return self._database.change(
             lambda connection: transactions.settle(
-                connection, charge_id, state, manifest_sha256=manifest, actor=actor, reason=reason
+                connection,
+                charge_id,
+                state,
+                manifest_sha256=manifest,
+                actor=actor,
+                reason=reason,
+                while_frozen=while_frozen,
             )
         )

@@ -222,6 +222,10 @@ class LedgerReader:
         account = None if account is None else arguments.name_of("account", account)
         return self._database.read(lambda connection: tuple(audit.read_entries(connection, account)))
 
+    def entry(self, seq: int) -> AuditEntry | None:
+        """The audit log's entry of that number; None if there is none."""
+        return self._database.read(lambda connection: audit.read_entry(connection, int(seq)))
+
     def head(self) -> Head:
         """The end of the audit log, to be kept elsewhere: a log cut short no longer holds it."""
         return self._database.read(audit.read_head)

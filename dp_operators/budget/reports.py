@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from decimal import Decimal
 from typing import Any
 
 from dp_operators.budget.composition import ZCDP, added
-from dp_operators.budget.values import ALL, Account, Allotment, AuditEntry, Charge, ChargeState, exact_budget
+from dp_operators.budget.values import ALL, Account, Allotment, AuditEntry, Charge, ChargeState, Head, exact_budget
 from spark_jobs.contract.privacy import Budget, plain
 
 
@@ -62,6 +65,28 @@ def charge_json(charge: Charge) -> dict[str, Any]:
 def entry_json(entry: AuditEntry) -> dict[str, Any]:
     """An entry of the audit log in plain JSON types; its ``details`` stay the text that was hashed."""
     return asdict(entry)
+
+
+def ledger_json(
+    head: Head, accounts: Sequence[Mapping[str, Any]], charges: Sequence[Charge], log: Sequence[AuditEntry]
+) -> str:
+    """The whole ledger as JSON, the log's entries as they were hashed."""
+    told = {
+        "head": asdict(head),
+        "accounts": list(accounts),
+        "charges": [charge_json(charge) for charge in charges],
+        "log": [entry_json(entry) for entry in log],
+    }
+    return json.dumps(told, indent=2, ensure_ascii=False) + "\n"
+
+
+def log_csv(entries: Iterable[AuditEntry]) -> str:
+    """The audit log as CSV (RFC 4180), one line each."""
+    lines = io.StringIO()
+    writer = csv.DictWriter(lines, [field.name for field in fields(AuditEntry)])
+    writer.writeheader()
+    writer.writerows(entry_json(entry) for entry in entries)
+    return lines.getvalue()
 
 
 def accounts_table(accounts: Iterable[Mapping[str, Any]]) -> str:

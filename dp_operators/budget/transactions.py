@@ -30,7 +30,10 @@ _RENEW = (
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """A charge that is asked for; what is None there is the account's."""
+    """A charge that is asked for; what is None there is the account's.
+
+    One that was forgotten has its old id, ``restored``, and is entered even while the ledger is frozen.
+    """
 
     account: str
     release: str
@@ -45,6 +48,8 @@ class Order:
     unit: PrivacyUnit | None
     tables: tuple[str, ...]
     actor: str
+    restored: str = ""
+    reason: str = ""
 
 
 def open_account(connection: Connection, wanted: Account) -> Account:
@@ -98,12 +103,13 @@ def reserve(connection: Connection, order: Order) -> Charge:
     before = ground.latest
     if before is not None and before.state is not ChargeState.VOID:
         return _same_charge(before, order, cost)
-    require_thawed(ground.frozen)
+    if not order.restored:
+        require_thawed(ground.frozen)
     account.require_blocks(order.blocks)
     totals = totals_after(account, ground.allotment, order.allotment, ground.spent, order.blocks, cost)
     at = audit.now()
     charge = Charge(
-        id=secrets.token_hex(16),
+        id=order.restored or secrets.token_hex(16),
         account=order.account,
         release=order.release,
         generation=1 if before is None else before.generation + 1,
@@ -128,6 +134,7 @@ def reserve(connection: Connection, order: Order) -> Charge:
         action=ChargeState.RESERVED.value,
         account=order.account,
         charge=charge.id,
+        reason=order.reason,
         details=rows.charge_details(charge),
     )
     seq = write_reservation(
@@ -179,6 +186,7 @@ def settle(
     manifest_sha256: str | None = None,
     actor: str = "",
     reason: str = "",
+    while_frozen: bool = False,
 ) -> Charge:
     """Move a reserved charge to its final state, or find it there.
 
@@ -189,7 +197,8 @@ def settle(
     charge, unit_stays, frozen = rows.settling(connection, charge_id)
     if charge.state is not ChargeState.RESERVED:
         return _already(charge, state, manifest_sha256)
-    require_thawed(frozen)
+    if not while_frozen:
+        require_thawed(frozen)
     settled = replace(charge, state=state, manifest_sha256=manifest_sha256, settled_at=audit.now())
     entry = audit.Draft(
         at=str(settled.settled_at),

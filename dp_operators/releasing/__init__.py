@@ -1,8 +1,10 @@
 """The release protocol: reserve, run, draw, commit, publish; and what starts the Spark application."""
 
 from dp_operators.releasing.errors import ReleaseDamaged, ReleaseError, ReleaseFailed, ReleaseRejected, ReleaseSettled
+from dp_operators.releasing.inspection import check_release_folder
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.protocol import Check, Published, release
+from dp_operators.releasing.reconciling import Reconciled, reconcile
 from dp_operators.releasing.requests import (
     account_state,
     check_budget,
@@ -12,27 +14,32 @@ from dp_operators.releasing.requests import (
     with_blocks,
 )
 from dp_operators.releasing.runners import LocalRunner, Runner, SparkSubmitRunner, Submission
-from dp_operators.releasing.settling import give_back
+from dp_operators.releasing.settling import Released, give_back, release_stale
 
 __all__ = [
     "Check",
     "LocalRunner",
     "Published",
+    "Reconciled",
     "ReleaseDamaged",
     "ReleaseError",
     "ReleaseFailed",
     "ReleaseKey",
     "ReleaseRejected",
     "ReleaseSettled",
+    "Released",
     "Runner",
     "SparkSubmitRunner",
     "Submission",
     "account_state",
     "check_budget",
+    "check_release_folder",
     "check_request",
     "give_back",
     "interval_blocks",
     "price",
+    "reconcile",
     "release",
+    "release_stale",
     "with_blocks",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dp_operators.budget import ChargeState
@@ -17,6 +18,8 @@ from spark_jobs.contract.stores import ObjectStore, open_store
 from spark_jobs.contract.tombstone import Tombstone, is_tombstone
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from dp_operators.budget import Charge, PrivacyLedger
 
 
@@ -58,6 +61,49 @@ def give_back(
         layout = ReleaseLayout.of(output, charge.release, charge.id)
         drawn = not lay_tombstone(store, layout, charge, reason)
         return settle(ledger, charge, drawn=drawn, actor=actor, reason=reason)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Released:
+    """What became of a stale reservation: the charge as it is now, and why it is still reserved where it is."""
+
+    charge: Charge
+    kept: str = ""
+
+
+def release_stale(
+    output: str, *, ledger: PrivacyLedger, older_than: timedelta, reason: str, actor: str = ""
+) -> tuple[Released, ...]:
+    """Give back every reservation that nobody has renewed for so long and that began in this store.
+
+    A tombstone is laid first, so that a worker that slept through it can no longer draw: safe at any age.
+
+    Args:
+        output: URI of a folder of releases; reservations of other stores are left alone.
+        ledger: holds the reservations.
+        older_than: how long ago somebody last worked on them.
+        reason: why, for the tombstones and the audit log; public.
+        actor: who asks, for the audit log.
+
+    Raises:
+        RequestRefused: an unknown store, or no reason.
+        ReleaseError: the store failed.
+        LedgerUnavailable: the ledger cannot be asked; do it again.
+    """
+    if not reason:
+        raise RequestRefused("reason", given=reason, bound="must be given", remedy="say why")
+    store, done = open_store(output), []
+    with store_faults():
+        for charge in ledger.stale(older_than):
+            try:
+                require_claim(store, output, charge.release, charge.account)
+            except RequestRefused:
+                done.append(Released(charge=charge, kept="it did not begin in this store"))
+                continue
+            layout = ReleaseLayout.of(output, charge.release, charge.id)
+            drawn = not lay_tombstone(store, layout, charge, reason)
+            done.append(Released(charge=settle(ledger, charge, drawn=drawn, actor=actor, reason=reason)))
+    return tuple(done)
 
 
 def claim(store: ObjectStore, output: str, key: str, account: str) -> None:

@@ -1,0 +1,120 @@
+"""``dp-budget``'s commands for whoever answers for the ledger: caps, allotments, copies of the log, restores, moves."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dp_operators.budget import reports
+from dp_operators.budget.cli import AnAccount, LedgerUrl, account_json, open_ledger, user
+from dp_operators.budget.values import Account
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import plain
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+Reason = Annotated[str, typer.Option(help="Why; it goes into the audit log.")]
+Actor = Annotated[str | None, typer.Option(help="Who answers for it; the user of this machine if not given.")]
+Amount = Annotated[str | None, typer.Option(help="What is not given stays as it is.")]
+
+
+@app.command("raise")
+def raise_cap(
+    account: AnAccount,
+    reason: Reason,
+    epsilon: Amount = None,
+    delta: Amount = None,
+    rho: Amount = None,
+    allotment: Annotated[str | None, typer.Option(help="Raise the cap of this allotment instead.")] = None,
+    actor: Actor = None,
+    ledger: LedgerUrl = None,
+) -> None:
+    """Raise the cap of an account, or of an allotment in it; no cap is ever lowered."""
+    raised = open_ledger(ledger).raise_cap(
+        account, epsilon=epsilon, delta=delta, rho=rho, allotment=allotment, actor=_actor(actor), reason=reason
+    )
+    what = "account" if isinstance(raised, Account) else "allotment"
+    typer.echo(f"{what} {raised.name} has a cap of epsilon {plain(raised.cap.epsilon)}")
+
+
+@app.command()
+def allot(
+    account: AnAccount,
+    name: Annotated[str, typer.Argument(help="The allotment's name: a team's, or a DAG's.")],
+    epsilon: Annotated[str | None, typer.Option(help="Its cap.")] = None,
+    delta: Annotated[str | None, typer.Option(help="Its cap's delta, for approximate accounts.")] = None,
+    rho: Annotated[str | None, typer.Option(help="Its cap, for zcdp accounts, instead of epsilon.")] = None,
+    reason: Annotated[str, typer.Option(help="Why.")] = "",
+    actor: Actor = None,
+    ledger: LedgerUrl = None,
+) -> None:
+    """Make an allotment: a cap of its own within an account; a charge to it must fit both."""
+    made = open_ledger(ledger).allot(
+        account, name, epsilon=epsilon, delta=delta, rho=rho, actor=_actor(actor), reason=reason
+    )
+    typer.echo(f"allotment {made.name} of account {account} has a cap of epsilon {plain(made.cap.epsilon)}")
+
+
+@app.command()
+def export(
+    form: Annotated[str, typer.Option("--format", help="csv (the audit log) or json (everything).")] = "json",
+    output: Annotated[Path | None, typer.Option(help="File to write; standard output if not given.")] = None,
+    ledger: LedgerUrl = None,
+) -> None:
+    """Write the audit log, and as JSON the accounts and charges too, for an auditor."""
+    opened = open_ledger(ledger)
+    if form == "csv":
+        text = reports.log_csv(opened.log())
+    elif form == "json":
+        accounts = [account_json(opened, account) for account in opened.accounts()]
+        charges = [charge for account in opened.accounts() for charge in opened.history(account.name)]
+        text = reports.ledger_json(opened.head(), accounts, charges, opened.log())
+    else:
+        raise RequestRefused("format", given=form, bound="must be csv or json", remedy="choose one")
+    if output is None:
+        sys.stdout.write(text)
+        return
+    try:
+        output.write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        raise RequestRefused(
+            "output", given=str(output), bound="must be a file that can be written", remedy=type(error).__name__
+        ) from None
+    typer.echo(f"wrote {output}")
+
+
+@app.command()
+def freeze(reason: Reason, actor: Actor = None, ledger: LedgerUrl = None) -> None:
+    """Let nothing be written until `thaw`: the first thing to do with a ledger that was restored from a backup."""
+    opened = open_ledger(ledger)
+    opened.freeze(actor=_actor(actor), reason=reason)
+    typer.echo(f"the ledger {opened.name} is frozen")
+
+
+@app.command()
+def thaw(reason: Reason, actor: Actor = None, ledger: LedgerUrl = None) -> None:
+    """Let everything be written again, once every folder of releases is reconciled."""
+    opened = open_ledger(ledger)
+    opened.thaw(actor=_actor(actor), reason=reason)
+    typer.echo(f"the ledger {opened.name} may be written")
+
+
+@app.command()
+def move(
+    to: Annotated[str, typer.Option(envvar="DP_LEDGER_TO", help="URL of the new, empty database.")],
+    actor: Actor = None,
+    ledger: LedgerUrl = None,
+) -> None:
+    """Move the ledger to another database, as from SQLite to PostgreSQL; the old one stays, frozen."""
+    from dp_operators.budget.moving import move as moved
+
+    target = open_ledger(to)
+    head = moved(open_ledger(ledger), target, actor=_actor(actor))
+    typer.echo(f"the ledger is {target.name} now, sound up to entry {head.seq}, {head.hash}")
+
+
+def _actor(given: str | None) -> str:
+    return user() if given is None else given

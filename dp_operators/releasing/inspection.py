@@ -1,0 +1,123 @@
+"""Whether a release's folder is what its manifest says, and its manifest what the ledger paid for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from dp_operators.budget import ChargeState
+from dp_operators.releasing.drafts import sha256
+from dp_operators.releasing.errors import store_faults
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.layout import MANIFEST_NAME, RECEIPT_NAME, folder_name
+from spark_jobs.contract.release import Release
+from spark_jobs.contract.stores import ObjectStore, open_store
+
+if TYPE_CHECKING:
+    from dp_operators.budget import Charge, LedgerReader
+
+
+def check_release_folder(uri: str, ledger: LedgerReader) -> tuple[str, ...]:
+    """What differs between a release's folder, its manifest and the ledger, in words; nothing in a sound release.
+
+    Args:
+        uri: the release's folder.
+        ledger: that paid for it; it is only read.
+
+    Raises:
+        RequestRefused: no release lies there.
+        ReleaseError: the store failed.
+        LedgerUnavailable: the ledger cannot be asked.
+    """
+    uri = uri.rstrip("/").removesuffix(f"/{MANIFEST_NAME}")
+    store = open_store(uri, what="release")
+    with store_faults():
+        content = store.read(f"{uri}/{MANIFEST_NAME}")
+        if content is None:
+            raise RequestRefused(
+                "release", given=uri, bound=f"must be a folder that holds {MANIFEST_NAME}", remedy="check the path"
+            )
+        try:
+            release = Release.from_json(content)
+        except ValueError:
+            return (f"{MANIFEST_NAME}: is not a manifest",)
+        charge = _charge(ledger, release.charge_id)
+        return (
+            *_files(store, uri, release),
+            *_payment(release, charge, sha256(content)),
+            *_place(uri, release),
+            *_receipt(store.read(f"{uri}/{RECEIPT_NAME}"), release, charge, sha256(content), ledger),
+        )
+
+
+def _charge(ledger: LedgerReader, charge_id: str | None) -> Charge | None:
+    try:
+        return ledger.charge(charge_id or "")
+    except RequestRefused:
+        return None
+
+
+def _files(store: ObjectStore, uri: str, release: Release) -> Iterator[str]:
+    for file in release.files:
+        content = store.read(f"{uri}/{file.name}")
+        if content is None:
+            yield f"{file.name}: is missing"
+        elif (len(content), sha256(content)) != (file.size, file.sha256):
+            yield f"{file.name}: has SHA-256 {sha256(content)}, the manifest says {file.sha256}"
+
+
+def _payment(release: Release, charge: Charge | None, manifest: str) -> Iterator[str]:
+    if charge is None:
+        yield f"{MANIFEST_NAME}: names charge {release.charge_id or 'none'}, which the ledger does not know"
+        return
+    if charge.state is not ChargeState.COMMITTED:
+        yield f"{MANIFEST_NAME}: its charge {charge.id} is {charge.state.value}, not committed"
+    elif charge.manifest_sha256 != manifest:
+        yield f"{MANIFEST_NAME}: has SHA-256 {manifest}, the ledger committed {charge.manifest_sha256 or 'none'}"
+    for what, told, paid in (
+        ("key", release.key, charge.release),
+        ("request", release.request_sha256, charge.request_sha256),
+        ("relation", release.neighbours.value, charge.neighbours.value),
+        ("unit", release.unit, charge.unit),
+    ):
+        if told != paid:
+            yield f"{MANIFEST_NAME}: its {what} is not that of charge {charge.id}"
+    if release.cost.epsilon > charge.cost.epsilon or release.cost.delta > charge.cost.delta:
+        yield f"{MANIFEST_NAME}: its cost is above that of charge {charge.id}"
+
+
+def _place(uri: str, release: Release) -> Iterator[str]:
+    if release.key and uri.rsplit("/", 1)[-1] != folder_name(release.key):
+        yield f"{MANIFEST_NAME}: lies in another folder than its key's, {folder_name(release.key)}"
+
+
+def _receipt(
+    content: bytes | None, release: Release, charge: Charge | None, manifest: str, ledger: LedgerReader
+) -> Iterator[str]:
+    if content is None:
+        yield f"{RECEIPT_NAME}: is missing"
+        return
+    try:
+        receipt: dict[str, Any] = json.loads(content)
+        seq, kept = int(receipt["audit_log"]["seq"]), str(receipt["audit_log"]["hash"])
+        facts = (receipt["charge_id"], receipt["manifest_sha256"])
+    except (ValueError, KeyError, TypeError):
+        yield f"{RECEIPT_NAME}: is not a receipt"
+        return
+    if facts != (release.charge_id, manifest):
+        yield f"{RECEIPT_NAME}: is another manifest's"
+    entry = ledger.entry(seq)
+    if (entry is None or entry.hash != kept) and not _was_restored(ledger, charge):
+        found = "has no such entry" if entry is None else "has another one there"
+        yield f"{RECEIPT_NAME}: knows entry {seq} of the audit log as {kept}; the log {found}: it was cut or rewritten"
+
+
+def _was_restored(ledger: LedgerReader, charge: Charge | None) -> bool:
+    """Whether the charge was entered again after a restore, so that its receipt tells of the log before."""
+    entry = None if charge is None else ledger.entry(charge.entry)
+    return entry is not None and entry.reason.startswith(RECONCILED)
+
+
+RECONCILED = "reconciled from "
+"""How the reason of an entry begins that a reconciliation wrote."""

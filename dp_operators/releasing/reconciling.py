@@ -1,0 +1,149 @@
+"""A restored ledger has forgotten the charges since its backup; the releases and their drafts have not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dp_operators.budget import BudgetExceeded, ChargeConflict, ChargeState
+from dp_operators.releasing.drafts import sha256
+from dp_operators.releasing.errors import store_faults
+from dp_operators.releasing.inspection import RECONCILED
+from dp_operators.releasing.requests import require_charged
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.layout import MANIFEST_NAME, ReleaseLayout
+from spark_jobs.contract.release import Release
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.stores import ObjectStore, open_store
+from spark_jobs.contract.tombstone import is_tombstone
+
+if TYPE_CHECKING:
+    from dp_operators.budget import PrivacyLedger
+
+_REQUEST = re.compile(r"([^/]+)/_draft/([A-Za-z0-9_-]{1,100})/request\.json$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reconciled:
+    """What a folder of releases knew better than the ledger.
+
+    Attributes:
+        restored: ids of the charges that the ledger had forgotten.
+        committed: ids of those it had forgotten to be committed.
+        findings: what could not be mended, in words.
+    """
+
+    restored: tuple[str, ...]
+    committed: tuple[str, ...]
+    findings: tuple[str, ...]
+
+
+def reconcile(output: str, ledger: PrivacyLedger, *, actor: str) -> Reconciled:
+    """Enter into the ledger every charge that left a trace under ``output``, and commit what is visible there.
+
+    A draft's folder proves that its charge was reserved; a visible manifest, that it was committed. Nothing is given
+    back. A charge whose draft was never begun left no trace, and drew nothing: its retry reserves it anew. An allotment
+    is forgotten for good: such a charge counts for its account alone.
+
+    Args:
+        output: URI of a folder of releases.
+        ledger: written to even while it is frozen.
+        actor: who asks, for the audit log.
+
+    Raises:
+        RequestRefused: no folder of a known store.
+        ReleaseError: the store failed.
+        LedgerUnavailable: the ledger cannot be asked; do it again.
+    """
+    store = open_store(output)
+    restored: list[str] = []
+    committed: list[str] = []
+    findings: list[str] = []
+    with store_faults():
+        for folder, charge_id in sorted(set(_drafts(output))):
+            root = f"{output.rstrip('/')}/{folder}"
+            try:
+                known = _known(ledger, charge_id)
+                if known is None:
+                    _restore(store, root, charge_id, ledger, reason=f"{RECONCILED}{output}", actor=actor)
+                    restored.append(charge_id)
+                if _commit_visible(store, root, charge_id, ledger, reason=f"{RECONCILED}{output}", actor=actor):
+                    committed.append(charge_id)
+            except (RequestRefused, ValueError) as error:
+                findings.append(f"{folder}, charge {charge_id}: {error}")
+    return Reconciled(restored=tuple(restored), committed=tuple(committed), findings=tuple(findings))
+
+
+def _drafts(output: str) -> Iterator[tuple[str, str]]:
+    from fsspec.core import url_to_fs
+
+    filesystem, path = url_to_fs(output)
+    filesystem.invalidate_cache()
+    for name in filesystem.find(path):
+        found = _REQUEST.search(str(name))
+        if found is not None:
+            yield found[1], found[2]
+
+
+def _known(ledger: PrivacyLedger, charge_id: str) -> Any:
+    try:
+        return ledger.charge(charge_id)
+    except RequestRefused:
+        return None
+
+
+def _restore(store: ObjectStore, root: str, charge_id: str, ledger: PrivacyLedger, *, reason: str, actor: str) -> None:
+    layout = ReleaseLayout(root=root, draft=f"{root}/_draft/{charge_id}")
+    request = ReleaseRequest.from_json(store.read(layout.request) or b"")
+    draw = store.read(layout.draw)
+    if draw is not None and is_tombstone(draw):
+        return  # it was given back, and drew nothing
+    account, _ = require_charged(request)
+    try:
+        ledger.restore(
+            account,
+            id=charge_id,
+            release=_key(store, root),
+            epsilon=request.budget.epsilon,
+            delta=request.budget.delta,
+            blocks=request.blocks,
+            request_sha256=request.sha256,
+            actor=actor,
+            reason=reason,
+        )
+    except BudgetExceeded as exceeded:
+        raise RequestRefused(
+            "cap",
+            given=str(exceeded.cap),
+            bound="is below what was spent: a raise of it was forgotten too",
+            remedy="raise it again, and reconcile again",
+        ) from None
+
+
+def _key(store: ObjectStore, root: str) -> str:
+    """The key in the claim, which lies in the folder from before the reservation."""
+    import json
+
+    return str(json.loads(store.read(f"{root}/_draft/claim.json") or b"{}").get("key", ""))
+
+
+def _commit_visible(
+    store: ObjectStore, root: str, charge_id: str, ledger: PrivacyLedger, *, reason: str, actor: str
+) -> bool:
+    manifest = store.read(f"{root}/{MANIFEST_NAME}")
+    charge = _known(ledger, charge_id)
+    if manifest is None or charge is None or Release.from_json(manifest).charge_id != charge_id:
+        return False
+    if charge.state is ChargeState.COMMITTED and charge.manifest_sha256 == sha256(manifest):
+        return False
+    if charge.state is not ChargeState.RESERVED:
+        raise ChargeConflict(
+            "charge",
+            given=charge_id,
+            bound=f"is {charge.state.value} in the ledger, and its release is visible",
+            remedy="find out who published it",
+        )
+    ledger.restore_commit(charge_id, sha256(manifest), actor=actor, reason=reason)
+    return True

@@ -1,0 +1,106 @@
+"""The commands of whoever answers for the ledger."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from dp_operators.budget import PrivacyLedger
+from dp_operators.budget.cli import URL_VARIABLE, run
+from dp_operators.cli import app
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PrivacyLedger:
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    monkeypatch.setenv(URL_VARIABLE, url)
+    ledger = PrivacyLedger(url)
+    ledger.migrate()
+    ledger.open_account("visits", epsilon="2", blocks="day(at)", actor="admin")
+    ledger.reserve("visits", release='a, or "b"', epsilon="0.5", blocks=["2026-11-20", "2026-11-21"])
+    return ledger
+
+
+@pytest.fixture
+def dp_budget(ledger: PrivacyLedger, capsys: pytest.CaptureFixture[str]):
+    def call(*arguments: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        status = run(app, [str(argument) for argument in arguments])
+        return (int(status), *capsys.readouterr())
+
+    return call
+
+
+def test_cap_is_raised_with_a_reason(dp_budget, ledger: PrivacyLedger) -> None:
+    assert dp_budget("raise", "visits", "--epsilon", "3")[0] == 2
+    status, out, _ = dp_budget("raise", "visits", "--epsilon", "3", "--reason", "decided", "--actor", "dpo")
+    assert (status, out) == (0, "account visits has a cap of epsilon 3\n")
+    assert (ledger.log()[-1].actor, ledger.log()[-1].reason) == ("dpo", "decided")
+
+
+def test_allotment_is_made_and_raised(dp_budget, ledger: PrivacyLedger) -> None:
+    assert dp_budget("allot", "visits", "team", "--epsilon", "1")[1] == (
+        "allotment team of account visits has a cap of epsilon 1\n"
+    )
+    said = dp_budget("raise", "visits", "--allotment", "team", "--epsilon", "1.5", "--reason", "r")
+    assert said[1] == "allotment team has a cap of epsilon 1.5\n"
+    assert json.loads(dp_budget("show", "visits", "--json")[1])["allotments"] == {
+        "team": {"epsilon": "1.5", "delta": "0"}
+    }
+
+
+def test_account_with_blocks_is_opened_and_shown(dp_budget, ledger: PrivacyLedger) -> None:
+    said = dp_budget("open", "new", "--epsilon", "1", "--blocks", "value(region: north, south)")
+    assert said[1] == "account new is open: epsilon 1 in each block of value(region: north, south), for no table yet\n"
+    lines = dp_budget("show", "visits")[1].splitlines()
+    assert [line.split()[:3] for line in lines[1:]] == [["visits", "2026-11-20", "2"], ["visits", "2026-11-21", "2"]]
+    said = dp_budget("open", "z", "--composition", "zcdp", "--rho", "0.5", "--delta", "1e-6")
+    assert said[0] == 0
+    assert dp_budget("show", "z")[1].splitlines()[1].split()[:3] == ["z", "rho", "0.5"]
+
+
+def test_exported_log_reads_back_as_it_was_hashed(dp_budget, ledger: PrivacyLedger, tmp_path: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(dp_budget("export", "--format", "csv")[1])))
+    entries = [asdict(entry) for entry in ledger.log()]
+    assert [{**row, "seq": int(row["seq"])} for row in rows] == entries
+    told = json.loads(dp_budget("export")[1])
+    assert told["log"] == entries
+    assert told["head"] == asdict(ledger.head())
+    assert [charge["release"] for charge in told["charges"]] == ['a, or "b"']
+    assert told["accounts"][0]["blocks"]["2026-11-20"]["remaining"] == {"epsilon": "1.5", "delta": "0"}
+    assert dp_budget("export", "--output", tmp_path / "log.json")[0] == 0
+    assert json.loads((tmp_path / "log.json").read_text()) == told
+    assert "must be csv or json" in dp_budget("export", "--format", "xml")[2]
+    assert "must be a file that can be written" in dp_budget("export", "--output", tmp_path / "no" / "log")[2]
+
+
+def test_ledger_is_frozen_and_thawed(dp_budget, ledger: PrivacyLedger) -> None:
+    assert dp_budget("freeze", "--reason", "restored")[0] == 0
+    status, _, err = dp_budget("raise", "visits", "--epsilon", "3", "--reason", "r")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "is frozen (restored) and may only be read" in err
+    assert dp_budget("thaw", "--reason", "reconciled")[0] == 0
+    assert ledger.frozen() == ""
+
+
+def test_ledger_is_moved(dp_budget, ledger: PrivacyLedger, tmp_path: Path) -> None:
+    target = f"sqlite:///{tmp_path}/new.db"
+    status, out, _ = dp_budget("move", "--to", target)
+    assert status == 0
+    assert out.startswith(f"the ledger is {target} now, sound up to entry 4, ")
+    assert PrivacyLedger(target).history("visits") == ledger.history("visits")
+
+
+def test_stale_reservations_are_listed_and_given_back(dp_budget, ledger: PrivacyLedger, tmp_path: Path) -> None:
+    assert "reserved" not in dp_budget("stale")[1].splitlines()[1:]
+    assert "reserved" in dp_budget("stale", "--hours", "0")[1].splitlines()[1]
+    said = dp_budget("release-stale", "--output", tmp_path / "releases", "--reason", "r", "--hours", "0")
+    assert said[0] == 0
+    assert "stays reserved: it did not begin in this store" in said[1]
+    assert dp_budget("reconcile", "--output", tmp_path / "releases")[1] == "restored 0 charges, committed 0\n"
+    assert "must be a folder that holds release.json" in dp_budget("check-release", tmp_path)[2]

@@ -1,0 +1,68 @@
+"""A ledger that moves takes its whole log along, and what stays behind can no longer be charged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dp_operators.budget import PrivacyLedger
+from dp_operators.budget.moving import move
+from spark_jobs.contract import RequestRefused
+from tests.support.ledgers import execute, killed_at
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Iterator[PrivacyLedger]:
+    ledger = PrivacyLedger(f"sqlite:///{tmp_path}/old.db")
+    ledger.migrate()
+    ledger.open_account("visits", epsilon="2", blocks="day(at)", tables=["/lake/visits"])
+    ledger.open_account("rho", composition="zcdp", rho="0.5", delta="1e-6")
+    ledger.allot("visits", "team", epsilon="1")
+    charge = ledger.reserve("visits", release="a", epsilon="0.5", blocks=["2026-11-20", "2026-11-21"], allotment="team")
+    ledger.commit(charge.id, "ab")
+    ledger.reserve("visits", release="b", epsilon="0.5", blocks="2026-11-21")
+    ledger.void(ledger.reserve("rho", release="c", rho="0.1").id)
+    yield ledger
+    ledger.close()
+
+
+def test_moved_ledger_is_the_same_and_goes_on(source: PrivacyLedger, empty_ledger_url: str) -> None:
+    target = PrivacyLedger(empty_ledger_url)
+    history, blocks = source.history("visits"), source.blocks("visits")
+    head = move(source, target, actor="dba")
+    assert head == target.head()
+    assert target.verification().findings == ()
+    assert (target.history("visits"), target.blocks("visits")) == (history, blocks)
+    assert target.accounts() == source.accounts()
+    assert target.log()[: len(source.log())] == source.log()
+    assert [(entry.action, entry.actor) for entry in target.log()[-2:]] == [("frozen", "dba"), ("thawed", "dba")]
+    target.commit(history[1].id, "cd")
+    with pytest.raises(RequestRefused, match="is frozen .moved to "):
+        source.commit(history[1].id, "cd")
+    assert target.verification().findings == ()
+    with pytest.raises(RequestRefused, match="must be an empty ledger"):
+        move(source, target, actor="dba")
+    target.close()
+
+
+@pytest.mark.parametrize("failpoint", ["ledger_before_commit", "ledger_after_commit"])
+def test_interrupted_move_can_be_made_again(source: PrivacyLedger, tmp_path: Path, failpoint: str) -> None:
+    """Killed at its first change, the freezing; nothing was copied, and the old ledger is still the one."""
+    target = PrivacyLedger(f"sqlite:///{tmp_path}/new.db")
+    target.migrate()
+    killed_at(failpoint, lambda: move(source, target, actor="dba"))
+    assert target.head().seq == 0
+    move(source, target, actor="dba")
+    assert target.history("visits") == source.history("visits")
+
+
+def test_damaged_ledger_is_not_moved(source: PrivacyLedger, tmp_path: Path) -> None:
+    execute(source.name, "UPDATE block_totals SET epsilon = '0'")
+    target = PrivacyLedger(f"sqlite:///{tmp_path}/new.db")
+    with pytest.raises(RequestRefused, match="must be sound: total visits"):
+        move(source, target, actor="dba")
+    assert source.frozen() == ""
+    with pytest.raises(RequestRefused, match="must be another database"):
+        move(source, source, actor="dba")

@@ -1,0 +1,133 @@
+"""A restored ledger learns again what the releases remember; stale reservations are given back behind a tombstone."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from dp_operators.budget import ChargeState, PrivacyLedger
+from dp_operators.releasing import ReleaseSettled, check_release_folder, reconcile, release, release_stale
+from spark_jobs.contract import RequestRefused
+from tests.support.release_lab import ForkRunner, Lab, accept, make_request
+
+AT_ONCE = timedelta(seconds=-1)
+
+
+def made(lab: Lab, key: str, runner: ForkRunner | None = None) -> str:
+    request = make_request(lab.output, budget={"epsilon": "2"})
+    return release(request, ledger=lab.ledger(), runner=runner or ForkRunner(), key=key, check=accept).uri
+
+
+def interrupted(lab: Lab, key: str, behaviour: str = "", failpoint: str = "") -> None:
+    with pytest.raises(Exception, match="the application"):
+        made(lab, key, ForkRunner(behaviour, failpoint))
+
+
+def file_of(ledger: PrivacyLedger) -> Path:
+    return Path(ledger.name.removeprefix("sqlite:///"))
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    return Lab(tmp_path)
+
+
+def restored(lab: Lab, backup: Path) -> PrivacyLedger:
+    shutil.copy(backup, file_of(lab.ledger()))
+    ledger = lab.ledger()
+    ledger.freeze(actor="dba", reason="restored from a backup")
+    return ledger
+
+
+@pytest.fixture
+def forgotten(lab: Lab, tmp_path: Path) -> tuple[PrivacyLedger, dict[str, str], set[str]]:
+    """A ledger that was restored from before two of its three releases, and before one that drew and was not done."""
+    uris = {"kept": made(lab, "kept")}
+    backup = tmp_path / "backup.db"
+    shutil.copy(file_of(lab.ledger()), backup)
+    uris |= {key: made(lab, key) for key in ("lost one", "lost two")}
+    interrupted(lab, "drawn", failpoint="after_store_draw")
+    before = {charge.id for charge in lab.ledger().history("people")}
+    return restored(lab, backup), uris, before
+
+
+def test_reconciled_ledger_has_forgotten_no_spend(lab: Lab, forgotten: tuple) -> None:
+    ledger, uris, before = forgotten
+    assert ledger.remaining("people").epsilon == 8
+    found = reconcile(lab.output, ledger, actor="dpo")
+    assert (len(found.restored), len(found.committed), found.findings) == (3, 2, ())
+    assert ledger.remaining("people").epsilon == 2
+    assert {charge.id for charge in ledger.history("people")} == before
+    assert reconcile(lab.output, ledger, actor="dpo").restored == ()
+    with pytest.raises(RequestRefused, match="is frozen"):
+        made(lab, "another")
+    ledger.thaw(actor="dpo", reason="reconciled")
+    assert ledger.verification().findings == ()
+    assert [check_release_folder(uri, ledger) for uri in uris.values()] == [()] * 3
+
+
+def test_interrupted_release_goes_on_with_its_own_draw(lab: Lab, forgotten: tuple) -> None:
+    ledger, uris, _ = forgotten
+    reconcile(lab.output, ledger, actor="dpo")
+    ledger.thaw(actor="dpo", reason="reconciled")
+    [draw] = Path(lab.output).glob("drawn*/_draft/*/draw.json")
+    drawn = draw.read_bytes()
+    made(lab, "drawn")
+    assert draw.read_bytes() == drawn
+    assert ledger.remaining("people").epsilon == 2
+    assert made(lab, "lost one") == uris["lost one"]
+
+
+def test_cap_whose_raise_was_forgotten_is_asked_for(lab: Lab, tmp_path: Path) -> None:
+    backup = tmp_path / "backup.db"
+    shutil.copy(file_of(lab.ledger()), backup)
+    lab.ledger().raise_cap("people", epsilon="20", actor="dpo", reason="more")
+    for number in range(7):
+        made(lab, f"r{number}")
+    ledger = restored(lab, backup)
+    found = reconcile(lab.output, ledger, actor="dpo")
+    assert len(found.findings) == 2
+    assert "cap: got '10'; is below what was spent: a raise of it was forgotten too" in found.findings[0]
+    ledger.thaw(actor="dpo", reason="to raise")
+    ledger.raise_cap("people", epsilon="20", actor="dpo", reason="again")
+    assert reconcile(lab.output, ledger, actor="dpo").findings == ()
+    assert ledger.remaining("people").epsilon == 6
+
+
+def test_restore_that_forgets_nothing_changes_nothing(lab: Lab) -> None:
+    made(lab, "kept")
+    head = lab.ledger().head()
+    assert reconcile(lab.output, lab.ledger(), actor="dpo").restored == ()
+    assert lab.ledger().head() == head
+
+
+def test_stale_reservations_are_given_back_behind_a_tombstone(lab: Lab) -> None:
+    made(lab, "done")
+    interrupted(lab, "nothing drawn", failpoint="before_draw")
+    interrupted(lab, "drawn", failpoint="after_store_draw")
+    ledger = lab.ledger()
+    assert ledger.stale(timedelta(hours=1)) == ()
+    assert release_stale(lab.output, ledger=ledger, older_than=timedelta(hours=1), reason="r") == ()
+    done = release_stale(lab.output, ledger=ledger, older_than=AT_ONCE, reason="nobody is left", actor="ops")
+    assert {each.charge.release: each.charge.state for each in done} == {
+        "nothing drawn": ChargeState.VOID,
+        "drawn": ChargeState.BURNT,
+    }
+    assert ledger.remaining("people").epsilon == 6
+    assert [(entry.actor, entry.reason) for entry in ledger.log()[-2:]] == [("ops", "nobody is left")] * 2
+    with pytest.raises(ReleaseSettled):
+        made(lab, "drawn")
+    made(lab, "nothing drawn")
+    assert ledger.verification().findings == ()
+
+
+def test_stale_reservations_of_another_store_stay(lab: Lab, tmp_path: Path) -> None:
+    interrupted(lab, "k", failpoint="before_draw")
+    [kept] = release_stale(str(tmp_path / "other"), ledger=lab.ledger(), older_than=AT_ONCE, reason="r")
+    assert kept.kept == "it did not begin in this store"
+    assert kept.charge.state is ChargeState.RESERVED
+    with pytest.raises(RequestRefused, match="reason: got ''; must be given"):
+        release_stale(lab.output, ledger=lab.ledger(), older_than=AT_ONCE, reason="")
