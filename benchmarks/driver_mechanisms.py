@@ -1,23 +1,36 @@
-"""Error of a released AUC by density; the time of selection, smooth bounds, DAWA. Prints figures; no pass or fail."""
+"""How long the driver takes, beside Spark: ``python -m benchmarks.driver_mechanisms``.
+
+Secure noise, PriROC's thresholds and curve, AUC and average precision by smooth bounds, every score diagnostic,
+selection, DAWA against a sort; also the error of a released AUC by density. Cases run by turns; medians and ranges.
+"""
 
 from __future__ import annotations
 
-import argparse
+import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.harness import Report, Target, Timing, alternate, arguments, progress, publish
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics import auc, average_precision, binned_residuals, calibration, ecdf, roc_curve
 from spark_jobs.mechanisms.continuous_noise import cauchy_noise, laplace_noise, polynomial_noise
 from spark_jobs.mechanisms.histograms import release_histogram
 from spark_jobs.mechanisms.noise import Cost, Int64Array, SecureNoise, SeededNoise
+from spark_jobs.mechanisms.quantiles import recursive_medians
 from spark_jobs.mechanisms.selection import median_by_exponential, permute_and_flip
 from spark_jobs.mechanisms.smooth_sensitivity import auc_bound, release_auc, release_average_precision
+from spark_jobs.statistics import ScoreCounts
 
 DRAWS = 3000
 LINE = 1 << 20
+CELLS = 1 << 16
+THRESHOLDS = 1024
+NOISE = SecureNoise()
+ADDED, REPLACED = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE
 
 
 class TimedNoise(SeededNoise):
@@ -33,8 +46,9 @@ class TimedNoise(SeededNoise):
         return noisy
 
 
-def dawa_against_sort(generator: np.random.Generator) -> None:
-    """DAWA on 2^20 cells, its noise taken off, over numpy's sort of as many floats; by turns."""
+def dawa_against_sort(generator: np.random.Generator) -> dict[str, tuple[float, float]]:
+    """Seconds of DAWA on 2^20 cells, its noise taken off, and of numpy's sort of as many floats; by turns."""
+    seconds = {}
     hill = generator.normal(LINE / 2, LINE / 20, 10**7)
     for name, counts in {
         "flat": generator.poisson(5, LINE),
@@ -50,47 +64,155 @@ def dawa_against_sort(generator: np.random.Generator) -> None:
             np.sort(floats)
             own.append(middle - start - noise.seconds)
             sorts.append(time.perf_counter() - middle)
-        median, sort = float(np.median(own[1:])), float(np.median(sorts))
-        print(
-            f"DAWA, 2^20 cells, {name}, noise excluded: median {median:.3f} s, {median / sort:.1f} times "
-            f"a sort of {1000 * sort:.1f} ms; the first time {own[0]:.3f} s"
-        )
+        seconds[name] = float(np.median(own[1:])), float(np.median(sorts))
+    return seconds
 
 
-def main() -> None:
-    """Print the figures of docs/mechanisms."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the draws")
-    draws = DRAWS // 10 if parser.parse_args().quick else DRAWS
-    noise, generator = SecureNoise(), np.random.default_rng(0)
+def scores(generator: np.random.Generator, *, rows: int, cells: int = CELLS) -> ScoreCounts:
+    """Scores of two overlapping classes."""
+    labels = generator.random(rows) < 0.3
+    values = np.where(labels, generator.beta(4, 2, rows), generator.beta(2, 4, rows))
+    return ScoreCounts.from_arrays(labels.astype(int), values, cells=cells)
+
+
+def priroc(table: ScoreCounts, *, thresholds: int = THRESHOLDS) -> NDArray[np.float64]:
+    """PriROC: thresholds by recursive medians at a fifth of the budget, DAWA on each class between them at the rest."""
+    levels = thresholds.bit_length() - 1
+    both = table.negatives + table.positives
+    found = recursive_medians(both, levels=levels, epsilon="0.2", neighbours=ADDED, noise=NOISE)
+    cuts = np.concatenate([[0], found.thresholds, [both.size]])
+    points = []
+    for counts in (table.negatives, table.positives):
+        between = np.diff(np.concatenate([[0], np.cumsum(counts)])[cuts])
+        noisy = release_histogram(between, epsilon="0.8", neighbours=ADDED, noise=NOISE, method="dawa")
+        points.append(np.cumsum(noisy.cells[::-1]))
+    return np.stack(points)
+
+
+def score_diagnostics(table: ScoreCounts) -> None:
+    """One release of each diagnostic of scores."""
+    options: dict[str, Any] = {"epsilon": 1, "neighbours": ADDED, "noise": NOISE}
+    roc_curve.release(table, **options)
+    for module in (auc, average_precision):
+        module.release(table, **options, delta="1e-9")
+    for module in (binned_residuals, calibration, ecdf):
+        module.release(table, **options)
+
+
+def timed(generator: np.random.Generator, *, quick: bool) -> dict[str, Timing]:
+    """Times of the cases, by turns."""
+    rows = 20_000 if quick else 1_000_000
+    many, few = scores(generator, rows=rows), scores(generator, rows=5000)
+    empty = np.zeros(2 * CELLS, dtype=np.int64)
+    shape = polynomial_noise(1)
+    values = generator.integers(0, 1 << 30, rows)
+    both = many.negatives + many.positives
+    cases: dict[str, Callable[[], object]] = {
+        "secure noise, 131,072 cells": lambda: NOISE.laplace(empty, epsilon=1, l1_sensitivity=1),
+        f"1,023 recursive medians, {rows:,} rows": lambda: recursive_medians(
+            both, levels=10, epsilon="0.2", neighbours=ADDED, noise=NOISE
+        ),
+        "1,023 recursive medians, 5,000 rows, a row replaced": lambda: recursive_medians(
+            few.negatives + few.positives, levels=10, epsilon="0.2", neighbours=REPLACED, noise=NOISE
+        ),
+        f"PriROC at 1,024 thresholds, {rows:,} rows": lambda: priroc(many),
+        "AUC by a smooth bound": lambda: release_auc(
+            many.negatives, many.positives, shape=shape, neighbours=REPLACED, noise=NOISE
+        ),
+        "average precision by a smooth bound": lambda: release_average_precision(
+            many.negatives, many.positives, shape=shape, neighbours=REPLACED, noise=NOISE
+        ),
+        "six score diagnostics, noise included": lambda: score_diagnostics(many),
+        "permute-and-flip, 65,536 candidates": lambda: permute_and_flip(
+            np.arange(CELLS), epsilon=1, l_inf_sensitivity=1, noise=NOISE
+        ),
+        f"widened median, {rows:,} estimates": lambda: median_by_exponential(
+            values, steps=1 << 30, epsilon="0.5", neighbours=REPLACED, noise=NOISE, changes=10, widen=1 << 20
+        ),
+    }
+    return alternate(cases, warmups=1)
+
+
+def growth(generator: np.random.Generator) -> list[tuple[str, str]]:
+    """How the time of PriROC grows with thresholds and with cells, as text."""
+    said = []
+    table = scores(generator, rows=1_000_000)
+    cases: dict[str, Callable[[], object]] = {
+        f"{count:,} thresholds": lambda count=count: priroc(table, thresholds=count) for count in (256, 1024, 4096)
+    }
+    for cells in (1 << 14, 1 << 18):
+        other = scores(generator, rows=1_000_000, cells=cells)
+        cases[f"1,024 thresholds on {cells:,} cells"] = lambda other=other: priroc(other)
+    for name, timing in alternate(cases, warmups=1).items():
+        said.append((f"PriROC, {name}", in_milliseconds(timing)))
+    return said
+
+
+def auc_errors(draws: int) -> list[tuple[str, str]]:
+    """The mean absolute error of an AUC at 1,000 rows a class, epsilon 1, by density."""
+    said = []
     for shape in (polynomial_noise(1), laplace_noise(1, "1e-6"), cauchy_noise(1)):
-        bound = auc_bound(1000, 1000, neighbours=Neighbours.REPLACE_ONE, smoothness=shape.smoothness)
-        errors = np.abs([float(x) for x in shape.sample(draws, noise)]) * shape.scale * bound
+        bound = auc_bound(1000, 1000, neighbours=REPLACED, smoothness=shape.smoothness)
+        errors = np.abs([float(x) for x in shape.sample(draws, NOISE)]) * shape.scale * bound
         errors = np.minimum(errors, 0.5)
-        print(f"AUC, {shape.density}: {errors.mean():.5f} +- {1.96 * errors.std() / draws**0.5:.5f}")
-    cells = generator.integers(0, 100, 65536)
-    shape, replaced = polynomial_noise(1), Neighbours.REPLACE_ONE
-    values = generator.integers(0, 1 << 30, 1_000_000)
-    for name, run in {
-        "AUC, 2 x 65,536 cells": lambda: release_auc(cells, cells, shape=shape, neighbours=replaced, noise=noise),
-        "average precision": lambda: release_average_precision(
-            cells, cells, shape=shape, neighbours=replaced, noise=noise
-        ),
-        "permute-and-flip, 65,536": lambda: permute_and_flip(
-            np.arange(65536), epsilon=1, l_inf_sensitivity=1, noise=noise
-        ),
-        "widened median, 1M estimates": lambda: median_by_exponential(
-            values, steps=1 << 30, epsilon="0.5", neighbours=replaced, noise=noise, changes=10, widen=1 << 20
-        ),
-    }.items():
-        seconds = []
-        for _ in range(5):
-            start = time.perf_counter()
-            run()
-            seconds.append(time.perf_counter() - start)
-        print(f"{name}: median {np.median(seconds):.4f} s")
-    dawa_against_sort(generator)
+        spread = 1.96 * errors.std() / draws**0.5
+        said.append((f"error of an AUC, {shape.density} noise", f"{errors.mean():.5f} ± {spread:.5f}"))
+    return said
+
+
+def in_milliseconds(timing: Timing) -> str:
+    """Median and range on the clock, and the median processor time."""
+    low, middle, high = (1000 * value for value in (min(timing.wall), timing.median, max(timing.wall)))
+    return f"{middle:.1f} ms ({low:.1f}-{high:.1f}), processor {1000 * timing.median_cpu:.1f} ms"
+
+
+def targets_of(timings: dict[str, Timing], dawa: dict[str, tuple[float, float]]) -> list[Target]:
+    """The figures that were aimed at."""
+    named = {"secure noise": 0.8, "PriROC": 0.05, "six score diagnostics": 1.5}
+    targets = []
+    for start, seconds in named.items():
+        name, timing = next((name, timing) for name, timing in timings.items() if name.startswith(start))
+        targets.append(
+            Target(
+                what=name,
+                target=f"at most {1000 * seconds:.0f} ms",
+                seen=in_milliseconds(timing),
+                met=timing.median <= seconds,
+            )
+        )
+    worst = max(own / sort for own, sort in dawa.values())
+    aim = "at most 25x"
+    targets.append(Target(what="DAWA, 2^20 cells, against a sort", target=aim, seen=f"{worst:.1f}x", met=worst <= 25))
+    return targets
+
+
+def main() -> int:
+    """Print the figures of docs/benchmarks/driver.md."""
+    given = arguments(__doc__.splitlines()[0]).parse_args()
+    generator = np.random.default_rng(0)
+    progress("mechanisms by turns")
+    timings = timed(generator, quick=given.quick)
+    rows = [(name, in_milliseconds(timing)) for name, timing in timings.items()]
+    if not given.quick:
+        progress("growth")
+        rows += growth(generator)
+    progress("errors of an AUC")
+    rows += auc_errors(DRAWS // 10 if given.quick else DRAWS)
+    progress("DAWA against a sort")
+    dawa = {} if given.quick else dawa_against_sort(generator)
+    rows += [
+        (f"DAWA, 2^20 cells, {name}, noise excluded", f"{1000 * own:.0f} ms, {own / sort:.1f} times a sort")
+        for name, (own, sort) in dawa.items()
+    ]
+    report = Report(
+        name="driver_mechanisms",
+        columns=("what", "seen"),
+        rows=rows,
+        targets=[] if given.quick else targets_of(timings, dawa),
+        figures={name: timing.wall for name, timing in timings.items()},
+    )
+    return publish(report, given.json)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

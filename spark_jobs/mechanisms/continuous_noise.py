@@ -20,6 +20,7 @@ import math
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from enum import StrEnum
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -182,9 +183,7 @@ class SmoothNoise:
         uniform, coin, sign = _split_words(words)
         with localcontext(prec=_PRECISION):
             alpha = Decimal(self.epsilon) / Decimal(self.rate)
-            foot = 1 - 1 / alpha
-            centre = 1 - foot**alpha
-            tail = foot ** (alpha - 1) * (1 + 1 / alpha)
+            centre, tail = _polynomial_masses(alpha)
             if _in_unit(coin) * (centre + tail) < centre:
                 size = 1 - (1 - _in_unit(uniform) * centre) ** (1 / alpha)
             else:
@@ -313,6 +312,14 @@ def _budget(epsilon: Cost, rate_share: float) -> tuple[Decimal, float]:
             "epsilon", given=total, bound="must be above 0 and at most 10", remedy="choose an epsilon of about 1"
         )
     return total, rate
+
+
+@lru_cache(maxsize=64)
+def _polynomial_masses(alpha: Decimal) -> tuple[Decimal, Decimal]:
+    """The masses of centre and tails, up to one factor."""
+    with localcontext(prec=_PRECISION):
+        foot = 1 - 1 / alpha
+        return 1 - foot**alpha, foot ** (alpha - 1) * (1 + 1 / alpha)
 
 
 def _word(noise: Noise) -> int:

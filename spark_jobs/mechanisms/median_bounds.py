@@ -4,7 +4,7 @@ The bound is ``smooth_sensitivity.median_bound`` of every part with one empty ce
 boundary is a possible median. Its windows end at occupied cells u, of last rank a <= m, and v, of first rank b >= m, or
 at the ends of the part, of ranks 0 and n + 1; a window of u and v is worth ``(v - u) e^(-g (b - a - 1))``, a product of
 a factor of u, a factor of v and the distance. A window worth S shows that one whose u lies more than ``log(w / S) / g``
-ranks from the median, w the width, is worth less: few candidates are left, and all pairs of them are tried.
+ranks from the median, w the width, is worth less, which leaves few candidates.
 """
 
 from __future__ import annotations
@@ -15,11 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_jobs.mechanisms.noise import Int64Array
-from spark_jobs.mechanisms.smooth_sensitivity import best_window
 
 FloatArray = NDArray[np.float64]
-_PAIRS_AT_ONCE = 1 << 17
-_PAIRS_AT_MOST = 1 << 20
 _TRIED = (0.0, 0.25, 0.5, 1.0, 2.0)
 """Distances in rank, times the smoothness, of the windows that say what the best one is at least worth."""
 
@@ -56,9 +53,6 @@ class _Parts:
     rows: Int64Array
     rank: Int64Array
     middle: Int64Array
-
-    def __getitem__(self, chosen: NDArray[np.intp]) -> _Parts:
-        return _Parts(**{name: values[chosen] for name, values in vars(self).items()})
 
 
 def part_medians(cells: Int64Array, edges: Int64Array, *, smoothness: float) -> PartMedians:
@@ -99,66 +93,62 @@ def _best_windows(line: _Line, parts: _Parts, smoothness: float) -> FloatArray:
     with np.errstate(divide="ignore"):
         far = np.minimum(np.log(parts.width / worth) / smoothness + 1, 2.0**62).astype(np.int64)
     low, high = parts.before + parts.rank - far, parts.before + parts.rank + far
-    # how many occupied cells lie within reach on either side, the median's own counted on both
-    left = parts.middle - np.maximum(np.searchsorted(line.last, low), np.searchsorted(line.place, parts.start)) + 1
+    # occupied cells within reach, the median's own on both sides
+    first = np.maximum(np.searchsorted(line.last, low), np.searchsorted(line.place, parts.start))
     end = np.searchsorted(line.place, parts.start + parts.width)
-    right = np.minimum(np.searchsorted(line.first, high, side="right"), end) - parts.middle
-    order = np.argsort(left, kind="stable")
-    best = np.empty(worth.size)
-    at = 0
-    while at < order.size:
-        # similar parts together; as many as make a portion of pairs
-        sizes = np.maximum.accumulate(left[order[at:]] + 1) * np.maximum.accumulate(right[order[at:]] + 1)
-        many = sizes[0] > _PAIRS_AT_MOST
-        count = 1 if many else max(1, int(np.searchsorted(sizes * np.arange(1, sizes.size + 1), _PAIRS_AT_ONCE)))
-        chosen = order[at : at + count]
-        if many:
-            best[chosen] = _halving(line, parts[chosen], smoothness)
-        else:
-            best[chosen] = _all_pairs(line, parts[chosen], left[chosen], right[chosen], smoothness)
-        at += count
-    return np.maximum(best, worth)
+    end = np.minimum(np.searchsorted(line.first, high, side="right"), end)
+    return np.maximum(_best_pairs(line, parts, first, end, smoothness), worth)
 
 
-def _halving(line: _Line, part: _Parts, smoothness: float) -> FloatArray:
-    """The best window of one part with very many candidates; shape (1,)."""
-    start, width, before, rows, rank, middle = (int(values[0]) for values in vars(part).values())
-    first, end = np.searchsorted(line.place, [start, start + width])
-    down, up = slice(first, middle + 1), slice(middle, end)
-    found = best_window(
-        np.append(0, line.place[down] - start),
-        np.append(0, np.minimum(line.last[down] - before, rank)),
-        np.append(line.place[up] - start, width),
-        np.append(np.maximum(line.first[up] - before, rank), rows + 1),
-        smoothness,
-    )
-    return np.array([found])
+def _best_pairs(line: _Line, parts: _Parts, first: Int64Array, end: Int64Array, smoothness: float) -> FloatArray:
+    """The best window of each part between occupied cells from ``first`` up to ``end``, or its ends.
 
-
-def _all_pairs(line: _Line, parts: _Parts, left: Int64Array, right: Int64Array, smoothness: float) -> FloatArray:
-    """The best window of each part, by trying every u and v within reach, and the ends; shape (parts,)."""
+    ``(v - u)(v' - u') > (v' - u)(v - u')`` for u < u', v < v': the best v does not move left as u moves right. So every
+    other u is tried between the best v of its neighbours, in halving strides, all parts at once.
+    """
+    lefts, rights = parts.middle - first + 2, end - parts.middle + 1
+    left_start, right_start = (np.cumsum(sizes) - sizes for sizes in (lefts, rights))
     own = parts.rank + parts.before
-    steps = np.arange(left.max())
-    chosen = np.maximum(parts.middle[:, None] - steps, 0)
-    lows = np.where(steps < left[:, None], line.place[chosen] - parts.start[:, None], 0)
-    low_ranks = np.minimum(line.last[chosen], own[:, None]) - parts.before[:, None]
-    low_ranks = np.where(steps < left[:, None], low_ranks, 0)
-    lows, low_ranks = (np.pad(values, ((0, 0), (0, 1))) for values in (lows, low_ranks))
-    steps = np.arange(right.max())
-    chosen = np.minimum(parts.middle[:, None] + steps, line.place.size - 1)
-    inside = steps < right[:, None]
-    highs = np.where(inside, line.place[chosen] - parts.start[:, None], parts.width[:, None])
-    high_ranks = np.maximum(line.first[chosen], own[:, None]) - parts.before[:, None]
-    high_ranks = np.where(inside, high_ranks, parts.rows[:, None] + 1)
-    highs = np.column_stack([highs, parts.width])
-    high_ranks = np.column_stack([high_ranks, parts.rows + 1])
-    weight_low = np.exp(-smoothness * (parts.rank[:, None] - low_ranks))
-    weight_high = np.exp(-smoothness * (high_ranks - parts.rank[:, None] - 1))
-    windows = highs[:, None, :] - lows[:, :, None].astype(np.float64)
-    windows *= weight_low[:, :, None]
-    windows *= weight_high[:, None, :]
-    found: FloatArray = windows.reshape(windows.shape[0], -1).max(axis=1)
-    return found
+    # far to near: the part's left end, then its occupied cells up to the median's
+    part, local = _ragged(lefts)
+    cell = np.maximum(first[part] + local - 1, 0)
+    edge = local == 0
+    low = np.where(edge, 0, line.place[cell] - parts.start[part]).astype(np.float64)
+    missing = own[part] - np.where(edge, parts.before[part], np.minimum(line.last[cell], own[part]))
+    low_weight = np.exp(-smoothness * missing)
+    # near to far: the median's cell, the occupied ones after it, the part's right end
+    other, place = _ragged(rights)
+    cell = np.minimum(parts.middle[other] + place, line.place.size - 1)
+    edge = place == rights[other] - 1
+    high = np.where(edge, parts.width[other], line.place[cell] - parts.start[other]).astype(np.float64)
+    missing = np.where(edge, parts.before[other] + parts.rows[other] + 1, np.maximum(line.first[cell], own[other]))
+    high_weight = np.exp(-smoothness * (missing - own[other] - 1))
+
+    best_at, worth = np.zeros(low.size, dtype=np.int64), np.zeros(low.size)
+    stride = 1 << int(lefts.max()).bit_length()
+    rows = left_start
+    while stride:
+        before = np.where(local[rows] >= stride, best_at[np.maximum(rows - stride, 0)], 0)
+        known = local[rows] + stride < lefts[part[rows]]
+        after = np.where(known, best_at[np.minimum(rows + stride, low.size - 1)], rights[part[rows]] - 1)
+        row, column = _ragged(after - before + 1)
+        column = column + before[row]
+        at = column + right_start[part[rows]][row]
+        values = (high[at] - low[rows][row]) * high_weight[at]
+        starts = np.flatnonzero(np.diff(row, prepend=-1))
+        found = np.maximum.reduceat(values, starts)
+        worth[rows] = found * low_weight[rows]
+        best_at[rows] = np.minimum.reduceat(np.where(values == found[row], column, rights.max()), starts)
+        stride //= 2
+        rows = np.flatnonzero(local % max(2 * stride, 1) == stride) if stride else rows
+    best: FloatArray = np.maximum.reduceat(worth, left_start)
+    return best
+
+
+def _ragged(sizes: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """The number of the row, and the place in it, of every entry of rows of these sizes, each above 0."""
+    row = np.repeat(np.arange(sizes.size), sizes)
+    return row, np.arange(row.size) - (np.cumsum(sizes) - sizes)[row]
 
 
 def _tried_windows(line: _Line, parts: _Parts, smoothness: float) -> FloatArray:

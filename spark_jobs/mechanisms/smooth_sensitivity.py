@@ -66,7 +66,7 @@ def median_bound(cells: ArrayLike, *, smoothness: float) -> float:
     low_ranks = np.concatenate([[0], np.minimum(last[left], rank)])
     highs = np.concatenate([occupied[right], [counts.size - 1]])
     high_ranks = np.concatenate([np.maximum(first[right], rank), [total + 1]])
-    return best_window(lows, low_ranks, highs, high_ranks, smoothness)
+    return _best_window(lows, low_ranks, highs, high_ranks, smoothness)
 
 
 def pairwise_median_bound(values: ArrayLike, *, lower: int, upper: int, changes: int, smoothness: float) -> float:
@@ -248,10 +248,9 @@ def release_median(cells: ArrayLike, *, shape: SmoothNoise, noise: Noise, meter:
     return float(shape.release(value, bound, grid=grid, noise=noise, meter=meter, label="median")[0])
 
 
-def best_window(
+def _best_window(
     lows: Int64Array, low_ranks: Int64Array, highs: Int64Array, high_ranks: Int64Array, smoothness: float
 ) -> float:
-    """The largest ``(high - low) e^(-smoothness max(0, high rank - low rank - 1))`` of any low and high; all ascend."""
     best = 0.0
     waiting = [(0, lows.size, 0, highs.size)]
     while waiting:

@@ -3,7 +3,6 @@ import itertools
 import numpy as np
 import pytest
 
-from spark_jobs.mechanisms import median_bounds
 from spark_jobs.mechanisms.median_bounds import part_medians
 from spark_jobs.mechanisms.smooth_sensitivity import lower_median, median_bound
 
@@ -44,8 +43,3 @@ def test_long_lines_are_as_one_by_one(rows):
     doubled, bounds = one_by_one(cells, edges, 0.02)
     assert made.doubled.tolist() == doubled
     np.testing.assert_allclose(made.bounds, bounds, rtol=1e-12)
-
-
-def test_parts_of_very_many_candidates_are_halved(monkeypatch):
-    monkeypatch.setattr(median_bounds, "_PAIRS_AT_MOST", 6)
-    test_parts_together_are_as_one_by_one(0.02)
