@@ -183,6 +183,41 @@ def calibration_tables(result: Mapping[str, Any]) -> list[Table]:
     ]
 
 
+def ecdf_tables(result: Mapping[str, Any]) -> list[Table]:
+    """Values ascend, fractions rise to 1 within both bands, quantiles lie in their intervals."""
+    bands = ("lower_everywhere", "lower", "cdf", "upper", "upper_everywhere")
+    columns: dict[str, list[Any]] = {name: _numbers(result[name]) for name in ("values", *bands)}
+    columns |= {f"{name} step": _steps(columns[name]) for name in ("values", *bands)}
+    expected = [_not_null("values"), _finite("values"), *(entry for name in bands for entry in _unit_interval(name))]
+    expected += [
+        _between(f"{name} step", 0, sys.float_info.max, what=f"{name} never falls") for name in ("values", *bands)
+    ]
+    expected += [_at_least(high, low) for low, high in pairwise(bands)]
+    quantiles = {
+        "level": [_number(quantile["level"]) for quantile in result["quantiles"]],
+        "value": [_number(quantile["value"]) for quantile in result["quantiles"]],
+        "lower": [_numbers(quantile["interval"])[0] for quantile in result["quantiles"]],
+        "upper": [_numbers(quantile["interval"])[1] for quantile in result["quantiles"]],
+    }
+    low, high = _numbers(result["bounds"])
+    summary: dict[str, list[Any]] = {"lower": [low], "upper": [high], "rows": [_number(result["rows"])]}
+    summed = [_not_null("lower"), _not_null("upper"), _at_least("upper", "lower"), _not_null("rows"), _finite("rows")]
+    if result["distance"] is not None:
+        near, far = _numbers(result["distance"]["interval"])
+        summary |= {"near": [near], "distance": [_number(result["distance"]["value"])], "far": [far]}
+        summary["p_value"] = [_number(result["distance"]["p_value"])]
+        summed += [entry for name in ("near", "distance", "far", "p_value") for entry in _unit_interval(name)]
+    return [
+        Table(name="ecdf", columns=columns, expected=tuple(expected)),
+        Table(
+            name="ecdf quantiles",
+            columns=quantiles,
+            expected=(*_unit_interval("level"), _at_least("value", "lower"), _at_least("upper", "value")),
+        ),
+        Table(name="ecdf summary", columns=summary, expected=tuple(summed)),
+    ]
+
+
 def _bins(result: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {
         name: _numbers(result[name]) for name in ("lower", "upper", "pool", "rows", *names)
@@ -226,6 +261,7 @@ RESULTS: dict[str, Callable[[Mapping[str, Any]], list[Table]]] = {
     "average_precision": partial(score_figure_tables, "average_precision"),
     "binned_residuals": binned_residuals_tables,
     "calibration": calibration_tables,
+    "ecdf": ecdf_tables,
 }
 """The contract of each diagnostic's result; a kind without one cannot be published."""
 

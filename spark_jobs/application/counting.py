@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_jobs.contract.diagnostics import ScoreCells, Statistic
+from spark_jobs.contract.diagnostics import ScoreCells, Statistic, ValueCells
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.statistics import ScoreCounts
+from spark_jobs.statistics import ScoreCounts, ValueCounts
 from spark_jobs.statistics.score_counts import DEFAULT_CELLS
+from spark_jobs.statistics.value_grid import ValueGrid
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -62,7 +63,37 @@ class _Scores:
         return ScoreCounts.from_keys(keys, counts)
 
 
-COUNTINGS: Mapping[type[Statistic], Counting] = {ScoreCells: _Scores()}
+class _Values:
+    def inputs(self, statistic: ValueCells, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
+        from spark_jobs.contract.columns import value_need
+        from spark_jobs.tables.expressions import as_double, read
+
+        return (as_double(read(value_need(statistic.column), scored.schema)),)
+
+    def key(self, statistic: ValueCells, *inputs: Column) -> Column:
+        from spark_jobs.statistics.spark.values import value_key
+
+        (value,) = inputs
+        return value_key(value, self._grid(statistic))
+
+    def size(self, statistic: ValueCells) -> int:
+        return self._grid(statistic).size
+
+    def build(self, statistic: ValueCells, keys: Int64Array, counts: Int64Array) -> ValueCounts:
+        return ValueCounts.from_keys(keys, counts, grid=self._grid(statistic))
+
+    @staticmethod
+    def _grid(statistic: ValueCells) -> ValueGrid:
+        return ValueGrid(
+            lower=statistic.lower,
+            upper=statistic.upper,
+            cells=statistic.cells,
+            scale=statistic.scale,
+            unit=statistic.unit,
+        )
+
+
+COUNTINGS: Mapping[type[Statistic], Counting] = {ScoreCells: _Scores(), ValueCells: _Values()}
 """How each type of statistic is counted. A new one adds its line here."""
 
 

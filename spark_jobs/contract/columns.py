@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from spark_jobs.contract.diagnostics import ValueCells
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.expression_tree import columns as columns_of
 from spark_jobs.contract.expressions import parse
@@ -107,6 +108,9 @@ def _needs(request: ReleaseRequest, columns: Collection[str]) -> Iterator[Column
                 yield from (plain,) if plain.found(columns) else _reads(feature, plain.field)
             for name in request.model.categorical:
                 yield categorical_need(name)
+    for statistic in request.statistics:
+        if isinstance(statistic, ValueCells):
+            yield value_need(statistic.column)
     if request.unit.column is not None:
         yield ColumnNeed(name=request.unit.column, field="unit.column")
 
@@ -147,6 +151,13 @@ def label_need(label: Label) -> ColumnNeed:
 def score_need(name: str) -> ColumnNeed:
     """The column that holds a ``columns`` model's scores."""
     return ColumnNeed(name=name, field="model.score", kinds=SCORE_KINDS)
+
+
+def value_need(name: str) -> ColumnNeed:
+    """A column of numbers that a diagnostic is about."""
+    return ColumnNeed(
+        name=name, field="diagnostics.column", kinds=FEATURE_KINDS, remedy="name a column of numbers or booleans"
+    )
 
 
 def feature_need(name: str) -> ColumnNeed:

@@ -355,5 +355,6 @@ DIAGNOSTICS: dict[str, type[Options]] = {
     "average_precision": AveragePrecisionOptions,
     "binned_residuals": BinnedResidualsOptions,
     "calibration": CalibrationOptions,
+    "ecdf": EcdfOptions,
 }
 """Every kind a request may name, with its options. A new diagnostic adds its line here."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from spark_jobs.publishing import binned_residuals, calibration, roc_curve, score_figure
+from spark_jobs.publishing import binned_residuals, calibration, ecdf, roc_curve, score_figure
 from spark_jobs.publishing.rendering import Renderer
 
 RENDERERS: Mapping[str, Renderer] = {
@@ -13,4 +13,5 @@ RENDERERS: Mapping[str, Renderer] = {
     "average_precision": score_figure.render_average_precision,
     "binned_residuals": binned_residuals.render,
     "calibration": calibration.render,
+    "ecdf": ecdf.render,
 }

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 
+from spark_jobs.contract.diagnostics import ScoreCells, ValueCells
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.tables import ColumnsModel, LinearModel, LogisticModel, SparkMLModel
 
 
 def rules(request: ReleaseRequest) -> tuple[str, ...]:
     """What ``request`` does with rows and values that do not fit, in the order it is done."""
-    return (*_reading(request), *_labels(request), *_features(request), *_scores(request), *_units(request))
+    scored = (*_labels(request), *_features(request), *_scores(request))
+    asked = any(isinstance(statistic, ScoreCells) for statistic in request.statistics)
+    return (*_reading(request), *(scored if asked else ()), *_values(request), *_units(request))
 
 
 def _reading(request: ReleaseRequest) -> list[str]:
@@ -62,6 +65,19 @@ def _scores(request: ReleaseRequest) -> list[str]:
     if request.scoring.outside == "drop":
         return ["A row whose score is below 0 or above 1 is left out."]
     return ["A score below 0 counts as 0 and a score above 1 as 1."]
+
+
+def _values(request: ReleaseRequest) -> list[str]:
+    told = []
+    for statistic in request.statistics:
+        if isinstance(statistic, ValueCells):
+            name = statistic.column
+            told.append(
+                f"For the distribution of {name}, a row whose {name} is null or NaN is left out, and any other counts, "
+                f"whatever its label and score; a value below {statistic.lower:.6g} counts as that, one above "
+                f"{statistic.upper:.6g} as that, and values are rounded down to a fixed grid."
+            )
+    return told
 
 
 def _units(request: ReleaseRequest) -> list[str]:

@@ -170,8 +170,8 @@ def test_a_measurement_goes_through_json_and_makes_the_same_release():
 
 
 def read_back(released):
-    names = ("values", "cdf", "lower", "upper", "lower_everywhere", "upper_everywhere")
-    columns = {name: getattr(released, name) for name in names}
+    names = ("cdf", "lower", "upper", "lower_everywhere", "upper_everywhere")
+    columns = {"value": released.values, **{name: getattr(released, name) for name in names}}
     return ecdf.Ecdf.from_release(json.loads(json.dumps(released.to_dict())), columns)
 
 

@@ -16,7 +16,7 @@ from spark_jobs.diagnostics.ecdf.errors import NoiseModel
 from spark_jobs.diagnostics.ecdf.measurement import grid_fields
 from spark_jobs.mechanisms.noise import Int64Array
 from spark_jobs.mechanisms.trees import FloatArray, Tree
-from spark_jobs.statistics.value_grid import ValueGrid
+from spark_jobs.statistics.value_grid import LOG, ValueGrid
 
 TOLERANCE = 2e-9
 """Fractions are kept to nine digits, so levels are reached from this far below."""
@@ -148,6 +148,18 @@ class Ecdf:
         """
         return self.values[_first_at_least(self.cdf, _levels(p))]
 
+    @cached_property
+    def median(self) -> Quantile:
+        """The median, with its interval."""
+        low, high = self.quantile_interval(0.5)
+        return Quantile(level=0.5, value=float(self.quantile(0.5)), lower=float(low), upper=float(high))
+
+    @property
+    def logarithmic(self) -> bool:
+        """Whether cells grow with the values they hold."""
+        widths = np.diff(self.values)
+        return self.grid.scale == LOG and bool(widths.max() > 1.9 * np.median(widths))
+
     def quantile_interval(self, p: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """An interval of the quantile without noise, at level ``confidence``: the band read the other way.
 
@@ -202,11 +214,11 @@ class Ecdf:
     @classmethod
     def from_release(cls, fields: Mapping[str, Any], columns: Mapping[str, ArrayLike]) -> Ecdf:
         """The function in a release's ``results["ecdf"]`` and the columns of its data file ``ecdf.parquet``."""
-        column = {name: np.asarray(columns[name], dtype=np.float64) for name in ARRAYS}
+        column = {name: np.asarray(columns[name], dtype=np.float64) for name in ("value", *ARRAYS[1:])}
         grid = ValueGrid(**fields["grid"])
         last = grid.size if fields["bounds"][1] >= grid.upper else int(grid.cell(fields["bounds"][1]))
         return cls(
-            values=column["values"],
+            values=column["value"],
             cdf=column["cdf"],
             lower=column["lower"],
             upper=column["upper"],
@@ -223,7 +235,7 @@ class Ecdf:
             confidence=fields["confidence"],
             points=fields["points"],
             grid=grid,
-            cuts=np.append(grid.cell(column["values"]), last),
+            cuts=np.append(grid.cell(column["value"]), last),
             noise=NoiseModel(tree=Tree(**fields["tree"]), scale=fields["noise_scale"], rows=max(1.0, fields["rows"])),
             epsilon=Decimal(fields["epsilon"]),
             neighbours=Neighbours(fields["neighbours"]),
