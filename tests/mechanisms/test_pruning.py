@@ -1,0 +1,140 @@
+"""Pruning of hierarchies: what it answers, and its exact privacy loss along a path."""
+
+from __future__ import annotations
+
+import itertools
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.meter import BudgetMeter, BudgetOverspent
+from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.mechanisms.pruning import levels_above, node_noise, refined_nodes
+from tests.support.flawed.pruning import fresh_threshold_tests
+from tests.support.sparse_vector_loss import RecordingNoise, geometric_mass, tail
+
+THRESHOLD = 50
+BOTH = pytest.mark.parametrize("neighbours", Neighbours)
+
+
+def prune(counts, *, epsilon="1", noise=None, neighbours=Neighbours.ADD_REMOVE, **more):
+    return refined_nodes(
+        counts, threshold=THRESHOLD, epsilon=epsilon, neighbours=neighbours, noise=noise or SeededNoise(1), **more
+    )
+
+
+def path_loss(totals: np.ndarray, changed: np.ndarray, scale: float, step: int) -> float:
+    """The greatest log ratio over the outcomes of one path: refined down to some level, then not; or throughout."""
+    depth = np.arange(totals.size)
+    refined = [
+        tail(scale, THRESHOLD + 1 - np.maximum(each - depth * step, THRESHOLD - step)) for each in (totals, changed)
+    ]
+    yes = np.log(refined[1] / refined[0])
+    no = np.log((1 - refined[1]) / (1 - refined[0]))
+    so_far = np.concatenate([[0.0], np.cumsum(yes)])
+    return float(max(np.abs(so_far[:-1] + no).max(), abs(so_far[-1])))
+
+
+def worst_path_loss(scale: float, step: int, *, paths: int = 2_000) -> float:
+    """Over one row more on random paths, and on paths whose scores stay where the loss is greatest."""
+    random = np.random.default_rng(3)
+    worst = 0.0
+    for _ in range(paths):
+        height = int(random.integers(1, 12))
+        falls = np.cumsum(random.choice([0, 0, 0, 1, 2, 5, 20], size=height))
+        totals = np.maximum(THRESHOLD + int(random.integers(-5, 6)) + int(random.integers(12)) * step - falls, 0)
+        worst = max(worst, path_loss(totals, totals + 1, scale, step))
+    for height in range(1, 12):
+        for above in range(-2 * step, (height + 2) * step, max(1, step // 3)):
+            level = np.full(height, THRESHOLD + above)
+            worst = max(worst, path_loss(level, level + 1, scale, step))
+    return worst
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "3"])
+@BOTH
+def test_loss_along_a_path_is_within_epsilon(epsilon, neighbours):
+    of_node, step = node_noise(Decimal(epsilon), neighbours)
+    paths = 1 if neighbours is Neighbours.ADD_REMOVE else 2
+    loss = paths * worst_path_loss(1 / float(of_node), step)
+    assert 0.3 * min(float(epsilon), 2.0) < loss <= float(epsilon)
+
+
+@pytest.mark.parametrize("fault", ["halved noise", "no decay"])
+def test_faults_are_convicted(fault):
+    of_node, step = node_noise(Decimal(1), Neighbours.ADD_REMOVE)
+    scale = 1 / float(of_node)
+    broken = (scale / 2, step) if fault == "halved noise" else (scale, 0)
+    assert worst_path_loss(*broken) > 1.2
+
+
+@BOTH
+def test_noise_asked_for_is_that_of_the_proof(neighbours):
+    noise = RecordingNoise()
+    prune(np.ones(16, np.int64), noise=noise, neighbours=neighbours)
+    of_node, _ = node_noise(Decimal(1), neighbours)
+    assert noise.scales == pytest.approx([1 / float(of_node)] * 4)
+    assert noise.scales[0] >= (2 * np.e - 1) / (np.e - 1) * (1 if neighbours is Neighbours.ADD_REMOVE else 2)
+
+
+def test_published_pruning_loses_more_with_every_level():
+    noise = RecordingNoise()
+    fresh_threshold_tests([0], threshold=80, epsilon=1, noise=noise)
+    scale = noise.scales[0]
+    support, mass = geometric_mass(scale, 400)
+    passes = [float((mass * tail(scale, support + gap)).sum()) for gap in (80, 79)]
+    per_level = np.log(passes[1] / passes[0])
+    assert per_level == pytest.approx(0.488, abs=0.01)
+    assert 7 * per_level > 3.3  # eight levels, of which the leaves are not asked; it claims 1
+
+
+def test_full_branches_are_refined_and_empty_ones_are_not():
+    counts = np.zeros(64, np.int64)
+    counts[5] = 100_000
+    drawn = [prune(counts, noise=SeededNoise(seed)) for seed in range(100)]
+    for answers in drawn:
+        assert [bool(each[5 >> (6 - depth)]) for depth, each in enumerate(answers)] == [True] * 6
+    refined = np.mean([sum(int(each.sum()) for each in answers) for answers in drawn])
+    assert 6 <= refined < 10  # of 63
+
+
+def test_nothing_below_a_node_that_is_not_refined_is_refined():
+    random = np.random.default_rng(0)
+    for seed in range(50):
+        answers = prune(random.integers(0, 30, 37), noise=SeededNoise(seed), branching=3, epsilon="0.2")
+        for above, below in itertools.pairwise(answers):
+            assert not (below & ~np.repeat(above, 3)[: below.size]).any()
+
+
+def test_levels_hold_the_totals_of_their_cells():
+    levels = levels_above(np.arange(7), 2)
+    assert [level.tolist() for level in levels] == [[21], [6, 15], [1, 5, 9, 6]]
+    assert levels_above(np.array([4]), 2) == []
+
+
+@BOTH
+def test_shapes_do_not_depend_on_the_counts(neighbours):
+    shapes = [
+        [each.shape for each in prune(counts, neighbours=neighbours)]
+        for counts in (np.zeros(33, np.int64), np.full(33, 10**12), np.full(33, -5))
+    ]
+    assert shapes[0] == shapes[1] == shapes[2]
+
+
+def test_meter_pays_once():
+    meter = BudgetMeter("1")
+    prune(np.ones(8, np.int64), epsilon="0.75", meter=meter)
+    assert meter.remaining == Decimal("0.25")
+    with pytest.raises(BudgetOverspent):
+        prune(np.ones(8, np.int64), epsilon="0.75", meter=meter)
+
+
+@pytest.mark.parametrize(
+    ("counts", "branching", "error"),
+    [([], 2, ValueError), ([[1, 2]], 2, ValueError), ([0.5, 1.0], 2, TypeError), ([1, 2], 1, ValueError)],
+)
+def test_bad_parameters_are_refused(counts, branching, error):
+    with pytest.raises(error):
+        prune(np.array(counts, dtype=float if error is TypeError else np.int64), branching=branching)
