@@ -89,6 +89,8 @@ class PublicGrid:
 
     def value(self, index: int) -> float:
         """The value of an index from 0 to ``steps``."""
+        if self.lower == 0 and self.upper == self.steps:
+            return float(index)
         with localcontext(prec=_PRECISION):
             low, high = Decimal(self.lower), Decimal(self.upper)
             return float(low + (high - low) * index / self.steps)
@@ -197,9 +199,7 @@ class SmoothNoise:
         first, second = (math.ldexp(word >> (_BITS - 64), -64) for word in (uniform, coin))
         if not 2 <= alpha <= 1000 or first < 2**-20:
             return None
-        foot = 1 - 1 / alpha
-        centre = 1 - foot**alpha
-        share = centre / (centre + foot ** (alpha - 1) * (1 + 1 / alpha))
+        centre, share = _rough_masses(alpha)
         if abs(second - share) < _ROUGH_ERROR:
             return None
         power = 1 / alpha
@@ -320,6 +320,14 @@ def _polynomial_masses(alpha: Decimal) -> tuple[Decimal, Decimal]:
     with localcontext(prec=_PRECISION):
         foot = 1 - 1 / alpha
         return 1 - foot**alpha, foot ** (alpha - 1) * (1 + 1 / alpha)
+
+
+@lru_cache(maxsize=64)
+def _rough_masses(alpha: float) -> tuple[float, float]:
+    """The mass of the centre as ``_polynomial_masses`` has it, and its share of both."""
+    foot = 1 - 1 / alpha
+    centre = 1 - foot**alpha
+    return centre, centre / (centre + foot ** (alpha - 1) * (1 + 1 / alpha))
 
 
 def _word(noise: Noise) -> int:
