@@ -92,12 +92,7 @@ def above_threshold(
     if differences.ndim != 1 or differences.size > MAX_QUERIES:
         raise ValueError(f"queries: got shape {differences.shape}; must be one row of at most {MAX_QUERIES}")
     _at_least_one(cutoff=cutoff, sensitivity=sensitivity)
-    if not 0 <= numeric_share < 1:
-        raise ValueError(f"numeric_share: got {numeric_share}; must be at least 0 and below 1")
-    if numeric_share > 0:
-        if numeric_sensitivity is None:
-            raise ValueError("numeric_sensitivity: got None; must be said where numeric_share is above 0")
-        _at_least_one(numeric_sensitivity=numeric_sensitivity)
+    _check_numeric(numeric_share, numeric_sensitivity)
     total = exact_decimal(epsilon, what="epsilon")
     if meter is not None:
         meter.spend(total, label="sparse vector")
@@ -251,6 +246,15 @@ def _whole(values: ArrayLike, what: str) -> NDArray[np.int64]:
     if not np.can_cast(array.dtype, np.int64):
         raise TypeError(f"{what}: got {array.dtype}; must be integers; round to a public step with to_steps first")
     return array.astype(np.int64)
+
+
+def _check_numeric(share: float, sensitivity: int | None) -> None:
+    if not 0 <= share < 1:
+        raise ValueError(f"numeric_share: got {share}; must be at least 0 and below 1")
+    if share > 0:
+        if sensitivity is None:
+            raise ValueError("numeric_sensitivity: got None; must be said where numeric_share is above 0")
+        _at_least_one(numeric_sensitivity=sensitivity)
 
 
 def _difference(queries: Int64Array, thresholds: Int64Array) -> Int64Array:
