@@ -11,7 +11,7 @@ PYTHON ?= $(shell for name in python3 python3.11 python3.12 python3.13; do \
 	"$$name" -c '$(NEW_ENOUGH)' 2> /dev/null && { echo "$$name"; exit; }; done; echo python3)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-fast audit bench docs lint format lock clean
+.PHONY: help env demo test test-fast audit storm bench docs lint format lock clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -44,6 +44,9 @@ test-fast: $(STAMP) ## the inner loop: no Spark, no Airflow, no database server
 
 audit: $(STAMP) ## the long privacy audits, and their table of results
 	DP_AUDIT=long DP_AUDIT_TABLE=docs/contributing/audit-results.md $(BIN)/python -m pytest tests/audit
+
+storm: $(STAMP) ## the ledger under 32 processes of 500 operations and random kills, ten runs on each database
+	DP_STORM=full DP_STORM_RUNS=10 $(BIN)/python -m pytest tests/budget/test_storm.py
 
 bench: $(STAMP) ## speed and accuracy benchmarks
 	$(BIN)/python -m benchmarks

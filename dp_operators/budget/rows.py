@@ -55,7 +55,7 @@ _LATEST = Query(lambda _: _charges.where(_latest))
 _HISTORY = Query(lambda _: _charges.where(charges.c.account == bindparam("account")).order_by(charges.c.entry))
 _RESERVED = Query(
     lambda _: _charges.where(
-        charges.c.state == ChargeState.RESERVED.value, charges.c.renewed_at < bindparam("before")
+        charges.c.state == literal_column(f"'{ChargeState.RESERVED.value}'"), charges.c.renewed_at < bindparam("before")
     ).order_by(charges.c.entry)
 )
 _STANDING = Query(
