@@ -35,7 +35,7 @@ METHODS: dict[str, dict[str, object]] = {
     "fixed bins": {"method": "fixed_bins", "bins": 10},
     "auto, replace-one": {"method": "auto", "neighbours": Neighbours.REPLACE_ONE},
 }
-COPIES = 400
+COPIES = 200
 
 
 def sample(model: str, rows: int, random: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -70,7 +70,7 @@ def exact_plot(labels: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArra
 def released_plot(rows: Rows, *, seed: int, **options: object) -> Pools:
     """The pools of a release at epsilon 1."""
     measurement = measure(ScoreCounts.from_arrays(*rows), epsilon=1, noise=SeededNoise(seed), **options)
-    return pools(measurement, seed=seed, copies=COPIES)
+    return pools(measurement, seed=seed + 1, copies=COPIES)
 
 
 def of(made: Pools) -> NDArray[np.float64]:

@@ -46,8 +46,8 @@ def test_true_scores_are_rejected_as_often_as_stated(name, epsilon, neighbours):
     for seed in range(tables):
         statistic = ScoreCounts.from_arrays(*drawn(TABLES[name], random), cells=4096)
         options = {"epsilon": epsilon, "neighbours": neighbours, "noise": SeededNoise(seed)}
-        residuals = pools(binned_residuals.measure(statistic, **options), seed=seed, copies=200)
-        groups = pools(calibration.measure(statistic, **options), seed=seed, expected=EXPECTED, copies=200)
+        residuals = pools(binned_residuals.measure(statistic, **options), seed=seed + 1, copies=200)
+        groups = pools(calibration.measure(statistic, **options), seed=seed + 1, expected=EXPECTED, copies=200)
         rejected["fit"] += fit_test(residuals)[0] <= 0.05
         rejected["calibration"] += calibration_test(groups) <= 0.05
     for hits in rejected.values():
@@ -58,7 +58,7 @@ def test_a_test_that_forgets_the_noise_is_found_out():
     random, rejected, tables = np.random.default_rng(12), 0, 120
     for seed in range(tables):
         statistic = ScoreCounts.from_arrays(*drawn(TABLES["even"], random), cells=4096)
-        found = pools(calibration.measure(statistic, epsilon="0.1", noise=SeededNoise(seed)), seed=seed, copies=2)
+        found = pools(calibration.measure(statistic, epsilon="0.1", noise=SeededNoise(seed)), seed=seed + 1, copies=2)
         terms = found.seen.excess**2 / found.seen.variance
         rejected += stats.chi2.sf(terms.sum(), terms.size) < 0.05
     assert not credible(rejected, tables, 0.02, 0.07)
