@@ -6,6 +6,8 @@ from typing import Any
 
 INTEGRATION = "Differentially private diagnostics"
 
+OPERATORS = ["dp_operators.operators.release", "dp_operators.operators.approval"]
+
 
 def get_provider_info() -> dict[str, Any]:
     """The provider's description, as Airflow's ``provider_info.schema.json`` has it."""
@@ -14,8 +16,10 @@ def get_provider_info() -> dict[str, Any]:
         "name": INTEGRATION,
         "description": "Releases differentially private regression diagnostics from data-lake tables, within a budget.",
         "integrations": [{"integration-name": INTEGRATION, "tags": ["privacy"]}],
-        "operators": [{"integration-name": INTEGRATION, "python-modules": ["dp_operators.operators.release"]}],
+        "operators": [{"integration-name": INTEGRATION, "python-modules": OPERATORS}],
         "sensors": [{"integration-name": INTEGRATION, "python-modules": ["dp_operators.sensors.budget"]}],
+        "triggers": [{"integration-name": INTEGRATION, "python-modules": ["dp_operators.triggers.budget"]}],
+        "notifications": ["dp_operators.notifications.budget.PrivacyBudgetNotifier"],
         "hooks": [{"integration-name": INTEGRATION, "python-modules": ["dp_operators.hooks.ledger"]}],
         "connection-types": [
             {

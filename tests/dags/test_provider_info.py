@@ -25,7 +25,7 @@ def test_description_is_valid_against_airflows_schema() -> None:
         jsonschema.validate({**INFO, "connection-types": [{"hook-name": "Privacy ledger"}]}, schema)
 
 
-@pytest.mark.parametrize("part", ["operators", "sensors", "hooks"])
+@pytest.mark.parametrize("part", ["operators", "sensors", "triggers", "hooks"])
 def test_modules_exist(part: str) -> None:
     modules = [name for entry in INFO[part] for name in entry["python-modules"]]
     assert modules

@@ -1,4 +1,4 @@
-"""Many processes on one ledger, a killer that ends random ones with SIGKILL, and a court that believes the log alone."""
+"""Many processes on one ledger, a killer that ends random ones with SIGKILL, and a court that trusts the log alone."""
 
 from __future__ import annotations
 

@@ -1,0 +1,109 @@
+"""A word to somebody when an account's budget runs low, and when it is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseNotifier
+
+from dp_operators.hooks.ledger import PrivacyLedgerHook
+from dp_operators.operators.keys import DEPLOYMENT, release_key
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import exact_decimal, plain
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from dp_operators.budget import Account, Charge, LedgerReader
+    from spark_jobs.contract.privacy import Budget
+
+Tell = Callable[[str], object]
+"""Takes one line for somebody to read."""
+
+
+class PrivacyBudgetNotifier(BaseNotifier):
+    """Tells when the release of a task took its account past a part of its cap; meant for ``on_success_callback``.
+
+    It tells once for each part: by the release that passes it. What it tells are the ledger's own figures. It reads the
+    ledger and changes nothing.
+
+    Args:
+        account: the ledger account; templated.
+        tell: takes the line, such as a function that sends a mail; by default it goes to the log as a warning.
+        at: the parts of the cap that are told.
+        privacy_ledger_conn_id: the connection of the ledger.
+        deployment: this Airflow deployment's name in release keys; by default the ledger connection's.
+    """
+
+    template_fields: Sequence[str] = ("account", "privacy_ledger_conn_id", "deployment")
+
+    def __init__(
+        self,
+        *,
+        account: str,
+        tell: Tell | None = None,
+        at: Sequence[object] = ("0.8", "1"),
+        privacy_ledger_conn_id: str = PrivacyLedgerHook.default_conn_name,
+        deployment: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.account = account
+        self.tell = tell
+        self.at = tuple(sorted(_part(each) for each in at))
+        self.privacy_ledger_conn_id = privacy_ledger_conn_id
+        self.deployment = deployment
+
+    def notify(self, context: Context) -> None:
+        """Look at what the task's release was charged, and tell what it passed."""
+        hook = PrivacyLedgerHook(self.privacy_ledger_conn_id)
+        with closing(hook.get_ledger()) as ledger:
+            key = release_key(context, deployment=self.deployment or hook.deployment or DEPLOYMENT)
+            charge = ledger.find_charge(self.account, str(key))
+            lines = [] if charge is None else self._passed(ledger, charge)
+        for line in lines:
+            (self.tell or self._warn)(line)
+
+    def _passed(self, ledger: LedgerReader, charge: Charge) -> list[str]:
+        from dp_operators.budget.composition import taken_off
+
+        account = ledger.account(charge.account)
+        spent = ledger.blocks(account.name)
+        lines = []
+        for block in account.paying(charge.blocks):
+            after = used(account, spent[block])
+            before = used(account, taken_off(spent[block], charge.cost))
+            for part in self.at:
+                if before < part <= after:
+                    where = f"account {account.name}" if block == "all" else f"block {block} of account {account.name}"
+                    lines.append(f"{where} has spent {plain(100 * part)}% of its privacy budget")
+        return lines
+
+    def _warn(self, line: str) -> None:
+        self.log.warning("%s", line)
+
+
+def used(account: Account, spent: Budget) -> Decimal:
+    """The part of an account's cap that is used up, in the currency that ends it.
+
+    Where either of two sums may fit, the one that leaves more counts.
+    """
+    from dp_operators.budget.composition import limits_of
+
+    limits = limits_of(account.composition, account.cap, account.slack)
+    ways = [
+        amount / most
+        for amount, most in ((spent.epsilon, limits.epsilon), (spent.rho, limits.rho))
+        if amount is not None and most is not None and most > 0
+    ]
+    delta = spent.delta / limits.delta if limits.delta > 0 else Decimal(0)
+    return max(min(ways, default=Decimal(0)), delta)
+
+
+def _part(value: Any) -> Decimal:
+    part = exact_decimal(value, what="at")
+    if not 0 < part <= 1:
+        raise RequestRefused("at", given=plain(part), bound="must be above 0 and at most 1", remedy="give e.g. '0.8'")
+    return part

@@ -1,0 +1,76 @@
+"""Somebody hears of it once when a release takes an account past a part of its cap."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from dp_operators.budget import PrivacyLedger
+from dp_operators.notifications.budget import PrivacyBudgetNotifier, used
+from dp_operators.operators.keys import release_key
+from spark_jobs.contract.errors import RequestRefused
+from tests.support.airflow import make_context
+
+
+def told_after(ledger: PrivacyLedger, *costs: str, **settings: Any) -> list[list[str]]:
+    """What is told after each of some releases."""
+    ledger.open_account("visits", epsilon="1", **settings)
+    blocks = ["2026-11-20", "2026-11-21"] if settings else "all"
+    told = []
+    for number, cost in enumerate(costs):
+        context = make_context(run_type="manual", run_id=f"run {number}")
+        ledger.reserve("visits", release=str(release_key(context, deployment="airflow")), epsilon=cost, blocks=blocks)
+        lines: list[str] = []
+        PrivacyBudgetNotifier(account="visits", tell=lines.append).notify(context)
+        told.append(lines)
+    return told
+
+
+def test_each_part_is_told_once_by_the_release_that_passes_it(airflow_ledger: PrivacyLedger) -> None:
+    eighty, all_of_it = (f"account visits has spent {part}% of its privacy budget" for part in (80, 100))
+    assert told_after(airflow_ledger, "0.5", "0.3", "0.1", "0.1") == [[], [eighty], [], [all_of_it]]
+
+
+def test_one_release_may_pass_both(airflow_ledger: PrivacyLedger) -> None:
+    assert [len(lines) for lines in told_after(airflow_ledger, "1")] == [2]
+
+
+def test_each_block_is_told(airflow_ledger: PrivacyLedger) -> None:
+    [lines] = told_after(airflow_ledger, "0.9", blocks="day(at)")
+    assert lines == [
+        f"block 2026-11-{day} of account visits has spent 80% of its privacy budget" for day in ("20", "21")
+    ]
+
+
+def test_it_changes_nothing_and_says_nothing_of_other_tasks(airflow_ledger: PrivacyLedger) -> None:
+    airflow_ledger.open_account("visits", epsilon="1")
+    airflow_ledger.reserve("visits", release="another", epsilon="1")
+    head, lines = airflow_ledger.head(), []
+    PrivacyBudgetNotifier(account="visits", tell=lines.append).notify(make_context())
+    assert lines == []
+    assert airflow_ledger.head() == head
+
+
+def test_line_goes_to_the_log_by_default(airflow_ledger: PrivacyLedger, capfd: pytest.CaptureFixture[str]) -> None:
+    airflow_ledger.open_account("visits", epsilon="1")
+    key = str(release_key(make_context(), deployment="airflow"))
+    airflow_ledger.reserve("visits", release=key, epsilon="0.8")
+    PrivacyBudgetNotifier(account="visits").notify(make_context())
+    assert "account visits has spent 80% of its privacy budget" in "".join(capfd.readouterr())
+
+
+def test_part_is_that_of_the_currency_that_ends_the_account(airflow_ledger: PrivacyLedger) -> None:
+    airflow_ledger.open_account("rho", composition="zcdp", rho="0.5", delta="1e-6")
+    airflow_ledger.reserve("rho", release="r", rho="0.4")
+    assert used(airflow_ledger.account("rho"), airflow_ledger.blocks("rho")["all"]) == Decimal("0.8")
+    airflow_ledger.open_account("both", composition="approximate", epsilon="1", delta="1e-6")
+    airflow_ledger.reserve("both", release="r", epsilon="0.1", delta="4e-7")
+    assert used(airflow_ledger.account("both"), airflow_ledger.blocks("both")["all"]) == Decimal("0.8")
+
+
+@pytest.mark.parametrize("part", ["0", "1.1", "nan"])
+def test_part_out_of_bounds_is_refused(part: str) -> None:
+    with pytest.raises(RequestRefused, match="^at: "):
+        PrivacyBudgetNotifier(account="visits", at=[part])

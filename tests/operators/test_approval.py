@@ -1,0 +1,84 @@
+"""A cap is raised by a person who has a name, and by nobody else."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from dp_operators.budget import PrivacyLedger
+from dp_operators.operators.approval import RequestMoreBudgetOperator
+from spark_jobs.contract.errors import RequestRefused
+from tests.support.airflow import make_context
+
+
+def request(**fields: Any) -> RequestMoreBudgetOperator:
+    given = {"task_id": "more", "account": "visits", "epsilon": "2", "reason": "the yearly report"}
+    return RequestMoreBudgetOperator(**{**given, **fields})
+
+
+def answer(option: str = "Approve", user: Any = None) -> dict[str, Any]:
+    return {
+        "chosen_options": [option],
+        "params_input": {},
+        "responded_at": dt.datetime(2026, 11, 21, tzinfo=dt.UTC),
+        "responded_by_user": {"id": "7", "name": "dora"} if user is None else user,
+    }
+
+
+@pytest.fixture
+def account(airflow_ledger: PrivacyLedger) -> PrivacyLedger:
+    airflow_ledger.open_account("visits", epsilon="1")
+    return airflow_ledger
+
+
+def test_approval_raises_the_cap_in_the_approvers_name(account: PrivacyLedger) -> None:
+    request().execute_complete(make_context(), answer())
+    assert account.account("visits").cap.epsilon == 2
+    entry = account.log()[-1]
+    assert (entry.action, entry.actor, entry.reason) == ("raised", "airflow user dora (7)", "the yearly report")
+    request().execute_complete(make_context(), answer())
+    assert len(account.log()) == 2
+
+
+def test_allotment_may_be_raised(account: PrivacyLedger) -> None:
+    account.allot("visits", "team", epsilon="0.5")
+    request(allotment="team", epsilon="0.75").execute_complete(make_context(), answer())
+    assert str(account.allotments("visits")[0].cap.epsilon) == "0.75"
+    assert account.account("visits").cap.epsilon == 1
+
+
+def test_rejection_raises_nothing(account: PrivacyLedger) -> None:
+    request().execute_complete(make_context(), answer("Reject"))
+    assert account.account("visits").cap.epsilon == 1
+
+
+def test_approval_by_nobody_raises_nothing(account: PrivacyLedger) -> None:
+    with pytest.raises(AirflowFailException, match="does not say who approved"):
+        request().execute_complete(make_context(), answer(user={}))
+    with pytest.raises(RequestRefused, match="nobody approves by staying silent"):
+        request(defaults="Approve")
+    with pytest.raises(RequestRefused, match="reason: got ''; must be given"):
+        request(reason="")
+    assert account.account("visits").cap.epsilon == 1
+
+
+def test_cap_that_would_be_lower_fails_for_good(account: PrivacyLedger) -> None:
+    with pytest.raises(AirflowFailException, match="must be at least epsilon 1"):
+        request(epsilon="0.5").execute_complete(make_context(), answer())
+
+
+def test_ledger_out_of_reach_may_be_tried_again(connect: Any) -> None:
+    connect("privacy_ledger_default", conn_type="privacy_ledger", host="127.0.0.1", port=1, schema="ledger")
+    with pytest.raises(AirflowException) as failed:
+        request().execute_complete(make_context(), answer())
+    assert type(failed.value) is AirflowException
+
+
+def test_question_says_what_is_asked() -> None:
+    asked = request(allotment="team")
+    assert asked.subject == "Raise the privacy budget of allotment team of account visits to epsilon 2?"
+    assert asked.body == "the yearly report"
+    assert asked.options == ["Approve", "Reject"]
