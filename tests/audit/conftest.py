@@ -13,8 +13,9 @@ HEAD = """\
 # Audit results
 
 Written by `make audit`, from {factor} times the samples of the quick audits. Each bound is a lower bound on ε, wrong
-with a chance of at most {alarm:g} (see [Audits](audits.md)). Of a mechanism as shipped it must not exceed the claim; of one
-with a planted fault it must. A bound far below the claim says that the audit sees little, not that little is lost.
+with a chance of at most {alarm:g} (see [Audits](audits.md)). Of a mechanism as shipped it must not exceed the claim;
+of one with a planted fault it must. A bound far below the claim says that the audit sees little, not that little is
+lost.
 
 | Mechanism | Neighbours | Claimed ε | Planted fault | Bound found | Samples |
 |---|---|---|---|---|---|

@@ -88,7 +88,7 @@ def test_a_budget_spent_twice_is_convicted(monkeypatch, relation, pair):
     # the threshold and the queries, both at the whole epsilon
     monkeypatch.setattr(sparse_vector, "optimal_split", lambda epsilon, **_: (epsilon, epsilon))
     noise = SeededNoise(53)
-    found = audit_outputs(runs(lambda: noise, relation, cutoff=1), *pair, samples=samples(10_000))
+    found = audit_outputs(runs(lambda: noise, relation, cutoff=1), *pair, samples=samples(6000))
     assert convicts(found, "above threshold, c = 1", relation=relation, claimed=EPSILON, fault="budget spent twice")
 
 
@@ -103,7 +103,7 @@ def test_published_variants_are_convicted(name):
         made = [published(name, queries, epsilon=1, noise=noise) for _ in range(count)]
         return np.array([13 * answers[:12].sum() + answers[12:].sum() for answers in made])
 
-    found = audit_outputs(mechanism, *pair, samples=samples(10_000))
+    found = audit_outputs(mechanism, *pair, samples=samples(4000))
     assert convicts(found, f"threshold test, {name}", relation="replace one", claimed=1, fault="no cut-off")
 
 
