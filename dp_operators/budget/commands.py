@@ -10,6 +10,7 @@ import typer
 
 from dp_operators.budget import reports
 from dp_operators.budget.cli import AnAccount, LedgerUrl, account_json, open_ledger, user
+from dp_operators.budget.grants import grants
 from dp_operators.budget.values import Account
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import plain
@@ -114,6 +115,15 @@ def move(
     target = open_ledger(to)
     head = moved(open_ledger(ledger), target, actor=_actor(actor))
     typer.echo(f"the ledger is {target.name} now, sound up to entry {head.seq}, {head.hash}")
+
+
+@app.command("grants")
+def show_grants(
+    role: Annotated[str, typer.Argument(help="A role of the PostgreSQL server.")],
+    may: Annotated[str, typer.Option(help="view, charge or administer.")],
+) -> None:
+    """Print the SQL that lets a role of the server do its part, and nothing else."""
+    typer.echo("\n".join(grants(role, may)))
 
 
 def _actor(given: str | None) -> str:
