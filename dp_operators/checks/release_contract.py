@@ -255,10 +255,44 @@ def score_figure_tables(name: str, result: Mapping[str, Any]) -> list[Table]:
     return [Table(name=name, columns=columns, expected=tuple(expected))]
 
 
+def binormal_roc_tables(result: Mapping[str, Any]) -> list[Table]:
+    """The curve never falls and lies in its band; the AUC lies in its interval."""
+    points = {name: _numbers(result[name]) for name in ("fpr", "tpr", "tpr_lower", "tpr_upper")}
+    steps = {f"{name} step": _steps(points[name]) for name in ("fpr", "tpr")}
+    expected = [entry for name in points for entry in _unit_interval(name)]
+    expected += [_between(name, 0, 1, what=f"{name.removesuffix(' step')} never falls") for name in steps]
+    expected += [_at_least("tpr", "tpr_lower"), _at_least("tpr_upper", "tpr")]
+    area = {"value": result["auc"], "interval": result["auc_interval"]}
+    sizes = {name: result[name] for name in ("positives", "negatives")}
+    return [
+        Table(name="binormal_roc", columns={**points, **steps}, expected=tuple(expected)),
+        *score_figure_tables("binormal_roc summary", {**area, **sizes}),
+    ]
+
+
+RATES = ("accuracy", "precision", "recall", "specificity", "f1")
+
+
+def confusion_matrix_tables(result: Mapping[str, Any]) -> list[Table]:
+    """Counts are finite; rates lie in [0, 1] and in their intervals, or are undefined."""
+    counts = ("true_positives", "false_positives", "false_negatives", "true_negatives")
+    columns = {name: _numbers(result[name]) for name in ("thresholds", *counts)}
+    expected = _unit_interval("thresholds") + [e for name in counts for e in (_not_null(name), _finite(name))]
+    for name in RATES:
+        lower, upper = (_numbers(result[f"{name}_{end}"]) for end in ("lower", "upper"))
+        rate = [low if value is None else value for value, low in zip(result[name], lower, strict=True)]
+        columns |= {name: _numbers(rate), f"{name}_lower": lower, f"{name}_upper": upper}
+        expected += [entry for each in (name, f"{name}_lower", f"{name}_upper") for entry in _unit_interval(each)]
+        expected += [_at_least(name, f"{name}_lower"), _at_least(f"{name}_upper", name)]
+    return [Table(name="confusion_matrix", columns=columns, expected=tuple(expected))]
+
+
 RESULTS: dict[str, Callable[[Mapping[str, Any]], list[Table]]] = {
     "roc_curve": roc_curve_tables,
     "auc": partial(score_figure_tables, "auc"),
     "average_precision": partial(score_figure_tables, "average_precision"),
+    "binormal_roc": binormal_roc_tables,
+    "confusion_matrix": confusion_matrix_tables,
     "binned_residuals": binned_residuals_tables,
     "calibration": calibration_tables,
     "ecdf": ecdf_tables,

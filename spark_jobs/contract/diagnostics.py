@@ -353,6 +353,8 @@ DIAGNOSTICS: dict[str, type[Options]] = {
     "roc_curve": RocCurveOptions,
     "auc": AucOptions,
     "average_precision": AveragePrecisionOptions,
+    "binormal_roc": BinormalRocOptions,
+    "confusion_matrix": ConfusionMatrixOptions,
     "binned_residuals": BinnedResidualsOptions,
     "calibration": CalibrationOptions,
     "ecdf": EcdfOptions,

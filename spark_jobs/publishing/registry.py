@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from spark_jobs.publishing import binned_residuals, calibration, ecdf, roc_curve, score_figure
+from spark_jobs.publishing import (
+    binned_residuals,
+    binormal_roc,
+    calibration,
+    confusion_matrix,
+    ecdf,
+    roc_curve,
+    score_figure,
+)
 from spark_jobs.publishing.rendering import Renderer
 
 RENDERERS: Mapping[str, Renderer] = {
     "roc_curve": roc_curve.render,
     "auc": score_figure.render_auc,
     "average_precision": score_figure.render_average_precision,
+    "binormal_roc": binormal_roc.render,
+    "confusion_matrix": confusion_matrix.render,
     "binned_residuals": binned_residuals.render,
     "calibration": calibration.render,
     "ecdf": ecdf.render,

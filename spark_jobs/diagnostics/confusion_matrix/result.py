@@ -1,0 +1,66 @@
+"""Released confusion matrices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from spark_jobs.contract.privacy import Neighbours, plain
+from spark_jobs.mechanisms.trees import FloatArray
+
+COUNTS = ("true_positives", "false_positives", "false_negatives", "true_negatives")
+RATES = ("accuracy", "precision", "recall", "specificity", "f1")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ConfusionMatrix:
+    """Released confusion matrices at given thresholds, and rates; all arrays have as many values as thresholds.
+
+    Intervals cover what the exact counts of the same rows would give: they measure the noise, not the sampling.
+
+    Attributes:
+        thresholds: a row counts as positive if its score is at least this; as asked for, rounded up to the score grid.
+        counts: noisy counts at each threshold, by name, at least 0.
+        rates: ``accuracy``, ``precision``, ``recall``, ``specificity`` and ``f1`` at each threshold; NaN where fewer
+            rows than one, by the noisy counts, are left to divide by.
+        lower, upper: ends of the rates' intervals at level ``confidence``.
+        positives, negatives: noisy class sizes.
+        status: ``ok``, or ``undefined`` where a noisy class size is below 1.
+        confidence: nominal level.
+        epsilon: what the release cost.
+        neighbours: the relation of the guarantee.
+        guarantee: ``differentially private`` or ``NOT PRIVATE``.
+    """
+
+    thresholds: FloatArray
+    counts: dict[str, FloatArray]
+    rates: dict[str, FloatArray]
+    lower: dict[str, FloatArray]
+    upper: dict[str, FloatArray]
+    positives: float
+    negatives: float
+    status: str
+    confidence: float
+    epsilon: Decimal
+    neighbours: Neighbours
+    guarantee: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; null for rates without a value."""
+        return {
+            "status": self.status,
+            "confidence": self.confidence,
+            "positives": self.positives,
+            "negatives": self.negatives,
+            "epsilon": plain(self.epsilon),
+            "neighbours": str(self.neighbours),
+            "guarantee": self.guarantee,
+            "thresholds": self.thresholds.tolist(),
+            **{name: values.tolist() for name, values in self.counts.items()},
+            **{name: [None if np.isnan(x) else x for x in values.tolist()] for name, values in self.rates.items()},
+            **{f"{name}_lower": values.tolist() for name, values in self.lower.items()},
+            **{f"{name}_upper": values.tolist() for name, values in self.upper.items()},
+        }

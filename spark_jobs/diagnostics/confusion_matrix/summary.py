@@ -1,0 +1,103 @@
+"""From a draw to released confusion matrices: deterministic, and free of charge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.diagnostics.confusion_matrix.measurement import Measurement
+from spark_jobs.diagnostics.confusion_matrix.result import COUNTS, RATES, ConfusionMatrix
+from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.mechanisms.prefix_sums import NoisyTree, monotone, rows_changed
+from spark_jobs.mechanisms.trees import FloatArray
+
+COPIES = 2000
+DROWNED = 3.0
+"""A rate whose denominator has fewer rows than this many deviations of its noise may be anything."""
+DECIMALS = 9
+Named = Mapping[str, FloatArray]
+
+
+def summarise(measurement: Measurement, *, seed: int) -> ConfusionMatrix:
+    """The matrices that a measurement makes; the same measurement and seed give the same ones.
+
+    Args:
+        measurement: the draw.
+        seed: of the simulations behind intervals; public.
+    """
+    index = np.searchsorted(measurement.cuts, measurement.at)
+    below = [tree.prefix_counts() for tree in (measurement.negatives, measurement.positives)]
+    noise = SeededNoise(seed)
+    errors = [_errors(tree, measurement, noise) for tree in (measurement.negatives, measurement.positives)]
+    raw = _counts(below[0], below[1], index)
+    copies = _counts(below[0] + errors[0], below[1] + errors[1], index)
+    rates, lower, upper = {}, {}, {}
+    for name in RATES:
+        part, whole = _fraction(name, raw)
+        copy_part, copy_whole = _fraction(name, copies)
+        value = part / np.maximum(whole, 1.0)
+        low, high = _interval(value, copy_part / np.maximum(copy_whole, 1.0), measurement.confidence)
+        unknown = whole < np.maximum(DROWNED * copy_whole.std(axis=0), 1.0)
+        shown = np.clip(value, 0.0, 1.0)
+        rates[name] = _tidy(np.where(whole < 1.0, np.nan, shown))
+        lower[name] = _tidy(np.where(unknown, 0.0, np.minimum(np.clip(low, 0.0, 1.0), shown)))
+        upper[name] = _tidy(np.where(unknown, 1.0, np.maximum(np.clip(high, 0.0, 1.0), shown)))
+    shown_counts = _counts(monotone(below[0]), monotone(below[1]), index)
+    sizes = [float(each[-1]) for each in below]
+    return ConfusionMatrix(
+        thresholds=np.array(measurement.at) / measurement.grid,
+        counts={name: _tidy(np.maximum(shown_counts[name], 0.0)) for name in COUNTS},
+        rates=rates,
+        lower=lower,
+        upper=upper,
+        negatives=round(max(sizes[0], 0.0), DECIMALS),
+        positives=round(max(sizes[1], 0.0), DECIMALS),
+        status="ok" if min(sizes) >= 1.0 else "undefined",
+        confidence=measurement.confidence,
+        epsilon=measurement.epsilon,
+        neighbours=measurement.neighbours,
+        guarantee=measurement.guarantee,
+    )
+
+
+def _counts(negatives_below: FloatArray, positives_below: FloatArray, index: NDArray[np.intp]) -> dict[str, FloatArray]:
+    """The four counts at each threshold, from both classes' rows below every cut along the last axis."""
+    tn, fn = negatives_below[..., index], positives_below[..., index]
+    fp, tp = negatives_below[..., -1:] - tn, positives_below[..., -1:] - fn
+    return dict(zip(COUNTS, (tp, fp, fn, tn), strict=True))
+
+
+def _fraction(rate: str, counts: Named) -> tuple[FloatArray, FloatArray]:
+    tp, fp, fn, tn = (counts[name] for name in COUNTS)
+    return {
+        "accuracy": (tp + tn, tp + fp + fn + tn),
+        "precision": (tp, tp + fp),
+        "recall": (tp, tp + fn),
+        "specificity": (tn, tn + fp),
+        "f1": (2 * tp, 2 * tp + fp + fn),
+    }[rate]
+
+
+def _errors(tree: NoisyTree, measurement: Measurement, noise: SeededNoise) -> FloatArray:
+    """Copies of the noise in one class's prefix counts."""
+    levels = [level.size for level in tree.nodes]
+    drawn = noise.laplace(
+        np.zeros((COPIES, sum(levels)), dtype=np.int64),
+        epsilon=measurement.spendings[-1].epsilon,
+        l1_sensitivity=tree.tree.measured * rows_changed(measurement.neighbours),
+    )
+    cells = tree.tree.least_squares(tuple(np.split(drawn, np.cumsum(levels)[:-1], axis=1)))
+    return np.concatenate([np.zeros((COPIES, 1)), np.cumsum(cells, axis=1)], axis=1)
+
+
+def _interval(value: FloatArray, copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
+    """Basic bootstrap ends: the copies' spread about the released value stands for its own about the exact one."""
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(copies, [tail, 1 - tail], axis=0)
+    return 2 * value - high, 2 * value - low
+
+
+def _tidy(values: FloatArray) -> FloatArray:
+    return np.round(values, DECIMALS) + 0.0

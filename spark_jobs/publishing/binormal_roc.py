@@ -1,0 +1,146 @@
+"""The symmetric binormal ROC curve: its data file, its picture and its part of the report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.diagnostics.binormal_roc import BinormalRoc
+from spark_jobs.publishing import drawing
+from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
+from spark_jobs.publishing.rendering import Column, Headline, Measure, Plot, Rendering, Section, ValueTable
+from spark_jobs.publishing.tokens import light
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+READ_AT = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
+_WIDTH, _HEIGHT, _HEADING, _SMALL = 5.6, 5.3, 0.95, 4.7
+_BOX = (0.17, 0.145, 0.785, 0.83)
+_TITLE = "Symmetric binormal ROC curve"
+
+
+def render(curve: BinormalRoc, request: ReleaseRequest) -> Rendering:
+    """Files and report of a released binormal curve; names, columns and rows are the same whatever was released."""
+    return Rendering(columns=_columns(curve), plots=(_plot(curve),), section=_section(curve, request))
+
+
+def _columns(curve: BinormalRoc) -> dict[str, Column]:
+    band = f"{100 * curve.confidence:.4g} % band: where the binormal curve of the exact AUC may run"
+    return {
+        "fpr": Column(values=curve.fpr, meaning="false positive rate"),
+        "tpr": Column(values=curve.tpr, meaning="true positive rate of the symmetric binormal curve"),
+        "tpr_lower": Column(values=curve.tpr_lower, meaning=f"lower end of the {band}"),
+        "tpr_upper": Column(values=curve.tpr_upper, meaning=f"upper end of the {band}"),
+    }
+
+
+def _line(curve: BinormalRoc) -> str:
+    if curve.status != "ok":
+        return "AUC undefined"
+    low, high = (decimals(end) for end in curve.auc_interval)
+    return f"AUC {decimals(curve.auc)}  ({level(curve.confidence)} interval {low} to {high})"
+
+
+def _plot(curve: BinormalRoc) -> Plot:
+    def draw(alone: bool) -> Figure:
+        width, height = (_WIDTH, _HEIGHT + _HEADING) if alone else (_SMALL, _SMALL * _HEIGHT / _WIDTH)
+        left, bottom, wide, high = _BOX
+        part = _HEIGHT / (_HEIGHT + _HEADING) if alone else 1.0
+        figure, axes = drawing.new_axes(
+            (width, height),
+            (left, bottom * part, wide, high * part),
+            x_label="Negatives flagged by mistake (false positive rate)",
+            y_label="Positives caught (true positive rate)",
+        )
+        _draw(axes, curve)
+        if alone:
+            axes.legend(loc="lower right", fontsize=9, labelcolor=light("ink"), edgecolor="none", framealpha=0.85)
+            lines = (_line(curve), "the shape is assumed: normal scores of equal variance")
+            drawing.heading(figure, left=0.03, title=_TITLE, lines=lines)
+        return figure
+
+    description = f"Binormal ROC curve from lower left to upper right, of one released number. {_line(curve)}."
+    return Plot(name="binormal_roc", title=_TITLE, description=description, draw=draw, axes=_BOX)
+
+
+def _draw(axes: Axes, curve: BinormalRoc) -> None:
+    ticks = np.linspace(0.0, 1.0, 6)
+    axes.set_xticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
+    axes.set_yticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
+    axes.set_xlim(-0.01, 1.01)
+    axes.set_ylim(-0.01, 1.01)
+    if curve.status == "ok":
+        axes.fill_between(
+            curve.fpr,
+            curve.tpr_lower,
+            curve.tpr_upper,
+            color=light("curve"),
+            alpha=0.22,
+            linewidth=0,
+            label=f"{level(curve.confidence)} band of the whole curve",
+        )
+        axes.plot(curve.fpr, curve.tpr, color=light("curve"), linewidth=1.8, label="binormal curve")
+    else:
+        axes.text(0.33, 0.8, "undefined", color=light("muted"), size=20, ha="center", va="center")
+    axes.plot([0, 1], [0, 1], color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), label="chance")
+
+
+def _section(curve: BinormalRoc, request: ReleaseRequest) -> Section:
+    defined = curve.status == "ok"
+    rows = []
+    for fpr in READ_AT:
+        at = [float(np.interp(fpr, curve.fpr, values)) for values in (curve.tpr, curve.tpr_lower, curve.tpr_upper)]
+        cells = [percent(value) if defined else ABSENT for value in at]
+        rows.append((f"{100 * fpr:.0f} %", cells[0], f"{cells[1]} to {cells[2]}"))
+    low, high = curve.auc_interval
+    return Section(
+        title=_TITLE,
+        reading=(
+            "One number was bought, the AUC; the curve is the one that normal scores of equal variance would have with "
+            "that AUC. It is smooth and near where the scores are like that, and wrong in shape where they are not.",
+        ),
+        headline=Headline(
+            label="Area under the curve (AUC)",
+            value=decimals(curve.auc) if defined else "undefined",
+            interval=f"{level(curve.confidence)} interval {decimals(low)} to {decimals(high)}" if defined else None,
+            scale=("0", "1 perfect"),
+            marks=(low, curve.auc, high) if defined else None,
+            reference=("½ chance", 0.5),
+        ),
+        measures=(
+            Measure(
+                label="Distance of the classes",
+                value=decimals(curve.separation, 2) if defined else ABSENT,
+                note="of their mean scores, in standard deviations",
+            ),
+            Measure(
+                label="Positives",
+                value=f"≈{SPACE}{count(curve.positives)}",
+                note=f"{request.label.column} = {request.label.positive}",
+            ),
+            Measure(
+                label="Negatives",
+                value=f"≈{SPACE}{count(curve.negatives)}",
+                note=f"{request.label.column} = {request.label.negative}",
+            ),
+        ),
+        table=ValueTable(
+            caption="The curve in numbers.",
+            header=("Flagged by mistake", "Caught", f"{level(curve.confidence)} band"),
+            rows=tuple(rows),
+        ),
+        legend=(
+            ("curve", "binormal curve"),
+            ("band", f"{level(curve.confidence)} band of the whole curve"),
+            ("chance", "chance"),
+        ),
+        notes=("The band is about the noise alone. It takes the binormal shape for granted.",),
+        notice=None
+        if defined
+        else "Undefined: through the noise, one of the two classes is too small to tell how the scores rank it. The "
+        "release has been made and paid for like any other.",
+    )

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn import metrics
+
+from spark_jobs.contract import Neighbours, RequestRefused
+from spark_jobs.diagnostics import confusion_matrix as module
+from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from spark_jobs.statistics import ScoreCounts
+from tests.diagnostics.test_score_figures import SETS, on_grid
+
+THRESHOLDS = (0.0, 0.25, 0.5, 0.500001, 0.9)
+
+
+def by_scikit_learn(labels: Any, scores: Any, threshold: float) -> dict[str, float]:
+    guessed, none = on_grid(scores) >= threshold, np.nan
+    options = {"zero_division": none}
+    return {
+        "accuracy": metrics.accuracy_score(labels, guessed),
+        "precision": metrics.precision_score(labels, guessed, **options),
+        "recall": metrics.recall_score(labels, guessed, **options),
+        "specificity": metrics.recall_score(labels, guessed, pos_label=0, **options),
+        "f1": metrics.f1_score(labels, guessed, **options),
+    }
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_without_noise_rates_are_scikit_learns(name: str) -> None:
+    labels, scores = (np.asarray(column).astype(float) for column in SETS[name])
+    statistic = ScoreCounts.from_arrays(labels, scores)
+    found = module.release(statistic, epsilon=10**9, thresholds=THRESHOLDS, noise=SeededNoise(1))
+    for i, threshold in enumerate(found.thresholds):
+        assert THRESHOLDS[i] <= threshold < THRESHOLDS[i] + 1 / 65536
+        for rate, expected in by_scikit_learn(labels, scores, threshold).items():
+            assert found.rates[rate][i] == pytest.approx(expected, abs=1e-9, nan_ok=True), (rate, threshold)
+        (tn, fp), (fn, tp) = metrics.confusion_matrix(labels, on_grid(scores) >= threshold, labels=[0, 1])
+        assert [found.counts[count][i] for count in module.result.COUNTS] == [tp, fp, fn, tn]
+
+
+@pytest.mark.parametrize("thresholds", [(0.5,), (0.2, 0.4, 0.6, 0.8)])
+@pytest.mark.parametrize("neighbours", Neighbours)
+def test_intervals_cover_at_their_level(thresholds: tuple[float, ...], neighbours: Neighbours) -> None:
+    """100 releases: each rate's coverage at each threshold is within four standard errors of 90 %, or above."""
+    labels, scores = SETS["even"]
+    statistic, noise = ScoreCounts.from_arrays(labels, scores), SeededNoise(4)
+    options = {"thresholds": thresholds, "neighbours": neighbours, "noise": noise}
+    made = [module.release(statistic, epsilon="0.3", **options) for _ in range(100)]
+    for i, threshold in enumerate(made[0].thresholds):
+        for rate, exact in by_scikit_learn(labels, scores, threshold).items():
+            covered = np.mean([one.lower[rate][i] <= exact <= one.upper[rate][i] for one in made])
+            assert covered >= 0.9 - 4 * np.sqrt(0.09 / 100)
+
+
+@pytest.mark.parametrize("table", [([], []), ([1], [0.3]), ([0] * 50, [0.7] * 50)], ids=["none", "one", "negatives"])
+@pytest.mark.parametrize("epsilon", ["0.01", "1", "1000000000"])
+def test_degenerate_tables_get_a_release_of_the_same_shape(table: Any, epsilon: str) -> None:
+    found = module.release(ScoreCounts.from_arrays(*table), epsilon=epsilon, thresholds=THRESHOLDS)
+    fields = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert all(len(value) == len(THRESHOLDS) for value in fields.values() if isinstance(value, list))
+    for rate in module.result.RATES:
+        held = ~np.isnan(found.rates[rate])
+        assert (found.lower[rate][held] <= found.rates[rate][held]).all()
+        assert (found.rates[rate][held] <= found.upper[rate][held]).all()
+
+
+def test_one_threshold_is_four_cells_with_the_least_noise() -> None:
+    measurement = module.measure(ScoreCounts.from_arrays(*SETS["even"]), epsilon=1)
+    assert measurement.negatives.scale == pytest.approx(1.0)
+    assert [level.size for level in measurement.positives.nodes] == [2]
+
+
+def test_all_is_spent_and_a_draw_survives_storage() -> None:
+    statistic = ScoreCounts.from_arrays(*SETS["ties"])
+    drawn = module.measure(statistic, epsilon="0.7", thresholds=THRESHOLDS, noise=SecureNoise())
+    assert drawn.epsilon == Decimal("0.7")
+    stored = module.Measurement.from_dict(json.loads(json.dumps(drawn.to_dict())))
+    assert module.summarise(stored, seed=3).to_dict() == module.summarise(drawn, seed=3).to_dict()
+
+
+@pytest.mark.parametrize("thresholds", [(), (0.5, 0.5), (0.6, 0.5), (-0.1,), (1.1,), tuple(np.linspace(0, 1, 101))])
+def test_bad_thresholds_are_refused(thresholds: tuple[float, ...]) -> None:
+    with pytest.raises(RequestRefused, match="thresholds"):
+        module.measure(ScoreCounts.from_arrays([], []), epsilon=1, thresholds=thresholds)
