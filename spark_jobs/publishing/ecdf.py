@@ -27,7 +27,7 @@ _WIDTH, _HEIGHT, _HEADING = 5.6, 5.3, 0.95
 _SMALL = 4.7
 _BOX = (0.17, 0.145, 0.785, 0.83)
 _MARGIN = 0.012
-_STEPS, _PROBES, _MOST_MARKS = 1500, 51, 11
+_STEPS, _PROBES, _MOST_MARKS = 240, 51, 11
 
 
 class QuantileValues(Protocol):
