@@ -81,7 +81,7 @@ def test_without_noise_the_counts_come_back(tree):
 
 
 def test_estimates_are_unbiased_with_the_computed_variances():
-    tree, copies, noise = GradedTree(cells=23, branching=3), 4000, SeededNoise(12)
+    tree, copies, noise = GradedTree(cells=23, branching=3), 1500, SeededNoise(12)
     counts = np.arange(23)
     drawn = [released(counts, tree, noise) for _ in range(copies)]
     errors = np.stack([one.prefix_counts() for one in drawn])[:, 1:-1] - np.cumsum(counts)[:-1]

@@ -11,7 +11,6 @@ from tests.support.flawed.ecdf import ecdf_between_its_extremes, point_by_point
 from tests.support.noises import Recording
 from tests.support.shared_nodes import (
     differences,
-    exact_loss,
     least_weight,
     least_whole_weight,
     log_probability,
@@ -76,14 +75,6 @@ def test_noise_is_that_of_the_nodes_over_each_point(points, neighbours, labels):
         assert made.total == counts.sum()
         expected[-1] = made.total
     np.testing.assert_array_equal(made.prefix_counts, expected)
-
-
-@BOTH
-def test_the_exact_loss_on_four_points_is_within_epsilon_and_not_with_one_node_less(neighbours):
-    weight = shared_node_weight(4, neighbours=neighbours)
-    assert weight == 2
-    assert 0.9 < exact_loss(weight, 4, differences(4, neighbours)) <= 1 + 1e-9
-    assert exact_loss(weight - 1, 4, differences(4, neighbours)) > 1.5
 
 
 @BOTH
