@@ -236,11 +236,16 @@ def _shown(found: EcdfValues, axis: ValueAxis) -> NDArray[np.intp]:
     first, last = int(axis.first), min(int(np.ceil(axis.last)), found.cdf.size - 1)
     inside = np.linspace(first, last, _STEPS)
     risen = first + np.searchsorted(found.cdf[first : last + 1], np.linspace(0.0, 1.0, _STEPS))
-    return np.unique(np.clip(np.concatenate([inside, risen]), first, last).astype(np.intp))
+    places = np.concatenate([inside, risen, _probe_cells(found, axis)])
+    return np.unique(np.clip(places, first, last).astype(np.intp))
+
+
+def _probe_cells(found: EcdfValues, axis: ValueAxis) -> NDArray[np.int64]:
+    return np.unique(np.linspace(axis.first, min(axis.last, found.cdf.size - 1), _PROBES).astype(np.int64))
 
 
 def _probes(found: EcdfValues, axis: ValueAxis) -> tuple[Probe, ...]:
-    cells = np.unique(np.linspace(axis.first, min(axis.last, found.cdf.size - 1), _PROBES).astype(np.int64))
+    cells = _probe_cells(found, axis)
     scale = 1 + 2 * _MARGIN
 
     def share(place: float) -> float:

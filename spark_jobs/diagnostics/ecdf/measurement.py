@@ -115,9 +115,8 @@ def measure(
 ) -> Measurement:
     """Draw the noise of an ECDF release; ``epsilon``-DP for one row added, removed or replaced.
 
-    The cells are disjoint and one tree is measured over them, at the whole epsilon (``mechanisms.prefix_sums``, where
-    sensitivity and proof are). Where bounds are found first, by a quarter of it, the tree has the rest (sequential
-    composition; what is counted depends on released values alone).
+    The cells are disjoint and one tree is measured over them (``mechanisms.prefix_sums``: sensitivity and proof). Where
+    bounds are found first, by a quarter of the budget, the tree has the rest (sequential composition).
 
     Args:
         statistic: exact counts of values, or of both classes' scores; private.
@@ -139,17 +138,10 @@ def measure(
         RequestRefused: an option is out of its bounds, or the size is called public where it is not.
     """
     options = EcdfOptions(
-        kind="ecdf",
-        points=points,
-        smoothing=smoothing,
-        confidence=confidence,
-        quantiles=tuple(quantiles),
+        kind="ecdf", points=points, smoothing=smoothing, confidence=confidence, quantiles=tuple(quantiles),
         reference=reference,
-    )
-    if size_public and neighbours is not Neighbours.REPLACE_ONE:
-        raise RequestRefused(
-            "size_public", given=True, bound="is for replace_one", remedy="leave it out: one row changes the size"
-        )
+    )  # fmt: skip
+    _check_size(neighbours, size_public=size_public)
     meter = BudgetMeter(epsilon)
     counts, grid = _line(statistic)
     cuts = np.arange(grid.size + 1)
@@ -173,6 +165,13 @@ def measure(
         tree=noisy_tree(counts, tree=shape, epsilon=rest, neighbours=neighbours, noise=noise),
         bounds_found=find_bounds is not None,
     )
+
+
+def _check_size(neighbours: Neighbours, *, size_public: bool) -> None:
+    if size_public and neighbours is not Neighbours.REPLACE_ONE:
+        raise RequestRefused(
+            "size_public", given=True, bound="is for replace_one", remedy="leave it out: one row changes the size"
+        )
 
 
 def grid_fields(grid: ValueGrid) -> dict[str, Any]:

@@ -248,7 +248,7 @@ class Ecdf:
         cell = np.searchsorted(self.cuts, self.grid.cell(known), side="right") - 1
         read = np.where(known < self.bounds[0], 0.0, fractions[np.clip(cell, 0, self.cdf.size - 1)])
         read = np.where(known >= self.bounds[1], 1.0, read)
-        return np.where(np.isnan(place), np.nan, read)
+        return np.where(np.isnan(place), np.nan, read)[()]  # a number for a number
 
 
 def _levels(p: ArrayLike) -> FloatArray:
