@@ -98,7 +98,8 @@ def main(argv: list[str] | None = None) -> int:
     levels = levels_over(cells)
     paper = 2 * (levels + 1) ** 3
     rows = [["shared nodes, theorem 1", "any", f"{paper:,}", "", ""]]
-    targets, figures = [], {"paper": paper}
+    targets: list[Target] = []
+    figures: dict[str, object] = {"paper": paper}
     for name, release in methods.items():
         for rate_name, rate in RATES.items():
             progress(f"{name}, {rate_name} rows in a cell")

@@ -42,8 +42,8 @@ LARGEST_FOR_HIGHS = 1 << 11
 def instance(points: int, rate: float) -> tuple[FloatArray, float]:
     """Noisy prefix counts at epsilon 1 and the total."""
     counts = np.random.default_rng(points).poisson(rate, points)
-    asked = {"epsilon": 1, "neighbours": Neighbours.ADD_REMOVE, "noise": SeededNoise(points)}
-    return shared_node_prefixes(counts, **asked).prefix_counts.astype(float), float(counts.sum())
+    made = shared_node_prefixes(counts, epsilon=1, neighbours=Neighbours.ADD_REMOVE, noise=SeededNoise(points))
+    return made.prefix_counts.astype(float), float(counts.sum())
 
 
 def programme(noisy: FloatArray, total: float) -> Programme:
