@@ -51,9 +51,8 @@ def publish(results: Mapping[str, Result], *, facts: ReleaseFacts) -> tuple[Rele
         parts = []
         for kind, rendering in renderings.items():
             metadata = {"guarantee": guarantee, "status": facts.status, "cost": formal, "release": facts.key or ""}
-            add(
-                f"{kind}.parquet", data_files.parquet_bytes(rendering.columns, metadata=metadata), data_files.MEDIA_TYPE
-            )
+            data = data_files.parquet_bytes(rendering.columns, metadata=metadata)
+            add(f"{kind}.parquet", data, data_files.MEDIA_TYPE)
             for plot in rendering.plots:
                 add(f"{plot.name}.svg", _picture(plot, marks, SVG), SVG)
                 add(f"{plot.name}.png", _picture(plot, marks, PNG), PNG)

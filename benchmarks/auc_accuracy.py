@@ -1,0 +1,169 @@
+"""How near private AUCs and average precisions come to the exact ones: ``python -m benchmarks.auc_accuracy [--quick]``.
+
+Errors are against the exact figure of the same rows, at epsilon 1 unless a row says otherwise, with seeded noise (the
+distributions are those of releases): the published releases, ours on the figure itself, ours from counts, and a ROC
+curve's area from a release shared with calibration and binned residuals; then how often 90% intervals hold.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks._scored_tables import Scored, binormal_quantiles, counts, real_tables
+from benchmarks.harness import Report, Target, arguments, progress, publish
+from spark_jobs.contract.diagnostics import DIAGNOSTICS
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics import auc, average_precision
+from spark_jobs.diagnostics.roc_curve.summary import trace
+from spark_jobs.diagnostics.shared_groups import measure_shared, read_as
+from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.mechanisms.smooth_sensitivity import auc_fraction
+from spark_jobs.mechanisms.smooth_sensitivity import average_precision as exact_precision
+from spark_jobs.statistics import ScoreCounts
+
+DELTA = "1e-6"
+
+
+def synthetic(rows: int, share: float, seed: int) -> Scored:
+    """A random sample with this share of positives and an area near 0.8."""
+    random = np.random.default_rng(seed)
+    labels = (random.random(rows) < share).astype(np.int64)
+    return labels, 1 / (1 + np.exp(-(random.normal(size=rows) + 1.2 * labels - 1)))
+
+
+def shared_area(statistic: ScoreCounts, noise: SeededNoise) -> float:
+    """The area of a ROC curve made from a release that it shares with calibration and binned residuals."""
+    kinds = ("roc_curve", "calibration", "binned_residuals")
+    drawn = measure_shared(statistic, kinds=kinds, epsilon=1, neighbours=Neighbours.ADD_REMOVE, noise=noise)
+    return trace(read_as(DIAGNOSTICS["roc_curve"](kind="roc_curve"), drawn)).auc
+
+
+def published_cauchy(statistic: ScoreCounts, noise: SeededNoise) -> float:
+    """The release of Boyd, Lantz and Page: smoothness epsilon / 6, Cauchy noise of scale 6 S / epsilon."""
+    sizes = int(statistic.negatives.sum()), int(statistic.positives.sum())
+    least = min(sizes)
+    bound = max(1 / max(least, 1), float(np.exp(-(least - 1) / 6)))
+    exact = float(auc_fraction(statistic.negatives, statistic.positives))
+    uniform = (float(noise.words(1)[0] >> np.uint64(11)) + 0.5) / 2.0**53
+    return float(np.clip(exact + 6 * bound * np.tan(np.pi * (uniform - 0.5)), 0, 1))
+
+
+def area_at_thousand(*, releases: int) -> tuple[list[list[str]], list[Target], dict[str, object]]:
+    """Mean absolute error with 1,000 rows in each class, without sampling error of the rows."""
+    statistic = counts(binormal_quantiles(0.8, 2000))
+    exact = float(auc_fraction(statistic.negatives, statistic.positives))
+    makers: dict[str, Callable[[SeededNoise], float]] = {
+        "published, Cauchy": lambda noise: published_cauchy(statistic, noise),
+        "published, Laplace, delta 1e-6": lambda noise: (
+            auc.release(
+                statistic, epsilon=1, delta=DELTA, method="laplace", neighbours=Neighbours.REPLACE_ONE,
+                interval=False, noise=noise,
+            ).value
+        ),
+        "Cauchy, exact scale": lambda noise: auc.release(statistic, epsilon=1, method="cauchy", noise=noise).value,
+        "default, with interval": lambda noise: auc.release(statistic, epsilon=1, noise=noise).value,
+        "default, no interval": lambda noise: auc.release(statistic, epsilon=1, interval=False, noise=noise).value,
+        "shared release": lambda noise: shared_area(statistic, noise),
+    }  # fmt: skip
+    rows, errors = [], {}
+    for name, make in makers.items():
+        count, noise = releases if name != "shared release" else max(releases // 5, 5), SeededNoise(3)
+        found = np.abs(np.array([make(noise) for _ in range(count)]) - exact)
+        errors[name] = float(found.mean())
+        rows.append([name, f"{found.mean():.4f} ± {1.96 * found.std() / np.sqrt(count):.4f}", str(count)])
+    direct, shared = errors["default, no interval"], errors["shared release"]
+    targets = [
+        Target(
+            what="AUC, 1,000 rows per class, direct",
+            target="at most 0.0014, pure",
+            seen=f"{direct:.4f} ({errors['default, with interval']:.4f} with an interval)",
+            met=direct <= 0.0014,
+        ),
+        Target(what="the same, shared release", target="at most 0.004", seen=f"{shared:.4f}", met=shared <= 0.004),
+    ]
+    return rows, targets, dict(errors)
+
+
+def precision(*, releases: int, samples: int) -> tuple[list[list[str]], list[Target], dict[str, object]]:
+    """Mean absolute error of average precision by method, where positives are many and few."""
+    cases: dict[str, list[Scored]] = {
+        f"synthetic, {positives} positives of {round(positives / share)}": [
+            synthetic(round(positives / share), share, seed) for seed in range(samples)
+        ]
+        for positives in (300, 1000, 3000)
+        for share in (0.5, 0.25, 0.1)
+    }
+    cases |= {name: [scored] for name, scored in real_tables().items()}
+    rows, figures, worse = [], {}, []
+    for name, tables in cases.items():
+        progress(name)
+        errors: dict[str, list[float]] = {"polynomial": [], "counts": [], "auto": []}
+        for number, scored in enumerate(tables):
+            statistic = counts(scored)
+            exact = exact_precision(statistic.negatives, statistic.positives)
+            for method, found in errors.items():
+                noise = SeededNoise(number)
+                for _ in range(releases * samples // len(tables)):
+                    made = average_precision.measure(statistic, epsilon=1, method=method, noise=noise)
+                    found.append(abs(average_precision.summarise(made, seed=1).value - exact))
+        means = {method: float(np.mean(found)) for method, found in errors.items()}
+        figures[name] = means
+        rows.append([name, *(f"{mean:.4f}" for mean in means.values())])
+        if means["counts"] > means["polynomial"]:
+            worse.append(name)
+    target = Target(
+        what="average precision from counts against smooth sensitivity, 300 positives and more",
+        target="lower error everywhere",
+        seen="lower everywhere" if not worse else f"higher on: {', '.join(worse)}",
+        met=not worse,
+    )
+    return rows, [target], figures
+
+
+def coverage(*, releases: int) -> tuple[list[list[str]], list[Target], dict[str, object]]:
+    """How often 90% intervals hold the exact figure, each release on a sample of its own."""
+    rows, figures = [], {}
+    for name, module, exact in (
+        ("auc", auc, lambda s: float(auc_fraction(s.negatives, s.positives))),
+        ("average_precision", average_precision, lambda s: exact_precision(s.negatives, s.positives)),
+    ):
+        for size, share in ((600, 0.5), (4000, 0.5), (4000, 0.1)):
+            held: list[bool] = []
+            for seed in range(releases):
+                statistic = counts(synthetic(size, share, 1000 + seed))
+                low, high = module.release(statistic, epsilon=1, noise=SeededNoise(seed)).interval
+                held.append(low <= exact(statistic) <= high)
+            figures[f"{name} {size} {share}"] = float(np.mean(held))
+            rows.append([name, str(size), f"{share:.0%}", f"{np.mean(held):.3f}", str(releases)])
+    parts: NDArray[np.float64] = np.array(list(figures.values()))
+    target = Target(
+        what="coverage of 90% intervals", target="0.88 or more", seen=f"{parts.min():.3f} to {parts.max():.3f}",
+        met=bool(parts.min() >= 0.88),
+    )  # fmt: skip
+    return rows, [target], figures
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run all three experiments and print their tables."""
+    given = arguments(__doc__.splitlines()[0]).parse_args(argv)
+    quick, figures = given.quick, {}
+    rows, targets, figures["area"] = area_at_thousand(releases=10 if quick else 500)
+    heads = ("release, 1,000 rows per class, epsilon 1", "mean absolute error", "releases")
+    name = "auc_accuracy: the area"
+    publish(Report(name=name, columns=heads, rows=rows, targets=[] if quick else targets, figures={}), None)
+    rows, targets, figures["precision"] = precision(releases=1 if quick else 3, samples=2 if quick else 6)
+    name, heads = "auc_accuracy: average precision, mean absolute error", ("table", "polynomial", "counts", "default")
+    publish(Report(name=name, columns=heads, rows=rows, targets=[] if quick else targets, figures={}), None)
+    rows, targets, figures["coverage"] = coverage(releases=4 if quick else 40)
+    heads = ("figure", "rows", "positives", "held", "releases")
+    name = "auc_accuracy: coverage at 90%"
+    report = Report(name=name, columns=heads, rows=rows, targets=[] if quick else targets, figures=figures)
+    return publish(report, given.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
