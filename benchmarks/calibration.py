@@ -148,7 +148,7 @@ def power(name: str, scores: Floats, epsilon: str, *, releases: int) -> list[str
 def main(argv: list[str] | None = None) -> int:
     """Run all experiments and print their tables."""
     given = arguments(__doc__.splitlines()[0]).parse_args(argv)
-    many, few = (8, 4) if given.quick else (1000, 100)
+    many, few = (8, 4) if given.quick else (500, 60)
     scored, figures, levels, held, powers, rates = tables(), {}, [], [], [], []
     for name, scores in scored.items():
         for epsilon in EPSILONS:
