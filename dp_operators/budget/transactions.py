@@ -145,6 +145,7 @@ def reserve(connection: Connection, order: Order) -> Charge:
         fresh=totals.keys() - ground.spent.keys(),
         limits=limits_of(account.composition, account.cap, account.slack),
         allotted=_limits(account, ground.allotment),
+        restoring=bool(order.restored),
     )
     return replace(charge, entry=seq)
 
@@ -214,7 +215,7 @@ def settle(
         paying = charge.blocks if unit_stays else (ALL,)
         spent = rows.spent_in(connection, charge.account, paying, charge.allotment)
         totals = {place: taken_off(total, charge.cost) for place, total in spent.items()}
-    write_settlement(connection, settled, entry, totals)
+    write_settlement(connection, settled, entry, totals, restoring=while_frozen)
     return settled
 
 

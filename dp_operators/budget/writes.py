@@ -43,14 +43,15 @@ _SET_TOTAL = (
 
 _COLUMNS = [column.name for column in charges.columns]
 
-# PostgreSQL, in psycopg's own notation. Amounts are text in the rows and numeric, which is exact, in between.
+# PostgreSQL, in psycopg's own notation. A ledger that was frozen meanwhile divides by zero: nothing is written at all.
+# Amounts are text in the rows and numeric, which is exact, in between.
 _LOGGED = """
 head AS (
     UPDATE audit_head
     SET seq = seq + 1, previous = hash,
         hash = encode(sha256(convert_to(%(before)s || hash || %(between)s || (seq + 1) || %(after)s, 'UTF8')), 'hex')
     WHERE EXISTS (SELECT FROM {guard})
-    RETURNING seq, previous, hash
+    RETURNING seq, previous, hash, 1 / (frozen = '' OR %(restoring)s::boolean)::integer AS may_be_written
 ), logged AS (
     INSERT INTO audit_log (seq, at, actor, action, account, charge, reason, details, previous, hash)
     SELECT seq, %(at)s, %(actor)s, %(action)s, %(account)s, %(charge)s, %(reason)s, %(details)s, previous, hash
@@ -112,6 +113,7 @@ def write_reservation(
     fresh: Collection[tuple[str, str]],
     limits: Limits,
     allotted: Limits | None,
+    restoring: bool = False,
 ) -> int:
     """Write a new charge, the blocks' totals after it, and its entry in the log; the entry's number.
 
@@ -123,6 +125,7 @@ def write_reservation(
         fresh: those of them in which nothing was charged before.
         limits: the account's.
         allotted: the allotment's, if it has one.
+        restoring: even while the ledger is frozen.
 
     Raises:
         Overtaken: another charge took the room meanwhile.
@@ -133,7 +136,7 @@ def write_reservation(
             _ensure(connection, charge, fresh)
         failpoint("ledger_before_write")
         most = {**_limits("most_", limits), **_limits("most_allotted_", allotted or limits)}
-        given = {**row, **entry.parameters(), **_places(totals), "wanted": len(totals), **most}
+        given = {**row, **entry.parameters(), **_places(totals), "wanted": len(totals), "restoring": restoring, **most}
         return _at_once(connection, _RESERVE_AT_ONCE, given)
     failpoint("ledger_before_write")
     seq = append(connection, entry)
@@ -145,7 +148,9 @@ def write_reservation(
     return seq
 
 
-def write_settlement(connection: Connection, charge: Charge, entry: Draft, totals: Spent) -> int:
+def write_settlement(
+    connection: Connection, charge: Charge, entry: Draft, totals: Spent, *, restoring: bool = False
+) -> int:
     """Write a charge's final state, the blocks' totals if it was given back, and its entry in the log; its number.
 
     Raises:
@@ -153,7 +158,7 @@ def write_settlement(connection: Connection, charge: Charge, entry: Draft, total
     """
     failpoint("ledger_before_write")
     if connection.dialect.name == "postgresql":
-        given = {**entry.parameters(), "manifest_sha256": charge.manifest_sha256}
+        given = {**entry.parameters(), "manifest_sha256": charge.manifest_sha256, "restoring": restoring}
         if not totals:
             return _at_once(connection, _SPEND_AT_ONCE, given)
         return _at_once(connection, _GIVE_BACK_AT_ONCE, {**given, **_places(totals), **amounts(charge.cost)})

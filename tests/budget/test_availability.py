@@ -185,3 +185,43 @@ def test_url_may_be_spelt_as_others_spell_it(migrated_database: str) -> None:
         assert ledger.head().seq >= 0
         assert ledger.name.startswith("postgresql://postgres@/")
         ledger.close()
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("verb", ["reserve", "void", "commit"])
+def test_ledger_frozen_in_the_middle_of_a_change_is_not_written(
+    migrated_database: str, tmp_path: Path, verb: str
+) -> None:
+    """The writer has looked and has not written yet: what it writes then would be missing from a copy."""
+    ledger = PrivacyLedger(migrated_database)
+    account, gate = f"frozen during {verb}", tmp_path / "gate"
+    ledger.open_account(account, epsilon="1")
+    charge = ledger.reserve(account, release="first", epsilon="0.25")
+    said = multiprocessing.get_context("fork").Queue()
+
+    def change() -> None:
+        os.environ[VARIABLE] = f"ledger_before_write:pause:{gate}"
+        own = PrivacyLedger(migrated_database)
+        try:
+            if verb == "reserve":
+                own.reserve(account, release="second", epsilon="0.25")
+            else:
+                getattr(own, verb)(charge.id)
+            said.put("written")
+        except RequestRefused as refused:
+            said.put(str(refused))
+
+    process = multiprocessing.get_context("fork").Process(target=change, daemon=True)
+    process.start()
+    while not gate.with_name("gate.reached").exists():
+        time.sleep(0.01)
+    ledger.freeze(reason="about to be copied")
+    head = ledger.head()
+    gate.touch()
+    assert "is frozen (about to be copied)" in said.get(timeout=60)
+    process.join(60)
+    assert ledger.head() == head
+    assert ledger.verification().findings == ()
+    ledger.thaw(actor="a", reason="b")
+    assert ledger.history(account) == (charge,)
+    ledger.close()
