@@ -78,15 +78,15 @@ def test_degenerate_tables_get_a_release_like_any_other(module: ModuleType, tabl
 )  # fmt: skip
 @pytest.mark.parametrize("neighbours", Neighbours)
 def test_intervals_cover_at_their_level(module: ModuleType, method: str, neighbours: Neighbours) -> None:
-    """300 releases at 90 %: at least 84 % would be missed once in 1,000 such tests of a true 90 %."""
+    """200 releases: a true 90 % would show less than 83 % once in 1,000 such tests."""
     labels, scores = SETS["even"]
     statistic = ScoreCounts.from_arrays(labels, scores)
     exact = (roc_auc_score if module is auc else average_precision_score)(labels, on_grid(scores))
     noise, delta = SeededNoise(5), "1e-6" if method == "laplace" else 0
     options = {"epsilon": 1, "delta": delta, "method": method, "neighbours": neighbours}
-    made = [module.release(statistic, noise=noise, **options) for _ in range(300)]
+    made = [module.release(statistic, noise=noise, **options) for _ in range(200)]
     covered = np.mean([found.interval[0] <= exact <= found.interval[1] for found in made])
-    assert 0.84 <= covered <= 0.995
+    assert 0.83 <= covered <= 0.999
 
 
 def test_the_default_auc_is_nearer_than_the_published_releases() -> None:
