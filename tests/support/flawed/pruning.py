@@ -1,6 +1,6 @@
 """WARNING: not private at the epsilon it claims. For tests and warnings alone.
 
-Chen, *Differentially private regression diagnostics and streams*, 2018, algorithm 18 (PRUNE): each node's count is
+Chen, *Applying differential privacy with sparse vector technique*, 2018, algorithm 18 (PRUNE): each node's count is
 compared with a threshold whose noise is drawn anew for that node. Theorem 20 charges all of them as one sparse vector
 test, whose proof needs one threshold for all.
 """
