@@ -15,13 +15,14 @@ classes in parallel; what the steps are depends on public facts and earlier rele
 from __future__ import annotations
 
 from spark_jobs.contract.privacy import Budget, Neighbours
+from spark_jobs.diagnostics.roc_curve.comparison import Comparison, compare
 from spark_jobs.diagnostics.roc_curve.measurement import SECURE, Measurement, measure
 from spark_jobs.diagnostics.roc_curve.result import RocCurve
 from spark_jobs.diagnostics.roc_curve.summary import summarise
 from spark_jobs.mechanisms.noise import Cost, Noise
 from spark_jobs.statistics import ScoreCounts
 
-__all__ = ["Measurement", "RocCurve", "measure", "release", "summarise"]
+__all__ = ["Comparison", "Measurement", "RocCurve", "compare", "measure", "release", "summarise"]
 
 
 def release(

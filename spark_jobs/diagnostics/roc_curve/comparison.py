@@ -1,0 +1,340 @@
+"""Whether two released ROC curves differ: post-processing of two draws, which costs nothing.
+
+Both releases are paid for, each by itself; about the same rows their costs have added up already. What is made here
+reads released values and the public law of the noise alone.
+
+The curves are compared across, at equal FPR + TPR, as bands are. The hypothesis is that they do not differ, and
+``rows`` says of what:
+
+    same: both models scored the same rows, and the *exact curves of these rows* are equal. Noise alone, and what the
+        counted cells hide, may tell the releases apart. Nothing is said of other rows.
+    independent: each model scored a sample of its own, and the *curves of the populations* are equal. The sampling of
+        the rows is accounted for too. About the same rows this test is conservative where the errors of both curves
+        are positively correlated, as those of two good models are; how much, the releases do not tell.
+
+Under the hypothesis rows are drawn from the mean of both curves, once for both releases or once for each; they are
+counted in the cells of the release, noise is added, and the curve is made as the release was, again and again. The
+p-value is the rank of what was released among these copies, ``(1 + #) / (1 + copies)``. Scores of their own are left to
+each model: only where its cells end on the common curve is taken from its release.
+
+Half the difference between a curve and the line through the edges of its cells counts as one standard deviation, as in
+bands. A cell that was never resolved may hide any course: there only the part of a difference that no course explains
+is counted.
+
+The interval of the AUCs' difference joins the intervals of both (MOVER: Zou and Donner, Statistics in Medicine 2008,
+equation 7), and for independent rows the variance of sampling (DeLong, DeLong, Clarke-Pearson, Biometrics 1988).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
+from spark_jobs.diagnostics.roc_curve.bands import MANY_CELLS, UNRESOLVED, normal
+from spark_jobs.diagnostics.roc_curve.measurement import Measurement
+from spark_jobs.diagnostics.roc_curve.shape import Edges, area, counts_above, edges, read_straight
+from spark_jobs.diagnostics.roc_curve.summary import Trace, summarise, trace
+from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree
+from spark_jobs.mechanisms.trees import FloatArray
+
+ROWS = ("same", "independent")
+COPIES, COPIES_OF_FULL_GRID = 399, 99
+EXACT_ROWS = 2_000
+"""Samples of up to so many rows of a class are drawn row by row, larger ones as a Brownian bridge."""
+_DECIMALS = 9
+_TIE = 1e-8
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Comparison:
+    """How two released ROC curves differ.
+
+    Attributes:
+        auc_difference: the first curve's area less the second one's.
+        auc_interval: of that difference, at level ``confidence``: of the exact curves of these rows for ``same``, of
+            the populations' curves for ``independent`` rows.
+        auc_p_value: of the hypothesis, by the difference of the areas.
+        largest_difference: of TPR, and so of FPR, at equal FPR + TPR.
+        p_value: of the hypothesis that the curves do not differ, by their largest difference.
+        rows: ``same`` or ``independent``: what the hypothesis speaks of.
+        status: ``ok``; ``undefined`` where one of the curves is nothing but noise: the p-values are then 1, and the
+            interval is all there is.
+        confidence: nominal level of the interval.
+        guarantee: ``NOT PRIVATE`` if one of the releases is.
+    """
+
+    auc_difference: float
+    auc_interval: tuple[float, float]
+    auc_p_value: float
+    largest_difference: float
+    p_value: float
+    rows: str
+    status: str
+    confidence: float
+    guarantee: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            "auc_difference": self.auc_difference,
+            "auc_interval": list(self.auc_interval),
+            "auc_p_value": self.auc_p_value,
+            "largest_difference": self.largest_difference,
+            "p_value": self.p_value,
+            "rows": self.rows,
+            "status": self.status,
+            "confidence": self.confidence,
+            "guarantee": self.guarantee,
+        }
+
+
+def compare(a: Measurement, b: Measurement, *, rows: str, seed: int = 0, confidence: float | None = None) -> Comparison:
+    """Compare two released ROC curves; spends no budget, because both releases are paid for.
+
+    Formal guarantee: that of the two releases together (post-processing), whatever their neighbour relation. If a row
+    may be in both tables, that is the sum of their epsilons.
+
+    Args:
+        a: a release's draw.
+        b: another one's, of another model, other rows, or both; its noise must be its own.
+        rows: ``same`` or ``independent``; see the module for what each tests.
+        seed: of the simulations; public. Equal arguments give equal results.
+        confidence: of the interval; the first release's own level if None.
+
+    Raises:
+        RequestRefused: ``rows`` is neither, the level is not between 0 and 1, or a release's counts are no tree's: the
+            law of their noise is then not known here.
+
+    Example:
+        >>> from spark_jobs.diagnostics.roc_curve import measure
+        >>> from spark_jobs.statistics import ScoreCounts
+        >>> labels = [0, 0, 1, 1] * 2500
+        >>> good, bad = ([0.2, 0.4, 0.6, 0.8] * 2500, [0.2, 0.6, 0.4, 0.8] * 2500)
+        >>> one, other = (
+        ...     measure(ScoreCounts.from_arrays(labels, scores), epsilon=1, noise=SeededNoise(seed))
+        ...     for seed, scores in enumerate((good, bad))
+        ... )
+        >>> found = compare(one, other, rows="same")
+        >>> round(found.auc_difference, 1), found.p_value < 0.01
+        (0.2, True)
+    """
+    level = a.confidence if confidence is None else confidence
+    _check(rows, level)
+    for measurement in (a, b):
+        _trees(measurement)
+    traces = trace(a), trace(b)
+    difference = traces[0].auc - traces[1].auc
+    clear = all(made.defined and not made.drowned for made in traces)
+    if clear:
+        # the lower curve first, so that an exchange of the arguments changes nothing but the sign
+        order = (0, 1) if difference <= 0 else (1, 0)
+        pair = (a, b)[order[0]], (a, b)[order[1]]
+        p_value, auc_p_value = _p_values(pair, (traces[order[0]], traces[order[1]]), rows, SeededNoise(seed))
+        interval = _interval((a, b), traces, rows, seed=seed, level=level)
+    else:
+        p_value, auc_p_value, interval = 1.0, 1.0, (-1.0, 1.0)
+    return Comparison(
+        auc_difference=round(difference, _DECIMALS),
+        auc_interval=(round(interval[0], _DECIMALS), round(interval[1], _DECIMALS)),
+        auc_p_value=round(auc_p_value, _DECIMALS),
+        largest_difference=round(float(np.abs(_apart(*traces)[1]).max()), _DECIMALS),
+        p_value=round(p_value, _DECIMALS),
+        rows=rows,
+        status="ok" if clear else "undefined",
+        confidence=level,
+        guarantee=PRIVATE if a.guarantee == b.guarantee == PRIVATE else NOT_PRIVATE,
+    )
+
+
+def _check(rows: str, level: float) -> None:
+    if rows not in ROWS:
+        raise RequestRefused(
+            "rows", given=rows, bound=f"must be one of {', '.join(ROWS)}", remedy="say what both models scored"
+        )
+    if not 0 < level < 1:
+        raise RequestRefused(
+            "confidence", given=level, bound="must be above 0 and below 1", remedy="ask for 0.9, for example"
+        )
+
+
+def _trees(measurement: Measurement) -> tuple[NoisyTree, NoisyTree]:
+    negatives, positives = measurement.negatives, measurement.positives
+    if isinstance(negatives, NoisyTree) and isinstance(positives, NoisyTree):
+        return negatives, positives
+    raise RequestRefused(
+        "histogram", bound="must be none in releases that are compared", remedy="release both curves without it"
+    )
+
+
+def _apart(one: Trace, other: Trace) -> tuple[FloatArray, FloatArray]:
+    """Where either curve bends, as FPR + TPR, and the first TPR less the second one there."""
+    runs = one.fpr + one.tpr, other.fpr + other.tpr
+    at = np.union1d(*runs)
+    return at, np.interp(at, runs[0], one.tpr) - np.interp(at, runs[1], other.tpr)
+
+
+def _p_values(
+    pair: tuple[Measurement, Measurement], traces: tuple[Trace, Trace], rows: str, noise: SeededNoise
+) -> tuple[float, float]:
+    """By the largest difference of the curves, and by that of their areas."""
+    at, apart = _apart(*traces)
+    hidden, hidden_area = np.zeros(at.size), 0.0
+    for made in traces:
+        room, room_area = _hidden(made, at)
+        hidden, hidden_area = hidden + room, hidden_area + room_area
+    value = float(np.maximum(np.abs(apart) - hidden, 0.0).max())
+    auc_value = max(abs(traces[0].auc - traces[1].auc) - hidden_area, 0.0)
+    bends = [_bend(made, at) for made in traces]
+    largest, areas = [], []
+    for one, other in _copies(pair, traces, rows, noise):
+        bent = normal(noise, (2,)) / 2
+        where, difference = _apart(one, other)
+        moved = sum(part * np.interp(where, at, bend) for part, (bend, _) in zip(bent, bends, strict=True))
+        largest.append(float(np.abs(difference + moved).max()))
+        areas.append(abs(one.auc - other.auc + sum(part * bend for part, (_, bend) in zip(bent, bends, strict=True))))
+    return _rank(value, largest), _rank(auc_value, areas)
+
+
+def _hidden(made: Trace, at: FloatArray) -> tuple[FloatArray, float]:
+    """How far the exact curve may run from its course inside cells that were never resolved, and in area."""
+    curve = made.edges
+    run, course = curve.fpr + curve.tpr, np.interp(at, made.fpr + made.tpr, made.tpr)
+    room, room_area = np.zeros(at.size), 0.0
+    for i in np.flatnonzero((np.diff(curve.depth) > UNRESOLVED) & (-np.diff(curve.cuts) > 1)):
+        fpr_step, tpr_step = curve.fpr[i + 1] - curve.fpr[i], curve.tpr[i + 1] - curve.tpr[i]
+        above = course - curve.tpr[i]
+        lowest = np.maximum(0.0, at - run[i] - fpr_step)
+        highest = np.minimum(tpr_step, at - run[i])
+        inside = (at > run[i]) & (at < run[i + 1])
+        room = np.where(inside, np.maximum(above - lowest, highest - above), room)
+        room_area += float(fpr_step * tpr_step / 2)
+    return np.maximum(room, 0.0), room_area
+
+
+def _bend(made: Trace, at: FloatArray) -> tuple[FloatArray, float]:
+    """The curve less the line through the edges of its cells, and that in area."""
+    fpr, tpr = read_straight(made.edges, made.points)
+    line = np.interp(at, fpr + tpr, tpr)
+    bend: FloatArray = np.interp(at, made.fpr + made.tpr, made.tpr) - line
+    return bend, area(made.fpr, made.tpr) - area(fpr, tpr)
+
+
+def _rank(value: float, null: list[float]) -> float:
+    # copies without noise may tie with the released value but for the last bits
+    return float((1 + sum(copy >= value - _TIE for copy in null)) / (1 + len(null)))
+
+
+def _copies(
+    pair: tuple[Measurement, Measurement], traces: tuple[Trace, Trace], rows: str, noise: SeededNoise
+) -> Iterator[tuple[Trace, Trace]]:
+    """Pairs of curves as they would be released if the hypothesis were true."""
+    ends = [_ends(measurement) for measurement in pair]
+    weights = [_precision(*each, rows) for each in zip(pair, traces, strict=True)]
+    sizes = [_sizes(made) for made in traces]
+    if rows == "same":
+        joint = tuple(max(1, round(float(np.average(both, weights=weights)))) for both in zip(*sizes, strict=True))
+        sizes = [(joint[0], joint[1])] * 2
+    copies = COPIES if max(each.cuts.size for each in pair) <= MANY_CELLS else COPIES_OF_FULL_GRID
+    knots = np.union1d(*ends)
+    common = _common(traces, weights, knots)
+    where = [np.searchsorted(knots, each) for each in ends]
+    for _ in range(copies):
+        one = _sample(common, sizes[0], noise)
+        other = one if rows == "same" else _sample(common, sizes[1], noise)
+        yield (
+            _released_again(pair[0], [above[where[0]] for above in one], noise),
+            _released_again(pair[1], [above[where[1]] for above in other], noise),
+        )
+
+
+def _ends(measurement: Measurement) -> FloatArray:
+    """FPR + TPR at the edges of all counted cells, as released."""
+    above = (counts_above(tree.counts()) for tree in _trees(measurement))
+    curve: Edges = edges(measurement.cuts[::-1], *above, tied=measurement.tied)
+    return curve.fpr + curve.tpr
+
+
+def _precision(measurement: Measurement, made: Trace, rows: str) -> float:
+    """About the inverse variance of a curve: its weight in the common one."""
+    smaller = min(made.sizes)
+    noisy = float(_trees(measurement)[0].prefix_variances()[1:].mean()) / smaller**2
+    return 1.0 / (noisy + 1e-12 + (1.0 / smaller if rows == "independent" else 0.0))
+
+
+def _sizes(made: Trace) -> tuple[int, int]:
+    return max(1, round(made.sizes[0])), max(1, round(made.sizes[1]))
+
+
+def _common(traces: tuple[Trace, Trace], weights: list[float], at: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """FPR and TPR of the mean curve; both rise, because the TPR of each curve rises by no more than FPR + TPR do."""
+    tpr = np.average([np.interp(at, made.fpr + made.tpr, made.tpr) for made in traces], axis=0, weights=weights)
+    return np.clip(at - tpr, 0.0, 1.0), np.clip(tpr, 0.0, 1.0)
+
+
+def _sample(
+    curve: tuple[FloatArray, FloatArray], sizes: tuple[int, int], noise: SeededNoise
+) -> tuple[FloatArray, FloatArray]:
+    """Rows of both classes above each place on a curve, in a sample of the given sizes."""
+    negatives, positives = (_above(rate, size, noise) for rate, size in zip(curve, sizes, strict=True))
+    return negatives, positives
+
+
+def _above(rate: FloatArray, size: int, noise: SeededNoise) -> FloatArray:
+    if size <= EXACT_ROWS:
+        places = np.minimum(np.searchsorted(rate, _uniform(noise, size)), rate.size - 1)
+        return np.cumsum(np.bincount(places, minlength=rate.size)).astype(np.float64)
+    walk = np.cumsum(np.sqrt(np.maximum(np.diff(rate, prepend=0.0), 0.0)) * normal(noise, rate.shape))
+    rows: FloatArray = np.rint(size * rate + math.sqrt(size) * (walk - rate * walk[-1]))
+    return rows
+
+
+def _released_again(measurement: Measurement, above: list[FloatArray], noise: SeededNoise) -> Trace:
+    """The curve of a new draw of a release's noise around other counts."""
+    drawn = [
+        noisy_tree(
+            np.diff(counts)[::-1].astype(np.int64),
+            tree=tree.tree,
+            epsilon=measurement.spendings[-1].epsilon,
+            neighbours=measurement.neighbours,
+            noise=noise,
+        )
+        for tree, counts in zip(_trees(measurement), above, strict=True)
+    ]
+    return trace(replace(measurement, negatives=drawn[0], positives=drawn[1]))
+
+
+def _uniform(noise: SeededNoise, count: int) -> FloatArray:
+    return np.asarray(((noise.words(count) >> np.uint64(11)) + 0.5) / 2.0**53, dtype=np.float64)
+
+
+def _interval(
+    pair: tuple[Measurement, Measurement], traces: tuple[Trace, Trace], rows: str, *, seed: int, level: float
+) -> tuple[float, float]:
+    """Of the first area less the second one."""
+    (low_a, high_a), (low_b, high_b) = (
+        summarise(replace(measurement, confidence=level), seed=seed + i).auc_interval
+        for i, measurement in enumerate(pair)
+    )
+    a, b = (made.auc for made in traces)
+    sampling = 0.0
+    if rows == "independent":
+        sampling = float(ndtri((1 + level) / 2)) ** 2 * sum(_sampling_variance(made) for made in traces)
+    low = a - b - math.sqrt((a - low_a) ** 2 + (high_b - b) ** 2 + sampling)
+    high = a - b + math.sqrt((high_a - a) ** 2 + (b - low_b) ** 2 + sampling)
+    return max(low, -1.0), min(high, 1.0)
+
+
+def _sampling_variance(made: Trace) -> float:
+    """DeLong's variance of the area, read off the curve: each row's share of rows of the other class below or above."""
+    over_negatives = area(made.fpr, made.tpr**2) - made.auc**2
+    over_positives = area(made.tpr, (1 - made.fpr) ** 2) - made.auc**2
+    negatives, positives = _sizes(made)
+    return max(over_negatives, 0.0) / negatives + max(over_positives, 0.0) / positives
