@@ -9,20 +9,20 @@ The curves are compared across, at equal FPR + TPR, as bands are. The hypothesis
     same: both models scored the same rows, and the *exact curves of these rows* are equal. Noise alone, and what the
         counted cells hide, may tell the releases apart. Nothing is said of other rows.
     independent: each model scored a sample of its own, and the *curves of the populations* are equal. The sampling of
-        the rows is accounted for too. About the same rows this test is conservative where the errors of both curves
-        are positively correlated, as those of two good models are; how much, the releases do not tell.
+        the rows is accounted for too. Of the same rows this overstates the sampling error of the areas' difference
+        where both areas, as estimates, are positively correlated; how much, the releases do not tell.
 
 Under the hypothesis rows are drawn from the mean of both curves, once for both releases or once for each; they are
 counted in the cells of the release, noise is added, and the curve is made as the release was, again and again. The
-p-value is the rank of what was released among these copies, ``(1 + #) / (1 + copies)``. Scores of their own are left to
-each model: only where its cells end on the common curve is taken from its release.
+p-value is the rank of what was released among these copies, ``(1 + #) / (1 + copies)``. The models' scores need not be
+alike: where a model's cells end on the common curve is taken from its own release.
 
 Half the difference between a curve and the line through the edges of its cells counts as one standard deviation, as in
 bands. A cell that was never resolved may hide any course: there only the part of a difference that no course explains
 is counted.
 
-The interval of the AUCs' difference joins the intervals of both (MOVER: Zou and Donner, Statistics in Medicine 2008,
-equation 7), and for independent rows the variance of sampling (DeLong, DeLong, Clarke-Pearson, Biometrics 1988).
+The interval of the AUCs' difference joins the intervals of both (MOVER: Zou and Donner, Statistics in Medicine
+2008), and for independent rows the variance of sampling (DeLong, DeLong, Clarke-Pearson, Biometrics 1988).
 """
 
 from __future__ import annotations
