@@ -99,17 +99,42 @@ class RocCurveOptions(Options):
     """ROC curve with AUC and bands.
 
     Attributes:
-        method: how counts are noised; see the reference of ``spark_jobs.diagnostics.roc_curve``.
+        method: how counts are noised; see the reference of ``spark_jobs.diagnostics.roc_curve``. ``recursive_medians``
+            spends delta.
         thresholds: cells of [0, 1] that the curve is released on; None lets the method choose from public facts.
         confidence: nominal level of the band and of the AUC's interval.
         share: whether it may be made from one noisy release together with other diagnostics of the request.
+        histogram: what releases the counts of ``fixed_cells`` and ``recursive_medians``, a name of
+            ``spark_jobs.mechanisms.histograms``; None for a tree of them, whose noise is known.
     """
 
     kind: Literal["roc_curve"]
-    method: Literal["auto", "tree", "fixed_cells", "equi_depth"] = "auto"
+    method: Literal["auto", "tree", "fixed_cells", "equi_depth", "recursive_medians"] = "auto"
     thresholds: Annotated[int, Field(ge=2, le=65536)] | None = None
     confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
     share: bool = True
+    histogram: (
+        Literal["adaptive_grid", "ahp", "dawa", "geometric", "greedy_h", "hb", "laplace", "mwem", "uniform"] | None
+    ) = None
+
+    @model_validator(mode="after")
+    def _of_the_papers(self) -> Self:
+        if self.histogram is not None and self.method not in ("fixed_cells", "recursive_medians"):
+            raise RequestRefused(
+                "histogram", given=self.histogram, bound="is of method: fixed_cells and recursive_medians",
+                remedy="choose one of them, or leave it out",
+            )  # fmt: skip
+        if self.method == "recursive_medians" and self.thresholds is not None and self.thresholds.bit_count() != 1:
+            raise RequestRefused(
+                "thresholds", given=self.thresholds, bound="must be a power of two for recursive_medians",
+                remedy="ask for 8, 16 or 32",
+            )  # fmt: skip
+        return self
+
+    @property
+    def approximate(self) -> bool:
+        """Whether it spends delta."""
+        return self.method == "recursive_medians"
 
     @property
     def sharing(self) -> bool:

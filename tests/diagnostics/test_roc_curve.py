@@ -13,6 +13,7 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import roc_curve as roc
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts
+from tests.support.curve_forms import check_form
 from tests.support.noises import worst_loss
 from tests.support.scored_rows import GRID, exact_curve, ten_data_sets
 
@@ -29,38 +30,6 @@ def counts_of(name, cells=GRID):
 
 def nothing(cells=GRID):
     return ScoreCounts.from_arrays([], [], cells=cells)
-
-
-def check_form(curve):
-    """What holds for every release, whatever the rows were."""
-    arrays = [
-        curve.fpr,
-        curve.tpr,
-        curve.tpr_lower,
-        curve.tpr_upper,
-        curve.tpr_lower_everywhere,
-        curve.tpr_upper_everywhere,
-    ]
-    for array in arrays:
-        assert array.shape == curve.thresholds.shape
-        assert np.isfinite(array).all()
-        assert ((array >= 0) & (array <= 1)).all()
-    for rate in (curve.fpr, curve.tpr):
-        assert rate[0] == 0
-        assert rate[-1] == 1
-        assert (np.diff(rate) >= 0).all()
-    assert curve.thresholds[0] == np.inf
-    assert curve.thresholds[-1] == 0
-    assert (np.diff(curve.thresholds) < 0).all()
-    assert (curve.tpr_lower_everywhere <= curve.tpr_lower).all()
-    assert (curve.tpr_lower <= curve.tpr).all()
-    assert (curve.tpr <= curve.tpr_upper).all()
-    assert (curve.tpr_upper <= curve.tpr_upper_everywhere).all()
-    low, high = curve.auc_interval
-    assert 0 <= low <= curve.auc <= high <= 1
-    assert curve.auc == pytest.approx(np.trapezoid(curve.tpr, curve.fpr), abs=1e-8)
-    assert curve.status in ("ok", "undefined")
-    assert min(curve.positives, curve.negatives) >= 0
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from spark_jobs.diagnostics.roc_curve.measurement import Measurement
+from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells
+from spark_jobs.diagnostics.roc_curve.measurement import ClassCounts, Measurement
 from spark_jobs.diagnostics.roc_curve.shape import Edges, Points, area, counts_above, edges, read, read_straight
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
-from spark_jobs.mechanisms.prefix_sums import NoisyTree, rows_changed
+from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.trees import FloatArray
 
 COPIES, COPIES_OF_FULL_GRID = 400, 80
@@ -103,8 +104,10 @@ def _copies(
     return shifts, areas - area(fpr, tpr)
 
 
-def simulated_errors(tree: NoisyTree, measurement: Measurement, *, copies: int, noise: SeededNoise) -> FloatArray:
+def simulated_errors(tree: ClassCounts, measurement: Measurement, *, copies: int, noise: SeededNoise) -> FloatArray:
     """Copies of the noise in one class's ``counts_above``."""
+    if isinstance(tree, HistogramCells):
+        return counts_above(tree.errors(copies, noise))
     levels = [level.size for level in tree.nodes]
     sensitivity = tree.tree.measured * rows_changed(measurement.neighbours)
     epsilon = measurement.spendings[-1].epsilon

@@ -13,6 +13,8 @@ import numpy as np
 from spark_jobs.contract.diagnostics import RocCurveOptions
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells, histogram_cells
+from spark_jobs.diagnostics.roc_curve.medians import place_by_medians
 from spark_jobs.mechanisms.cells import NoisyCells, equal_depth, equal_log_odds, equal_width, noisy_cells, totals
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
 from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, SecureNoise
@@ -40,6 +42,9 @@ CURVE_POINTS = 256
 FEW_CELLS = 16
 
 
+ClassCounts = NoisyTree | HistogramCells
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measurement:
     """The draw: all noisy counts of one ROC release, and the public facts needed to read them.
@@ -65,14 +70,19 @@ class Measurement:
     spendings: tuple[Spending, ...]
     grid: int
     cuts: Int64Array
-    negatives: NoisyTree
-    positives: NoisyTree
+    negatives: ClassCounts
+    positives: ClassCounts
     located: tuple[NoisyCells, ...]
 
     @property
     def epsilon(self) -> Decimal:
         """What all of it cost."""
         return sum((spending.epsilon for spending in self.spendings), Decimal(0))
+
+    @property
+    def noise_is_known(self) -> bool:
+        """Whether the law of the counts' errors is public, so that there can be bands."""
+        return isinstance(self.negatives, NoisyTree) or self.negatives.noise_is_known
 
     @property
     def tied(self) -> bool:
@@ -108,23 +118,31 @@ class Measurement:
             spendings=tuple(Spending.from_dict(spending) for spending in fields["spendings"]),
             grid=fields["grid"],
             cuts=np.arange(fields["grid"] + 1) if cuts is None else np.array(cuts, dtype=np.int64),
-            negatives=NoisyTree.from_dict(fields["negatives"]),
-            positives=NoisyTree.from_dict(fields["positives"]),
+            negatives=_class_counts(fields["negatives"]),
+            positives=_class_counts(fields["positives"]),
             located=tuple(NoisyCells.from_dict(cells) for cells in fields["located"]),
         )
+
+
+def _class_counts(fields: Mapping[str, Any]) -> ClassCounts:
+    return HistogramCells.from_dict(fields) if "histogram" in fields else NoisyTree.from_dict(fields)
 
 
 def measure(
     statistic: ScoreCounts,
     *,
     epsilon: Cost,
+    delta: Cost = 0,
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
     noise: Noise = SECURE,
     method: str = "auto",
     thresholds: int | None = None,
     confidence: float = 0.9,
+    histogram: str | None = None,
 ) -> Measurement:
     """Draw the noise of a ROC release; ``epsilon``-DP for one row added, removed or replaced.
+
+    ``recursive_medians`` is ``(epsilon, delta)``-DP with a delta of 1e-30 for each median that a row sees.
 
     Spendings compose sequentially: the rounds that place cells, then the two classes' counts on those cells, which are
     disjoint and share one spending. Cells and shares depend on public facts and on what earlier rounds released, never
@@ -133,25 +151,29 @@ def measure(
     Args:
         statistic: exact counts; private.
         epsilon: what the release may cost.
+        delta: what it may cost in delta; ``recursive_medians`` alone spends of it.
         neighbours: the relation. ``REPLACE_ONE`` doubles all noise; the class sizes stay private under it.
         noise: where the noise comes from.
-        method: ``auto``, ``tree``, ``equi_depth`` or ``fixed_cells``; see the package.
+        method: ``auto``, ``tree``, ``equi_depth``, ``fixed_cells`` or ``recursive_medians``; see the package.
         thresholds: points of the curve; None for a number that depends on epsilon and the method alone.
         confidence: nominal level of bands and intervals.
+        histogram: what releases the counts of ``fixed_cells`` and ``recursive_medians``; None for a tree.
 
     Raises:
-        RequestRefused: an option is out of its bounds, or more thresholds than cells.
+        RequestRefused: an option is out of its bounds, more thresholds than cells, or medians without a delta.
     """
-    options = RocCurveOptions(kind="roc_curve", method=method, thresholds=thresholds, confidence=confidence)
-    meter = BudgetMeter(epsilon)
+    options = RocCurveOptions(
+        kind="roc_curve", method=method, thresholds=thresholds, confidence=confidence, histogram=histogram
+    )
+    meter = BudgetMeter(epsilon, delta)
     counts = np.stack([statistic.negatives, statistic.positives])
     grid = counts.shape[1]
     points = points_for(options, epsilon=float(meter.granted.epsilon), grid=grid)
     cuts, located = _place(counts, options.method, points, meter=meter, neighbours=neighbours, noise=noise)
-    tree = best_tree(cuts.size - 1)
     rest = meter.spend_rest(label=f"counts of both classes in {cuts.size - 1} cells")
     negatives, positives = (
-        noisy_tree(totals(row, cuts), tree=tree, epsilon=rest, neighbours=neighbours, noise=noise) for row in counts
+        _counted(totals(row, cuts), options.histogram, epsilon=rest, neighbours=neighbours, noise=noise)
+        for row in counts
     )
     return Measurement(
         method=options.method,
@@ -168,6 +190,14 @@ def measure(
     )
 
 
+def _counted(
+    cells: Int64Array, histogram: str | None, *, epsilon: Decimal, neighbours: Neighbours, noise: Noise
+) -> ClassCounts:
+    if histogram is not None:
+        return histogram_cells(cells, method=histogram, epsilon=epsilon, neighbours=neighbours, noise=noise)
+    return noisy_tree(cells, tree=best_tree(cells.size), epsilon=epsilon, neighbours=neighbours, noise=noise)
+
+
 def points_for(options: RocCurveOptions, *, epsilon: float, grid: int) -> int:
     """Points of the curve: a function of the request alone, so that the release's shape says nothing of the rows."""
     if options.thresholds is not None:
@@ -181,6 +211,8 @@ def points_for(options: RocCurveOptions, *, epsilon: float, grid: int) -> int:
         return options.thresholds
     if options.method in ("fixed_cells", "equi_depth"):
         return min(FEW_CELLS, grid)
+    if options.method == "recursive_medians":
+        return 1 << (min(FEW_CELLS, grid).bit_length() - 1)
     return min(grid, 1 << math.ceil(math.log2(CURVE_POINTS * max(1.0, epsilon))))
 
 
@@ -191,6 +223,8 @@ def _place(
     grid = counts.shape[1]
     if method == "fixed_cells":
         return equal_width(grid, points), ()
+    if method == "recursive_medians":
+        return place_by_medians(counts.sum(axis=0), points, meter=meter, neighbours=neighbours, noise=noise), ()
     if method == "tree":
         return equal_width(grid, grid), ()
     ample = FULL_GRID_SIGNAL if method == "auto" else math.inf

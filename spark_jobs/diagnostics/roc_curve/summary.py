@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_jobs.diagnostics.roc_curve.bands import Bands, bands
+from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells
 from spark_jobs.diagnostics.roc_curve.measurement import Measurement
 from spark_jobs.diagnostics.roc_curve.result import RocCurve
 from spark_jobs.diagnostics.roc_curve.shape import (
@@ -78,9 +79,10 @@ def trace(measurement: Measurement) -> Trace:
 def _course(measurement: Measurement, negatives: FloatArray, positives: FloatArray) -> Edges:
     cuts = measurement.cuts[::-1]
     curve = edges(cuts, negatives, positives, tied=measurement.tied)
-    if measurement.method not in ("auto", "tree"):
+    counts = measurement.negatives
+    if measurement.method not in ("auto", "tree") or isinstance(counts, HistogramCells):
         return curve
-    error = math.sqrt(float(measurement.negatives.prefix_variances()[1:].mean()))
+    error = math.sqrt(float(counts.prefix_variances()[1:].mean()))
     rows = max(negatives[-1] + positives[-1], 1.0)
     cells = math.ceil(min(rows / (RESOLVED * error), float(cuts.size))) if error > 0 else cuts.size
     if max(cells, LEAST_CELLS) >= cuts.size - 1:
@@ -102,7 +104,7 @@ def summarise(measurement: Measurement, *, seed: int) -> RocCurve:
         seed: of the simulations behind bands and intervals; public.
     """
     made = trace(measurement)
-    if made.defined and not made.drowned:
+    if made.defined and not made.drowned and measurement.noise_is_known:
         found = bands(measurement, made.edges, made.points, made.sizes, seed=seed)
     else:
         found = _anything(made.fpr.size)
