@@ -29,6 +29,7 @@ AREAS = tuple(round(0.70 + 0.025 * step, 3) for step in range(11))
 TOLD_APART = {200: 0.02, 500: 0.01, 1000: 0.005, 2000: 0.0025}
 PAPER_TOLD_APART = {200: 0.1, 500: 0.05, 1000: 0.025, 2000: 0.01}
 GROUP = 20
+HISTOGRAMS = ("geometric", "hb", "greedy_h", "dawa", "ahp", "adaptive_grid", "mwem")
 METHODS: dict[str, dict[str, object]] = {
     "default": {},
     "fixed 8": {"method": "fixed_cells", "thresholds": 8},
@@ -37,6 +38,12 @@ METHODS: dict[str, dict[str, object]] = {
     "fixed 1024": {"method": "fixed_cells", "thresholds": 1024},
     "equal depth 16": {"method": "equi_depth", "thresholds": 16},
     "tree": {"method": "tree"},
+    "medians 16": {"method": "recursive_medians", "thresholds": 16, "delta": "1e-9"},
+    **{
+        f"{name} 16, {histogram}": {"method": method, "thresholds": 16, "histogram": histogram, "delta": "1e-9"}
+        for name, method in (("fixed", "fixed_cells"), ("medians", "recursive_medians"))
+        for histogram in HISTOGRAMS
+    },
 }
 
 
