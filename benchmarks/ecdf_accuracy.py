@@ -35,7 +35,7 @@ def by_tree(tree: Tree) -> Release:
     """Prefix counts by a consistent tree, their variances, and the rising line."""
 
     def release(counts: NDArray[np.int64], noise: SeededNoise) -> tuple[FloatArray, FloatArray, FloatArray]:
-        made = noisy_tree(counts, tree=tree, epsilon=1, neighbours=REPLACED, noise=noise)
+        made = noisy_tree(counts, tree=tree, epsilon=1, neighbours=REPLACED, noise=noise, public_total=True)
         prefix = made.prefix_counts()
         return prefix[1:], made.prefix_variances()[1:], monotone(prefix, upper=float(counts.sum()))[1:]
 
@@ -46,7 +46,7 @@ def by_graded_tree(tree: GradedTree) -> Release:
     """The same, with noise by a node's place."""
 
     def release(counts: NDArray[np.int64], noise: SeededNoise) -> tuple[FloatArray, FloatArray, FloatArray]:
-        made = graded_prefixes(counts, tree=tree, epsilon=1, neighbours=REPLACED, noise=noise)
+        made = graded_prefixes(counts, tree=tree, epsilon=1, neighbours=REPLACED, noise=noise, public_total=True)
         prefix = made.prefix_counts()
         return prefix[1:], made.prefix_variances()[1:], monotone(prefix, upper=float(counts.sum()))[1:]
 
@@ -55,14 +55,14 @@ def by_graded_tree(tree: GradedTree) -> Release:
 
 def by_shared_nodes(counts: NDArray[np.int64], noise: SeededNoise) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Shared-node noise with the corrected weight, smoothed as the paper does."""
-    made = shared_node_prefixes(counts, epsilon=1, neighbours=REPLACED, noise=noise)
+    made = shared_node_prefixes(counts, epsilon=1, neighbours=REPLACED, noise=noise, public_total=True)
     prefix = made.prefix_counts.astype(float)
     return prefix, made.variances(), smooth_shared_nodes(prefix, total=float(counts.sum()))
 
 
 def by_square_root(counts: NDArray[np.int64], noise: SeededNoise) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The square root of summation at rho = 1/2: not the same guarantee as epsilon 1, which implies it."""
-    made = square_root_prefixes(counts, rho="0.5", neighbours=REPLACED, noise=noise)
+    made = square_root_prefixes(counts, rho="0.5", neighbours=REPLACED, noise=noise, public_total=True)
     prefix = made.prefix_counts()
     return prefix, made.variances(), smooth_2norm(prefix, total=float(counts.sum()))
 

@@ -35,7 +35,15 @@ from typing import Any
 
 from dp_operators.budget.values import exact_budget
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.privacy import MAX_DIGITS, MAX_EPSILON, Budget, exact_decimal, exact_sum, plain
+from spark_jobs.contract.privacy import (
+    MAX_DIGITS,
+    MAX_EPSILON,
+    Budget,
+    exact_decimal,
+    exact_difference,
+    exact_sum,
+    plain,
+)
 
 PURE, ZCDP, APPROXIMATE = COMPOSITIONS = ("pure", "zcdp", "approximate")
 KINDS = ("pure", "gaussian", "approximate")
@@ -113,7 +121,7 @@ def limits_of(composition: str, cap: Budget, slack: Decimal) -> Limits:
         return Limits(epsilon=cap.epsilon, delta=_ZERO, rho=None)
     if composition == ZCDP:
         return Limits(epsilon=None, delta=_ZERO, rho=cap.rho)
-    return Limits(epsilon=cap.epsilon, delta=exact_sum(cap.delta, slack.copy_negate()), rho=cap.rho)
+    return Limits(epsilon=cap.epsilon, delta=exact_difference(cap.delta, slack), rho=cap.rho)
 
 
 def cost_in(composition: str, epsilon: Any, delta: Any = 0, rho: Any = None) -> Budget:
@@ -160,8 +168,8 @@ def taken_off(spent: Budget, cost: Budget) -> Budget:
     """What is spent once ``cost``, which is part of it, is given back."""
     back = None if cost.rho is None else cost.rho.copy_negate()
     return exact_budget(
-        exact_sum(spent.epsilon, cost.epsilon.copy_negate()),
-        exact_sum(spent.delta, cost.delta.copy_negate()),
+        exact_difference(spent.epsilon, cost.epsilon),
+        exact_difference(spent.delta, cost.delta),
         _sum(spent.rho, back),
     )
 
@@ -182,11 +190,11 @@ def room(limits: Limits, spent: Budget, kind: str = "pure") -> Budget:
     """
     if kind not in KINDS:
         raise RequestRefused("kind", given=kind, bound="must be one of " + ", ".join(KINDS), remedy="choose one")
-    delta = max(exact_sum(limits.delta, spent.delta.copy_negate()), _ZERO)
-    rho = None if limits.rho is None else max(exact_sum(limits.rho, -(spent.rho or _ZERO)), _ZERO)
+    delta = max(exact_difference(limits.delta, spent.delta), _ZERO)
+    rho = None if limits.rho is None else max(exact_difference(limits.rho, spent.rho or _ZERO), _ZERO)
     if kind == "gaussian":
         return exact_budget(_ZERO, _ZERO, rho if limits.epsilon is None else _ZERO)
-    ways = [] if limits.epsilon is None else [exact_sum(limits.epsilon, spent.epsilon.copy_negate())]
+    ways = [] if limits.epsilon is None else [exact_difference(limits.epsilon, spent.epsilon)]
     ways += [] if rho is None else [_root_of_twice(rho)]
     return exact_budget(max([*ways, _ZERO]), delta if kind == "approximate" else _ZERO, rho)
 

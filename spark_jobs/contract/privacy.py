@@ -65,6 +65,11 @@ def exact_sum(*numbers: Decimal) -> Decimal:
         return sum(numbers, Decimal(0))
 
 
+def exact_difference(number: Decimal, *parts: Decimal) -> Decimal:
+    """``number`` less all ``parts``, exactly; a minus sign alone would round to the 28 digits of Python's default."""
+    return exact_sum(number, *(part.copy_negate() for part in parts))
+
+
 def float_below(number: Decimal) -> float:
     """The largest float that is not above ``number``: what a mechanism may spend of it."""
     nearest = float(number)

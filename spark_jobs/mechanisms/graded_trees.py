@@ -16,13 +16,14 @@ makes public.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_jobs.contract.privacy import Neighbours, exact_decimal
+from spark_jobs.contract.privacy import MAX_DIGITS, Neighbours, exact_decimal
 from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, laplace_scale, laplace_variance
 from spark_jobs.mechanisms.trees import FloatArray, Tree
 
@@ -166,7 +167,7 @@ class GradedPrefixes:
 
 
 def graded_prefixes(
-    counts: Int64Array, *, tree: GradedTree, epsilon: Cost, neighbours: Neighbours, noise: Noise
+    counts: Int64Array, *, tree: GradedTree, epsilon: Cost, neighbours: Neighbours, noise: Noise, public_total: bool
 ) -> GradedPrefixes:
     """Measure every node of a graded tree once; ``epsilon``-DP (see the module's proof).
 
@@ -176,27 +177,36 @@ def graded_prefixes(
         epsilon: what it costs.
         neighbours: the relation; ``REPLACE_ONE``.
         noise: where the noise comes from.
+        public_total: must be said to be True: the number of counted rows is public and used exactly, so a replaced row
+            cannot become one that is not counted.
 
     Raises:
         RequestRefused: epsilon is no cost.
-        ValueError: the counts do not fit the tree, or the relation does not make the total public.
+        ValueError: the counts do not fit the tree, or the total is not public.
     """
     if counts.shape != (tree.cells,):
         raise ValueError(f"counts: got shape {counts.shape}; must be ({tree.cells},), one count for each leaf")
     if neighbours is not Neighbours.REPLACE_ONE:
-        raise ValueError(f"neighbours: got {neighbours}; must be REPLACE_ONE, which makes the total public")
+        raise ValueError(f"neighbours: got {neighbours}; must be REPLACE_ONE, under which a total can be public")
+    if not public_total:
+        raise ValueError("public_total: got False; this tree needs the exact number of rows: use noisy_tree")
     cost = exact_decimal(epsilon, what="epsilon")
     exact, weights = np.concatenate(tree.plain.nodes(counts)), np.concatenate(tree.weights)
     noisy = np.empty_like(exact)
     for weight in np.unique(weights).tolist():
         at = weights == weight
-        noisy[at] = noise.laplace(exact[at], epsilon=cost * weight, l1_sensitivity=2 * UNITS)
+        noisy[at] = noise.laplace(exact[at], epsilon=_times(cost, weight), l1_sensitivity=2 * UNITS)
     return GradedPrefixes(
         tree=tree,
         nodes=tuple(np.split(noisy, np.cumsum([level.size for level in tree.weights])[:-1])),
-        scales=np.array([laplace_scale(cost * weight, 2 * UNITS) for weight in range(1, UNITS + 1)]),
+        scales=np.array([laplace_scale(_times(cost, weight), 2 * UNITS) for weight in range(1, UNITS + 1)]),
         total=int(counts.sum()),
     )
+
+
+def _times(cost: Decimal, weight: int) -> Decimal:
+    with localcontext(prec=2 * MAX_DIGITS):
+        return cost * weight
 
 
 @lru_cache(maxsize=64)

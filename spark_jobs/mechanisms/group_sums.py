@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from spark_jobs.contract.privacy import MAX_DIGITS, Neighbours, exact_decimal, exact_sum
+from spark_jobs.contract.privacy import MAX_DIGITS, Neighbours, exact_decimal, exact_difference
 from spark_jobs.mechanisms.cells import totals
 from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, laplace_scale
 from spark_jobs.mechanisms.prefix_sums import rows_changed
@@ -156,7 +156,7 @@ def split_epsilon(epsilon: Decimal, cuts: Int64Array, grid: int) -> tuple[tuple[
     middle, half_width = (cuts[:-1] + cuts[1:]) / (2 * grid), (np.diff(cuts) - 1) / (2 * grid)
     of_counts, of_sum = np.cbrt((1 - middle) ** 2 + middle**2), np.cbrt(half_width**2)
     parts = [_part(epsilon, float(share)) for share in of_sum / (of_counts + of_sum)]
-    return tuple(exact_sum(epsilon, -part) for part in parts), tuple(parts)
+    return tuple(exact_difference(epsilon, part) for part in parts), tuple(parts)
 
 
 def _part(epsilon: Decimal, share: float) -> Decimal:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal, localcontext
 
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.privacy import MAX_DIGITS, Budget, exact_decimal, exact_sum, plain
+from spark_jobs.contract.privacy import MAX_DIGITS, Budget, exact_decimal, exact_difference, exact_sum, plain
 from spark_jobs.mechanisms.noise import Cost
 
 
@@ -86,12 +86,12 @@ class BudgetMeter:
     @property
     def remaining(self) -> Decimal:
         """The epsilon that is left."""
-        return exact_sum(self._granted.epsilon, *(-event.epsilon for event in self._events))
+        return exact_difference(self._granted.epsilon, *(event.epsilon for event in self._events))
 
     @property
     def remaining_delta(self) -> Decimal:
         """The delta that is left."""
-        return exact_sum(self._granted.delta, *(-event.delta for event in self._events))
+        return exact_difference(self._granted.delta, *(event.delta for event in self._events))
 
     def spend(self, epsilon: Cost, *, delta: Cost = 0, label: str) -> Decimal:
         """Draw ``(epsilon, delta)`` before the noise it pays for is drawn; returns the exact epsilon.
@@ -164,7 +164,7 @@ class RhoMeter:
     @property
     def remaining(self) -> Decimal:
         """The rho that is left."""
-        return exact_sum(self._granted, *(-rho for _, rho in self._events))
+        return exact_difference(self._granted, *(rho for _, rho in self._events))
 
     def spend(self, rho: Cost, *, label: str) -> Decimal:
         """Draw ``rho`` before the noise it pays for is drawn; returns the exact amount.

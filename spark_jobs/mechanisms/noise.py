@@ -125,6 +125,10 @@ class SeededNoise:
         """``count`` uniform 64-bit words of the seed's stream."""
         return self._generator.integers(0, 2**64, size=count, dtype=np.uint64)
 
+    def binomials(self, trials: Int64Array, chances: NDArray[np.float64], *, copies: int) -> Int64Array:
+        """``copies`` draws of independent binomial variables, for simulations; shape (copies, k)."""
+        return self._generator.binomial(trials, chances, size=(copies, *trials.shape))
+
     def _geometric(self, scale: float, shape: tuple[int, ...]) -> NDArray[np.float64]:
         # floor(scale * E) of an exponential E is at least k with probability exp(-k / scale)
         return np.floor(scale * self._generator.standard_exponential(shape))
@@ -203,11 +207,17 @@ def _integers(values: NDArray[Any]) -> Int64Array:
 
 
 def _saturating_add(values: Int64Array, noise: NDArray[np.float64]) -> Int64Array:
+    if _magnitude(values) + _magnitude(noise) < 2.0**62:
+        return values + noise.astype(np.int64)
     # 2^63 - 1024 is the largest float below 2^63: noise beyond it is beyond any count
     steps = np.clip(noise, -(2.0**63), 2.0**63 - 1024).astype(np.int64)
     total = values + steps
     overflow = ((values ^ total) & (steps ^ total)) < 0
     return np.where(overflow, np.where(values < 0, _INT64.min, _INT64.max), total)
+
+
+def _magnitude(values: NDArray[Any]) -> float:
+    return max(float(values.max()), -float(values.min())) if values.size else 0.0
 
 
 def _in_parallel(measurement: Callable[[Int64Array], Any], values: Int64Array) -> Int64Array:

@@ -15,8 +15,8 @@ least ``|x|_1``:
 * ``ADD_REMOVE``: the difference is a suffix of ones. Nodes of either sign make it up like the digits of a number in
   non-adjacent form: ``ceil((levels + 1) / 2)``, and never fewer.
 * ``REPLACE_ONE``, rows of one class: the difference is an interval that ends before the last point, which takes
-  ``max(1, levels)``, proved below (the paper's theorem 1 has ``levels + 1``). The last prefix count is the number
-  of rows, which this relation makes public.
+  ``max(1, levels)``, proved below (the paper's theorem 1 has ``levels + 1``), and covers the suffix of a row that
+  becomes one that is not counted. Where none can, the last prefix count is public and exact (``public_total``).
 * two labels with such noise each: under ``ADD_REMOVE`` a row has one label, and both get the whole epsilon; under
   ``REPLACE_ONE`` a row that changes its label changes a suffix of each, ``2 ceil((levels + 1) / 2)`` in all, which
   covers the rows that keep theirs.
@@ -56,7 +56,7 @@ class SharedNodePrefixes:
     Attributes:
         prefix_counts: of the first 1, 2, ..., N cells; shape (N,). They need not rise.
         scale: of the two-sided geometric noise in every node.
-        total: the number of rows where the relation makes it public; it is then also the last prefix count.
+        total: the number of rows where it is public; it is then also the last prefix count.
     """
 
     prefix_counts: Int64Array
@@ -104,7 +104,13 @@ def shared_node_weight(points: int, *, neighbours: Neighbours, labels: int = 1) 
 
 
 def shared_node_prefixes(
-    counts: Int64Array, *, epsilon: Cost, neighbours: Neighbours, noise: Noise, labels: int = 1
+    counts: Int64Array,
+    *,
+    epsilon: Cost,
+    neighbours: Neighbours,
+    noise: Noise,
+    labels: int = 1,
+    public_total: bool = False,
 ) -> SharedNodePrefixes:
     """Noisy prefix counts of a line of disjoint cells, with shared nodes; ``epsilon``-DP (see the module's proof).
 
@@ -114,13 +120,17 @@ def shared_node_prefixes(
         neighbours: the relation.
         noise: where the noise comes from.
         labels: 2 where another such line holds the rows of the other label; the total is then not public.
+        public_total: whether the number of counted rows is public and released exactly; under ``REPLACE_ONE`` with one
+            label alone, and only where a replaced row cannot become one that is not counted.
 
     Raises:
         RequestRefused: epsilon is no cost, or so small that the noise would not fit.
-        ValueError: not a line of counts.
+        ValueError: not a line of counts, or a public total where there can be none.
     """
     if counts.ndim != 1:
         raise ValueError(f"counts: got shape {counts.shape}; must be one line")
+    if public_total and (neighbours is not Neighbours.REPLACE_ONE or labels != 1):
+        raise ValueError(f"public_total: got True under {neighbours}, {labels} labels; needs REPLACE_ONE and one label")
     weight = shared_node_weight(counts.size, neighbours=neighbours, labels=labels)
     scale = laplace_scale(epsilon, weight)
     if scale > MAX_SCALE:
@@ -132,8 +142,7 @@ def shared_node_prefixes(
     prefix_counts = np.cumsum(counts, dtype=np.int64)
     for level, shared in enumerate(np.split(nodes, np.cumsum(sizes)[:-1])):
         prefix_counts = prefix_counts + np.repeat(shared, 1 << level)[: counts.size]
-    public = neighbours is Neighbours.REPLACE_ONE and labels == 1
-    total = int(counts.sum()) if public else None
+    total = int(counts.sum()) if public_total else None
     if total is not None:
         prefix_counts[-1] = total
     return SharedNodePrefixes(prefix_counts=prefix_counts, scale=scale, total=total)

@@ -18,7 +18,7 @@ from decimal import ROUND_FLOOR, Decimal, localcontext
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spark_jobs.contract.privacy import MAX_DIGITS, Neighbours, exact_decimal
+from spark_jobs.contract.privacy import MAX_DIGITS, Neighbours, exact_decimal, exact_difference
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
 
@@ -97,7 +97,7 @@ def above_threshold(
     if meter is not None:
         meter.spend(total, label="sparse vector")
     numeric = _part(total, numeric_share)
-    first, second = optimal_split(total - numeric, cutoff=cutoff, monotone=monotone)
+    first, second = optimal_split(exact_difference(total, numeric), cutoff=cutoff, monotone=monotone)
     factor = cutoff if monotone else 2 * cutoff
     threshold_noise = noise.laplace(np.zeros(1, np.int64), epsilon=first, l1_sensitivity=sensitivity)[0]
     noisy = noise.laplace(differences, epsilon=second, l1_sensitivity=factor * sensitivity)
@@ -203,7 +203,7 @@ def optimal_split(epsilon: Cost, *, cutoff: int, monotone: bool) -> tuple[Decima
     total = exact_decimal(epsilon, what="epsilon")
     ratio = float(cutoff if monotone else 2 * cutoff) ** (2 / 3)
     first = _part(total, 1 / (1 + ratio))
-    return first, total - first
+    return first, exact_difference(total, first)
 
 
 def to_steps(values: ArrayLike, *, sensitivity: float, step: float) -> tuple[Int64Array, int]:

@@ -16,7 +16,8 @@ Privacy. ``rho``-zCDP (Canonne, Kamath, Steinke, NeurIPS 2020, theorem 4) for th
 * ``ADD_REMOVE``: the longest column of ``B``, its first.
 * ``REPLACE_ONE``: the longest difference of two columns ``d`` apart. Moved down, both lose their ends, so the first
   column and the one ``d`` after it are the farthest of their kind: ``sum (f(k) - f(k - d))^2``, and then the worst
-  ``d``. The number of rows is public, and the estimates are conditioned on it.
+  ``d``; or the first bullet's, for a replaced row may become one that is not counted. Where it cannot, the number of
+  rows is public (``public_total``), and the estimates are conditioned on it.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class SquareRootPrefixes:
     Attributes:
         measured: ``2^16 B x`` plus noise; shape (N,).
         stddev: of the discrete Gaussian noise in each of them.
-        total: the number of rows where the relation makes it public.
+        total: the number of rows where it is public.
     """
 
     measured: Int64Array
@@ -76,7 +77,9 @@ class SquareRootPrefixes:
         return variances * (self.stddev / (1 << _BITS)) ** 2
 
 
-def square_root_prefixes(counts: Int64Array, *, rho: Cost, neighbours: Neighbours, noise: Noise) -> SquareRootPrefixes:
+def square_root_prefixes(
+    counts: Int64Array, *, rho: Cost, neighbours: Neighbours, noise: Noise, public_total: bool = False
+) -> SquareRootPrefixes:
     """Noisy prefix counts of a line of disjoint cells; ``rho``-zCDP (see the module's proof). O(N log N).
 
     Args:
@@ -84,20 +87,25 @@ def square_root_prefixes(counts: Int64Array, *, rho: Cost, neighbours: Neighbour
         rho: what it costs.
         neighbours: the relation.
         noise: where the noise comes from.
+        public_total: whether the number of counted rows is public and used exactly; under ``REPLACE_ONE`` alone, and
+            only where a replaced row cannot become one that is not counted.
 
     Raises:
         RequestRefused: rho is no cost.
-        ValueError: not a line of at most 2^20 cells.
+        ValueError: not a line of at most 2^20 cells, or a public total under ``ADD_REMOVE``.
     """
     if counts.ndim != 1 or not 1 <= counts.size <= MAX_CELLS:
         raise ValueError(f"counts: got shape {counts.shape}; must be one line of 1 to {MAX_CELLS} cells")
+    if public_total and neighbours is not Neighbours.REPLACE_ONE:
+        raise ValueError(f"public_total: got True under {neighbours}; a total is public under REPLACE_ONE alone")
     sensitivity = square_root_sensitivity(counts.size, neighbours)
+    total = int(counts.sum()) if public_total else None  # before clipping, which may lose a row that was replaced
     counts = np.clip(counts, 0, MAX_COUNT)
     exact = whole_convolution(counts, square_root_column(counts.size))
     return SquareRootPrefixes(
         measured=noise.gaussian(exact, rho=rho, l2_sensitivity=sensitivity),
         stddev=gaussian_stddev(rho, sensitivity),
-        total=int(counts.sum()) if neighbours is Neighbours.REPLACE_ONE else None,
+        total=total,
     )
 
 
@@ -113,7 +121,10 @@ def square_root_column(cells: int) -> Int64Array:
 @lru_cache(maxsize=32)
 def square_root_sensitivity(cells: int, neighbours: Neighbours) -> float:
     """The 2-norm sensitivity of ``2^16 B x``, rounded up; at least 1, also where a single cell cannot change."""
-    return max(1.0, column_sensitivity(square_root_column(cells).astype(np.float64), neighbours))
+    column = square_root_column(cells).astype(np.float64)
+    # a replaced row may become one that is not counted: then it is as if it were removed
+    relations = {Neighbours.ADD_REMOVE, neighbours}
+    return max(1.0, *(column_sensitivity(column, each) for each in relations))
 
 
 def column_sensitivity(column: FloatArray, neighbours: Neighbours) -> float:

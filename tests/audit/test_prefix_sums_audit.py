@@ -95,7 +95,7 @@ def worst_graded_loss(*, times=1, **fault):
     def mechanism(table, noise):
         tampered = Tampered(source=noise, **fault)
         for _ in range(times):
-            graded_prefixes(table, tree=GRADED, epsilon=EPSILON, neighbours=REPLACED, noise=tampered)
+            graded_prefixes(table, tree=GRADED, epsilon=EPSILON, neighbours=REPLACED, noise=tampered, public_total=True)
 
     base, rows = np.arange(20) + 1, np.eye(20, dtype=np.int64)
     return max(worst_loss(mechanism, base + new - old, base) for old, new in itertools.combinations(rows, 2))

@@ -127,6 +127,14 @@ def test_a_direct_release_spends_ten_at_most() -> None:
     assert auc.measure(statistic, epsilon=70, noise=SeededNoise(1)).method == "counts"
 
 
+@pytest.mark.parametrize("epsilon", ["1e-8", "0.00001", "0.0000105"])
+@pytest.mark.parametrize("table", [([], []), ([0] * 50, [0.5] * 50), ([1] * 50, [0.5] * 50)])
+def test_noise_never_decides_whether_an_average_precision_is_refused(epsilon: str, table: Any) -> None:
+    statistic = ScoreCounts.from_arrays(*table)
+    methods = {average_precision.measure(statistic, epsilon=epsilon, noise=SeededNoise(i)).method for i in range(30)}
+    assert methods == {"counts"}
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -21,7 +21,7 @@ SHAPED = pytest.mark.parametrize("tree", SHAPES, ids=str)
 
 
 def released(counts, tree, noise, epsilon="1"):
-    return graded_prefixes(counts, tree=tree, epsilon=epsilon, neighbours=REPLACED, noise=noise)
+    return graded_prefixes(counts, tree=tree, epsilon=epsilon, neighbours=REPLACED, noise=noise, public_total=True)
 
 
 def strategy(tree):
@@ -107,7 +107,9 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="counts"):
         released(np.zeros(5, dtype=np.int64), tree, SeededNoise(1))
     with pytest.raises(ValueError, match="REPLACE_ONE"):
-        graded_prefixes(counts, tree=tree, epsilon=1, neighbours=Neighbours.ADD_REMOVE, noise=SeededNoise(1))
+        graded_prefixes(
+            counts, tree=tree, epsilon=1, neighbours=Neighbours.ADD_REMOVE, noise=SeededNoise(1), public_total=True
+        )
     with pytest.raises(RequestRefused):
         released(counts, tree, SeededNoise(1), epsilon=0)
     with pytest.raises(ValueError, match="cells"):

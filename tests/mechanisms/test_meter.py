@@ -1,11 +1,12 @@
 from decimal import Decimal
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.privacy import Budget
+from spark_jobs.contract.privacy import Budget, exact_sum
 from spark_jobs.mechanisms.meter import BudgetMeter, BudgetOverspent, RhoMeter, Spending
 
 AMOUNTS = st.decimals("1e-10", "10", places=10).filter(lambda number: number > 0)
@@ -100,3 +101,15 @@ def test_a_meter_of_rho_refuses_what_is_no_amount(rho):
         RhoMeter(rho)
     with pytest.raises(RequestRefused):
         RhoMeter(1).spend(rho, label="none")
+
+
+def test_budgets_of_thirty_digits_are_spent_exactly():
+    random = np.random.default_rng(1)
+    for _ in range(200):
+        granted = Decimal(int(random.integers(10**17))) * 10**12 + Decimal(int(random.integers(10**12)))
+        granted = granted.scaleb(-29)
+        meter = BudgetMeter(granted)
+        meter.spend_share("0.15", label="a look")
+        meter.spend_share(f"{random.random() / 2 + 0.01:.6f}", label="another")
+        meter.spend_rest(label="the rest")
+        assert exact_sum(*(event.epsilon for event in meter.events)) == granted

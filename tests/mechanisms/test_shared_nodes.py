@@ -64,7 +64,9 @@ def test_the_weights_are_those_of_the_paper_corrected():
 @pytest.mark.parametrize(("neighbours", "labels"), [(ADDED, 1), (REPLACED, 1), (REPLACED, 2)])
 def test_noise_is_that_of_the_nodes_over_each_point(points, neighbours, labels):
     noise, counts = Recording(), np.arange(points) + 3
-    made = shared_node_prefixes(counts, epsilon="0.5", neighbours=neighbours, noise=noise, labels=labels)
+    public = neighbours is Neighbours.REPLACE_ONE and labels == 1
+    asked = {"epsilon": "0.5", "neighbours": neighbours, "labels": labels, "public_total": public}
+    made = shared_node_prefixes(counts, noise=noise, **asked)
     asked = noise.asked[0]
     assert (len(noise.asked), asked.l1_sensitivity) == (
         1,
@@ -77,10 +79,20 @@ def test_noise_is_that_of_the_nodes_over_each_point(points, neighbours, labels):
     np.testing.assert_array_equal(made.prefix_counts, expected)
 
 
+def test_a_row_replaced_by_one_that_is_not_counted_shows_in_no_exact_total():
+    asked = {"epsilon": 1, "noise": SeededNoise(2)}
+    made = shared_node_prefixes(np.ones(4, dtype=np.int64), neighbours=REPLACED, **asked)
+    assert made.total is None
+    assert made.variances()[-1] > 0
+    with pytest.raises(ValueError, match="public_total"):
+        shared_node_prefixes(np.ones(4, dtype=np.int64), neighbours=ADDED, public_total=True, **asked)
+
+
 @BOTH
 def test_estimates_are_unbiased_with_the_stated_variances(neighbours):
     counts, copies, noise = np.arange(11), 4000, SeededNoise(3)
-    made = [shared_node_prefixes(counts, epsilon=1, neighbours=neighbours, noise=noise) for _ in range(copies)]
+    asked = {"epsilon": 1, "neighbours": neighbours, "public_total": neighbours is Neighbours.REPLACE_ONE}
+    made = [shared_node_prefixes(counts, noise=noise, **asked) for _ in range(copies)]
     errors = np.stack([each.prefix_counts for each in made]) - np.cumsum(counts)
     variances = made[0].variances()
     assert (np.abs(errors.mean(axis=0)) <= 6 * np.sqrt(variances / copies)).all()

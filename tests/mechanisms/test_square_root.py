@@ -23,6 +23,7 @@ from tests.support.noises import Still
 
 ADDED, REPLACED = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE
 BOTH = pytest.mark.parametrize("neighbours", list(Neighbours))
+HALF = {each: {"rho": "0.5", "public_total": each is REPLACED} for each in Neighbours}
 
 
 def lower(column):
@@ -41,8 +42,8 @@ def test_brute_force_finds_the_sensitivity(cells, neighbours):
     columns = lower(square_root_column(cells)).T
     if neighbours is ADDED:
         changes = list(columns)
-    else:
-        changes = [one - other for one, other in itertools.permutations(columns, 2)] or [np.array([1.0])]
+    else:  # moved, or replaced by a row that is not counted
+        changes = [one - other for one, other in itertools.permutations(columns, 2)] + list(columns)
     exact = max(np.linalg.norm(change) for change in changes)
     claimed = square_root_sensitivity(cells, neighbours)
     assert exact <= claimed <= max(exact, 1) * (1 + 1e-6)
@@ -95,7 +96,7 @@ def test_without_noise_the_prefix_counts_come_back(cells, neighbours):
 @pytest.mark.parametrize("cells", [1, 2, 30])
 def test_variances_are_those_of_the_matrices(cells, neighbours):
     counts = np.zeros(cells, dtype=np.int64)
-    made = square_root_prefixes(counts, rho="0.5", neighbours=neighbours, noise=SeededNoise(1))
+    made = square_root_prefixes(counts, neighbours=neighbours, noise=SeededNoise(1), **HALF[neighbours])
     decode = np.tril(np.ones((cells, cells))) @ np.linalg.inv(lower(square_root_column(cells)))
     covariance = decode @ decode.T * made.stddev**2
     if neighbours is REPLACED:
@@ -106,7 +107,7 @@ def test_variances_are_those_of_the_matrices(cells, neighbours):
 @BOTH
 def test_estimates_are_unbiased_with_the_stated_variances(neighbours):
     counts, copies, noise = np.arange(20), 4000, SeededNoise(6)
-    made = [square_root_prefixes(counts, rho="0.5", neighbours=neighbours, noise=noise) for _ in range(copies)]
+    made = [square_root_prefixes(counts, neighbours=neighbours, noise=noise, **HALF[neighbours]) for _ in range(copies)]
     errors, variances = np.stack([each.prefix_counts() for each in made]) - np.cumsum(counts), made[0].variances()
     assert (np.abs(errors.mean(axis=0)) <= 6 * np.sqrt(variances / copies) + 1e-9).all()
     large = variances > 1e-6
@@ -119,6 +120,24 @@ def test_the_mean_variance_is_that_of_the_literature():
     # rho 1/2, 1,024 cells: 9.7, against 13.6 of a consistent binary tree
     made = square_root_prefixes(np.zeros(1024, dtype=np.int64), rho="0.5", neighbours=ADDED, noise=SeededNoise(1))
     assert made.variances().mean() == pytest.approx(9.67, abs=0.01)
+
+
+def test_a_row_replaced_by_one_that_is_not_counted_shows_in_no_exact_total():
+    for counts in ([1, 1, 1], [1, 1, 2]):
+        made = square_root_prefixes(np.array(counts), rho=1, neighbours=REPLACED, noise=SeededNoise(1))
+        assert made.total is None
+        assert made.variances()[-1] > 0
+
+
+def test_a_public_total_is_that_of_all_rows():
+    one, other = np.array([MAX_COUNT + 1, 0]), np.array([MAX_COUNT, 1])
+    totals = [
+        square_root_prefixes(each, rho=1, neighbours=REPLACED, noise=Still(), public_total=True).total
+        for each in (one, other)
+    ]
+    assert totals == [MAX_COUNT + 1] * 2
+    with pytest.raises(ValueError, match="public_total"):
+        square_root_prefixes(one, rho=1, neighbours=ADDED, noise=Still(), public_total=True)
 
 
 def test_what_cannot_be_measured_is_refused():

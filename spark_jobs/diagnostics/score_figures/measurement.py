@@ -15,13 +15,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from spark_jobs.contract.privacy import Neighbours, exact_sum
+from spark_jobs.contract.privacy import Neighbours, exact_difference, exact_sum
 from spark_jobs.diagnostics.roc_curve import measurement as roc
 from spark_jobs.mechanisms.continuous_noise import RESIDUAL_DELTA, Density, SmoothNoise, laplace_noise
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
 from spark_jobs.mechanisms.noise import Cost, Noise
 from spark_jobs.mechanisms.prefix_sums import rows_changed
-from spark_jobs.mechanisms.pure_release import MOST_EPSILON, pure_noise, release_pure
+from spark_jobs.mechanisms.pure_release import LEAST_EPSILON, MOST_EPSILON, pure_noise, release_pure
 from spark_jobs.mechanisms.smooth_sensitivity import (
     auc_bound,
     auc_fraction,
@@ -149,7 +149,7 @@ def measure_figure(
     """
     meter = BudgetMeter(epsilon, delta)
     sizes = None
-    if method == "auto" and meter.granted.epsilon > COUNTS_ABOVE:
+    if method == "auto" and (meter.granted.epsilon > COUNTS_ABOVE or _too_little(figure, meter.granted.epsilon)):
         method = "counts"
     if method != "counts" and (interval or (method == "auto" and figure == "average_precision")):
         sizes = _sizes(statistic, meter=meter, neighbours=neighbours, noise=noise)
@@ -194,10 +194,15 @@ def _direct(
     return release_pure(exact, bound, shape=shape, noise=noise)
 
 
+def _too_little(figure: Figure, epsilon: Decimal) -> bool:
+    """Whether noisy sizes could choose a direct release that would be refused: an answer that nobody pays for."""
+    return figure == "average_precision" and epsilon * (1 - SIZES_SHARE) <= LEAST_EPSILON
+
+
 def noise_shape(method: str, epsilon: Decimal, delta: Decimal) -> SmoothNoise:
     """The noise of a direct release that costs ``(epsilon, delta)``."""
     if method == "laplace":
-        return laplace_noise(epsilon, max(exact_sum(delta, -RESIDUAL_DELTA), Decimal(0)))
+        return laplace_noise(epsilon, max(exact_difference(delta, RESIDUAL_DELTA), Decimal(0)))
     return pure_noise(epsilon, Density(method))
 
 

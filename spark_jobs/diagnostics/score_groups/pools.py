@@ -15,7 +15,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binom
 
 from spark_jobs.diagnostics.score_groups.measurement import Measurement
 from spark_jobs.mechanisms.noise import Int64Array, SeededNoise
@@ -118,9 +117,8 @@ class Pools:
     def null(self) -> Triples:
         """What would be released of a model whose scores are true, ``copies`` times."""
         rows, predicted = np.round(self.seen.rows), self.seen.predicted
-        shape = self.errors[:, 0].shape
-        uniform = (self.noise.words(int(np.prod(shape))) >> np.uint64(11)).reshape(shape) / 2.0**53
-        positives = binom.ppf(np.maximum(uniform, 2.0**-54), rows, predicted)
+        trials = np.clip(rows, 0.0, 2.0**62).astype(np.int64)
+        positives = self.noise.binomials(trials, predicted, copies=self.errors.shape[0]).astype(np.float64)
         return self._with(positives, rows - positives, rows * predicted)
 
     def _with(self, positives: FloatArray, negatives: FloatArray, scores: FloatArray) -> Triples:

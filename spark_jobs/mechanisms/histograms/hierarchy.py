@@ -15,13 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Decimal, localcontext
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.contract.privacy import MAX_DIGITS, Neighbours, exact_difference
 from spark_jobs.mechanisms.histograms.interface import FloatArray
 from spark_jobs.mechanisms.noise import Int64Array, Noise, laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
@@ -182,13 +182,14 @@ def split_evenly(epsilon: Decimal, parts: int) -> tuple[Decimal, ...]:
 def split_by(epsilon: Decimal, shares: Sequence[Decimal]) -> tuple[Decimal, ...]:
     """``epsilon`` in these shares, whose sum is at most 1, rounded down; the first takes what is left of the whole."""
     upper = tuple(share_down(epsilon, part) for part in shares[1:])
-    return (epsilon - sum(upper, Decimal(0)), *upper)
+    return (exact_difference(epsilon, *upper), *upper)
 
 
 def share_down(epsilon: Decimal, part: Decimal) -> Decimal:
     """``epsilon * part``, rounded down to the digits that a ledger keeps beyond epsilon's own."""
     step = Decimal(1).scaleb(max(epsilon.adjusted(), 0) - 24)
-    return (epsilon * part / step).to_integral_value(rounding="ROUND_FLOOR") * step
+    with localcontext(prec=2 * MAX_DIGITS, rounding=ROUND_FLOOR):
+        return (epsilon * part / step).to_integral_value() * step
 
 
 def _own_weight(t: FloatArray, tau: float) -> FloatArray:

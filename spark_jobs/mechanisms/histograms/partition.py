@@ -30,13 +30,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
+from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, laplace_scale
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 
 STEPS = 1 << 10
 _MOST = 1 << 50
 """Cells of the line together, in the costs alone; larger counts are clipped one by one, which moves no row further."""
+MOST_NOISE = 2.0**54
+"""Noise scale times cells: sums of costs then leave int64 with a chance below exp(-2^8), whatever epsilon is."""
 _BLOCK = 1 << 16
 _SHORT = 64
 
@@ -76,7 +79,18 @@ def private_partition(
         neighbours: the relation.
         noise: where the noise comes from; it is asked once for each length of buckets.
         steps: of the lattice of costs, in one count.
+
+    Raises:
+        RequestRefused: epsilon is so small that sums of noisy costs might leave int64.
     """
+    most = laplace_scale(epsilon, max(1, rows_changed(neighbours) * 2 * change_in_steps(counts.size, steps)))
+    if most * counts.size > MOST_NOISE:
+        raise RequestRefused(
+            "epsilon",
+            given=epsilon,
+            bound=f"must be at least {most * counts.size / MOST_NOISE * float(epsilon):.0e} for {counts.size} cells",
+            remedy="give this method more of the budget, or take fewer cells",
+        )
     levels = candidates(counts, steps=steps)
     own = [noisy_costs(level, counts.size, epsilon, neighbours, noise, steps) for level in levels]
     return cheapest(own, penalty=round(penalty * steps), cells=counts.size)
