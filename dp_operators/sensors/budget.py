@@ -125,7 +125,7 @@ class PrivacyBudgetSensor(BaseSensorOperator):
         """Go on with what the trigger found out."""
         status, reason = (event or {}).get("status"), (event or {}).get("reason", "the trigger said nothing")
         if status == PAYS:
-            self.log.info("%s", reason)
+            self.log.info("%s: %s", self._release(), reason)
         elif status in (NEVER, REFUSED):
             raise AirflowFailException(self._held_back(reason))
         else:
@@ -136,7 +136,7 @@ class PrivacyBudgetSensor(BaseSensorOperator):
         with told_to_airflow():
             standing = self._standing(context)
         if standing.pays:
-            self.log.info("%s", standing.reason)
+            self.log.info("%s: %s", self._release(), standing.reason)
             return True
         line = self._held_back(standing.reason)
         self.log.info("%s", line)
@@ -146,8 +146,11 @@ class PrivacyBudgetSensor(BaseSensorOperator):
             raise AirflowFailException(line)
         return False
 
+    def _release(self) -> str:
+        return self.release_task_id or "the release"
+
     def _held_back(self, reason: str) -> str:
-        return f"{self.release_task_id or 'the release'} is held back: {reason}"
+        return f"{self._release()} is held back: {reason}"
 
     def _standing(self, context: Context) -> Standing:
         hook = PrivacyLedgerHook(self.privacy_ledger_conn_id)

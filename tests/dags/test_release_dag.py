@@ -165,7 +165,7 @@ def test_clearing_the_run_finds_the_same_release_and_pays_nothing_more(demo: Dem
         check=False,
     )
     assert again.returncode == 0, again.stdout[-3000:]
-    assert "release_first has its charge already" in again.stdout
+    assert "release_first: it has its charge already" in again.stdout
     assert "this task's release was published before" in again.stdout
     assert "Spark is starting" not in again.stdout
     assert f"release_second is held back: {REASON}" in again.stdout
