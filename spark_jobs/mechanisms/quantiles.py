@@ -1,11 +1,12 @@
 """Quantiles and recursive medians from counts on a public grid.
 
-Where a tree of counts is released anyway, its quantiles are free and should be read off it. These two are for releases
-of quantiles alone.
+Where a tree of counts is released anyway, its quantiles are free: ``tree_quantiles`` reads them off. The other two are
+for releases of quantiles alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -19,6 +20,7 @@ from spark_jobs.mechanisms.continuous_noise import RESIDUAL_DELTA, PublicGrid, S
 from spark_jobs.mechanisms.median_bounds import part_medians
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
+from spark_jobs.mechanisms.prefix_sums import NoisyTree, monotone
 from spark_jobs.mechanisms.selection import permute_and_flip
 
 MAX_LEVELS = 16
@@ -135,6 +137,32 @@ def private_quantile(
         noise=noise,
         meter=meter,
     )
+
+
+def tree_quantiles(tree: NoisyTree, levels: Sequence[Cost]) -> Int64Array:
+    """The cells that hold these quantiles, read off a released tree; they rise with the level.
+
+    Post-processing: free, under the relation and at the cost that the tree was measured for. The quantile of level q
+    is the first cell up to which the rising estimate of prefix counts reaches q of the estimated total, and the
+    middle cell where that total is below 1.
+
+    Args:
+        tree: a measured tree over k cells.
+        levels: each in [0, 1].
+
+    Returns:
+        Cells in [0, k), shape (len(levels),).
+
+    Raises:
+        RequestRefused: a level is outside its bounds.
+    """
+    shares = np.array([float(quantile_target(level)) for level in levels])
+    upto = monotone(tree.prefix_counts(), upper=tree.total)[1:]
+    if upto[-1] < 1:
+        return np.full(shares.size, tree.tree.cells // 2, dtype=np.int64)
+    # what rounding leaves of a whole number of rows is no row
+    reached = np.searchsorted(upto, shares * upto[-1] * (1 - 1e-12))
+    return np.minimum(reached, tree.tree.cells - 1).astype(np.int64)
 
 
 def quantile_target(level: Cost) -> Fraction:

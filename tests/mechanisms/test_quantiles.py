@@ -11,6 +11,7 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.continuous_noise import RESIDUAL_DELTA
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from spark_jobs.mechanisms.prefix_sums import noisy_tree
 from spark_jobs.mechanisms.quantiles import (
     node_budgets,
     private_quantile,
@@ -18,7 +19,9 @@ from spark_jobs.mechanisms.quantiles import (
     quantile_sensitivity,
     quantile_target,
     recursive_medians,
+    tree_quantiles,
 )
+from spark_jobs.mechanisms.trees import Tree
 from tests.support.selection_loss import flip_probabilities, log_ratio
 
 EPSILON = 0.6
@@ -116,3 +119,41 @@ def test_bad_parameters_are_refused() -> None:
     for level in ("1.1", "-0.5", "0.1234567"):
         with pytest.raises(RequestRefused, match="level"):
             private_quantile([1], level=level, epsilon=1, neighbours=Neighbours.ADD_REMOVE, noise=SeededNoise(1))
+
+
+LEVELS = ["0", "0.01", "0.25", "0.5", "0.9", "1"]
+
+
+def measured(counts, *, epsilon, neighbours=Neighbours.ADD_REMOVE, root="noisy", seed=1):
+    tree = Tree(cells=len(counts), branching=4, root=root)
+    return noisy_tree(np.array(counts), tree=tree, epsilon=epsilon, neighbours=neighbours, noise=SeededNoise(seed))
+
+
+@pytest.mark.parametrize(("neighbours", "root"), [(Neighbours.ADD_REMOVE, "noisy"), (Neighbours.REPLACE_ONE, "public")])
+def test_quantiles_of_a_tree_without_noise_are_those_of_the_rows(neighbours, root) -> None:
+    counts = np.random.default_rng(5).integers(0, 40, 50)
+    counts[0] = counts[-1] = 3
+    rows = np.repeat(np.arange(50), counts)
+    found = tree_quantiles(measured(counts, epsilon=10**7, neighbours=neighbours, root=root), LEVELS)
+    wanted = np.quantile(rows, [float(level) for level in LEVELS], method="inverted_cdf")
+    assert found.tolist() == wanted.astype(int).tolist()
+
+
+@pytest.mark.parametrize("counts", [[0] * 33, [10**15] * 33, [0] * 32 + [5]])
+@pytest.mark.parametrize("epsilon", ["0.001", "1"])
+def test_quantiles_of_a_tree_rise_and_stay_in_range_whatever_the_counts(counts, epsilon) -> None:
+    for seed in range(20):
+        found = tree_quantiles(measured(counts, epsilon=epsilon, seed=seed), LEVELS)
+        assert found.shape == (6,)
+        assert (np.diff(found) >= 0).all()
+        assert 0 <= found[0] <= found[-1] < 33
+
+
+def test_quantiles_of_a_tree_are_near_where_rows_are_many() -> None:
+    found = [tree_quantiles(measured([100] * 64, epsilon=1, seed=seed), ["0.5"])[0] for seed in range(50)]
+    assert np.abs(np.array(found) - 31).max() <= 2
+
+
+def test_a_level_of_a_tree_outside_its_bounds_is_refused() -> None:
+    with pytest.raises(RequestRefused, match="level"):
+        tree_quantiles(measured([1, 2], epsilon=1), ["1.5"])
