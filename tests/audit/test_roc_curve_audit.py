@@ -58,7 +58,7 @@ def roc_of(noise, neighbours, pair, method="auto"):
 @pytest.mark.parametrize("method", ["auto", "fixed_cells"])
 def test_a_roc_release_keeps_epsilon_and_uses_it(method, neighbours, pair):
     found = audit(*roc_of(SecureNoise(), neighbours, pair, method), samples=samples(2000))
-    assert keeps(found, f"ROC curve, {method}", relation=neighbours, claimed=EPSILON, at_least=0.1)
+    assert keeps(found, f"ROC curve, {method}", relation=neighbours, claimed=EPSILON, at_least=0.05)
 
 
 @PAIRS
