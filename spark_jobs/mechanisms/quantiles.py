@@ -162,7 +162,8 @@ def tree_quantiles(tree: NoisyTree, levels: Sequence[Cost]) -> Int64Array:
         return np.full(shares.size, tree.tree.cells // 2, dtype=np.int64)
     # what rounding leaves of a whole number of rows is no row
     reached = np.searchsorted(upto, shares * upto[-1] * (1 - 1e-12))
-    return np.minimum(reached, tree.tree.cells - 1).astype(np.int64)
+    cells: Int64Array = np.minimum(reached, tree.tree.cells - 1).astype(np.int64)
+    return cells
 
 
 def quantile_target(level: Cost) -> Fraction:
