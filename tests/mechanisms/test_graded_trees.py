@@ -110,6 +110,8 @@ def test_what_does_not_fit_is_refused():
         graded_prefixes(
             counts, tree=tree, epsilon=1, neighbours=Neighbours.ADD_REMOVE, noise=SeededNoise(1), public_total=True
         )
+    with pytest.raises(ValueError, match="public_total"):
+        graded_prefixes(counts, tree=tree, epsilon=1, neighbours=REPLACED, noise=SeededNoise(1), public_total=False)
     with pytest.raises(RequestRefused):
         released(counts, tree, SeededNoise(1), epsilon=0)
     with pytest.raises(ValueError, match="cells"):

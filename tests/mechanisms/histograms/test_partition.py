@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.histograms.partition import (
     STEPS,
@@ -136,3 +137,13 @@ def test_buckets_cover_the_line(cells, neighbours):
 def test_a_uniform_line_is_hardly_cut():
     starts = starts_of(np.full(4096, 7), penalty=5.0, noise=SeededNoise(4))
     assert len(starts) < 4096 / 8
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_costs_whose_sums_might_leave_int64_are_refused_before_noise(neighbours):
+    asked = {"penalty": 1.0, "neighbours": neighbours, "noise": SeededNoise(1)}
+    with pytest.raises(RequestRefused, match="epsilon"):
+        private_partition(np.zeros(1024, dtype=np.int64), epsilon="1e-12", **asked)
+    starts = private_partition(np.zeros(1024, dtype=np.int64), epsilon="1e-6", **asked)
+    assert starts[0] == 0
+    assert (np.diff(starts) > 0).all()
