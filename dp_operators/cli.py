@@ -215,7 +215,8 @@ def _request(path: Path, output: str | None) -> ReleaseRequest:
 def _release(
     request: ReleaseRequest, ledger: PrivacyLedger, runner: Any, *, key: str, allotment: str | None, actor: str | None
 ) -> Published:
-    from dp_operators.checks.release_contract import check_release, warm_up
+    from dp_operators.checks.expectations import warm_up
+    from dp_operators.checks.release_contract import check_release
     from dp_operators.releasing import release
 
     warm_up()

@@ -18,7 +18,7 @@ import pytest
 import dp_operators.releasing
 from dp_operators import cli
 from dp_operators.budget.cli import run
-from dp_operators.checks import release_contract
+from dp_operators.checks import expectations, release_contract
 from dp_operators.releasing import LocalRunner
 from tests.support import fake_application
 from tests.support.release_lab import Lab, accept, judge
@@ -37,7 +37,7 @@ def dp_budget(lab, monkeypatch, capsys):
     runner = functools.partial(LocalRunner, command=FAKE)
     monkeypatch.setattr(dp_operators.releasing, "LocalRunner", runner)
     monkeypatch.setattr(release_contract, "check_release", accept)
-    monkeypatch.setattr(release_contract, "warm_up", lambda: None)
+    monkeypatch.setattr(expectations, "warm_up", lambda: None)
     monkeypatch.setenv("DP_LEDGER_URL", lab.url)
     monkeypatch.chdir(lab.folder)
 

@@ -43,7 +43,7 @@ class Warmed:
 
     def run(self, submission: Submission, progress: Progress) -> None:
         """As the runner does."""
-        from dp_operators.checks.release_contract import warm_up
+        from dp_operators.checks.expectations import warm_up
 
         warm_up()
         self.runner.run(submission, progress)

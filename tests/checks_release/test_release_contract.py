@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dp_operators.checks.release_contract import RESULTS, ReleaseCheckFailed, check_release
+from dp_operators.checks.release_contract import ReleaseCheckFailed, check_release
+from dp_operators.checks.results import RESULTS
 from spark_jobs.contract.diagnostics import DIAGNOSTICS
 from spark_jobs.contract.release import Release, ReleaseFile
 

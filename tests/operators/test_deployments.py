@@ -34,7 +34,7 @@ def shared(tmp_path: Path, connect: Callable[..., None], monkeypatch: pytest.Mon
             command=(sys.executable, "-m", "tests.support.fake_application"), private_dir=tmp_path / "private"
         ),
     )
-    monkeypatch.setattr("dp_operators.checks.release_contract.warm_up", lambda: None)
+    monkeypatch.setattr("dp_operators.checks.expectations.warm_up", lambda: None)
     monkeypatch.setattr("dp_operators.checks.release_contract.check_release", lambda release, read: None)
     return found
 

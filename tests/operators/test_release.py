@@ -42,7 +42,7 @@ def application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         command=(sys.executable, "-m", "tests.support.fake_application"), private_dir=private, grace=5.0
     )
     monkeypatch.setattr("dp_operators.operators.release.make_runner", lambda *_, **__: runner)
-    monkeypatch.setattr("dp_operators.checks.release_contract.warm_up", lambda: None)
+    monkeypatch.setattr("dp_operators.checks.expectations.warm_up", lambda: None)
     monkeypatch.setattr("dp_operators.checks.release_contract.check_release", lambda release, read: None)
     return private
 

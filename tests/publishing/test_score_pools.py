@@ -8,7 +8,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from dp_operators.checks.release_contract import RESULTS, unmet
+from dp_operators.checks.expectations import unmet
+from dp_operators.checks.results import RESULTS
 from spark_jobs.diagnostics import binned_residuals, calibration
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.publishing import drawing, publish, stamp

@@ -1,0 +1,30 @@
+"""Which contract the result of each kind of diagnostic meets: a new diagnostic adds a function and a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from dp_operators.checks.expectations import Table
+from dp_operators.checks.score_results import (
+    binned_residuals_tables,
+    binormal_roc_tables,
+    calibration_tables,
+    confusion_matrix_tables,
+    roc_curve_tables,
+    score_figure_tables,
+)
+from dp_operators.checks.value_results import ecdf_tables
+
+RESULTS: dict[str, Callable[[Mapping[str, Any]], list[Table]]] = {
+    "roc_curve": roc_curve_tables,
+    "auc": partial(score_figure_tables, "auc"),
+    "average_precision": partial(score_figure_tables, "average_precision"),
+    "binormal_roc": binormal_roc_tables,
+    "confusion_matrix": confusion_matrix_tables,
+    "binned_residuals": binned_residuals_tables,
+    "calibration": calibration_tables,
+    "ecdf": ecdf_tables,
+}
+"""The contract of each diagnostic's result; a kind without one cannot be published."""
