@@ -11,14 +11,13 @@ import pytest
 from spark_jobs.application import counting
 from spark_jobs.application.counting import count, prepare
 from spark_jobs.contract.diagnostics import Options, ScoreCells, Statistic
-from spark_jobs.contract.values import Frozen
 from spark_jobs.statistics import ScoreCounts
 from tests.application.test_draw import request
 
 pytestmark = pytest.mark.spark
 
 
-class Remainders(Frozen):
+class Remainders(Statistic):
     """A statistic of the tests' own: rows by the remainder of a column's value, negative ones not counted."""
 
     column: str = "number"
@@ -30,7 +29,7 @@ class RemainderOptions(Options):
 
     @property
     def statistic(self) -> Statistic:
-        return Remainders()  # type: ignore[return-value]
+        return Remainders()
 
 
 class CountingRemainders:

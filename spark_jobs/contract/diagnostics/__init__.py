@@ -1,0 +1,44 @@
+"""The diagnostics a request may ask for, with their options and the statistics that they are made from."""
+
+from __future__ import annotations
+
+from spark_jobs.contract.diagnostics.base import Options, ScoreCells, Statistic
+from spark_jobs.contract.diagnostics.scores import (
+    AucOptions,
+    AveragePrecisionOptions,
+    BinnedResidualsOptions,
+    BinormalRocOptions,
+    CalibrationOptions,
+    ConfusionMatrixOptions,
+    RocCurveOptions,
+)
+from spark_jobs.contract.diagnostics.values import EcdfOptions, ReferenceDistribution, ValueCells
+
+__all__ = [
+    "DIAGNOSTICS",
+    "AucOptions",
+    "AveragePrecisionOptions",
+    "BinnedResidualsOptions",
+    "BinormalRocOptions",
+    "CalibrationOptions",
+    "ConfusionMatrixOptions",
+    "EcdfOptions",
+    "Options",
+    "ReferenceDistribution",
+    "RocCurveOptions",
+    "ScoreCells",
+    "Statistic",
+    "ValueCells",
+]
+
+DIAGNOSTICS: dict[str, type[Options]] = {
+    "roc_curve": RocCurveOptions,
+    "auc": AucOptions,
+    "average_precision": AveragePrecisionOptions,
+    "binormal_roc": BinormalRocOptions,
+    "confusion_matrix": ConfusionMatrixOptions,
+    "binned_residuals": BinnedResidualsOptions,
+    "calibration": CalibrationOptions,
+    "ecdf": EcdfOptions,
+}
+"""Every kind a request may name, with its options. A new diagnostic adds its line here."""

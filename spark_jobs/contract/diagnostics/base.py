@@ -1,0 +1,88 @@
+"""What all diagnostics of a request have in common, and the classifier's statistic that most of them are made from."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, ClassVar, Literal
+
+from pydantic import field_validator
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import MAX_EPSILON, ExactDecimal, Neighbours, PrivacyUnit, exact_decimal, plain
+from spark_jobs.contract.values import Frozen
+
+
+class Statistic(Frozen):
+    """What Spark counts for a diagnostic. Equal statistics of one request are counted once, all of them in one pass.
+
+    Attributes:
+        of_label: whether it is counted from the request's label.
+        of_model: whether it is counted from what the request's model gives.
+    """
+
+    of_label: ClassVar[bool] = False
+    of_model: ClassVar[bool] = False
+
+
+class ScoreCells(Statistic):
+    """The statistic of a classifier: rows per label and cell of the score grid (``statistics.ScoreCounts``)."""
+
+    of_label: ClassVar[bool] = True
+    of_model: ClassVar[bool] = True
+    kind: Literal["scores"] = "scores"
+
+
+class Options(Frozen):
+    """What the options of every diagnostic have.
+
+    Attributes:
+        kind: which diagnostic.
+        weight: its part of the budget, against the weights of the request's other diagnostics; 1 if left out.
+    """
+
+    kind: str
+    weight: ExactDecimal | None = None
+
+    @field_validator("weight", mode="before")
+    @classmethod
+    def _positive(cls, value: Any) -> Decimal | None:
+        if value is None:
+            return None
+        weight = exact_decimal(value, what="weight")
+        if not 0 < weight <= MAX_EPSILON:
+            raise RequestRefused(
+                "weight", given=plain(weight), bound="must be above 0 and at most 10^12",
+                remedy="weights are relative: 2 gets twice the budget of 1",
+            )  # fmt: skip
+        return weight
+
+    @property
+    def part(self) -> Decimal:
+        """The weight that holds: the request's, or 1."""
+        return Decimal(1) if self.weight is None else self.weight
+
+    @property
+    def statistic(self) -> Statistic:
+        """What Spark has to count for it."""
+        return ScoreCells()
+
+    @property
+    def approximate(self) -> bool:
+        """Whether it spends delta; its ``measure`` is then given its share of the budget's delta as ``delta``."""
+        return False
+
+    @property
+    def sharing(self) -> bool:
+        """Whether it is made from counts that it may share with others of the request, at one cost."""
+        return False
+
+    def chosen(self) -> dict[str, Any]:
+        """The options that the diagnostic's own ``measure`` takes."""
+        return self.model_dump(exclude={"kind", "weight", "share"})
+
+    def check(self, *, neighbours: Neighbours, unit: PrivacyUnit) -> None:
+        """Refuse a relation or a unit that the diagnostic has no mechanism for.
+
+        Raises:
+            RequestRefused: naming the field and what would do.
+        """

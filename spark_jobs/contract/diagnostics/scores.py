@@ -1,0 +1,184 @@
+"""Diagnostics of a classifier's scores, with their options."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from spark_jobs.contract.diagnostics.base import Options
+from spark_jobs.contract.errors import RequestRefused
+
+
+class RocCurveOptions(Options):
+    """ROC curve with AUC and bands.
+
+    Attributes:
+        method: how counts are noised; see the reference of ``spark_jobs.diagnostics.roc_curve``. ``recursive_medians``
+            spends delta.
+        thresholds: cells of [0, 1] that the curve is released on; None lets the method choose from public facts.
+        confidence: nominal level of the band and of the AUC's interval.
+        share: whether it may be made from one noisy release together with other diagnostics of the request.
+        histogram: what releases the counts of ``fixed_cells`` and ``recursive_medians``, a name of
+            ``spark_jobs.mechanisms.histograms``; None for a tree of them, whose noise is known.
+    """
+
+    kind: Literal["roc_curve"]
+    method: Literal["auto", "tree", "fixed_cells", "equi_depth", "recursive_medians"] = "auto"
+    thresholds: Annotated[int, Field(ge=2, le=65536)] | None = None
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+    share: bool = True
+    histogram: (
+        Literal["adaptive_grid", "ahp", "dawa", "geometric", "greedy_h", "hb", "laplace", "mwem", "uniform"] | None
+    ) = None
+
+    @model_validator(mode="after")
+    def _of_the_papers(self) -> Self:
+        if self.histogram is not None and self.method not in ("fixed_cells", "recursive_medians"):
+            raise RequestRefused(
+                "histogram", given=self.histogram, bound="is of method: fixed_cells and recursive_medians",
+                remedy="choose one of them, or leave it out",
+            )  # fmt: skip
+        if self.method == "recursive_medians" and self.thresholds is not None and self.thresholds.bit_count() != 1:
+            raise RequestRefused(
+                "thresholds", given=self.thresholds, bound="must be a power of two for recursive_medians",
+                remedy="ask for 8, 16 or 32",
+            )  # fmt: skip
+        return self
+
+    @property
+    def approximate(self) -> bool:
+        """Whether it spends delta."""
+        return self.method == "recursive_medians"
+
+    @property
+    def sharing(self) -> bool:
+        """Whether it is made from counts that it may share."""
+        return self.share and self.method == "auto"
+
+
+class BinnedResidualsOptions(Options):
+    """Binned residuals with error bars and a test of fit.
+
+    Attributes:
+        method: how bins are placed; see the reference of ``spark_jobs.diagnostics.binned_residuals``.
+        bins: bins of the release; None for 20, or 16 of recursive medians, which need a power of two.
+        confidence: nominal level of intervals and zones.
+        share: whether it may be made from one noisy release together with other diagnostics of the request.
+    """
+
+    kind: Literal["binned_residuals"]
+    method: Literal["auto", "recursive_medians", "fixed_bins"] = "auto"
+    bins: Annotated[int, Field(ge=2, le=256)] | None = None
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
+    share: bool = True
+
+    @property
+    def sharing(self) -> bool:
+        """Whether it is made from counts that it may share."""
+        return self.share and self.method == "auto"
+
+
+class CalibrationOptions(Options):
+    """Reliability diagram with the Hosmer-Lemeshow test and the expected calibration error.
+
+    Attributes:
+        method: how groups are placed; see the reference of ``spark_jobs.diagnostics.calibration``.
+        bins: groups of the release; None for 10, or 8 of recursive medians, which need a power of two.
+        confidence: nominal level of intervals and zones.
+        share: whether it may be made from one noisy release together with other diagnostics of the request.
+    """
+
+    kind: Literal["calibration"]
+    method: Literal["auto", "recursive_medians", "fixed_bins"] = "auto"
+    bins: Annotated[int, Field(ge=2, le=256)] | None = None
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
+    share: bool = True
+
+    @property
+    def sharing(self) -> bool:
+        """Whether it is made from counts that it may share."""
+        return self.share and self.method == "auto"
+
+
+class AucOptions(Options):
+    """Area under the ROC curve.
+
+    Attributes:
+        method: how noise is scaled; see the reference of ``spark_jobs.diagnostics.auc``. ``laplace`` spends delta.
+        interval: whether to pay a small part for noisy class sizes, without which no interval can be given.
+        confidence: nominal level of the interval.
+    """
+
+    kind: Literal["auc"]
+    method: Literal["auto", "polynomial", "cauchy", "laplace", "counts"] = "auto"
+    interval: bool = True
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+    @property
+    def approximate(self) -> bool:
+        """Whether it spends delta."""
+        return self.method == "laplace"
+
+
+class AveragePrecisionOptions(Options):
+    """Average precision: the area under the precision-recall curve, by steps.
+
+    Attributes:
+        method: how noise is scaled; see the reference of ``spark_jobs.diagnostics.auc``. ``laplace`` spends delta.
+        interval: whether to pay a small part for noisy class sizes, without which no interval can be given.
+        confidence: nominal level of the interval.
+    """
+
+    kind: Literal["average_precision"]
+    method: Literal["auto", "polynomial", "cauchy", "laplace", "counts"] = "auto"
+    interval: bool = True
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+    @property
+    def approximate(self) -> bool:
+        """Whether it spends delta."""
+        return self.method == "laplace"
+
+
+class BinormalRocOptions(Options):
+    """Symmetric binormal ROC curve through a private AUC.
+
+    Attributes:
+        method: how the AUC is released; see the reference of ``spark_jobs.diagnostics.auc``. ``laplace`` spends delta.
+        points: points of the curve.
+        confidence: nominal level of the band.
+    """
+
+    kind: Literal["binormal_roc"]
+    method: Literal["auto", "polynomial", "cauchy", "laplace", "counts"] = "auto"
+    points: Annotated[int, Field(ge=2, le=65536)] = 201
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+    @property
+    def approximate(self) -> bool:
+        """Whether it spends delta."""
+        return self.method == "laplace"
+
+
+class ConfusionMatrixOptions(Options):
+    """Confusion matrices at given thresholds, with the rates that follow from them.
+
+    Attributes:
+        thresholds: a row counts as positive if its score is at least this; from 0 to 1, ascending.
+        confidence: nominal level of the intervals.
+    """
+
+    kind: Literal["confusion_matrix"]
+    thresholds: Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1, max_length=100)] = (0.5,)
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+    @field_validator("thresholds")
+    @classmethod
+    def _ascending(cls, value: tuple[float, ...]) -> tuple[float, ...]:
+        if any(high <= low for low, high in pairwise(value)):
+            raise RequestRefused(
+                "", given=list(value), bound="must ascend", remedy="sort the thresholds and name each once"
+            )
+        return value
