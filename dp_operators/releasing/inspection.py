@@ -10,7 +10,7 @@ from dp_operators.budget import ChargeState
 from dp_operators.releasing.drafts import sha256
 from dp_operators.releasing.errors import store_faults
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.layout import MANIFEST_NAME, RECEIPT_NAME, folder_name
+from spark_jobs.contract.layout import DRAFT_FOLDER, MANIFEST_NAME, RECEIPT_NAME, folder_name
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.stores import ObjectStore, open_store
 
@@ -45,6 +45,7 @@ def check_release_folder(uri: str, ledger: LedgerReader) -> tuple[str, ...]:
         charge = _charge(ledger, release.charge_id)
         return (
             *_files(store, uri, release),
+            *_strangers(store, uri, release),
             *_payment(release, charge, sha256(content)),
             *_place(uri, release),
             *_receipt(store.read(f"{uri}/{RECEIPT_NAME}"), release, charge, sha256(content), ledger),
@@ -65,6 +66,14 @@ def _files(store: ObjectStore, uri: str, release: Release) -> Iterator[str]:
             yield f"{file.name}: is missing"
         elif (len(content), sha256(content)) != (file.size, file.sha256):
             yield f"{file.name}: has SHA-256 {sha256(content)}, the manifest says {file.sha256}"
+
+
+def _strangers(store: ObjectStore, uri: str, release: Release) -> Iterator[str]:
+    """What lies beside the release and is no part of it; drafts are, and are private."""
+    own = {MANIFEST_NAME, RECEIPT_NAME, *(file.name for file in release.files)}
+    for name in sorted(store.names(uri)):
+        if name not in own and not name.startswith(f"{DRAFT_FOLDER}/"):
+            yield f"{name}: is not in the manifest"
 
 
 def _payment(release: Release, charge: Charge | None, manifest: str) -> Iterator[str]:

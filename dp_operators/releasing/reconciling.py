@@ -13,7 +13,7 @@ from dp_operators.releasing.errors import store_faults
 from dp_operators.releasing.inspection import RECONCILED
 from dp_operators.releasing.requests import require_charged
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.layout import MANIFEST_NAME, ReleaseLayout
+from spark_jobs.contract.layout import DRAFT_FOLDER, MANIFEST_NAME, ReleaseLayout
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.stores import ObjectStore, open_store
@@ -22,7 +22,7 @@ from spark_jobs.contract.tombstone import is_tombstone
 if TYPE_CHECKING:
     from dp_operators.budget import PrivacyLedger
 
-_REQUEST = re.compile(r"([^/]+)/_draft/([A-Za-z0-9_-]{1,100})/request\.json$")
+_REQUEST = re.compile(rf"([^/]+)/{DRAFT_FOLDER}/([A-Za-z0-9_-]{{1,100}})/request\.json")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ def reconcile(output: str, ledger: PrivacyLedger, *, actor: str) -> Reconciled:
     committed: list[str] = []
     findings: list[str] = []
     with store_faults():
-        for folder, charge_id in sorted(set(_drafts(output))):
+        for folder, charge_id in sorted(set(_drafts(store, output))):
             root = f"{output.rstrip('/')}/{folder}"
             try:
                 known = _known(ledger, charge_id)
@@ -76,13 +76,9 @@ def reconcile(output: str, ledger: PrivacyLedger, *, actor: str) -> Reconciled:
     return Reconciled(restored=tuple(restored), committed=tuple(committed), findings=tuple(findings))
 
 
-def _drafts(output: str) -> Iterator[tuple[str, str]]:
-    from fsspec.core import url_to_fs
-
-    filesystem, path = url_to_fs(output)
-    filesystem.invalidate_cache()
-    for name in filesystem.find(path):
-        found = _REQUEST.search(str(name))
+def _drafts(store: ObjectStore, output: str) -> Iterator[tuple[str, str]]:
+    for name in store.names(output):
+        found = _REQUEST.fullmatch(name)
         if found is not None:
             yield found[1], found[2]
 
@@ -95,7 +91,7 @@ def _known(ledger: PrivacyLedger, charge_id: str) -> Any:
 
 
 def _restore(store: ObjectStore, root: str, charge_id: str, ledger: PrivacyLedger, *, reason: str, actor: str) -> None:
-    layout = ReleaseLayout(root=root, draft=f"{root}/_draft/{charge_id}")
+    layout = ReleaseLayout(root=root, draft=f"{root}/{DRAFT_FOLDER}/{charge_id}")
     request = ReleaseRequest.from_json(store.read(layout.request) or b"")
     draw = store.read(layout.draw)
     if draw is not None and is_tombstone(draw):
@@ -126,7 +122,7 @@ def _key(store: ObjectStore, root: str) -> str:
     """The key in the claim, which lies in the folder from before the reservation."""
     import json
 
-    return str(json.loads(store.read(f"{root}/_draft/claim.json") or b"{}").get("key", ""))
+    return str(json.loads(store.read(f"{root}/{DRAFT_FOLDER}/claim.json") or b"{}").get("key", ""))
 
 
 def _commit_visible(

@@ -49,6 +49,13 @@ class ObjectStore(Protocol):
             OSError: the store failed.
         """
 
+    def names(self, uri: str) -> Iterator[str]:
+        """The objects below the folder ``uri``, however deep, each by its path from there; none if there is none.
+
+        Raises:
+            OSError: the store failed.
+        """
+
 
 class LocalStore:
     """Files of a file system that this machine mounts: written without a name, then linked to their name.
@@ -84,6 +91,13 @@ class LocalStore:
             return local_path(uri).read_bytes()
         except FileNotFoundError:
             return None
+
+    def names(self, uri: str) -> Iterator[str]:
+        """The files below the folder, each by its path from there."""
+        root = local_path(uri)
+        for folder, _, files in os.walk(root, onerror=_unless_missing):
+            for name in files:
+                yield Path(folder, name).relative_to(root).as_posix()
 
 
 class ConditionalPutStore:
@@ -126,6 +140,19 @@ class ConditionalPutStore:
                 return bytes(self._filesystem.cat_file(uri))
             except FileNotFoundError:
                 return None
+
+    def names(self, uri: str) -> Iterator[str]:
+        """The objects whose keys begin with the folder's, each by the rest of its key."""
+        with _as_os_error():
+            self._filesystem.invalidate_cache()
+            found = self._filesystem.find(uri)
+        above = len(str(self._filesystem._strip_protocol(uri)).rstrip("/")) + 1
+        return (str(name)[above:] for name in found)
+
+
+def _unless_missing(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def local_path(uri: str) -> Path:

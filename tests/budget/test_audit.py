@@ -11,9 +11,12 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import create_engine, select, update
 
 from dp_operators.budget import Head, PrivacyLedger
 from dp_operators.budget.audit import GENESIS, Draft, broken_links, entry_hash
+from dp_operators.budget.schema import audit_log
+from dp_operators.budget.verification import verify
 from tests.support.ledgers import execute
 
 
@@ -242,3 +245,30 @@ def test_every_byte_of_every_entry_counts(ledger: PrivacyLedger) -> None:
                 assert list(broken_links([*log[:place], altered, *log[place + 1 :]], head)), (name, at)
                 tried += 1
     assert tried > 500
+
+
+def test_every_byte_of_every_row_of_the_database_counts(ledger: PrivacyLedger, ledger_url: str) -> None:
+    """The same through the database: each byte of each column is changed in place, and ``verify`` names the row."""
+    ledger.open_account("visits", epsilon="1")
+    ledger.void(ledger.reserve("visits", release="r", epsilon="0.5", actor="a").id, reason="why")
+    engine = create_engine(ledger_url.replace("postgresql:", "postgresql+psycopg:"))
+    tried = 0
+    with engine.connect() as connection:
+        rows = [dict(row._mapping) for row in connection.execute(select(audit_log).order_by(audit_log.c.seq))]
+        assert verify(connection).findings == ()
+        for row in rows:
+            for name, value in row.items():
+                for at in range(len(str(value))):
+                    changed = f"{str(value)[:at]}{chr(ord(str(value)[at]) ^ 1)}{str(value)[at + 1 :]}"
+                    altered = {name: int(changed) if name == "seq" else changed}
+                    # a number that another row has already cannot be written at all
+                    if name == "seq" and altered["seq"] in {other["seq"] for other in rows}:
+                        continue
+                    connection.execute(update(audit_log).where(audit_log.c.seq == row["seq"]).values(altered))
+                    found = " ".join(verify(connection).findings)
+                    connection.rollback()
+                    assert f"entry {row['seq']}" in found or f"entry {row['seq'] + 1}" in found, (name, at, found)
+                    tried += 1
+        assert verify(connection).findings == ()
+    engine.dispose()
+    assert tried > 900

@@ -207,6 +207,22 @@ def test_check_store_refuses_a_store_that_creates_twice(tmp_path, monkeypatch):
         check_store(str(tmp_path))
 
 
+def test_local_names_are_all_files_below(local, tmp_path):
+    assert list(local.names(f"{tmp_path}/absent")) == []
+    for name in ("a.json", "b c/d.json", "b c/e/f.json"):
+        local.create(f"{tmp_path}/r/{name}", b"x")
+    assert sorted(local.names(f"file://{tmp_path}/r/")) == ["a.json", "b c/d.json", "b c/e/f.json"]
+
+
+def test_s3_names_are_all_objects_below(s3):
+    store = open_store("s3://bucket/r")
+    assert list(store.names("s3://bucket/r")) == []
+    for name in ("r/a.json", "r/b/d.json", "r/b/e/f.json", "rest/g.json"):
+        store.create(f"s3://bucket/{name}", b"x")
+    assert sorted(store.names("s3a://bucket/r/")) == ["a.json", "b/d.json", "b/e/f.json"]
+    assert sorted(store.names("s3://bucket/r")) == ["a.json", "b/d.json", "b/e/f.json"]
+
+
 def test_s3_create_sends_if_none_match_and_is_refused_the_second_time(s3):
     store = open_store("s3://bucket/releases")
     assert store.read("s3://bucket/releases/draw.json") is None

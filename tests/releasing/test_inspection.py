@@ -45,6 +45,12 @@ def test_any_byte_of_any_file_counts(folder: tuple[Lab, Path]) -> None:
     assert findings(folder) == ""
 
 
+def test_file_that_nobody_released_is_found(folder: tuple[Lab, Path]) -> None:
+    (folder[1] / "notes").mkdir()
+    (folder[1] / "notes" / "raw.csv").write_text("x")
+    assert findings(folder) == "notes/raw.csv: is not in the manifest"
+
+
 def remove(name: str) -> Callable[[Lab, Path], object]:
     return lambda lab, path: (path / name).unlink()
 

@@ -12,7 +12,14 @@ from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.releasing import ReleaseSettled, check_release_folder, reconcile, release, release_stale
 from spark_jobs.contract import RequestRefused
 from tests.support.release_lab import ForkRunner, Lab, accept, make_request
+from tests.support.s3_server import s3_server
 
+AWS = {
+    "AWS_ACCESS_KEY_ID": "x",
+    "AWS_SECRET_ACCESS_KEY": "x",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "NO_PROXY": "127.0.0.1",
+}
 AT_ONCE = timedelta(seconds=-1)
 
 
@@ -67,6 +74,31 @@ def test_reconciled_ledger_has_forgotten_no_spend(lab: Lab, forgotten: tuple) ->
     ledger.thaw(actor="dpo", reason="reconciled")
     assert ledger.verification().findings == ()
     assert [check_release_folder(uri, ledger) for uri in uris.values()] == [()] * 3
+
+
+def test_object_store_remembers_as_well(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same on S3: drafts and manifests are found by listing keys."""
+    import fsspec
+
+    fsspec.filesystem("s3").clear_instance_cache()
+    with s3_server() as server:
+        for name, value in AWS.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+        backup = tmp_path / "backup.db"
+        shutil.copy(file_of(lab.ledger()), backup)
+        copied = Path(made(lab, "lost"))
+        for path in sorted(Path(lab.output).rglob("*")):
+            if path.is_file():
+                server.objects[f"/bucket/releases/{path.relative_to(lab.output)}"] = path.read_bytes()
+        shutil.rmtree(lab.output)
+        ledger = restored(lab, backup)
+        found = reconcile("s3://bucket/releases", ledger, actor="dpo")
+        assert (len(found.restored), len(found.committed), found.findings) == (1, 1, ())
+        assert ledger.remaining("people").epsilon == 8
+        ledger.thaw(actor="dpo", reason="reconciled")
+        assert check_release_folder(f"s3://bucket/releases/{copied.name}", ledger) == ()
+    fsspec.filesystem("s3").clear_instance_cache()
 
 
 def test_interrupted_release_goes_on_with_its_own_draw(lab: Lab, forgotten: tuple) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
+from xml.sax.saxutils import escape
 
 
 class S3(ThreadingHTTPServer):
@@ -74,11 +75,29 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if "list-type" in self.path:
-            self._answer(200, b"<ListBucketResult><KeyCount>0</KeyCount></ListBucketResult>")
+            self._answer(200, self._listing())
         elif self.key in self.server.objects:
             self._answer(200, self.server.objects[self.key], ETag='"0"', Last_Modified="Sat, 21 Nov 2026 00:00:00 GMT")
         else:
             self._error(404, "NoSuchKey")
+
+    def _listing(self) -> bytes:
+        """ListObjectsV2, whole and on one page."""
+        asked = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
+        bucket, prefix, delimiter = self.key.rstrip("/"), asked.get("prefix", ""), asked.get("delimiter", "")
+        contents, folders = "", set()
+        for key, body in sorted(self.server.objects.items()):
+            name = key.removeprefix(f"{bucket}/")
+            if not key.startswith(f"{bucket}/") or not name.startswith(prefix):
+                continue
+            rest = name[len(prefix) :]
+            if delimiter and delimiter in rest:
+                folders.add(prefix + rest.split(delimiter)[0] + delimiter)
+                continue
+            contents += f"<Contents><Key>{escape(name)}</Key><Size>{len(body)}</Size><ETag>0</ETag>"
+            contents += "<LastModified>2026-11-21T00:00:00Z</LastModified></Contents>"
+        contents += "".join(f"<CommonPrefixes><Prefix>{escape(each)}</Prefix></CommonPrefixes>" for each in folders)
+        return f"<ListBucketResult><IsTruncated>false</IsTruncated>{contents}</ListBucketResult>".encode()
 
     def do_HEAD(self) -> None:
         self.do_GET()
