@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
-from pyspark.sql.types import BooleanType, NullType, NumericType
 
-from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.statistics.grid import require_cells
 from spark_jobs.statistics.score_counts import DEFAULT_CELLS, ScoreCounts
 from spark_jobs.statistics.spark.cells import count_keys
+from spark_jobs.statistics.spark.columns import numeric_column
 
 _LABEL, _SCORE, _KEY = "label", "score", "key"
 
@@ -46,25 +44,7 @@ def counts_from_keys(df: DataFrame, key: str | Column, cells: int = DEFAULT_CELL
 def count_scores(df: DataFrame, *, label: str | Column, score: str | Column, cells: int) -> ScoreCounts:
     """What ``ScoreCounts.from_dataframe`` promises."""
     require_cells(cells)
-    columns = {_LABEL: _numeric(df, label, _LABEL), _SCORE: _numeric(df, score, _SCORE)}
+    columns = {_LABEL: numeric_column(df, label, _LABEL), _SCORE: numeric_column(df, score, _SCORE)}
     rows = df.select(*(column.alias(name) for name, column in columns.items()))
     rows = rows.select(score_key(sf.col(_LABEL), sf.col(_SCORE), cells).alias(_KEY))
     return counts_from_keys(rows, _KEY, cells)
-
-
-def _numeric(df: DataFrame, column: str | Column, what: str) -> Column:
-    given = column if isinstance(column, str) else "an expression"
-    try:
-        dtype = df.select(column).schema[0].dataType
-    except AnalysisException:
-        raise RequestRefused(
-            what, given=given, bound="must be a column of the table", remedy="correct its name"
-        ) from None
-    if not isinstance(dtype, (NumericType, BooleanType, NullType)):
-        raise RequestRefused(
-            what,
-            given=f"{given} of type {dtype.simpleString()}",
-            bound="must be numeric or boolean",
-            remedy="convert the column first",
-        )
-    return sf.col(column) if isinstance(column, str) else column

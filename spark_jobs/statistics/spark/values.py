@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
-from pyspark.sql.types import BooleanType, NullType, NumericType
 
-from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.statistics.spark.cells import count_keys
+from spark_jobs.statistics.spark.columns import numeric_column
 from spark_jobs.statistics.value_counts import ValueCounts
 from spark_jobs.statistics.value_grid import LINEAR, ValueGrid
 
@@ -59,23 +57,5 @@ def counts_from_keys(df: DataFrame, key: str | Column, grid: ValueGrid) -> Value
 
 def count_values(df: DataFrame, *, value: str | Column, grid: ValueGrid) -> ValueCounts:
     """What ``ValueCounts.from_dataframe`` promises."""
-    rows = df.select(_numeric(df, value).alias(_VALUE))
+    rows = df.select(numeric_column(df, value, _VALUE).alias(_VALUE))
     return counts_from_keys(rows.select(value_key(sf.col(_VALUE), grid).alias(_KEY)), _KEY, grid)
-
-
-def _numeric(df: DataFrame, column: str | Column) -> Column:
-    given = column if isinstance(column, str) else "an expression"
-    try:
-        dtype = df.select(column).schema[0].dataType
-    except AnalysisException:
-        raise RequestRefused(
-            "value", given=given, bound="must be a column of the table", remedy="correct its name"
-        ) from None
-    if not isinstance(dtype, (NumericType, BooleanType, NullType)):
-        raise RequestRefused(
-            "value",
-            given=f"{given} of type {dtype.simpleString()}",
-            bound="must be numeric or boolean",
-            remedy="convert the column first",
-        )
-    return sf.col(column) if isinstance(column, str) else column

@@ -1,0 +1,298 @@
+"""Joint counts of fitted values and residuals, in cells that refine every grid a residual plot may choose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.statistics.arrays import as_doubles
+from spark_jobs.statistics.value_grid import LARGEST
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+Int64Array = NDArray[np.int64]
+
+DOUBLINGS = 60
+"""Sizes are told apart up to ``unit * 2^60``."""
+STEPS = 64
+"""Cells of one doubling."""
+SIDE = STEPS * (DOUBLINGS + 2)
+"""Cells on either side of 0: those of [0, unit / 2] and of 61 doublings."""
+AXIS = 2 * SIDE
+"""Cells of one axis."""
+RESIDUAL_KEYS = AXIS * AXIS
+"""Packed keys ``fitted cell * AXIS + residual cell`` are below this, and fit an int."""
+MOST_BINS = 4 * STEPS
+"""The finest grid that the cells refine, whatever its bounds."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ResidualCounts:
+    """Exact joint counts of fitted values and residuals. Private: not released, logged or shown; ``repr`` has no count.
+
+    Either number is rounded to a cell that its sign and its size ``|z| / unit`` fix: sizes up to 1/2 fall into 64 equal
+    cells, and so does each doubling ``(2^(e-1), 2^e]``, e = 0, ..., 60. A cell is open towards 0 and closed at its far
+    end, the one at 0 closed at both; 0 counts as positive. So every grid of ``m x m`` equal cells on
+    ``[-unit 2^k, unit 2^k]``, m a power of two up to 256, is a union of cells, for any k of either axis: one pass over
+    the rows serves the search for bounds and the histogram within them.
+
+    Rows follow a public per-record rule. Numbers are read as doubles; a row with a null or NaN is not counted; what is
+    larger than ``unit * 2^60``, infinite too, counts in the outermost cell. Data never raises.
+
+    Sensitivity: a row is counted in one cell or in none, so under ``Neighbours.ADD_REMOVE`` one row changes one cell
+    by 1 (L1 distance at most 1); under ``Neighbours.REPLACE_ONE`` at most two cells by 1 each (L1 at most 2). The model
+    behind the numbers must be public, or released before: coefficients that were fitted to these rows without privacy
+    change with one row, and every residual with them. Counts of disjoint sets of rows add.
+
+    Args:
+        fitted_cells, residual_cells: cells that occur, 0 to ``AXIS - 1`` from the lowest number to the highest; pairs
+            are distinct and sorted. Shape (k,).
+        counts: rows in each of the pairs, at least 1; shape (k,). Arrays are kept as read-only int64 copies.
+        unit: the smallest size that matters, public.
+
+    Raises:
+        RequestRefused: the unit is not a number between 2^-1000 and 2^1000, or the arrays are not as described.
+    """
+
+    fitted_cells: Int64Array
+    residual_cells: Int64Array
+    counts: Int64Array
+    unit: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "unit", require_unit(self.unit))
+        arrays = [np.asarray(getattr(self, name)) for name in ("fitted_cells", "residual_cells", "counts")]
+        if any(array.ndim != 1 or array.size != arrays[0].size or array.dtype.kind not in "iu" for array in arrays):
+            raise _misfit("must be three rows of whole numbers, of one length")
+        fitted, residual, counts = (
+            array.astype(np.int64) for array in arrays
+        )  # copies, which nobody else can write to
+        inside = (fitted >= 0) & (fitted < AXIS) & (residual >= 0) & (residual < AXIS)
+        if not inside.all() or (np.diff(fitted * AXIS + residual) <= 0).any() or (counts < 1).any():
+            raise _misfit("must be sorted, distinct cells with at least one row each")
+        for name, array in zip(("fitted_cells", "residual_cells", "counts"), (fitted, residual, counts), strict=True):
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    @classmethod
+    def from_arrays(cls, fitted: ArrayLike, residuals: ArrayLike, *, unit: float = 1.0) -> ResidualCounts:
+        """The counts of rows given as two arrays of one length: numbers, booleans, or objects that may be None.
+
+        Example:
+            >>> statistic = ResidualCounts.from_arrays([1.0, 3.0, None, 2.0], [0.5, -0.5, 0.0, 9.0])
+            >>> cells, overflow = statistic.grid(2, 2, 2, 2)
+            >>> cells.tolist(), overflow
+            ([[0, 0], [1, 1]], 1)
+
+        Raises:
+            RequestRefused: the unit does not fit, or the arrays are not two columns of numbers.
+        """
+        unit = require_unit(unit)
+        value, residual = as_doubles(fitted, what="fitted"), as_doubles(residuals, what="residuals")
+        if value.size != residual.size:
+            raise RequestRefused("residuals", bound="must be as many as fitted", remedy="give one of each per row")
+        kept = ~(np.isnan(value) | np.isnan(residual))
+        keys = axis_cells(value[kept], unit) * AXIS + axis_cells(residual[kept], unit)
+        return cls.from_keys(keys, np.ones(keys.size, dtype=np.int64), unit=unit)
+
+    @classmethod
+    def from_dataframe(
+        cls,
+        df: DataFrame,
+        *,
+        fitted: str | Column = "fitted",
+        residual: str | Column = "residual",
+        unit: float = 1.0,
+    ) -> ResidualCounts:
+        """The counts of a DataFrame's rows, the same as ``from_arrays`` gives on them, in one pass of Spark.
+
+        Args:
+            df: the table.
+            fitted: a column, or its name; boolean or numeric.
+            residual: the same of residuals.
+            unit: the smallest size that matters, public.
+
+        Raises:
+            RequestRefused: the unit does not fit, or a column is missing or neither numeric nor boolean.
+        """
+        from spark_jobs.statistics.spark.residuals import count_residuals
+
+        return count_residuals(df, fitted=fitted, residual=residual, unit=unit)
+
+    @classmethod
+    def from_keys(cls, keys: ArrayLike, counts: ArrayLike, *, unit: float = 1.0) -> ResidualCounts:
+        """The counts from packed keys ``fitted cell * AXIS + residual cell`` and how many rows each has.
+
+        Keys come in any order and may occur twice; those with no row are left out.
+
+        Raises:
+            RequestRefused: the unit does not fit.
+            ValueError: a key is outside ``[0, RESIDUAL_KEYS)``.
+        """
+        array = np.asarray(keys, dtype=np.int64)
+        if array.size and not 0 <= array.min() <= array.max() < RESIDUAL_KEYS:
+            raise ValueError("the keys were made for another grid")
+        distinct, place = np.unique(array, return_inverse=True)
+        rows = np.zeros(distinct.size, dtype=np.int64)
+        np.add.at(rows, place, np.asarray(counts, dtype=np.int64))
+        distinct, rows = distinct[rows != 0], rows[rows != 0]
+        return cls(fitted_cells=distinct // AXIS, residual_cells=distinct % AXIS, counts=rows, unit=unit)
+
+    @property
+    def total(self) -> int:
+        """Rows counted: private, like each of the counts."""
+        return int(self.counts.sum())
+
+    @staticmethod
+    def l1_sensitivity(neighbours: Neighbours) -> int:
+        """How far apart, in L1 distance, one row can move the counts: 1 if it is added or removed, 2 if replaced."""
+        return 1 if neighbours is Neighbours.ADD_REMOVE else 2
+
+    def fitted_sizes(self) -> Int64Array:
+        """Rows by the size of their fitted value: shape (61,), entry i of those in ``(2^(i-1), 2^i]`` units.
+
+        The first entry has all up to one unit, the last all above ``2^59`` units. Disjoint; running sums are the counts
+        of the nested sets ``|fitted| <= unit 2^i``.
+        """
+        return self._sizes(self.fitted_cells)
+
+    def residual_sizes(self) -> Int64Array:
+        """The same of residuals."""
+        return self._sizes(self.residual_cells)
+
+    def _sizes(self, cells: Int64Array) -> Int64Array:
+        found = np.zeros(DOUBLINGS + 1, dtype=np.int64)
+        np.add.at(found, np.maximum(_side(cells) // STEPS - 1, 0), self.counts)
+        return found
+
+    def grid(self, k_fitted: int, k_residual: int, m_fitted: int, m_residual: int) -> tuple[Int64Array, int]:
+        """The rows in each cell of a grid on ``[-unit 2^k, unit 2^k]``, and the number of rows outside.
+
+        Args:
+            k_fitted: bound of fitted values, as doublings of the unit; 0 to 60.
+            k_residual: the same of residuals.
+            m_fitted: equal cells of the axis of fitted values; a power of two up to 256.
+            m_residual: the same of residuals.
+
+        Returns:
+            Counts of shape (m_fitted, m_residual), from the lowest numbers to the highest; and the rows outside.
+
+        Raises:
+            RequestRefused: the grid is not one of those.
+        """
+        along = [
+            _coarse(cells, require_doublings(k), require_bins(m))
+            for cells, k, m in ((self.fitted_cells, k_fitted, m_fitted), (self.residual_cells, k_residual, m_residual))
+        ]
+        inside = (along[0] >= 0) & (along[1] >= 0)
+        found = np.zeros((m_fitted, m_residual), dtype=np.int64)
+        np.add.at(found, (along[0][inside], along[1][inside]), self.counts[inside])
+        return found, int(self.counts[~inside].sum())
+
+    def __add__(self, other: ResidualCounts) -> ResidualCounts:
+        """The counts of both sets of rows together.
+
+        Raises:
+            RequestRefused: they have different units.
+        """
+        if not isinstance(other, ResidualCounts):
+            return NotImplemented
+        if other.unit != self.unit:
+            raise RequestRefused("unit", bound="must be the same for both", remedy="count both in one unit")
+        both = np.concatenate([self._keys, other._keys])
+        return ResidualCounts.from_keys(both, np.concatenate([self.counts, other.counts]), unit=self.unit)
+
+    @property
+    def _keys(self) -> Int64Array:
+        return self.fitted_cells * AXIS + self.residual_cells
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ResidualCounts):
+            return NotImplemented
+        return (
+            self.unit == other.unit
+            and np.array_equal(self._keys, other._keys)
+            and np.array_equal(self.counts, other.counts)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.unit, self._keys.tobytes(), self.counts.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"ResidualCounts(unit={self.unit!r})"
+
+
+def axis_cells(values: NDArray[np.float64], unit: float) -> Int64Array:
+    """The cell of each number, 0 to ``AXIS - 1``; no NaN, please.
+
+    Only operations that IEEE 754 rounds in one way: besides the division by the unit all of them are exact.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        size = np.minimum(np.abs(values) / unit, 2.0**DOUBLINGS)
+    mantissa, exponent = np.frexp(np.maximum(size, 0.5))
+    large = STEPS * (exponent + 1) + np.ceil(mantissa * (2 * STEPS) - STEPS) - 1
+    side = np.where(size <= 0.5, np.maximum(np.ceil(size * (2 * STEPS)) - 1, 0), large).astype(np.int64)
+    cells: Int64Array = np.where(values < 0, SIDE - 1 - side, SIDE + side)
+    return cells
+
+
+def require_unit(unit: object) -> float:
+    """``unit`` as a float, refused unless it is a number between 2^-1000 and 2^1000."""
+    if isinstance(unit, (int, float, np.number)) and not isinstance(unit, bool) and 1 / LARGEST <= unit <= LARGEST:
+        return float(unit)
+    raise RequestRefused(
+        "unit",
+        given=unit,
+        bound="must be a number above 0, between 2^-1000 and 2^1000",
+        remedy="give the smallest size that matters, such as 1 for a test score or 1000 for a salary",
+    )
+
+
+def require_bins(bins: object) -> int:
+    """``bins`` as an int, refused unless it is a power of two from 1 to 256."""
+    if isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
+        number = int(bins)
+        if 1 <= number <= MOST_BINS and number.bit_count() == 1:
+            return number
+    raise RequestRefused(
+        "bins",
+        given=bins,
+        bound=f"must be a power of two from 1 to {MOST_BINS}",
+        remedy="leave it out to have it chosen",
+    )
+
+
+def require_doublings(doublings: object) -> int:
+    """``doublings`` as an int, refused unless it is a whole number from 0 to 60."""
+    if isinstance(doublings, (int, np.integer)) and not isinstance(doublings, bool) and 0 <= doublings <= DOUBLINGS:
+        return int(doublings)
+    raise RequestRefused(
+        "doublings", given=doublings, bound=f"must be from 0 to {DOUBLINGS}", remedy="choose another unit"
+    )
+
+
+def _side(cells: Int64Array) -> Int64Array:
+    """Cells counted from 0 outwards, on either side."""
+    return np.where(cells < SIDE, SIDE - 1 - cells, cells - SIDE)
+
+
+def _coarse(cells: Int64Array, k: int, m: int) -> Int64Array:
+    """The cell of an ``m``-cell axis that each fine cell lies in; -1 outside."""
+    side = _side(cells)
+    # where the cell starts, in units: 7 significant bits, so everything here is exact
+    start = np.where(side < STEPS, side / (2 * STEPS), np.ldexp((STEPS + side % STEPS) / STEPS, side // STEPS - 2))
+    if m == 1:
+        return np.where(start < 2.0**k, 0, -1)
+    outwards = np.minimum(np.floor(np.ldexp(start, -k) * (m // 2)), m // 2).astype(np.int64)
+    found = np.where(cells < SIDE, m // 2 - 1 - outwards, m // 2 + outwards)
+    return np.where(start < 2.0**k, found, -1)
+
+
+def _misfit(bound: str) -> RequestRefused:
+    return RequestRefused("counts", bound=bound, remedy="build the counts with from_arrays")

@@ -1,0 +1,42 @@
+"""Columns that statistics are made of, checked by the schema alone."""
+
+from __future__ import annotations
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.types import BooleanType, IntegralType, NullType, NumericType, StringType
+
+from spark_jobs.contract.errors import RequestRefused
+
+
+def numeric_column(df: DataFrame, column: str | Column, what: str) -> Column:
+    """``column``, a name or an expression, once the schema says that it is numeric or boolean.
+
+    Raises:
+        RequestRefused: naming ``what``, where it is missing or of another type.
+    """
+    return _column(df, column, what, (NumericType, BooleanType, NullType), "numeric or boolean")
+
+
+def key_column(df: DataFrame, column: str | Column, what: str) -> Column:
+    """``column``, once the schema says that it holds texts or whole numbers; as ``numeric_column``."""
+    return _column(df, column, what, (StringType, IntegralType, NullType), "texts or whole numbers")
+
+
+def _column(df: DataFrame, column: str | Column, what: str, types: tuple[type, ...], wanted: str) -> Column:
+    given = column if isinstance(column, str) else "an expression"
+    try:
+        dtype = df.select(column).schema[0].dataType
+    except AnalysisException:
+        raise RequestRefused(
+            what, given=given, bound="must be a column of the table", remedy="correct its name"
+        ) from None
+    if not isinstance(dtype, types):
+        raise RequestRefused(
+            what,
+            given=f"{given} of type {dtype.simpleString()}",
+            bound=f"must be {wanted}",
+            remedy="convert the column first",
+        )
+    return sf.col(column) if isinstance(column, str) else column

@@ -1,0 +1,184 @@
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.statistics import ResidualCounts
+from spark_jobs.statistics.residual_counts import AXIS, DOUBLINGS, RESIDUAL_KEYS, SIDE
+from tests.support.residual_rows import NUMBERS, ROWS, columns, grid_by_fractions, nasty_pairs
+
+POWERS_OF_TWO = [2**i for i in range(9)]
+
+
+def counts_of(rows, unit=1.0):
+    return ResidualCounts.from_arrays(*columns(rows), unit=unit)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    ROWS,
+    st.tuples(st.integers(0, 60), st.integers(0, 60)) | st.tuples(st.integers(0, 9), st.integers(0, 9)),
+    st.tuples(st.sampled_from(POWERS_OF_TWO), st.sampled_from(POWERS_OF_TWO)),
+)
+def test_grids_are_those_of_exact_arithmetic(rows, doublings, bins):
+    cells, overflow = counts_of(rows).grid(*doublings, *bins)
+    expected, outside = grid_by_fractions(rows, doublings=doublings, bins=bins)
+    assert cells.tolist() == expected.tolist()
+    assert overflow == outside
+
+
+@pytest.mark.parametrize("doublings", [0, 1, 4, 33, 60])
+@pytest.mark.parametrize("bins", POWERS_OF_TWO)
+def test_nasty_numbers_fall_into_the_cells_of_exact_arithmetic(doublings, bins):
+    rows = nasty_pairs(1)
+    cells, overflow = counts_of(rows).grid(doublings, doublings, bins, bins)
+    expected, outside = grid_by_fractions(rows, doublings=(doublings,) * 2, bins=(bins, bins))
+    assert (cells.tolist(), overflow) == (expected.tolist(), outside)
+
+
+@pytest.mark.parametrize("bins", POWERS_OF_TWO)
+@pytest.mark.parametrize(("k", "unit"), [((3, 2), 1.0), ((0, 5), 0.3), ((7, 0), 1000.0)])
+def test_a_grid_is_a_plain_histogram_of_the_rows_within_it(bins, k, unit):
+    random = np.random.default_rng(9)
+    bounds = [unit * 2.0**each for each in k]
+    fitted, residual = (random.normal(0, 0.6 * bound, 5000) for bound in bounds)
+    statistic = ResidualCounts.from_arrays(fitted, residual, unit=unit)
+    cells, overflow = statistic.grid(*k, bins, bins)
+    plain, _, _ = np.histogram2d(fitted, residual, bins=bins, range=[[-bound, bound] for bound in bounds])
+    np.testing.assert_array_equal(cells, plain)
+    assert 0 < overflow == 5000 - plain.sum()
+
+
+def test_sizes_count_exact_powers_of_the_unit_within_their_bound():
+    for unit in (1.0, 3.0, 2.0**-40):
+        sizes = unit * 2.0 ** np.arange(61)
+        statistic = ResidualCounts.from_arrays(sizes, -sizes, unit=unit)
+        assert statistic.fitted_sizes().tolist() == statistic.residual_sizes().tolist() == [1] * 61
+
+
+@given(ROWS, st.integers(0, 60))
+def test_sizes_count_the_rows_within_each_doubling(rows, doubling):
+    known = np.array([row for row in rows if None not in row and not np.isnan(row).any()]).reshape(-1, 2)
+    with np.errstate(over="ignore"):
+        size = np.minimum(np.abs(known), 2.0**60)
+    statistic = counts_of(rows)
+    for found, exact in ((statistic.fitted_sizes(), size[:, 0]), (statistic.residual_sizes(), size[:, 1])):
+        assert found.shape == (DOUBLINGS + 1,)
+        assert found[: doubling + 1].sum() == (exact <= 2.0**doubling).sum()
+
+
+@given(ROWS, st.integers(0, 60), st.integers(0, 60))
+def test_every_counted_row_is_inside_or_overflows(rows, first, second):
+    statistic = counts_of(rows)
+    cells, overflow = statistic.grid(first, second, 8, 16)
+    assert cells.shape == (8, 16)
+    assert cells.sum() + overflow == statistic.total
+    assert statistic.total == sum(None not in row and not np.isnan(row).any() for row in rows)
+
+
+def test_the_sign_decides_the_side_and_zero_counts_as_positive():
+    statistic = counts_of([(0.0, -0.0), (-0.0, 5e-324), (-5e-324, 0.0)])
+    assert statistic.fitted_cells.tolist() == [SIDE - 1, SIDE]
+    assert statistic.residual_cells.tolist() == [SIDE, SIDE]
+    assert statistic.counts.tolist() == [1, 2]
+
+
+def test_cells_never_fall_as_numbers_grow():
+    numbers = np.sort([number for number, _ in nasty_pairs(2) if number is not None and number == number])
+    keys = [counts_of([(number, 0.0)]).fitted_cells[0] for number in numbers]
+    assert (np.diff(keys) >= 0).all()
+    assert (keys[0], keys[-1]) == (0, AXIS - 1)
+
+
+@given(ROWS, ROWS)
+def test_counts_of_parts_add_up_to_the_whole(one, other):
+    assert counts_of(one) + counts_of(other) == counts_of([*other, *one])
+
+
+@given(ROWS.filter(bool), st.tuples(NUMBERS, NUMBERS))
+def test_one_row_moves_every_grid_by_at_most_the_l1_sensitivity(rows, row):
+    def flat(table):
+        cells, overflow = counts_of(table).grid(4, 3, 4, 8)
+        return np.append(cells.reshape(-1), overflow)
+
+    assert np.abs(flat([*rows, row]) - flat(rows)).sum() <= ResidualCounts.l1_sensitivity(Neighbours.ADD_REMOVE) == 1
+    assert (
+        np.abs(flat([*rows[1:], row]) - flat(rows)).sum() <= ResidualCounts.l1_sensitivity(Neighbours.REPLACE_ONE) == 2
+    )
+
+
+@given(ROWS)
+def test_keys_with_counts_make_the_same_object(rows):
+    statistic = counts_of(rows)
+    keys = statistic.fitted_cells * AXIS + statistic.residual_cells
+    parts = np.concatenate([keys[::-1], keys])
+    rows_of_parts = np.concatenate([statistic.counts[::-1] - 1, np.ones(keys.size, int)])
+    assert ResidualCounts.from_keys(parts, rows_of_parts) == statistic
+
+
+def test_counts_are_values_that_show_nothing():
+    statistic = counts_of([(1.0, 2.0), (123456.0, -0.5)])
+    assert "123" not in repr(statistic)
+    assert copy.deepcopy(statistic) == statistic == pickle.loads(pickle.dumps(statistic))
+    assert hash(copy.copy(statistic)) == hash(statistic)
+    assert statistic != counts_of([(1.0, 2.0)])
+    assert statistic != counts_of([(1.0, 2.0), (123456.0, -0.5)], unit=2.0)
+    with pytest.raises(ValueError, match="read-only"):
+        statistic.counts[0] = 7
+
+
+@pytest.mark.parametrize("rows", [[], [(None, 1.0)], [(float("nan"), 1.0), (1.0, float("nan"))] * 3])
+def test_a_table_without_pairs_has_grids_of_the_usual_shape(rows):
+    statistic = counts_of(rows)
+    cells, overflow = statistic.grid(5, 5, 16, 16)
+    assert (cells.shape, int(cells.sum()), overflow, statistic.total) == ((16, 16), 0, 0, 0)
+    assert statistic.fitted_sizes().tolist() == [0] * 61
+
+
+@pytest.mark.parametrize("unit", [0, -1.0, float("nan"), float("inf"), 1e-320, 10**400, True, "1", None])
+def test_units_that_make_no_sense_are_refused_in_a_line(unit):
+    with pytest.raises(RequestRefused) as refused:
+        counts_of([(1.0, 2.0)], unit=unit)
+    assert str(refused.value).startswith("unit: ")
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("grid", "line"),
+    [
+        ((-1, 0, 2, 2), "doublings: got -1; must be from 0 to 60"),
+        ((0, 61, 2, 2), "doublings: got 61"),
+        ((0, 0, 3, 2), "bins: got 3; must be a power of two from 1 to 256"),
+        ((0, 0, 2, 512), "bins: got 512"),
+        ((0, 0, 2, True), "bins: got True"),
+    ],
+)
+def test_grids_that_the_cells_do_not_refine_are_refused(grid, line):
+    with pytest.raises(RequestRefused) as refused:
+        counts_of([]).grid(*grid)
+    assert str(refused.value).startswith(line)
+
+
+def test_what_is_no_such_statistic_is_refused():
+    with pytest.raises(RequestRefused, match="residuals: must be as many as fitted"):
+        ResidualCounts.from_arrays([1.0], [1.0, 2.0])
+    with pytest.raises(RequestRefused, match="unit: must be the same"):
+        counts_of([], unit=1.0) + counts_of([], unit=2.0)
+    with pytest.raises(ValueError, match="another grid"):
+        ResidualCounts.from_keys([RESIDUAL_KEYS], [1])
+    arrays = np.array([1, 2])
+    for fields in (
+        {"counts": np.array([1, 0])},
+        {"counts": np.array([1.0, 1.0])},
+        {"counts": np.array([1])},
+        {"fitted_cells": np.array([2, 1])},
+        {"fitted_cells": np.array([0, AXIS])},
+        {"fitted_cells": np.array([1, 1]), "residual_cells": np.array([1, 1])},
+    ):
+        with pytest.raises(RequestRefused, match="counts: must be"):
+            ResidualCounts(**{"fitted_cells": arrays, "residual_cells": arrays, "counts": arrays, **fields})
