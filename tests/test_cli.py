@@ -115,12 +115,13 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("dry", [False, True])
-@pytest.mark.parametrize("case", BAD)
+NOTICED = [(case, False) for case in BAD] + [(case, True) for case in BAD if case != "store that cannot be written"]
+"""A dry run writes nothing, so it does not find out where it cannot write."""
+
+
+@pytest.mark.parametrize(("case", "dry"), NOTICED)
 def test_bad_request_ends_with_2_one_line_and_an_unchanged_ledger(lab, dp_budget, case, dry):
     changes, options, words = BAD[case]
-    if dry and case == "store that cannot be written":
-        pytest.skip("a dry run writes nothing, so it does not find this out")
     path = request_file(lab, **(changes if isinstance(changes, dict) else {}))
     if isinstance(changes, bytes):
         path.write_bytes(changes)

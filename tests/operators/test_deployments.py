@@ -1,9 +1,9 @@
-"""Two Airflow deployments on one ledger: their DAGs of one name are two, and one budget is one."""
+"""Two Airflow deployments on one ledger, of either kind: their DAGs of one name are two, and one budget is one."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,13 @@ TABLE = "/lake/visits"
 
 
 @pytest.fixture
-def shared(tmp_path: Path, connect: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> PrivacyLedger:
+def shared(
+    ledger_url: str, tmp_path: Path, connect: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[PrivacyLedger]:
     """One ledger behind the connections of two deployments, and an application that is a stand-in."""
-    path = tmp_path / "ledger.db"
     for name in ("north", "south"):
-        connect(f"ledger_{name}", conn_type="privacy_ledger", extra={"path": str(path), "deployment": name})
-    found = PrivacyLedger(f"sqlite:///{path}")
-    found.migrate()
+        connect(f"ledger_{name}", conn_type="privacy_ledger", extra={"url": ledger_url, "deployment": name})
+    found = PrivacyLedger(ledger_url)
     found.open_account("visits", epsilon="2", tables=[TABLE])
     monkeypatch.setattr(
         "dp_operators.operators.release.make_runner",
@@ -36,7 +36,8 @@ def shared(tmp_path: Path, connect: Callable[..., None], monkeypatch: pytest.Mon
     )
     monkeypatch.setattr("dp_operators.checks.expectations.warm_up", lambda: None)
     monkeypatch.setattr("dp_operators.checks.release_contract.check_release", lambda release, read: None)
-    return found
+    yield found
+    found.close()
 
 
 def released(place: str, tmp_path: Path, **fields: Any) -> dict[str, Any]:
