@@ -1,0 +1,176 @@
+"""Exact sums of points per group: all that least squares needs to know, whatever the number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.statistics.point_counts import PointCounts
+from spark_jobs.statistics.point_grid import DEFAULT_POINT_CELLS, Bound, GroupKey, PointGrid
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+Int64Array = NDArray[np.int64]
+SUMS = ("n", "x", "y", "xx", "xy")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Moments:
+    """Exact sums of points per group. Private: not released, logged or shown; its ``repr`` has no sum.
+
+    Rows follow the rule of ``PointCounts``. All sums are whole numbers: positions are counted in half cells of the
+    grid, odd numbers from 1 to ``2 * cells - 1``. Nothing overflows below 2^33 rows.
+
+    Sensitivity: a row that is added or removed changes ``n`` by 1, ``x`` and ``y`` by less than ``2 * cells``, ``xx``
+    and ``xy`` by less than ``4 * cells^2``, of one group. Sums of disjoint sets of rows add.
+
+    Args:
+        n: rows with a point, of each group; shape (groups,), like all others.
+        x, y: their sums of x and of y.
+        xx, xy: their sums of x * x and of x * y.
+        unusable: rows without a point.
+        grid: the box, its cells and the groups.
+
+    Raises:
+        RequestRefused: the arrays are not rows of whole numbers of at least 0, one for each group.
+    """
+
+    n: Int64Array
+    x: Int64Array
+    y: Int64Array
+    xx: Int64Array
+    xy: Int64Array
+    unusable: Int64Array
+    grid: PointGrid
+
+    def __post_init__(self) -> None:
+        for name in (*SUMS, "unusable"):
+            array = np.asarray(getattr(self, name))
+            if array.shape != (self.grid.groups,) or array.dtype.kind not in "iu" or (array < 0).any():
+                raise RequestRefused(
+                    name,
+                    bound=f"must be {self.grid.groups} whole numbers of at least 0",
+                    remedy="build the sums with from_points",
+                )
+            array = array.astype(np.int64)
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    @classmethod
+    def from_points(cls, points: PointCounts) -> Moments:
+        """The sums of counted points, exactly.
+
+        Example:
+            >>> moments = Moments.from_points(PointCounts.from_arrays([0.1, 0.9], [0.1, 0.6], cells=2))
+            >>> [int(getattr(moments, name)[0]) for name in ("n", "x", "y", "xx", "xy")]
+            [2, 4, 4, 10, 10]
+        """
+        x, y = 2 * points.x_cell + 1, 2 * points.y_cell + 1
+        terms = {"n": np.ones_like(x), "x": x, "y": y, "xx": x * x, "xy": x * y}
+        sums = {name: np.zeros(points.grid.groups, dtype=np.int64) for name in SUMS}
+        for name, term in terms.items():
+            np.add.at(sums[name], points.group, term * points.count)
+        return cls(**sums, unusable=points.unusable, grid=points.grid)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        x: ArrayLike,
+        y: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        keys: Iterable[GroupKey] | None = None,
+        lower: Bound = 0.0,
+        upper: Bound = 1.0,
+        cells: int = DEFAULT_POINT_CELLS,
+    ) -> Moments:
+        """The sums of rows given as arrays; arguments and refusals as ``PointCounts.from_arrays``."""
+        return cls.from_points(
+            PointCounts.from_arrays(x, y, groups=groups, keys=keys, lower=lower, upper=upper, cells=cells)
+        )
+
+    @classmethod
+    def from_dataframe(
+        cls,
+        df: DataFrame,
+        *,
+        x: str | Column = "x",
+        y: str | Column = "y",
+        group: str | Column | None = None,
+        keys: Iterable[GroupKey] | None = None,
+        lower: Bound = 0.0,
+        upper: Bound = 1.0,
+        cells: int = DEFAULT_POINT_CELLS,
+    ) -> Moments:
+        """The sums of a DataFrame's rows, the same as ``from_arrays`` gives on them, in one pass of Spark.
+
+        What is collected is one row for each group. Arguments and refusals as ``PointCounts.from_dataframe``.
+        """
+        from spark_jobs.statistics.spark.points import sum_points
+
+        grid = PointGrid.between(lower, upper, cells=cells, keys=keys)
+        return sum_points(df, x=x, y=y, group=group, grid=grid)
+
+    @property
+    def keys(self) -> tuple[GroupKey, ...] | None:
+        """The public list of groups; None for one group without a name."""
+        return self.grid.keys
+
+    @property
+    def cells(self) -> int:
+        """Cells of an axis."""
+        return self.grid.cells
+
+    @property
+    def usable(self) -> Int64Array:
+        """Rows with a point, of each group: private."""
+        return self.n
+
+    def with_every_row(self) -> Moments:
+        """The sums with rows that have no point put into the middle of the box.
+
+        Where group sizes are public, each row of a group must count in ``n``: else a row that is replaced by one
+        without a point would change it.
+        """
+        middle, rows = self.grid.cells, self.unusable
+        return Moments(
+            n=self.n + rows,
+            x=self.x + middle * rows,
+            y=self.y + middle * rows,
+            xx=self.xx + middle * middle * rows,
+            xy=self.xy + middle * middle * rows,
+            unusable=np.zeros_like(rows),
+            grid=self.grid,
+        )
+
+    def __add__(self, other: Moments) -> Moments:
+        """The sums of both sets of rows together.
+
+        Raises:
+            RequestRefused: they are on different grids.
+        """
+        if not isinstance(other, Moments):
+            return NotImplemented
+        if other.grid != self.grid:
+            raise RequestRefused("grid", bound="must be the same for both", remedy="sum both on one grid")
+        sums = {name: getattr(self, name) + getattr(other, name) for name in (*SUMS, "unusable")}
+        return Moments(**sums, grid=self.grid)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Moments):
+            return NotImplemented
+        return self.grid == other.grid and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in (*SUMS, "unusable")
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.grid, *(getattr(self, name).tobytes() for name in (*SUMS, "unusable"))))
+
+    def __repr__(self) -> str:
+        return f"Moments(cells={self.cells}, groups={self.grid.groups})"

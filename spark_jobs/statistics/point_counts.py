@@ -1,0 +1,276 @@
+"""Counts per group and cell of a box: what every line through points is a function of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.statistics.arrays import as_doubles
+from spark_jobs.statistics.point_grid import DEFAULT_POINT_CELLS, Bound, GroupKey, PointGrid
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+Int64Array = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PointCounts:
+    """Exact counts of points per group and cell. Private: not released, logged or shown; its ``repr`` has no count.
+
+    Rows follow a public per-record rule. A row whose group is null or not among the public keys is not counted. Of the
+    others, x and y are read as doubles; where one of them is null or NaN, the row counts as a member of its group
+    without a point (``unusable``); values beyond the bounds, infinite ones too, count at the nearer bound. Cells are
+    half-open like those of ``ScoreCounts``, and stand for their middles (``PointGrid``). Data never raises.
+
+    Sensitivity: a row is counted in one cell of one group, or as one unusable row, or nowhere, so under
+    ``Neighbours.ADD_REMOVE`` one row changes one number by 1; under ``Neighbours.REPLACE_ONE`` at most two numbers by
+    1 each. Counts of disjoint sets of rows add: ``whole == part + other_part``.
+
+    Args:
+        group: place of the group in the grid's list, of each cell that has points; shape (k,).
+        x_cell, y_cell: the cell.
+        count: its points, at least 1. The four are sorted by group, x and y, without repetition.
+        unusable: rows without a point, of each group; shape (groups,).
+        grid: the box, its cells and the groups.
+
+    Raises:
+        RequestRefused: the arrays are not such.
+    """
+
+    group: Int64Array
+    x_cell: Int64Array
+    y_cell: Int64Array
+    count: Int64Array
+    unusable: Int64Array
+    grid: PointGrid
+
+    def __post_init__(self) -> None:
+        for name in ("group", "x_cell", "y_cell", "count", "unusable"):
+            array = np.asarray(getattr(self, name))
+            if array.ndim != 1 or array.dtype.kind not in "iu" or (array < 0).any():
+                raise _misshapen(name)
+            array = array.astype(np.int64)  # a copy, which nobody else can write to
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        sizes = {array.size for array in (self.group, self.x_cell, self.y_cell, self.count)}
+        if len(sizes) > 1 or self.unusable.size != self.grid.groups:
+            raise _misshapen("group")
+        beyond = (self.x_cell >= self.grid.cells) | (self.y_cell >= self.grid.cells) | (self.group >= self.grid.groups)
+        if beyond.any() or (self.count < 1).any() or (np.diff(self._packed()) <= 0).any():
+            raise _misshapen("group")
+
+    @classmethod
+    def from_arrays(
+        cls,
+        x: ArrayLike,
+        y: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        keys: Iterable[GroupKey] | None = None,
+        lower: Bound = 0.0,
+        upper: Bound = 1.0,
+        cells: int = DEFAULT_POINT_CELLS,
+    ) -> PointCounts:
+        """The counts of rows given as arrays of one length.
+
+        Args:
+            x: numbers, booleans, or objects that may be None.
+            y: as x.
+            groups: each row's group, texts or whole numbers; None for one group.
+            keys: the public list of groups; needed with ``groups``, and never made from them.
+            lower: public bounds: one for both axes, or a pair (x, y).
+            upper: as lower.
+            cells: of each axis, a power of two from 2 to 16,384.
+
+        Example:
+            >>> points = PointCounts.from_arrays([0.1, 0.9, 7.0, None], [0.2, 0.8, 0.8, 0.5], cells=4)
+            >>> points.x_cell.tolist(), points.y_cell.tolist(), points.count.tolist(), points.unusable.tolist()
+            ([0, 3], [0, 3], [1, 2], [1])
+
+        Raises:
+            RequestRefused: the grid does not fit (``PointGrid``), or the arrays are not columns of one length.
+        """
+        grid = PointGrid.between(lower, upper, cells=cells, keys=keys)
+        columns = as_doubles(x, what="x"), as_doubles(y, what="y")
+        place = _places(groups, grid, rows=columns[0].size)
+        if not columns[0].size == columns[1].size == place.size:
+            raise RequestRefused("y", bound="must be as many as x and groups", remedy="give one of each per row")
+        known = place >= 0
+        x_value, y_value, place = columns[0][known], columns[1][known], place[known]
+        usable = ~(np.isnan(x_value) | np.isnan(y_value))
+        packed = np.full(place.size, grid.stride - 1)
+        packed[usable] = grid.x.cell(x_value[usable]) * grid.cells + grid.y.cell(y_value[usable])
+        packed_keys, counts = np.unique(place * grid.stride + packed, return_counts=True)
+        return cls.from_keys(packed_keys, counts, grid=grid)
+
+    @classmethod
+    def from_dataframe(
+        cls,
+        df: DataFrame,
+        *,
+        x: str | Column = "x",
+        y: str | Column = "y",
+        group: str | Column | None = None,
+        keys: Iterable[GroupKey] | None = None,
+        lower: Bound = 0.0,
+        upper: Bound = 1.0,
+        cells: int = DEFAULT_POINT_CELLS,
+    ) -> PointCounts:
+        """The counts of a DataFrame's rows, the same as ``from_arrays`` gives on them, in one pass of Spark.
+
+        What is collected is bounded by the distinct (group, cell) that occur, and so by the rows.
+
+        Args:
+            df: the table.
+            x: a column, or its name; boolean or numeric.
+            y: as x.
+            group: a column of texts or whole numbers, or its name; None for one group.
+            keys: as in ``from_arrays``; so are the others.
+            lower: public bounds.
+            upper: as lower.
+            cells: of each axis.
+
+        Raises:
+            RequestRefused: the grid does not fit, or a column is missing or of another type.
+        """
+        from spark_jobs.statistics.spark.points import count_points
+
+        grid = PointGrid.between(lower, upper, cells=cells, keys=keys)
+        return count_points(df, x=x, y=y, group=group, grid=grid)
+
+    @classmethod
+    def from_keys(cls, keys: ArrayLike, counts: ArrayLike, *, grid: PointGrid) -> PointCounts:
+        """The counts from packed keys ``group * stride + x_cell * cells + y_cell`` and how many rows have each.
+
+        The last key of a group, ``group * stride + cells^2``, is of its rows without a point. Absent keys count 0.
+
+        Raises:
+            ValueError: a key is outside ``[0, grid.size)``: the keys were made for another grid.
+        """
+        packed, place = np.unique(np.asarray(keys, dtype=np.int64), return_inverse=True)
+        if packed.size and not 0 <= packed[0] <= packed[-1] < grid.size:
+            raise ValueError("the keys were made for another grid")
+        rows = np.zeros(packed.size, dtype=np.int64)
+        np.add.at(rows, place, np.asarray(counts, dtype=np.int64))
+        group, cell = np.divmod(packed, grid.stride)
+        unusable = np.zeros(grid.groups, dtype=np.int64)
+        without = (cell == grid.stride - 1) & (rows > 0)
+        unusable[group[without]] = rows[without]
+        kept = (cell < grid.stride - 1) & (rows > 0)
+        x_cell, y_cell = np.divmod(cell[kept], grid.cells)
+        return cls(group=group[kept], x_cell=x_cell, y_cell=y_cell, count=rows[kept], unusable=unusable, grid=grid)
+
+    def _packed(self) -> Int64Array:
+        packed: Int64Array = self.group * self.grid.stride + self.x_cell * self.grid.cells + self.y_cell
+        return packed
+
+    @property
+    def keys(self) -> tuple[GroupKey, ...] | None:
+        """The public list of groups; None for one group without a name."""
+        return self.grid.keys
+
+    @property
+    def cells(self) -> int:
+        """Cells of an axis."""
+        return self.grid.cells
+
+    @property
+    def usable(self) -> Int64Array:
+        """Rows with a point, of each group: private."""
+        rows = np.zeros(self.grid.groups, dtype=np.int64)
+        np.add.at(rows, self.group, self.count)
+        return rows
+
+    @property
+    def total(self) -> int:
+        """Rows of all groups: private, like each of the counts."""
+        return int(self.count.sum() + self.unusable.sum())
+
+    def points(self, group: int = 0) -> tuple[Int64Array, Int64Array]:
+        """The points of one group, in half cells (``PointGrid``), one for each row that has one; sorted."""
+        start, end = np.searchsorted(self.group, [group, group + 1])
+        own = slice(start, end)
+        x, y = (np.repeat(2 * cell[own] + 1, self.count[own]) for cell in (self.x_cell, self.y_cell))
+        return x, y
+
+    @staticmethod
+    def l1_sensitivity(neighbours: Neighbours) -> int:
+        """How far apart, in L1 distance, one row can move the counts: 1 if it is added or removed, 2 if replaced."""
+        return 1 if neighbours is Neighbours.ADD_REMOVE else 2
+
+    def __add__(self, other: PointCounts) -> PointCounts:
+        """The counts of both sets of rows together.
+
+        Raises:
+            RequestRefused: they are on different grids.
+        """
+        if not isinstance(other, PointCounts):
+            return NotImplemented
+        if other.grid != self.grid:
+            raise RequestRefused("grid", bound="must be the same for both", remedy="count both on one grid")
+        both = PointCounts.from_keys(
+            np.concatenate([self._packed(), other._packed()]),
+            np.concatenate([self.count, other.count]),
+            grid=self.grid,
+        )
+        return PointCounts(
+            group=both.group,
+            x_cell=both.x_cell,
+            y_cell=both.y_cell,
+            count=both.count,
+            unusable=self.unusable + other.unusable,
+            grid=self.grid,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PointCounts):
+            return NotImplemented
+        return (
+            self.grid == other.grid
+            and np.array_equal(self._packed(), other._packed())
+            and np.array_equal(self.count, other.count)
+            and np.array_equal(self.unusable, other.unusable)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.grid, self._packed().tobytes(), self.count.tobytes(), self.unusable.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"PointCounts(cells={self.cells}, groups={self.grid.groups})"
+
+
+def _places(groups: ArrayLike | None, grid: PointGrid, *, rows: int) -> Int64Array:
+    if (groups is None) != (grid.keys is None):
+        raise RequestRefused(
+            "keys",
+            bound="must be given where rows have groups, and nowhere else",
+            remedy="give the public list of groups; it is never made from the rows",
+        )
+    if groups is None:
+        return np.zeros(rows, dtype=np.int64)
+    if isinstance(groups, np.ma.MaskedArray):
+        groups = np.ma.filled(groups.astype(object), None)
+    array = np.asarray(groups)
+    if array.ndim != 1 or array.dtype.kind not in "iuUO":
+        raise RequestRefused(
+            "groups",
+            given=f"{array.ndim} dimensions of {array.dtype}",
+            bound="must be one column of texts or whole numbers",
+            remedy="convert the column first",
+        )
+    return grid.place(array)
+
+
+def _misshapen(name: str) -> RequestRefused:
+    return RequestRefused(
+        name,
+        bound="must be one row of whole numbers of at least 0, cells of the grid in ascending order",
+        remedy="build the counts with from_arrays",
+    )

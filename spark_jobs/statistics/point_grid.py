@@ -1,0 +1,161 @@
+"""Public grids of points in a box, for each of a public list of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.statistics.value_grid import ValueGrid
+
+GroupKey = str | int
+Bound = float | tuple[float, float]
+"""One bound for x and y, or one for each."""
+
+DEFAULT_POINT_CELLS = 1024
+MOST_POINT_CELLS = 2**14
+"""Products of positions stay below 2^30, so that sums over 2^33 rows fit 64 bits."""
+MOST_GROUPS = 2**20
+LONGEST_KEY = 255
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointGrid:
+    """Square cells of a public box, once for each group; fixed before any row is seen.
+
+    A cell stands for its middle. In *half cells*, of which an axis has ``2 * cells``, middles are the odd numbers, and
+    the middle of the box is ``cells``; all exact sums are taken in this unit.
+
+    Attributes:
+        x, y: linear grids of the two axes, with equally many cells: a power of two from 2 to 16,384.
+        keys: the groups, named by the user or read off a public table: texts and whole numbers, of which 17 and "17"
+            are the same; None for one group that holds every row.
+
+    Raises:
+        RequestRefused: the axes do not fit, or the keys are not a list of distinct short texts and whole numbers.
+    """
+
+    x: ValueGrid
+    y: ValueGrid
+    keys: tuple[GroupKey, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.x.cells > MOST_POINT_CELLS or self.y.cells != self.x.cells:
+            raise RequestRefused(
+                "cells",
+                given=max(self.x.cells, self.y.cells),
+                bound=f"must be equally many on both axes, at most {MOST_POINT_CELLS}",
+                remedy=f"use the default {DEFAULT_POINT_CELLS}",
+            )
+        if self.keys is not None:
+            object.__setattr__(self, "keys", _checked_keys(self.keys))
+
+    @classmethod
+    def between(
+        cls,
+        lower: Bound = 0.0,
+        upper: Bound = 1.0,
+        *,
+        cells: int = DEFAULT_POINT_CELLS,
+        keys: Iterable[GroupKey] | None = None,
+    ) -> PointGrid:
+        """The grid of the box between public bounds: one bound for both axes, or a pair (x, y).
+
+        Raises:
+            RequestRefused: the bounds are not finite or not in ascending order, or the cells or keys do not fit.
+        """
+        (x_lower, y_lower), (x_upper, y_upper) = _pair(lower), _pair(upper)
+        return cls(
+            x=ValueGrid(lower=x_lower, upper=x_upper, cells=cells),
+            y=ValueGrid(lower=y_lower, upper=y_upper, cells=cells),
+            keys=None if keys is None else tuple(keys),
+        )
+
+    @property
+    def cells(self) -> int:
+        """Cells of an axis."""
+        return self.x.cells
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return 1 if self.keys is None else len(self.keys)
+
+    @property
+    def stride(self) -> int:
+        """Packed keys of one group: its cells, and one for its rows without a point."""
+        return self.cells * self.cells + 1
+
+    @property
+    def size(self) -> int:
+        """Packed keys of all groups."""
+        return self.groups * self.stride
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The place of each key in the list, by its text; the one group without a name is not in it."""
+        return {str(key): place for place, key in enumerate(self.keys or ())}
+
+    def place(self, groups: NDArray[np.generic] | list[object]) -> NDArray[np.int64]:
+        """The place of each row's group in the list, -1 for a group that is not in it."""
+        array = np.asarray(groups)
+        if array.dtype.kind in "iuU":
+            named, rows = np.unique(array, return_inverse=True)
+            return self._places_of(named.tolist())[rows]
+        return self._places_of(array.tolist())
+
+    def _places_of(self, groups: list[object]) -> NDArray[np.int64]:
+        found = (self.places.get(str(group), -1) if _is_key(group) else -1 for group in groups)
+        return np.fromiter(found, np.int64, count=len(groups))
+
+
+def _is_key(group: object) -> bool:
+    return isinstance(group, (str, int, np.integer)) and not isinstance(group, bool)
+
+
+def _pair(bound: Bound) -> tuple[float, float]:
+    if isinstance(bound, (tuple, list)):
+        if len(bound) != 2:
+            raise RequestRefused(
+                "bounds", given=list(bound), bound="must be one number or a pair", remedy="give one for x, one for y"
+            )
+        return bound[0], bound[1]
+    return bound, bound
+
+
+def _checked_keys(keys: Iterable[object]) -> tuple[GroupKey, ...]:
+    checked = tuple(_checked_key(key) for key in keys)
+    texts = {str(key) for key in checked}
+    if not 1 <= len(checked) <= MOST_GROUPS or len(texts) < len(checked):
+        raise RequestRefused(
+            "groups",
+            given=f"{len(checked)} keys, {len(texts)} of them distinct",
+            bound=f"must be from 1 to {MOST_GROUPS} keys, each named once",
+            remedy="leave out what is named twice (17 and '17' are one key)",
+        )
+    return checked
+
+
+def _checked_key(key: object) -> GroupKey:
+    if isinstance(key, (int, np.integer)) and not isinstance(key, bool) and -(2**63) <= key < 2**64:
+        return int(key)
+    if isinstance(key, str) and len(key) <= LONGEST_KEY and _sound(key):
+        return key
+    raise RequestRefused(
+        "groups",
+        given="a number beyond 64 bits" if isinstance(key, int) and abs(key) >= 2**63 else key,
+        bound=f"must be texts of at most {LONGEST_KEY} characters or whole numbers of 64 bits",
+        remedy="name each group as the column writes it",
+    )
+
+
+def _sound(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair: no column can hold it
+        return False
+    return True

@@ -1,0 +1,102 @@
+"""``PointCounts`` and ``Moments`` from Spark: the key of a row's group and cell, and the passes that count and sum."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.statistics.moments import SUMS, Moments
+from spark_jobs.statistics.point_counts import PointCounts
+from spark_jobs.statistics.point_grid import PointGrid
+from spark_jobs.statistics.spark.cells import count_keys
+from spark_jobs.statistics.spark.columns import key_column, numeric_column
+from spark_jobs.statistics.spark.values import value_key
+
+_X, _Y, _GROUP, _KEY, _UNUSABLE = "x", "y", "group", "key", "unusable"
+
+
+def group_place(group: Column | None, grid: PointGrid) -> Column:
+    """The place of a row's group in the grid's list, a bigint; null for a group that is not in it.
+
+    Row-wise and total, for a column of texts or whole numbers. The list is one literal map, which Spark looks up by
+    hash; no join, no pass over the table.
+    """
+    if group is None:
+        return sf.lit(0).cast("bigint")
+    listed = sf.from_json(sf.lit(json.dumps(grid.places)), "map<string,bigint>")
+    return sf.try_element_at(listed, group.cast("string"))
+
+
+def point_key(x: Column, y: Column, group: Column | None, grid: PointGrid) -> Column:
+    """The packed key of a row (``PointCounts.from_keys``), a bigint; null for a row of no listed group.
+
+    Row-wise and total: no value of any numeric or boolean type of x and y makes it raise, whether the session is in
+    ANSI mode or not. x and y are used several times, so give columns of a ``select`` rather than long expressions.
+
+    Args:
+        x: the point.
+        y: its other half.
+        group: a column of texts or whole numbers; None where the grid has no keys.
+        grid: the box, its cells and the groups.
+    """
+    cell = value_key(x, grid.x).cast("bigint") * grid.cells + value_key(y, grid.y)
+    return group_place(group, grid) * grid.stride + sf.coalesce(cell, sf.lit(grid.stride - 1))
+
+
+def count_points(
+    df: DataFrame, *, x: str | Column, y: str | Column, group: str | Column | None, grid: PointGrid
+) -> PointCounts:
+    """What ``PointCounts.from_dataframe`` promises."""
+    rows = _rows(df, x=x, y=y, group=group, grid=grid)
+    key = point_key(sf.col(_X), sf.col(_Y), None if group is None else sf.col(_GROUP), grid)
+    keys, counts = count_keys(rows.select(key.alias(_KEY)), _KEY, distinct=grid.size)
+    return PointCounts.from_keys(keys, counts, grid=grid)
+
+
+def sum_points(
+    df: DataFrame, *, x: str | Column, y: str | Column, group: str | Column | None, grid: PointGrid
+) -> Moments:
+    """What ``Moments.from_dataframe`` promises."""
+    rows = _rows(df, x=x, y=y, group=group, grid=grid)
+    place = group_place(None if group is None else sf.col(_GROUP), grid)
+    cells = rows.select(
+        place.alias(_GROUP), *(value_key(sf.col(axis), getattr(grid, axis)).alias(axis) for axis in (_X, _Y))
+    )
+    halves = (sf.col(axis).cast("bigint") * 2 + 1 for axis in (_X, _Y))
+    usable = sf.col(_X).isNotNull() & sf.col(_Y).isNotNull()
+    points = cells.where(sf.col(_GROUP).isNotNull()).select(
+        _GROUP,
+        usable.cast("bigint").alias("n"),
+        *(sf.when(usable, half).alias(axis) for half, axis in zip(halves, (_X, _Y), strict=True)),
+    )
+    terms = {
+        "n": sf.col("n"),
+        "x": sf.col(_X),
+        "y": sf.col(_Y),
+        "xx": sf.col(_X) * sf.col(_X),
+        "xy": sf.col(_X) * sf.col(_Y),
+        _UNUSABLE: 1 - sf.col("n"),
+    }
+    table = points.groupBy(_GROUP).agg(*(sf.sum(term).alias(f"sum_{name}") for name, term in terms.items())).toArrow()
+    places = table.column(_GROUP).to_numpy()
+    sums = {name: np.zeros(grid.groups, dtype=np.int64) for name in (*SUMS, _UNUSABLE)}
+    for name, found in sums.items():
+        found[places] = table.column(f"sum_{name}").fill_null(0).to_numpy()
+    return Moments(**sums, grid=grid)
+
+
+def _rows(df: DataFrame, *, x: str | Column, y: str | Column, group: str | Column | None, grid: PointGrid) -> DataFrame:
+    if (group is None) != (grid.keys is None):
+        raise RequestRefused(
+            "keys",
+            bound="must be given where rows have groups, and nowhere else",
+            remedy="give the public list of groups; it is never made from the rows",
+        )
+    columns = [numeric_column(df, x, _X).alias(_X), numeric_column(df, y, _Y).alias(_Y)]
+    if group is not None:
+        columns.append(key_column(df, group, _GROUP).alias(_GROUP))
+    return df.select(*columns)
