@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from tests.audit.conftest import page
+from tests.audit.conftest import page, rows_of
 from tests.support import audit as harness
-from tests.support.audit import FALSE_ALARM, Finding, audit, audit_outputs, convicts, keeps
+from tests.support.audit import FALSE_ALARM, Finding, Record, audit, audit_of, audit_outputs, convicts, exactly, keeps
 
 pytestmark = pytest.mark.audit
 
@@ -88,5 +88,31 @@ def test_what_is_found_is_kept_and_judged(monkeypatch):
     assert convicts(found, "it", relation="here", claimed="0.7", fault="a fault")
     assert not convicts(found, "it", relation="here", claimed=1, fault="a fault")
     text = page(harness.RECORDS)
-    assert "| it | here | 0.7, δ = 1e-06 | a fault | 0.800 | 10 |" in text
+    assert "| it | here | 0.7, δ = 1e-06 | a fault | 0.800 | 10 | harness |" in text
     assert text.count("\n| it |") == 4
+
+
+def test_a_computed_loss_may_reach_the_claim_and_not_pass_it(monkeypatch):
+    monkeypatch.setattr(harness, "RECORDS", [])
+    assert keeps(exactly(1 + 1e-12), "it", relation="here", claimed=1, at_least=1)
+    assert not keeps(exactly(1 + 1e-6), "it", relation="here", claimed=1)
+    assert convicts(exactly(0.6, measure="ρ"), "it", relation="here", claimed="0.5", fault="a fault")
+    assert "| it | here | ρ = 0.5 | a fault | 0.600 | exact | harness |" in page(harness.RECORDS)
+
+
+def test_a_run_of_one_file_replaces_its_own_rows_and_no_others():
+    def found(mechanism, audit, bound):
+        return Record(
+            mechanism=mechanism, relation="here", claimed="1", fault=None, bound=bound, samples=1000, audit=audit
+        )
+
+    before = page([found("a tree", "counts", 0.5), found("a cell", "counts", 0.4), found("noise", "noise", 0.3)])
+    after = page([found("a tree", "counts", 0.6)], before)
+    assert [(row[0], row[4]) for row in rows_of(after)] == [("a tree", "0.600"), ("noise", "0.300")]
+    gone = page([found("a tree", "counts", 0.6)], page([found("old", "no such file", 0.5)]))
+    assert [row[0] for row in rows_of(gone)] == ["a tree"]
+
+
+def test_audits_are_named_by_their_files():
+    assert audit_of("tests/audit/test_roc_curve_audit.py::test_it[x::y]") == "roc_curve"
+    assert audit_of("test_harness.py") == "harness"
