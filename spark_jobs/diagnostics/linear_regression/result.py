@@ -1,0 +1,112 @@
+"""Released lines through groups of points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from spark_jobs.contract.privacy import Neighbours, plain
+from spark_jobs.mechanisms.trees import FloatArray
+from spark_jobs.statistics.point_grid import GroupKey
+
+OK, FAILED = "ok", "failed"
+INTERVALS = (
+    "predictions_lower",
+    "predictions_upper",
+    "slope_lower",
+    "slope_upper",
+    "intercept_lower",
+    "intercept_upper",
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LinearFit:
+    """A released line through the points of each group, in the user's units; G groups, K places.
+
+    Intervals cover what the same method gives on the same rows without noise: they measure the noise of privacy, not
+    the sampling of the rows. They are NaN in all groups of a method whose noise depends on the data, for there they
+    would have to be paid for.
+
+    Attributes:
+        keys: the public list of groups; None for one group of all rows.
+        at: where the line is evaluated, in parts of the way from the lower bound of x to the upper one; shape (K,).
+        x: the same in units of x.
+        predictions: the line there, kept within the bounds of y; shape (G, K).
+        predictions_lower, predictions_upper: intervals at level ``confidence``; shape (G, K).
+        slope, intercept: of the line, the latter at x = 0; shape (G,).
+        slope_lower, slope_upper, intercept_lower, intercept_upper: intervals, or NaN; shape (G,).
+        status: of each group ``ok``, or ``failed`` where the released spread of x is not above 0: the line is then
+            level, through the released mean of y.
+        rows: of each group: public sizes where ``public_sizes``, else noisy ones, at least 0.
+        methods: of each group, what released it.
+        method: what was asked for.
+        x_bounds, y_bounds: of the public box.
+        public_sizes: whether group sizes, and who is in which group, are public.
+        confidence: nominal level.
+        epsilon, delta: what the release cost.
+        neighbours: the relation of the guarantee.
+        guarantee: ``differentially private`` or ``NOT PRIVATE``.
+    """
+
+    keys: tuple[GroupKey, ...] | None
+    at: FloatArray
+    x: FloatArray
+    predictions: FloatArray
+    predictions_lower: FloatArray
+    predictions_upper: FloatArray
+    slope: FloatArray
+    slope_lower: FloatArray
+    slope_upper: FloatArray
+    intercept: FloatArray
+    intercept_lower: FloatArray
+    intercept_upper: FloatArray
+    status: tuple[str, ...]
+    rows: FloatArray
+    methods: tuple[str, ...]
+    method: str
+    x_bounds: tuple[float, float]
+    y_bounds: tuple[float, float]
+    public_sizes: bool
+    confidence: float
+    epsilon: Decimal
+    delta: Decimal
+    neighbours: Neighbours
+    guarantee: str
+
+    @property
+    def groups(self) -> int:
+        """How many lines there are."""
+        return int(self.slope.size)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; numbers are finite, and null where there is no interval."""
+        return {
+            "method": self.method,
+            "confidence": self.confidence,
+            "epsilon": plain(self.epsilon),
+            "delta": plain(self.delta),
+            "neighbours": str(self.neighbours),
+            "public_sizes": self.public_sizes,
+            "guarantee": self.guarantee,
+            "x_bounds": list(self.x_bounds),
+            "y_bounds": list(self.y_bounds),
+            "at": self.at.tolist(),
+            "x": self.x.tolist(),
+            "keys": None if self.keys is None else list(self.keys),
+            "status": list(self.status),
+            "methods": list(self.methods),
+            "rows": self.rows.tolist(),
+            "predictions": self.predictions.tolist(),
+            "slope": self.slope.tolist(),
+            "intercept": self.intercept.tolist(),
+            **{name: _or_null(getattr(self, name)) for name in INTERVALS},
+        }
+
+
+def _or_null(values: FloatArray) -> list[Any]:
+    found: list[Any] = np.where(np.isnan(values), None, values.astype(object)).tolist()
+    return found
