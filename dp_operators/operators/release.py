@@ -36,8 +36,9 @@ class ReleaseDiagnosticsOperator(BaseOperator):
     Args:
         account: the ledger account that pays.
         table: the pinned table, as ``spark_jobs.contract.tables.TableSource`` has it.
-        label: the outcome's column, or that with its two values.
-        model: where scores come from, or the path of a JSON file that says so.
+        label: the outcome's column, or that with its two values; for diagnostics of a classifier.
+        model: where scores or fitted values come from, or the path of a JSON file that says so; for diagnostics of a
+            model.
         diagnostics: what to release: a kind, or a list of kinds or of kinds with their options.
         epsilon, delta: the full cost, exact decimals.
         neighbours: ``add_remove`` (the default) or ``replace_one``.

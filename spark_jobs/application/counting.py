@@ -119,7 +119,7 @@ def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
     for text in (request.block_filter, request.where):
         if text is not None:
             table = table.where(filter_column(text, table.schema))
-    scored = prepare_model(table, request.model)
+    scored = prepare_model(table, request.needed_model) if request.uses_model else table
     inputs = {
         (i, j): column
         for i, statistic in enumerate(request.statistics)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from spark_jobs.contract.diagnostics import ValueCells
+from spark_jobs.contract.diagnostics import PointCells, ResidualCells, Statistic, ValueCells
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.expression_tree import columns as columns_of
 from spark_jobs.contract.expressions import parse
@@ -40,6 +40,7 @@ TYPES = {
 
 FEATURE_KINDS = (Kind.INTEGER, Kind.NUMBER, Kind.BOOLEAN)
 CATEGORICAL_KINDS = (Kind.STRING, Kind.INTEGER, Kind.BOOLEAN)
+GROUP_KINDS = (Kind.STRING, Kind.INTEGER)
 SCORE_KINDS = (Kind.INTEGER, Kind.NUMBER)
 _LISTED = 30
 _TYPE_CHARACTERS = 60
@@ -98,21 +99,38 @@ def needs(request: ReleaseRequest, columns: Collection[str]) -> tuple[ColumnNeed
 def _needs(request: ReleaseRequest, columns: Collection[str]) -> Iterator[ColumnNeed]:
     if request.where is not None:
         yield from _reads(request.where, "where")
-    yield label_need(request.label)
-    match request.model:
+    if request.uses_label:
+        yield label_need(request.needed_label)
+    match request.needed_model if request.uses_model else None:
         case ColumnsModel(score=score):
             yield score_need(score)
-        case LinearModel() | LogisticModel():
-            for feature in request.model.coefficients:
-                plain = feature_need(feature)
-                yield from (plain,) if plain.found(columns) else _reads(feature, plain.field)
-            for name in request.model.categorical:
+        case LinearModel() | LogisticModel() as model:
+            for feature in model.coefficients:
+                yield from _amount(feature_need(feature), columns)
+            for name in model.categorical:
                 yield categorical_need(name)
     for statistic in request.statistics:
-        if isinstance(statistic, ValueCells):
-            yield value_need(statistic.column)
+        yield from _counted(statistic, columns)
     if request.unit.column is not None:
         yield ColumnNeed(name=request.unit.column, field="unit.column")
+
+
+def _counted(statistic: Statistic, columns: Collection[str]) -> Iterator[ColumnNeed]:
+    match statistic:
+        case ValueCells(column=name):
+            yield value_need(name)
+        case ResidualCells(outcome=outcome):
+            yield from _amount(amount_need(outcome, "outcome"), columns)
+        case PointCells(x=x, y=y, group_by=group_by):
+            yield from _amount(amount_need(x, "x"), columns)
+            yield from _amount(amount_need(y, "y"), columns)
+            if group_by is not None:
+                yield group_need(group_by)
+
+
+def _amount(need: ColumnNeed, columns: Collection[str]) -> Iterator[ColumnNeed]:
+    """What a feature or an outcome reads: the column that is spelled so, else those of the expression."""
+    yield from (need,) if need.found(columns) else _reads(need.name, need.field)
 
 
 def _reads(text: str, field: str) -> Iterator[ColumnNeed]:
@@ -157,6 +175,23 @@ def value_need(name: str) -> ColumnNeed:
     """A column of numbers that a diagnostic is about."""
     return ColumnNeed(
         name=name, field="diagnostics.column", kinds=FEATURE_KINDS, remedy="name a column of numbers or booleans"
+    )
+
+
+def amount_need(name: str, option: str) -> ColumnNeed:
+    """A column of numbers, or an expression of columns, that is the ``option`` of a diagnostic."""
+    return ColumnNeed(
+        name=name,
+        field=f"diagnostics.{option}",
+        kinds=FEATURE_KINDS,
+        remedy="name a column of numbers or booleans, or write TRY_CAST(... AS DOUBLE)",
+    )
+
+
+def group_need(name: str) -> ColumnNeed:
+    """The column that says which group a row is of."""
+    return ColumnNeed(
+        name=name, field="diagnostics.group_by", kinds=GROUP_KINDS, remedy="name a column of texts or whole numbers"
     )
 
 

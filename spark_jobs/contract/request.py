@@ -26,8 +26,9 @@ class ReleaseRequest(Frozen):
         account: the ledger account that pays; None only for a draft outside the ledger.
         table: the pinned table.
         where: an optional filter of the allow-list; rows for which it is not true are left out.
-        label: the 0/1 outcome.
-        model: where scores come from.
+        label: the 0/1 outcome, of diagnostics of a classifier.
+        model: where scores or fitted values come from, of diagnostics of a model. A label or a model that nothing in
+            the request needs is not read.
         scoring: public rules for scores that do not fit.
         diagnostics: what to release; each kind at most once.
         budget: the full cost of the release.
@@ -43,8 +44,8 @@ class ReleaseRequest(Frozen):
     account: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     table: TableSource
     where: str | None = None
-    label: Label
-    model: Model
+    label: Label | None = None
+    model: Model | None = None
     scoring: Scoring = Scoring()
     diagnostics: Annotated[tuple[SerializeAsAny[Options], ...], Field(min_length=1)]
     budget: Budget
@@ -92,12 +93,56 @@ class ReleaseRequest(Frozen):
                     bound=f"must be above 0 for {options.kind} with these options",
                     remedy="give a delta such as '1e-6', or choose a method with pure privacy",
                 )
+            options.check(self)
+        self._check_needed()
         if self.where is not None:
             check_filter(self.where)
         if isinstance(self.model, (LinearModel, LogisticModel)):
             for feature in self.model.coefficients:
                 check_feature(feature)
         return self
+
+    def _check_needed(self) -> None:
+        for options in self.diagnostics:
+            if options.statistic.of_label and self.label is None:
+                raise RequestRefused(
+                    "label", bound=f"is required by {options.kind}",
+                    remedy="name the column of the 0/1 outcome, with its two values where they are others",
+                )  # fmt: skip
+            if options.statistic.of_model is not None and self.model is None:
+                raise RequestRefused(
+                    "model", bound=f"is required by {options.kind}",
+                    remedy="say where scores or fitted values come from, e.g. a column of them",
+                )  # fmt: skip
+
+    @property
+    def uses_label(self) -> bool:
+        """Whether anything that is asked for is counted from the label."""
+        return any(statistic.of_label for statistic in self.statistics)
+
+    @property
+    def uses_model(self) -> bool:
+        """Whether anything that is asked for is counted from what the model gives."""
+        return any(statistic.of_model is not None for statistic in self.statistics)
+
+    @property
+    def output_of_model(self) -> str:
+        """What the model gives that is asked for, in words: scores, fitted values, or both."""
+        return " and ".join(dict.fromkeys(s.of_model for s in self.statistics if s.of_model is not None))
+
+    @property
+    def needed_label(self) -> Label:
+        """The label, for what needs it: a request without it would have been refused."""
+        if self.label is None:
+            raise ValueError("the request has no label")
+        return self.label
+
+    @property
+    def needed_model(self) -> Model:
+        """The model, for what needs it: a request without it would have been refused."""
+        if self.model is None:
+            raise ValueError("the request has no model")
+        return self.model
 
     @property
     def block_filter(self) -> str | None:

@@ -135,7 +135,7 @@ def _section(result: ConfusionMatrix, request: ReleaseRequest) -> Section:
         )
         for i, threshold in enumerate(result.thresholds)
     )
-    label = request.label
+    label = request.needed_label
     return Section(
         title=_TITLE,
         reading=(

@@ -105,7 +105,8 @@ def report_html(
 
 def default_title(request: ReleaseRequest, parts: Sequence[Part]) -> str:
     """A title for a request that gives none."""
-    return f"{_listed([part.section.title for part in parts])} for {request.label.column}"
+    outcome = f" for {request.needed_label.column}" if request.uses_label else ""
+    return f"{_listed([part.section.title for part in parts])}{outcome}"
 
 
 def _bought(facts: ReleaseFacts, parts: Sequence[Part]) -> tuple[str, ...]:
@@ -153,13 +154,17 @@ def budget_bar(account: AccountState) -> BudgetBar:
 
 def _subject(request: ReleaseRequest) -> Mapping[str, str]:
     """What the release is about, in labelled words."""
-    model = {"columns": "scores read from a column", "spark_ml": "a saved Spark ML pipeline"}
+    model = {"columns": "read from a column", "spark_ml": "a saved Spark ML pipeline"}
     facts = {
         "Table": request.table.name or request.table.path or "",
         "Snapshot": request.table.snapshot.describe(),
-        "Outcome": f"{request.label.column} = {request.label.positive} against {request.label.negative}",
-        "Scores": model.get(request.model.kind, f"a {request.model.kind} model"),
     }
+    if request.uses_label:
+        label = request.needed_label
+        facts["Outcome"] = f"{label.column} = {label.positive} against {label.negative}"
+    if request.uses_model:
+        kind = request.needed_model.kind
+        facts[request.output_of_model.capitalize()] = model.get(kind, f"a {kind} model")
     if request.where is not None:
         facts["Rows where"] = request.where
     if request.blocks != ("all",):

@@ -298,12 +298,12 @@ def _section(curve: RocValues, request: ReleaseRequest) -> Section:
             Measure(
                 label="Positives",
                 value=f"≈{SPACE}{count(curve.positives)}",
-                note=f"{request.label.column} = {request.label.positive}",
+                note=f"{request.needed_label.column} = {request.needed_label.positive}",
             ),
             Measure(
                 label="Negatives",
                 value=f"≈{SPACE}{count(curve.negatives)}",
-                note=f"{request.label.column} = {request.label.negative}",
+                note=f"{request.needed_label.column} = {request.needed_label.negative}",
             ),
         ),
         table=_table(curve),

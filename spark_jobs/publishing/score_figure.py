@@ -193,8 +193,8 @@ def _section(result: FigureValues, request: ReleaseRequest, wording: Wording) ->
     number = partial(decimals, places=_places(result))
     cells = [number(value) if defined else ABSENT for value in (result.value, low, high)]
     sizes = (
-        ("Positives", result.positives, request.label.positive),
-        ("Negatives", result.negatives, request.label.negative),
+        ("Positives", result.positives, request.needed_label.positive),
+        ("Negatives", result.negatives, request.needed_label.negative),
     )
     return Section(
         title=wording.title,
@@ -208,7 +208,7 @@ def _section(result: FigureValues, request: ReleaseRequest, wording: Wording) ->
             reference=None if chance is None else (wording.chance_label, chance),
         ),
         measures=tuple(
-            Measure(label=label, value=f"≈{SPACE}{count(size)}", note=f"{request.label.column} = {value}")
+            Measure(label=label, value=f"≈{SPACE}{count(size)}", note=f"{request.needed_label.column} = {value}")
             for label, size, value in sizes
             if size is not None
         ),

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from spark_jobs.contract.diagnostics import LinearRegressionOptions
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
 from spark_jobs.contract.release import NOT_PRIVATE
 from spark_jobs.contract.request import ReleaseRequest
@@ -143,14 +144,37 @@ def _protected(cost: Budget, unit: PrivacyUnit, record: str | None) -> str:
 
 
 def _taken_for_granted(request: ReleaseRequest) -> str:
-    model = {
-        "public": "The model behind the scores was made without looking at these rows: the request declares it, and "
-        "nothing here can check it. A model fitted on them would carry them past the noise.",
-        "differentially_private": "The model behind the scores was itself fitted privately: the request declares it, "
-        "and nothing here can check it. What that cost comes on top of the cost of this release.",
-    }[request.model.basis]
     size = "; so is the number of rows" if request.neighbours is Neighbours.REPLACE_ONE else ""
-    return f"{model} The request is public, with its table's name, columns, filter and options{size}."
+    told = f"The request is public, with its table's name, columns, filter and options{size}."
+    return " ".join(part for part in (_model_taken(request), told, _groups_taken(request)) if part)
+
+
+def _model_taken(request: ReleaseRequest) -> str:
+    if not request.uses_model:
+        return ""
+    return {
+        "public": f"The model behind the {request.output_of_model} was made without looking at these rows: the request "
+        "declares it, and nothing here can check it. A model fitted on them would carry them past the noise.",
+        "differentially_private": f"The model behind the {request.output_of_model} was itself fitted privately: the "
+        "request declares it, and nothing here can check it. What that cost comes on top of the cost of this release.",
+    }[request.needed_model.basis]
+
+
+def _groups_taken(request: ReleaseRequest) -> str:
+    """What is public about groups: their list always, and their sizes where the request says so."""
+    for options in request.diagnostics:
+        if not isinstance(options, LinearRegressionOptions):
+            continue
+        groups = "" if options.group_by is None else f"The groups of {options.group_by} are a public list. "
+        if request.neighbours is not Neighbours.REPLACE_ONE or not options.public_sizes:
+            return groups.strip()
+        if options.group_by is None:
+            return "Which rows the line goes through is taken to be public, and only what they hold is kept secret."
+        return (
+            f"{groups}Which row is in which of them is taken to be public too, with the size of each: a row that is "
+            f"replaced stays in its group and within the filter, and only what it holds is kept secret."
+        )
+    return ""
 
 
 def _not_covered(request: ReleaseRequest) -> str:

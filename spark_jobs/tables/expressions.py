@@ -69,14 +69,22 @@ def feature_column(text: str, schema: StructType) -> Column:
     Raises:
         RequestRefused: outside the allow-list, or not a number or boolean on a table with this schema.
     """
-    need = feature_need(text)
+    return amount_column(feature_need(text), schema)
+
+
+def amount_column(need: ColumnNeed, schema: StructType) -> Column:
+    """What ``need`` names, as a double column: a column spelled exactly so, else an expression.
+
+    Raises:
+        RequestRefused: outside the allow-list, or not a number or boolean on a table with this schema.
+    """
     if need.found(schema.names):
         return as_double(read(need, schema))
-    scope = _Scope(schema=schema, field=need.field, text=text)
-    feature = scope.translate(parse(text, what=need.field))
-    if feature.kind not in (*need.kinds, None):
-        scope.refuse(f"must be a number or boolean, not a {feature.kind}", need.remedy)
-    return as_double(feature)
+    scope = _Scope(schema=schema, field=need.field, text=need.name)
+    amount = scope.translate(parse(need.name, what=need.field))
+    if amount.kind not in (*need.kinds, None):
+        scope.refuse(f"must be a number or boolean, not a {amount.kind}", need.remedy)
+    return as_double(amount)
 
 
 def read(need: ColumnNeed, schema: StructType) -> Typed:

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import json
 
-from spark_jobs.contract.diagnostics import ScoreCells, ValueCells
+from spark_jobs.contract.diagnostics import PointCells, ResidualCells, ScoreCells, ValueCells
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.tables import ColumnsModel, LinearModel, LogisticModel, SparkMLModel
+from spark_jobs.contract.tables import ColumnsModel, Label, LinearModel, LogisticModel, Model, SparkMLModel
 
 
 def rules(request: ReleaseRequest) -> tuple[str, ...]:
     """What ``request`` does with rows and values that do not fit, in the order it is done."""
-    scored = (*_labels(request), *_features(request), *_scores(request))
-    asked = any(isinstance(statistic, ScoreCells) for statistic in request.statistics)
-    return (*_reading(request), *(scored if asked else ()), *_values(request), *_units(request))
+    told = [*_reading(request), *_unread(request)]
+    if request.uses_model:
+        told += _inputs(request.needed_model)
+    for statistic in request.statistics:
+        match statistic:
+            case ScoreCells():
+                told += _scores(request, request.needed_label, request.needed_model)
+            case ValueCells():
+                told += _values(statistic, scored=request.uses_label)
+            case ResidualCells():
+                told += _residuals(statistic)
+            case PointCells():
+                told += _points(statistic)
+    return (*told, *_units(request))
 
 
 def _reading(request: ReleaseRequest) -> list[str]:
@@ -30,53 +41,81 @@ def _reading(request: ReleaseRequest) -> list[str]:
     return told
 
 
-def _labels(request: ReleaseRequest) -> list[str]:
-    label = request.label
-    positive, negative = json.dumps(label.positive, ensure_ascii=False), json.dumps(label.negative, ensure_ascii=False)
-    return [
-        f"A row counts as positive if {label.column} is {positive} and as negative if it is {negative}; "
-        "a row with any other value there, or none, is left out."
-    ]
+def _unread(request: ReleaseRequest) -> list[str]:
+    given = {"label": (request.label, request.uses_label), "model": (request.model, request.uses_model)}
+    unread = [name for name, (value, used) in given.items() if value is not None and not used]
+    if not unread:
+        return []
+    return [f"Nothing that is asked for needs a {' or a '.join(unread)}: what the request says of it is not read."]
 
 
-def _features(request: ReleaseRequest) -> list[str]:
-    match request.model:
-        case ColumnsModel(score=score):
-            return [f"A row whose {score} is null or NaN is left out."]
-        case LinearModel() | LogisticModel() as model:
-            told = []
+def _inputs(model: Model) -> list[str]:
+    told = []
+    match model:
+        case LinearModel() | LogisticModel():
             if model.coefficients:
                 told.append("A feature that overflows, divides by zero or does not convert to a number is null.")
-                told.append("A row with a feature that is null or NaN is left out.")
             if model.categorical:
                 names = ", ".join(model.categorical)
                 told.append(f"A level of {names} that the model does not list, or null, adds nothing to the score.")
-            return told
         case SparkMLModel():
-            return [
-                "Numbers that are null are NaN to the pipeline's stages, and a row that they skip is left out.",
-                "A row whose score is null or NaN is left out.",
-            ]
+            told.append("Numbers that are null are NaN to the pipeline's stages, and a row that they skip is left out.")
+    return told
 
 
-def _scores(request: ReleaseRequest) -> list[str]:
-    if isinstance(request.model, LogisticModel):
-        return []
+def _scores(request: ReleaseRequest, label: Label, model: Model) -> list[str]:
+    positive, negative = json.dumps(label.positive, ensure_ascii=False), json.dumps(label.negative, ensure_ascii=False)
+    told = [
+        f"A row counts as positive if {label.column} is {positive} and as negative if it is {negative}; "
+        "a row with any other value there, or none, is left out."
+    ]
+    match model:
+        case ColumnsModel(score=score):
+            told.append(f"A row whose {score} is null or NaN is left out.")
+        case LinearModel() | LogisticModel():
+            told += ["A row with a feature that is null or NaN is left out."] if model.coefficients else []
+        case SparkMLModel():
+            told.append("A row whose score is null or NaN is left out.")
+    if isinstance(model, LogisticModel):
+        return told
     if request.scoring.outside == "drop":
-        return ["A row whose score is below 0 or above 1 is left out."]
-    return ["A score below 0 counts as 0 and a score above 1 as 1."]
+        return [*told, "A row whose score is below 0 or above 1 is left out."]
+    return [*told, "A score below 0 counts as 0 and a score above 1 as 1."]
 
 
-def _values(request: ReleaseRequest) -> list[str]:
+def _values(statistic: ValueCells, *, scored: bool) -> list[str]:
+    name = statistic.column
+    whatever = ", whatever its label and score" if scored else ""
+    return [
+        f"For the distribution of {name}, a row whose {name} is null or NaN is left out, and any other counts"
+        f"{whatever}; a value below {statistic.lower:.6g} counts as that, one above "
+        f"{statistic.upper:.6g} as that, and values are rounded down to a fixed grid."
+    ]
+
+
+def _residuals(statistic: ResidualCells) -> list[str]:
+    outcome, unit = statistic.outcome, statistic.unit
+    return [
+        f"A residual is {outcome} minus the model's output as it is, not moved to any bounds. A row is left out of the "
+        f"residuals if {outcome} or the output is null or NaN, as the output is where a feature is.",
+        f"Fitted values and residuals are rounded to fixed cells, {unit / 128:.6g} wide up to a size of "
+        f"{unit / 2:.6g} and a 64th of each doubling beyond; what is larger than {unit * 2.0**60:.6g} counts as that.",
+    ]
+
+
+def _points(statistic: PointCells) -> list[str]:
+    x, y, (x_low, x_high), (y_low, y_high) = statistic.x, statistic.y, statistic.x_bounds, statistic.y_bounds
     told = []
-    for statistic in request.statistics:
-        if isinstance(statistic, ValueCells):
-            name = statistic.column
-            told.append(
-                f"For the distribution of {name}, a row whose {name} is null or NaN is left out, and any other counts, "
-                f"whatever its label and score; a value below {statistic.lower:.6g} counts as that, one above "
-                f"{statistic.upper:.6g} as that, and values are rounded down to a fixed grid."
-            )
+    if statistic.group_by is not None:
+        told.append(
+            f"A row counts in the group that its {statistic.group_by} names; a row whose {statistic.group_by} is null "
+            f"or not among the {len(statistic.groups or ()):,} groups of the request is left out of the lines."
+        )
+    told += [
+        f"A row whose {x} or {y} is null or NaN counts as a row of its group, but as no point of a line.",
+        f"A value of {x} below {x_low:.6g} counts as that, one above {x_high:.6g} as that; of {y}, below "
+        f"{y_low:.6g} and above {y_high:.6g}. Both are rounded to the middles of {statistic.cells:,} equal cells.",
+    ]
     return told
 
 

@@ -1,4 +1,4 @@
-"""Labels and scores as columns, by public rules that look at one row at a time.
+"""Labels, scores and fitted values as columns, by public rules that look at one row at a time.
 
 Nothing here depends on a value: a row that does not fit has a null label or score and is left out of every count. The
 rules are told in plain words by ``spark_jobs.tables.rules``.
@@ -31,7 +31,7 @@ from spark_jobs.tables.expressions import Typed, as_double, feature_column, read
 from spark_jobs.tables.pipelines import apply_pipeline
 from spark_jobs.tables.rules import rules
 
-__all__ = ["LabelAndScore", "label_and_score", "prepare_model", "rules"]
+__all__ = ["LabelAndScore", "fitted_value", "label_and_score", "prepare_model", "rules"]
 
 PIPELINE_SCORE = "__dp_score"
 
@@ -49,7 +49,7 @@ class LabelAndScore(NamedTuple):
 
 
 def prepare_model(frame: DataFrame, model: Model) -> DataFrame:
-    """``frame`` with what ``label_and_score`` needs of it: a saved pipeline's output, and nothing for other models.
+    """``frame`` with what ``label_and_score`` and ``fitted_value`` need of it: a saved pipeline's output, else nothing.
 
     Rows that the pipeline's stages skip are gone.
 
@@ -65,8 +65,31 @@ def label_and_score(frame: DataFrame, request: ReleaseRequest) -> LabelAndScore:
     Raises:
         RequestRefused: a column of the label or the model is missing or of a type that does not fit.
     """
+    score = _score(frame, request.needed_model, request.scoring)
+    return LabelAndScore(label=_label(request.needed_label, frame.schema), score=score)
+
+
+def fitted_value(frame: DataFrame, model: Model) -> Column:
+    """What the model gives for each row of ``frame``, which ``prepare_model`` has prepared: a double, not clamped.
+
+    The linear predictor of a linear model, the probability of a logistic one, the column or the pipeline's output as
+    it is; null or NaN where a feature is.
+
+    Raises:
+        RequestRefused: a column of the model is missing or of a type that does not fit.
+    """
     schema = frame.schema
-    return LabelAndScore(label=_label(request.label, schema), score=_score(request.model, request.scoring, schema))
+    match model:
+        case ColumnsModel(score=name):
+            return as_double(read(score_need(name), schema))
+        case LinearModel():
+            return _linear(model, schema)
+        case LogisticModel():
+            return 1.0 / (1.0 + sf.exp(-_linear(model, schema)))
+        case SparkMLModel():
+            if PIPELINE_SCORE not in schema.names:
+                raise ValueError("the table has no scores of the pipeline: apply prepare_model to it first")
+            return sf.col(PIPELINE_SCORE)
 
 
 def _label(label: Label, schema: StructType) -> Column:
@@ -79,22 +102,15 @@ def _label(label: Label, schema: StructType) -> Column:
     return sf.when(is_positive, 1).when(is_negative, 0)
 
 
-def _score(model: Model, scoring: Scoring, schema: StructType) -> Column:
-    match model:
-        case ColumnsModel(score=name):
-            return _within_bounds(as_double(read(score_need(name), schema)), scoring)
-        case LinearModel():
-            return _within_bounds(_linear(model, schema), scoring)
-        case LogisticModel():
-            probability = 1.0 / (1.0 + sf.exp(-_linear(model, schema)))
-            return sf.nanvl(probability, sf.lit(None).cast("double"))
-        case SparkMLModel():
-            if PIPELINE_SCORE not in schema.names:
-                raise ValueError("the table has no scores of the pipeline: apply prepare_model to it first")
-            return _within_bounds(sf.col(PIPELINE_SCORE), scoring)
+def _score(frame: DataFrame, model: Model, scoring: Scoring) -> Column:
+    value = fitted_value(frame, model)
+    # a probability is within bounds, or NaN
+    return (
+        sf.nanvl(value, sf.lit(None).cast("double")) if isinstance(model, LogisticModel) else _bounded(value, scoring)
+    )
 
 
-def _within_bounds(score: Column, scoring: Scoring) -> Column:
+def _bounded(score: Column, scoring: Scoring) -> Column:
     """The score by the rules of ``scoring``; NaN, which Spark puts above infinity, becomes null."""
     if scoring.outside == "drop":
         return sf.when((score >= 0.0) & (score <= 1.0), score)

@@ -28,6 +28,11 @@ def test_a_feature_spelled_like_a_column_is_that_column() -> None:
     assert [need.name for need in needs(request, ["hours"])] == ["y", "hours", "per", "week"]
 
 
+def test_what_nothing_asks_for_is_not_needed() -> None:
+    diagnostics = [{"kind": "ecdf", "column": "amount", "bounds": [0, 1]}]
+    assert [need.name for need in needs(a_request(diagnostics=diagnostics), [])] == ["amount"]
+
+
 @pytest.mark.parametrize(
     ("columns", "found"),
     [(["a"], "a"), (["A"], "A"), (["A", "a"], "a"), (["AB", "aB", "x"], None), (["b"], None), ([], None)],

@@ -99,6 +99,34 @@ def test_a_bad_request_is_refused_in_one_line(changes: dict[str, Any], line: str
     assert "\n" not in str(caught.value)
 
 
+COLUMN = {"kind": "ecdf", "column": "amount", "bounds": [0, 1]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"label": None}, "label: is required by roc_curve; name the column"),
+        ({"model": None}, "model: is required by roc_curve; say where scores"),
+        ({"label": None, "diagnostics": [COLUMN, "calibration"]}, "label: is required by calibration; "),
+        ({"model": None, "diagnostics": ["ecdf"]}, "model: is required by ecdf; "),
+    ],
+)
+def test_what_a_diagnostic_needs_is_required(changes: dict[str, Any], line: str) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        ReleaseRequest.parse(fields(**changes))
+    assert str(refused.value).startswith(line)
+
+
+def test_a_label_and_a_model_may_be_left_out_where_nothing_needs_them() -> None:
+    request = ReleaseRequest.parse(fields(label=None, model=None, diagnostics=[COLUMN]))
+    assert not request.uses_label
+    assert not request.uses_model
+    assert ReleaseRequest.from_yaml(request.to_yaml()) == request
+    spoken_of = ReleaseRequest.parse(fields(diagnostics=[COLUMN]))
+    assert not spoken_of.uses_label
+    assert spoken_of.sha256 != request.sha256
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '"request"', "null"])
 def test_text_that_is_no_request_is_refused(text: str) -> None:
     with pytest.raises(RequestRefused, match="^request: "):

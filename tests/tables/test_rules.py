@@ -38,6 +38,15 @@ def test_rules_that_do_not_apply_are_not_told() -> None:
     assert "true of it" not in told
 
 
+def test_a_label_and_a_model_that_nothing_reads_are_said_to_be_unread() -> None:
+    distribution = {"kind": "ecdf", "column": "amount", "bounds": [0, 1]}
+    told = rules(a_request(diagnostics=[distribution]))
+    assert told[0] == ("Nothing that is asked for needs a label or a model: what the request says of it is not read.")
+    assert "score" not in " ".join(told)
+    assert "not read" not in " ".join(rules(a_request(label=None, model=None, diagnostics=[distribution])))
+    assert "not read" not in " ".join(rules(a_request(diagnostics=["roc_curve", distribution])))
+
+
 def test_rules_are_sentences() -> None:
     everything = a_request(model=LINEAR, where="a > 1", unit={"column": "person", "max_rows": 3})
     assert all(rule[0].isupper() and rule.endswith(".") for rule in rules(everything))

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from spark_jobs.contract.diagnostics.base import Options, ScoreCells, Statistic
+from spark_jobs.contract.diagnostics.linear import (
+    LinearRegressionOptions,
+    PointCells,
+    ResidualCells,
+    ResidualPlotOptions,
+)
 from spark_jobs.contract.diagnostics.scores import (
     AucOptions,
     AveragePrecisionOptions,
@@ -23,8 +29,12 @@ __all__ = [
     "CalibrationOptions",
     "ConfusionMatrixOptions",
     "EcdfOptions",
+    "LinearRegressionOptions",
     "Options",
+    "PointCells",
     "ReferenceDistribution",
+    "ResidualCells",
+    "ResidualPlotOptions",
     "RocCurveOptions",
     "ScoreCells",
     "Statistic",

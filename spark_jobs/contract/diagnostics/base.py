@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import field_validator
 
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.privacy import MAX_EPSILON, ExactDecimal, Neighbours, PrivacyUnit, exact_decimal, plain
+from spark_jobs.contract.privacy import MAX_EPSILON, ExactDecimal, exact_decimal, plain
 from spark_jobs.contract.values import Frozen
+
+if TYPE_CHECKING:
+    from spark_jobs.contract.request import ReleaseRequest
 
 
 class Statistic(Frozen):
@@ -17,18 +20,18 @@ class Statistic(Frozen):
 
     Attributes:
         of_label: whether it is counted from the request's label.
-        of_model: whether it is counted from what the request's model gives.
+        of_model: what it is counted from of what the request's model gives, in words; None if of nothing.
     """
 
     of_label: ClassVar[bool] = False
-    of_model: ClassVar[bool] = False
+    of_model: ClassVar[str | None] = None
 
 
 class ScoreCells(Statistic):
     """The statistic of a classifier: rows per label and cell of the score grid (``statistics.ScoreCounts``)."""
 
     of_label: ClassVar[bool] = True
-    of_model: ClassVar[bool] = True
+    of_model: ClassVar[str | None] = "scores"
     kind: Literal["scores"] = "scores"
 
 
@@ -80,8 +83,8 @@ class Options(Frozen):
         """The options that the diagnostic's own ``measure`` takes."""
         return self.model_dump(exclude={"kind", "weight", "share"})
 
-    def check(self, *, neighbours: Neighbours, unit: PrivacyUnit) -> None:
-        """Refuse a relation or a unit that the diagnostic has no mechanism for.
+    def check(self, request: ReleaseRequest) -> None:
+        """Refuse what the diagnostic cannot be released under, of the request that it is part of.
 
         Raises:
             RequestRefused: naming the field and what would do.

@@ -1,0 +1,270 @@
+"""Diagnostics of linear models: residual plots of a given one, and private lines through groups of points."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from spark_jobs.contract.diagnostics.base import Options, Statistic
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.expressions import parse
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.contract.tables import SparkMLModel
+
+if TYPE_CHECKING:
+    from spark_jobs.contract.request import ReleaseRequest
+
+Amount = Annotated[str, Field(min_length=1, max_length=1000)]
+"""A column of numbers or booleans, or an expression of the allow-list."""
+Bounds = tuple[float, float]
+Keys = tuple[str | int, ...]
+
+MOST_GROUPS = 100_000
+MOST_KEY_CHARACTERS = 255
+LEAST_UNIT, MOST_UNIT = 2.0**-1000, 2.0**1000
+THEIL_SEN = ("dp_exp_theil_sen", "dp_wide_theil_sen", "dp_ss_theil_sen")
+"""Methods that match rows with each other: one row more or less would change many pairs."""
+
+
+class ResidualCells(Statistic):
+    """The statistic of a residual plot: rows per cell of fitted value and residual (``statistics.ResidualCounts``).
+
+    Attributes:
+        outcome: what the model is about; the residual is the outcome minus the model's own output.
+        unit: the smallest size that matters, of both.
+    """
+
+    of_model: ClassVar[str | None] = "fitted values"
+    kind: Literal["residuals"] = "residuals"
+    outcome: str
+    unit: float
+
+
+class PointCells(Statistic):
+    """The statistic of private lines: rows per group and cell of (x, y) (``statistics.PointCounts``).
+
+    Attributes:
+        x, y: columns or expressions.
+        x_bounds, y_bounds: public bounds; values beyond them count at the nearer one.
+        group_by: the column that says which group a row is of; None where all rows are one group.
+        groups: public keys of the groups; rows of others are not counted. None without ``group_by``.
+        cells: of either axis.
+    """
+
+    kind: Literal["points"] = "points"
+    x: str
+    y: str
+    x_bounds: Bounds
+    y_bounds: Bounds
+    group_by: str | None
+    groups: Keys | None
+    cells: int
+
+
+class ResidualPlotOptions(Options):
+    """Residuals against fitted values, with a trend, a spread, tests of both, and a Q-Q view.
+
+    Attributes:
+        outcome: what the model predicts: a column of numbers or booleans, or an expression.
+        unit: the smallest size that matters, of fitted values and residuals; public.
+        method: what releases the counts, a name of ``spark_jobs.mechanisms.histograms``, or by public facts.
+        bins: of either axis, a power of two; None lets the noise decide.
+        coverage: the part of the rows that the box is to hold.
+        confidence: nominal level of intervals.
+    """
+
+    kind: Literal["residual_plot"]
+    outcome: Amount
+    unit: Annotated[float, Field(allow_inf_nan=False)] = 1.0
+    method: Literal[
+        "auto", "adaptive_grid", "ahp", "dawa", "geometric", "greedy_h", "hb", "laplace", "mwem", "uniform"
+    ] = "auto"
+    bins: Literal[2, 4, 8, 16, 32, 64, 128, 256] | None = None
+    coverage: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+    @field_validator("outcome")
+    @classmethod
+    def _allowed(cls, value: str) -> str:
+        return _expression(value)
+
+    @field_validator("unit")
+    @classmethod
+    def _of_size(cls, value: float) -> float:
+        if not LEAST_UNIT <= value <= MOST_UNIT:
+            raise RequestRefused(
+                "", given=value, bound="must be above 0, a number between 2^-1000 and 2^1000",
+                remedy="give the smallest size that matters, such as 0.01 of an amount of money",
+            )  # fmt: skip
+        return value
+
+    @property
+    def statistic(self) -> Statistic:
+        """Counts of fitted values and residuals together."""
+        return ResidualCells(outcome=self.outcome, unit=self.unit)
+
+    def chosen(self) -> dict[str, Any]:
+        """The options that ``diagnostics.residual_plot.measure`` takes."""
+        return {name: value for name, value in super().chosen().items() if name not in ("outcome", "unit")}
+
+
+class LinearRegressionOptions(Options):
+    """A private line through the points of each group.
+
+    Attributes:
+        x, y: a column of numbers or booleans each, or an expression.
+        x_bounds, y_bounds: public bounds of their values, which are clipped to them.
+        group_by: the column that says which group a row is of.
+        groups: public keys of the groups, in the order in which they are released: texts, or whole
+            numbers; compared with the column as text.
+        method: see the reference of ``spark_jobs.diagnostics.linear_regression``; those of zCDP spend delta.
+        at: where the line is evaluated, in parts of the way from the lower bound of x to the upper one.
+        size_bound: a public guess at the rows of a group, from which ``auto`` chooses.
+        matchings: how many partners each row gets, of Theil-Sen methods.
+        public_sizes: under ``replace_one``, whether each group's size is public, and a row that is replaced stays in
+            its group.
+        confidence: nominal level of intervals.
+        cells: of either axis, a power of two.
+    """
+
+    kind: Literal["linear_regression"]
+    x: Amount
+    y: Amount
+    x_bounds: Bounds
+    y_bounds: Bounds
+    group_by: Annotated[str, Field(min_length=1, max_length=255)] | None = None
+    groups: Keys | None = None
+    method: Literal[
+        "auto", "noisy_stats", "noisy_stats_zcdp", "noisy_intercept", "dp_exp_theil_sen", "dp_wide_theil_sen",
+        "dp_ss_theil_sen", "dp_grad_descent", "dp_grad_descent_zcdp",
+    ] = "auto"  # fmt: skip
+    at: Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1, max_length=100)] = (0.25, 0.75)
+    size_bound: Annotated[int, Field(ge=1, le=10**12)] | None = None
+    matchings: Annotated[int, Field(ge=1, le=10**6)] = 10
+    public_sizes: bool = True
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+    cells: Literal[2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384] = 1024
+
+    @field_validator("x", "y")
+    @classmethod
+    def _allowed(cls, value: str) -> str:
+        return _expression(value)
+
+    @field_validator("x_bounds", "y_bounds")
+    @classmethod
+    def _ascending(cls, value: Bounds) -> Bounds:
+        if not -(10.0**300) < value[0] < value[1] < 10.0**300:
+            raise RequestRefused(
+                "", given=list(value), bound="must be two finite numbers in ascending order",
+                remedy="give public bounds of the values, such as [0, 100000]; values beyond them count there",
+            )  # fmt: skip
+        return value
+
+    @field_validator("groups", mode="before")
+    @classmethod
+    def _keys(cls, value: Any) -> Any:
+        return value if value is None else require_keys(value)
+
+    @model_validator(mode="after")
+    def _grouped(self) -> Self:
+        if self.x == self.y:
+            raise RequestRefused("y", given=self.y, bound="must differ from x", remedy="name the outcome's column")
+        if self.group_by is not None and self.groups is None:
+            raise RequestRefused(
+                "groups", bound="is required with group_by: keys that are read from the rows would not be private",
+                remedy="list the groups, or name a public file of them",
+            )  # fmt: skip
+        if self.groups is not None and self.group_by is None:
+            raise RequestRefused(
+                "group_by", bound="is required with groups", remedy="name the column that says which group a row is of"
+            )
+        return self
+
+    @property
+    def statistic(self) -> Statistic:
+        """Counts of points, by group."""
+        names = ("x", "y", "x_bounds", "y_bounds", "group_by", "groups", "cells")
+        return PointCells(**{name: getattr(self, name) for name in names})
+
+    @property
+    def approximate(self) -> bool:
+        """Whether it spends delta."""
+        return self.method.endswith("_zcdp")
+
+    def chosen(self) -> dict[str, Any]:
+        """The options that ``diagnostics.linear_regression.measure`` takes."""
+        names = ("method", "at", "size_bound", "matchings", "public_sizes", "confidence")
+        return {name: getattr(self, name) for name in names}
+
+    def check(self, request: ReleaseRequest) -> None:
+        """Refuse Theil-Sen where a group's size is private, and sizes that are called public and are not.
+
+        Sizes of what is used stay the same when a row is replaced as long as neither a choice among a unit's rows nor a
+        pipeline decides which rows are used. One row of each unit, all in one group, is no choice of how many.
+        """
+        replaced = request.neighbours is Neighbours.REPLACE_ONE
+        if self.method in THEIL_SEN and not (replaced and self.public_sizes):
+            raise RequestRefused(
+                "diagnostics.method", given=self.method,
+                bound="is private where sizes are public alone: under neighbours replace_one, with public_sizes true",
+                remedy="ask for neighbours replace_one, or for another method",
+            )  # fmt: skip
+        if not replaced or not self.public_sizes:
+            return
+        unit = request.unit
+        if unit.column is not None and (unit.max_rows > 1 or self.group_by is not None):
+            raise RequestRefused(
+                "diagnostics.public_sizes", given=True,
+                bound="needs a unit of one row: which rows of a unit are used is secret, and so are the sizes",
+                remedy="set public_sizes to false",
+            )  # fmt: skip
+        if request.uses_model and isinstance(request.model, SparkMLModel):
+            raise RequestRefused(
+                "diagnostics.public_sizes", given=True,
+                bound="cannot be with a spark_ml model in one request, for its stages may skip rows",
+                remedy="set public_sizes to false, or ask for the lines in a request of their own",
+            )  # fmt: skip
+
+
+def require_keys(keys: Any) -> Keys:
+    """``keys`` as a tuple, refused unless they are public keys of groups: texts or whole numbers, each once.
+
+    Raises:
+        RequestRefused: they are not; about the field itself, without a name.
+    """
+    if not isinstance(keys, (list, tuple)):
+        raise RequestRefused(
+            "", given=type(keys).__name__, bound="must be a list of keys, or a file's path and column",
+            remedy="write it like ['001', '002'] or {'path': '/public/tracts.csv', 'column': 'tract'}",
+        )  # fmt: skip
+    if not 1 <= len(keys) <= MOST_GROUPS:
+        raise RequestRefused(
+            "", given=f"{len(keys)} keys", bound=f"must be from 1 to {MOST_GROUPS}",
+            remedy="leave out groups and group_by for one line, or split the groups over several releases",
+        )  # fmt: skip
+    for key in keys:
+        if not _is_key(key):
+            raise RequestRefused(
+                "", given=key if isinstance(key, (str, int)) else f"the {type(key).__name__} {key}",
+                bound=f"must be texts of 1 to {MOST_KEY_CHARACTERS} characters or whole numbers of 64 bits",
+                remedy="write the keys as the column holds them, text in quotes",
+            )  # fmt: skip
+    ((key, times),) = Counter(map(str, keys)).most_common(1)
+    if times > 1:
+        raise RequestRefused(
+            "", given=key, bound="is there more than once", remedy="name each group once (17 and '17' are one key)"
+        )
+    return tuple(keys)
+
+
+def _is_key(key: Any) -> bool:
+    if isinstance(key, str):
+        return 1 <= len(key) <= MOST_KEY_CHARACTERS and not any("\ud800" <= character <= "\udfff" for character in key)
+    return isinstance(key, int) and not isinstance(key, bool) and -(2**63) <= key < 2**63
+
+
+def _expression(text: str) -> str:
+    parse(text, what="")
+    return text
