@@ -1,0 +1,110 @@
+"""The released residual plot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from spark_jobs.contract.privacy import Neighbours, plain
+from spark_jobs.mechanisms.noise import Int64Array
+from spark_jobs.mechanisms.trees import FloatArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ResidualPlot:
+    """A released residual plot: residuals against fitted values, with trend, spread, tests and a verdict.
+
+    The box has ``m x m`` equal cells; m and the box come from noisy numbers. A residual is the outcome less the fitted
+    value. Intervals hold, at level ``confidence`` and one at a time, what the exact counts of the same rows on the same
+    grid would give: they measure the noise of privacy, not the sampling of the rows. P-values account for both.
+
+    Attributes:
+        fitted_edges: edges of the cells along fitted values; shape (m + 1,).
+        residual_edges: edges along residuals, from ``-residual_bound`` to ``residual_bound``; shape (m + 1,).
+        fitted_lower, fitted_upper: the box along fitted values: its first and last edge.
+        residual_bound: the box along residuals.
+        bins: m.
+        counts: rows in each cell, whole numbers of at least 0; shape (m, m), fitted values first.
+        points_fitted, points_residual: a scatter of the counts, each point drawn evenly within its cell; one for each
+            row that ``counts`` has, or as many as a public limit allows, in proportion. Shapes (k,).
+        overflow: noisy number of rows outside the box, at least 0.
+        trend_fitted: middle of each column of the box; shape (m,), as all that follow. Neighbouring columns with
+            too few rows for the noise are pooled and share their values.
+        column_rows: noisy number of rows of the pool that the column belongs to.
+        trend, trend_lower, trend_upper: mean residual, and its interval; residuals beyond the box count at its edge.
+        spread, spread_lower, spread_upper: half the distance of the residuals' 16% and 84% quantiles, which is the
+            standard deviation where they are normal; and its interval.
+        qq_theoretical: quantiles of the standard normal distribution; shape (q,), fixed.
+        qq_residual, qq_lower, qq_upper: the residuals' quantiles at the same levels, and their intervals; shape (q,).
+        qq_line: what the quantiles would be of a normal distribution with the same quartiles; shape (q,).
+        line_p_value: of the test that residuals have mean 0 and no slope: whether the line itself is off.
+        curvature_p_value: of the test that the mean residual is no quadratic function of the fitted value.
+        variance_p_value: of the test that the residuals' spread does not grow or shrink with the fitted value.
+        p_value: of all three together.
+        verdict: the findings in words.
+        findings: the words' keys: any of ``line``, ``curvature``, ``variance``.
+        error_rate: how often a model that holds is found fault with, at most (all three tests together).
+        rows: noisy number of rows, at least 0.
+        status: ``ok``, or ``undefined`` where the noisy number of rows is too small for the noise; trends are then 0,
+            p-values 1 and intervals say nothing.
+        method: the histogram method that made the counts.
+        confidence: nominal level of intervals; ``error_rate`` is what is left to 1.
+        epsilon: what the release cost.
+        neighbours: the relation of the guarantee.
+        guarantee: ``differentially private`` or ``NOT PRIVATE``.
+    """
+
+    fitted_edges: FloatArray
+    residual_edges: FloatArray
+    fitted_lower: float
+    fitted_upper: float
+    residual_bound: float
+    bins: int
+    counts: Int64Array
+    points_fitted: FloatArray
+    points_residual: FloatArray
+    overflow: float
+    trend_fitted: FloatArray
+    column_rows: FloatArray
+    trend: FloatArray
+    trend_lower: FloatArray
+    trend_upper: FloatArray
+    spread: FloatArray
+    spread_lower: FloatArray
+    spread_upper: FloatArray
+    qq_theoretical: FloatArray
+    qq_residual: FloatArray
+    qq_lower: FloatArray
+    qq_upper: FloatArray
+    qq_line: FloatArray
+    line_p_value: float
+    curvature_p_value: float
+    variance_p_value: float
+    p_value: float
+    verdict: str
+    findings: tuple[str, ...]
+    error_rate: float
+    rows: float
+    status: str
+    method: str
+    confidence: float
+    epsilon: Decimal
+    neighbours: Neighbours
+    guarantee: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; every number finite."""
+        return {field.name: _as_json(getattr(self, field.name)) for field in fields(self)}
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Decimal):
+        return plain(value)
+    if isinstance(value, Neighbours):
+        return str(value)
+    return list(value) if isinstance(value, tuple) else value
