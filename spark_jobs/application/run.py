@@ -13,6 +13,7 @@ from spark_jobs.application.announcing import Announcer
 from spark_jobs.application.counting import Counts
 from spark_jobs.application.drafting import diagnostic, draft, read_account, versions
 from spark_jobs.application.draw import Draw
+from spark_jobs.application.too_late import WatchedNoise, no_refusal_after
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.failpoints import failpoint
 from spark_jobs.contract.layout import ReleaseLayout, Stage
@@ -47,6 +48,7 @@ def run_charged(
 
     Raises:
         RequestRefused: the table, its schema or the configuration does not fit; nothing was drawn.
+        RefusedTooLateError: something was refused after noise had been drawn.
         NotThisDraw: the draw's path holds a tombstone or another request's draw; nothing was drawn.
     """  # fmt: skip
     layout = ReleaseLayout.of(output, charged.key, charged.charge_id)
@@ -66,9 +68,11 @@ def run_charged(
         raise OSError("the draw cannot be read back")
     announcer.stage(Stage.WRITING)
     failpoint("before_results")
-    release, files = draft(
-        request, adopt(stored), key=charged.key, rules=rules(request), account=read_account(store.read(layout.account))
-    )
+    adopted = adopt(stored)
+    with no_refusal_after():
+        release, files = draft(
+            request, adopted, key=charged.key, rules=rules(request), account=read_account(store.read(layout.account))
+        )
     failpoint("after_results")
     release = _as_stored(release, files, layout, store)
     failpoint("before_draft_manifest")
@@ -104,7 +108,8 @@ def run_uncharged(
         raise RequestRefused("output", given=output, bound="must not hold a release yet", remedy="name a new folder")
     made = make_draw(request, charge_id=None, noise=noise, master=master, announcer=announcer)
     announcer.stage(Stage.WRITING)
-    release, files = draft(request, made, key=None, rules=rules(request), account=None)
+    with no_refusal_after():
+        release, files = draft(request, made, key=None, rules=rules(request), account=None)
     for name, content in files.items():
         store.create(f"{output.rstrip('/')}/{name}", content)
     store.create(manifest, release.to_json().encode())
@@ -149,13 +154,19 @@ def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, n
 
     Each part of the budget runs at what is allotted to it for one row (``allotment``, group privacy); parts compose in
     sequence, and their costs add up exactly.
+
+    Raises:
+        RequestRefused: the options of what is bought first do not fit; nothing was drawn.
+        RefusedTooLateError: something was refused after noise had been drawn.
     """
+    watched = WatchedNoise(noise)
     measurements: dict[str, dict[str, Any]] = {}
     shared: dict[str, Any] | None = None
     events: list[dict[str, Any]] = []
     parts: list[ReleasePart] = []
     for allotment in allot(request):
-        measurement = _measure_part(request, allotment, counts, noise)
+        with no_refusal_after(watched):
+            measurement = _measure_part(request, allotment, counts, watched)
         if allotment.shared:
             shared = {"kinds": list(allotment.kinds), "measurement": measurement.to_dict()}
         else:
