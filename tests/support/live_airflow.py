@@ -1,0 +1,144 @@
+"""A whole Airflow on loopback: API server, scheduler, DAG processor and triggerer, each a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PATIENCE = 180.0
+"""Seconds that a step may take on a busy machine."""
+
+PARTS = (("api-server", "--workers", "1"), ("scheduler",), ("dag-processor",), ("triggerer",))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveAirflow:
+    """A running Airflow.
+
+    Attributes:
+        url: of its API server, without a trailing slash.
+        home: its ``AIRFLOW_HOME``; DAGs lie in ``dags``, logs in ``logs``.
+        token: of a user who may do everything.
+    """
+
+    url: str
+    home: Path
+    token: str
+
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """An answer of the public API, version 2."""
+        return _ask(method, f"{self.url}/api/v2/{path}", body, token=self.token)
+
+    def wait(self, what: str, ready: Callable[[], Any]) -> Any:
+        """What ``ready`` gives, once it is true."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            found = ready()
+            if found:
+                return found
+            time.sleep(0.5)
+        raise TimeoutError(f"{what}; the end of each log:\n{self._ends()}")
+
+    def states(self, dag_id: str, run_id: str) -> dict[str, str]:
+        """The state of each task of a run."""
+        found = self.call("GET", f"dags/{dag_id}/dagRuns/{run_id}/taskInstances")
+        return {each["task_id"]: each["state"] for each in found["task_instances"]}
+
+    def task_log(self, dag_id: str, run_id: str, task_id: str) -> str:
+        """All that a task logged."""
+        folder = self.home / "logs" / f"dag_id={dag_id}" / f"run_id={run_id}" / f"task_id={task_id}"
+        return "".join(path.read_text() for path in sorted(folder.rglob("*.log*")) if path.is_file())
+
+    def _ends(self) -> str:
+        return "\n".join(f"--- {path.name}\n{path.read_text()[-2000:]}" for path in self.home.glob("*.out"))
+
+
+@contextmanager
+def live_airflow(folder: Path, dags: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[LiveAirflow]:
+    """Start it, with DAG files by their names; everything ends with the context."""
+    port = _free_port()
+    home = folder / "airflow"
+    (home / "dags").mkdir(parents=True)
+    for name, text in dags.items():
+        (home / "dags" / name).write_text(text)
+    url = f"http://127.0.0.1:{port}"
+    env = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")},
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
+        "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+        "AIRFLOW__CORE__PARALLELISM": "4",
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+        "AIRFLOW__API__HOST": "127.0.0.1",
+        "AIRFLOW__API__PORT": str(port),
+        "AIRFLOW__API__BASE_URL": url,
+        "AIRFLOW__API_AUTH__JWT_SECRET": "for tests on loopback alone",
+        "AIRFLOW__API__SECRET_KEY": "for tests on loopback alone",
+        "AIRFLOW__LOGGING__COLORED_CONSOLE_LOG": "False",
+        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(_free_port()),
+        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(_free_port()),
+        "NO_PROXY": "127.0.0.1",
+        **environment,
+    }
+    airflow = [sys.executable, "-m", "airflow"]
+    subprocess.run([*airflow, "db", "migrate"], env=env, check=True, capture_output=True, timeout=PATIENCE)
+    started = []
+    try:
+        for part in PARTS:
+            with (home / f"{part[0]}.out").open("wb") as out:
+                command = [*airflow, *part]
+                started.append(
+                    subprocess.Popen(command, env=env, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+                )
+        yield LiveAirflow(url=url, home=home, token=_token(url, home))
+    finally:
+        _end(started)
+
+
+def _token(url: str, home: Path) -> str:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        try:
+            return str(_ask("GET", f"{url}/auth/token", None, token=None)["access_token"])
+        except OSError:
+            time.sleep(0.5)
+    raise TimeoutError((home / "api-server.out").read_text()[-4000:])
+
+
+def _ask(method: str, url: str, body: Mapping[str, Any] | None, *, token: str | None) -> Any:
+    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+    content = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data=content, headers=headers, method=method)
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(request, timeout=30) as answer:
+        return json.loads(answer.read() or b"null")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _end(processes: list[subprocess.Popen[bytes]]) -> None:
+    """The processes and all that they started; nothing of theirs is kept, so nobody has to end in peace."""
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    for process in processes:
+        process.wait(20)
