@@ -31,7 +31,9 @@ FLOOR = 1 << 128
 SLACK = Decimal(2) ** -90
 SMALLEST_EPSILON = Decimal("1e-20")
 MAX_CANDIDATES = 1 << 22
+MAX_POINTS = 1 << 24
 _PRECISION = 120
+_ROUGH_BITS = 36
 
 
 def uniform_below(bound: int, noise: Noise) -> int:
@@ -116,6 +118,48 @@ def choose(levels: NDArray[np.intp], weights: list[int], lengths: Int64Array, no
     at = int(np.searchsorted(ends, place, side="right"))
     start = int(ends[at - 1]) if at else 0
     return int(members[at]), place - start
+
+
+def choose_point(scores: Int64Array, lengths: Int64Array, rate: Decimal, noise: Noise) -> tuple[int, int]:
+    """As ``choose`` on ``integer_weights(scores, rate)``, without a weight for every level: for very many candidates.
+
+    A candidate is proposed in proportion to ``length * rough``, where ``rough`` is a whole number above its weight in
+    units of ``2^-36``, from doubles; it is taken with probability ``(weight + FLOOR) / rough``, which is computed
+    exactly, for it alone. So what is taken has probability in proportion to ``length * (weight + FLOOR)``, whatever
+    the doubles were; they only decide how often a proposal is turned down, less than once in a thousand times.
+
+    Args:
+        scores: shape (k,).
+        lengths: at least 0, shape (k,), their sum from 1 to 2^24.
+        rate: of ``exponential_rate``.
+        noise: the source of random bits.
+
+    Returns:
+        Index and offset, as ``choose``.
+
+    Raises:
+        ValueError: the lengths do not sum to 1 to 2^24.
+    """
+    if lengths.min(initial=0) < 0 or not 1 <= int(lengths.sum()) <= MAX_POINTS:
+        raise ValueError(f"lengths: must be whole numbers of at least 0 that sum to 1 to {MAX_POINTS}")
+    gaps = int(scores[lengths > 0].max()) - scores
+    with np.errstate(over="ignore"):
+        rough = np.exp(-float(rate) * np.maximum(gaps, 0)) * (1 + 1e-9)
+    masses = np.floor(np.ldexp(rough, _ROUGH_BITS)).astype(np.int64) + 2
+    ends = np.cumsum(lengths * masses)
+    while True:
+        drawn = uniform_below(int(ends[-1]), noise)
+        at = int(np.searchsorted(ends, drawn, side="right"))
+        mass = int(masses[at])
+        offset = (drawn - (int(ends[at - 1]) if at else 0)) // mass
+        if uniform_below(mass << (WEIGHT_BITS - _ROUGH_BITS), noise) < point_weight(int(gaps[at]), rate) + FLOOR:
+            return at, offset
+
+
+def point_weight(gap: int, rate: Decimal) -> int:
+    """``2^320 exp(-rate gap)``, rounded down."""
+    with localcontext(prec=_PRECISION):
+        return int((-rate * gap).exp() * UNIT)
 
 
 def choice_masses(weights: list[int], lengths: Int64Array) -> list[int]:

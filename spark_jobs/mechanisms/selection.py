@@ -13,9 +13,11 @@ from numpy.typing import ArrayLike
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.exact_choice import (
     FLOOR,
+    MAX_POINTS,
     UNIT,
     WEIGHT_BITS,
     choose,
+    choose_point,
     exponential_rate,
     integer_weights,
     uniform_below,
@@ -152,10 +154,13 @@ def interval_exponential(
     if length.size == 0 or length.min() < 0 or not 1 <= int(length.sum()) <= MAX_STEPS:
         raise ValueError(f"lengths: must be whole numbers of at least 0 that sum to 1 to {MAX_STEPS}")
     rate = exponential_rate(epsilon, l_inf_sensitivity, monotone=False)
+    values, starts = np.asarray(scores), np.cumsum(length) - length
+    if int(length.sum()) <= MAX_POINTS and np.can_cast(values.dtype, np.int64):
+        at, offset = choose_point(values, length, rate, noise)
+        return int(starts[at]) + offset
     kept = length > 0
-    levels, weights = integer_weights(np.asarray(scores)[kept], rate)
+    levels, weights = integer_weights(values[kept], rate)
     at, offset = choose(levels, weights, length[kept], noise)
-    starts = np.cumsum(length) - length
     return int(starts[kept][at]) + offset
 
 

@@ -24,6 +24,7 @@ AP_ERROR = 1e-12
 """A bound on the numerical error of ``average_precision``; the smooth bound pays for twice of it."""
 SMALLEST_PART = 1e-9
 _EULER = 0.57721566490153286
+_LEVELS, _BLOCKS = 512, 64
 
 
 def lower_median(cells: ArrayLike) -> float:
@@ -91,19 +92,29 @@ def pairwise_median_bound(values: ArrayLike, *, lower: int, upper: int, changes:
     if changes < 1 or lower >= upper:
         raise ValueError(f"changes, ends: got {changes}, {lower}, {upper}; must be at least 1 and ascend")
     ordered = np.sort(np.clip(np.asarray(values, dtype=np.int64), lower, upper))
-    size = ordered.size
-    rank = (size + 1) // 2
-    best, step = (upper - lower) * SMALLEST_PART, 0
-    while True:
-        width = (step + 1) * changes
-        decay = math.exp(-step * smoothness)
-        if decay * (upper - lower) <= best:
-            return best
-        ends = rank + np.arange(max(0, -rank), width + 1)
-        high = _at_ranks(ordered, ends, lower, upper)
-        low = _at_ranks(ordered, ends - width, lower, upper)
-        best = max(best, decay * float((high - low).max()))
-        step += 1
+    rank, best = (ordered.size + 1) // 2, (upper - lower) * SMALLEST_PART
+
+    def at(ranks: Int64Array) -> Int64Array:
+        inside = np.clip(ranks - 1, 0, max(ordered.size - 1, 0))
+        found = ordered[inside] if ordered.size else np.zeros_like(ranks)
+        return np.where(ranks < 1, lower, np.where(ranks > ordered.size, upper, found))
+
+    # a window of more than all values is worth no more than one of all
+    for first in range(0, ordered.size // changes + 1, _LEVELS):
+        if math.exp(-first * smoothness) * (upper - lower) <= best:
+            break
+        steps = np.arange(first, min(first + _LEVELS, ordered.size // changes + 1))
+        decay, width = np.exp(-steps * smoothness), (steps + 1) * changes
+        # some windows of each width say what the best is at least, and blocks of the others what they are at most
+        knots = width[:, None] * np.arange(_BLOCKS + 1) // _BLOCKS
+        high, low = at(rank + knots), at(rank + knots - width[:, None])
+        best = max(best, float((decay[:, None] * (high - low)).max()))
+        most = decay[:, None] * (high[:, 1:] - low[:, :-1])
+        for step, block in np.argwhere(most > best).tolist():
+            if most[step, block] > best:
+                ends = rank + np.arange(knots[step, block], knots[step, block + 1] + 1)
+                best = max(best, float(decay[step]) * float((at(ends) - at(ends - width[step])).max()))
+    return best
 
 
 def auc_fraction(negatives: ArrayLike, positives: ArrayLike) -> Fraction:
@@ -264,11 +275,6 @@ def _best_window(
         best = max(best, float(windows[at]))
         waiting += [(start, middle, first, first + at + 1), (middle + 1, end, first + at, last)]
     return best
-
-
-def _at_ranks(ordered: Int64Array, ranks: Int64Array, lower: int, upper: int) -> Int64Array:
-    padded = np.concatenate([[lower], ordered, [upper]])
-    return padded[np.clip(ranks, 0, ordered.size + 1)]
 
 
 def _harmonic(n: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,0 +1,174 @@
+"""Lines by noisy gradient descent: DPGradDescent of Alabi, McMillan, Sarathy, Smith, Vadhan (PoPETs 2022).
+
+Kept to compare with: ``moments`` releases once what T gradients ask for T times (its noise is smaller by about
+``sqrt T`` under zCDP, by T under pure privacy). The parameters are the heights ``p, q`` of the line at x = 1/4 and 3/4;
+a row's gradient of ``(2 p (3/4 - x) + 2 q (x - 1/4) - y)^2`` is clipped to [-clip, clip] in each, held on a lattice of
+``2^20`` steps to the clip, and summed.
+
+Each of T steps releases one noisy sum, of which one row changes both entries by at most ``clip`` where it is added or
+removed, by ``2 clip`` where it is replaced: 1-norm ``2 clip`` and ``4 clip``, 2-norm ``sqrt 2 clip`` and
+``2 sqrt 2 clip``. With ``epsilon / T`` or ``rho / T`` each, all of them cost epsilon or rho: composition is adaptive
+(Dwork, Roth 2014, theorem 3.16; Bun, Steinke, TCC 2016, lemma 2.3). Step sizes come from the noisy gradients alone
+(AdaGrad), and what is returned is the average of the second half of the path. Groups compose as in ``noisy_stats``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from spark_jobs.contract.privacy import Neighbours, exact_decimal, share
+from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
+from spark_jobs.mechanisms.prefix_sums import rows_changed
+from spark_jobs.mechanisms.regression.lines import NoisyLines
+from spark_jobs.mechanisms.trees import FloatArray
+
+LATTICE = 1 << 20
+ITERATIONS = 20
+CLIP = 0.25
+STEP = 0.25
+"""Chosen on synthetic boxes; public like the others."""
+
+
+def gradient_descent(
+    group: ArrayLike,
+    x: ArrayLike,
+    y: ArrayLike,
+    counts: ArrayLike,
+    *,
+    groups: int,
+    steps: int,
+    epsilon: Cost,
+    neighbours: Neighbours,
+    noise: Noise,
+    iterations: int = ITERATIONS,
+    clip: float = CLIP,
+) -> NoisyLines:
+    """A line for each group by ``iterations`` noisy gradients; ``epsilon``-DP under ``neighbours``.
+
+    Args:
+        group: the group of each place, 0 to ``groups - 1``; shape (k,).
+        x: its x, a whole number from 0 to ``steps``.
+        y: its y, the same.
+        counts: its rows. Under ``REPLACE_ONE`` with rows whose values are missing, place them in the middle of the box.
+        groups: how many groups there are.
+        steps: what 1 is in units of the grid; public.
+        epsilon: what all groups cost together.
+        neighbours: the relation.
+        noise: where the noise comes from.
+        iterations: T, public.
+        clip: of a row's gradient, public.
+
+    Returns:
+        Lines without noisy moments: their ``rows``, ``covariance``, ``variance`` and scales are 0.
+
+    Raises:
+        RequestRefused: epsilon is no cost.
+        ValueError: fewer than one iteration, or a clip that is not above 0.
+    """
+    each = share(exact_decimal(epsilon, what="epsilon"), max(iterations, 1))
+    rows = _Rows(group, x, y, counts, groups=groups, steps=steps, clip=clip)
+
+    def noisy(sums: Int64Array) -> Int64Array:
+        return noise.laplace(sums, epsilon=each, l1_sensitivity=2 * rows_changed(neighbours) * LATTICE)
+
+    return _descended(rows, noisy, iterations)
+
+
+def gradient_descent_zcdp(
+    group: ArrayLike,
+    x: ArrayLike,
+    y: ArrayLike,
+    counts: ArrayLike,
+    *,
+    groups: int,
+    steps: int,
+    rho: Cost,
+    neighbours: Neighbours,
+    noise: Noise,
+    iterations: int = ITERATIONS,
+    clip: float = CLIP,
+) -> NoisyLines:
+    """As ``gradient_descent`` with Gaussian noise: ``rho``-zCDP under ``neighbours``; see there.
+
+    For an (epsilon, delta) give ``zcdp.rho_within(epsilon, delta)``.
+
+    Raises:
+        RequestRefused: rho is no cost.
+        ValueError: as ``gradient_descent``.
+    """
+    each: Decimal = share(exact_decimal(rho, what="rho"), max(iterations, 1))
+    rows = _Rows(group, x, y, counts, groups=groups, steps=steps, clip=clip)
+    # a hair above the root of two, which is rounded
+    sensitivity = rows_changed(neighbours) * LATTICE * 2**0.5 * (1 + 1e-15)
+
+    def noisy(sums: Int64Array) -> Int64Array:
+        return noise.gaussian(sums, rho=each, l2_sensitivity=sensitivity)
+
+    return _descended(rows, noisy, iterations)
+
+
+class _Rows:
+    """Private: counted places in order of their groups."""
+
+    def __init__(
+        self,
+        group: ArrayLike,
+        x: ArrayLike,
+        y: ArrayLike,
+        counts: ArrayLike,
+        *,
+        groups: int,
+        steps: int,
+        clip: float,
+    ) -> None:
+        if not 0 < clip < np.inf:
+            raise ValueError(f"clip: got {clip}; must be above 0 and finite")
+        where = np.asarray(group, dtype=np.int64)
+        order = np.argsort(where, kind="stable")
+        self.group, self.counts = where[order], np.asarray(counts, dtype=np.int64)[order]
+        self.y = np.clip(np.asarray(y, dtype=np.int64)[order], 0, steps) / steps
+        along = np.clip(np.asarray(x, dtype=np.int64)[order], 0, steps) / steps
+        self.weights = np.stack([2 * (0.75 - along), 2 * (along - 0.25)])
+        self.ends = np.searchsorted(self.group, np.arange(groups + 1))
+        self.clip = clip
+
+    def gradients(self, heights: FloatArray) -> Int64Array:
+        """The exact sums of clipped gradients in lattice steps, at heights of shape (2, groups); the same shape."""
+        own = heights[:, self.group]
+        slack = (own * self.weights).sum(axis=0) - self.y
+        clipped = np.clip(2 * slack * self.weights, -self.clip, self.clip)
+        steps = np.rint(clipped / self.clip * LATTICE).astype(np.int64) * self.counts
+        upto = np.concatenate([np.zeros((2, 1), dtype=np.int64), np.cumsum(steps, axis=1)], axis=1)
+        sums: Int64Array = upto[:, self.ends[1:]] - upto[:, self.ends[:-1]]
+        return sums
+
+
+def _descended(rows: _Rows, noisy: Callable[[Int64Array], Int64Array], iterations: int) -> NoisyLines:
+    if iterations < 1:
+        raise ValueError(f"iterations: got {iterations}; must be at least 1")
+    heights = np.full((2, rows.ends.size - 1), 0.5)
+    seen, total, kept = np.zeros_like(heights), np.zeros_like(heights), 0
+    for step in range(iterations):
+        gradient = noisy(rows.gradients(heights)) / LATTICE
+        seen += gradient**2
+        heights = np.clip(heights - STEP * gradient / np.sqrt(np.maximum(seen, 1e-12)), -1.0, 2.0)
+        if 2 * step >= iterations - 1:
+            total, kept = total + heights, kept + 1
+    low, high = total / kept
+    nothing = np.zeros(low.size)
+    return NoisyLines(
+        slope=2 * (high - low),
+        centre=(low + high) / 2,
+        failed=np.zeros(low.size, dtype=bool),
+        rows=nothing,
+        covariance=nothing,
+        variance=nothing,
+        covariance_scale=nothing,
+        variance_scale=nothing,
+        rows_scale=nothing,
+        centre_scale=nothing,
+    )

@@ -1,0 +1,153 @@
+"""What a release of lines holds: numbers that were noised, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal, localcontext
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spark_jobs.contract.privacy import MAX_DIGITS, Neighbours, exact_decimal, exact_difference, exact_sum
+from spark_jobs.mechanisms.noise import Cost, Noise, gaussian_stddev, laplace_scale
+from spark_jobs.mechanisms.regression.sums import GroupSums, rounded
+from spark_jobs.mechanisms.trees import FloatArray
+
+LATTICE = 1 << 30
+"""Steps of the lattice of the noise in one sensitivity."""
+BoolArray = NDArray[np.bool_]
+_NUMBERS = ("slope", "centre", "rows", "covariance", "variance")
+_SCALES = ("covariance_scale", "variance_scale", "rows_scale", "centre_scale")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisyLines:
+    """Released lines ``centre + slope (x - 1/2)`` through the unit box, one for each group; shape (groups,).
+
+    Attributes:
+        slope, centre: always finite.
+        failed: no slope could be told, as the noisy variance was not above 0 (the paper's bottom). The slope is then 0
+            and ``centre`` a noisy mean of y.
+        rows: how many the group has: public, or noisy, and then perhaps below 1.
+        covariance, variance: noisy ``sum (x - mean)(y - mean)`` and ``sum (x - mean)^2``; 0 where a method has none.
+        covariance_scale, variance_scale, rows_scale, centre_scale: of the noise in ``covariance``, ``variance``,
+            ``rows`` and ``centre * max(rows, 1)``; the last for this slope. 0 where there is none, or it is unknown.
+        gaussian: the scales are standard deviations of normal noise, not scales of Laplace noise.
+    """
+
+    slope: FloatArray
+    centre: FloatArray
+    failed: BoolArray
+    rows: FloatArray
+    covariance: FloatArray
+    variance: FloatArray
+    covariance_scale: FloatArray
+    variance_scale: FloatArray
+    rows_scale: FloatArray
+    centre_scale: FloatArray
+    gaussian: bool = False
+
+    def predict(self, at: ArrayLike) -> FloatArray:
+        """The lines at these x, clipped to [0, 1]; shape (groups, len(at))."""
+        steps = np.asarray(at, dtype=np.float64) - 0.5
+        return np.clip(self.centre[:, None] + self.slope[:, None] * steps, 0.0, 1.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        arrays = {name: getattr(self, name).tolist() for name in (*_NUMBERS, *_SCALES, "failed")}
+        return arrays | {"gaussian": self.gaussian}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> NoisyLines:
+        """The lines that ``to_dict`` described."""
+        arrays = {name: np.array(fields[name], dtype=np.float64) for name in (*_NUMBERS, *_SCALES)}
+        return cls(failed=np.array(fields["failed"], dtype=bool), gaussian=fields["gaussian"], **arrays)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draws:
+    """Noise of one kind, bought out of one cost in public shares.
+
+    Attributes:
+        total: epsilon, or rho.
+        shares: of the total, one for each thing that is measured; their sum is 1.
+        gaussian: Gaussian noise at shares of rho, else Laplace noise at shares of epsilon.
+        noise: where it comes from.
+
+    Raises:
+        ValueError: the shares are not above 0, or their sum is not 1.
+    """
+
+    total: Cost
+    shares: tuple[Cost, ...]
+    gaussian: bool
+    noise: Noise
+
+    def __post_init__(self) -> None:
+        shares = [exact_decimal(share, what="shares") for share in self.shares]
+        if min(shares) <= 0 or exact_sum(*shares) != 1:
+            raise ValueError(f"shares: got {[str(share) for share in shares]}; must be above 0 and add up to 1")
+
+    def cost(self, part: int) -> Decimal:
+        """What the measurement of this number costs; all parts add up to the total, exactly."""
+        total = exact_decimal(self.total, what="rho" if self.gaussian else "epsilon")
+        costs = [_share_of(total, exact_decimal(share)) for share in self.shares[:-1]]
+        return exact_difference(total, *costs) if part == len(costs) else costs[part]
+
+    def add(self, part: int, values: NDArray[np.int64], *, moves: int, together: int = 1) -> NDArray[np.int64]:
+        """``values`` with noise, where one row moves each of ``together`` of them by at most ``moves``."""
+        if self.gaussian:
+            return self.noise.gaussian(values, rho=self.cost(part), l2_sensitivity=_l2(moves, together))
+        return self.noise.laplace(values, epsilon=self.cost(part), l1_sensitivity=moves * together)
+
+    def scale(self, part: int, *, moves: int, together: int = 1) -> float:
+        """Of the noise that ``add`` draws: Laplace's scale or the standard deviation."""
+        if self.gaussian:
+            return gaussian_stddev(self.cost(part), _l2(moves, together))
+        return laplace_scale(self.cost(part), moves * together)
+
+
+def centred_lines(
+    sums: GroupSums,
+    covariance: NDArray[np.object_],
+    variance: NDArray[np.object_],
+    rows: FloatArray,
+    draws: Draws,
+    part: int,
+    neighbours: Neighbours,
+) -> tuple[FloatArray, FloatArray]:
+    """The height of each line over the middle of the box, and the scale of the noise in it times ``max(rows, 1)``.
+
+    With the slope ``s = covariance / variance`` known, ``sum (y - 1/2) - s (x - 1/2)`` moves by at most
+    ``(1 + |s|) / 2`` where a row is added or removed and by ``1 + |s|`` where one is replaced.
+
+    Args:
+        sums: private.
+        covariance: whole numbers, released.
+        variance: the same, above 0.
+        rows: public or released.
+        draws: the noise.
+        part: which of its shares this is.
+        neighbours: the relation.
+    """
+    along, up = sums.centred()
+    reach = variance + np.abs(covariance)
+    half = 2 if neighbours is Neighbours.REPLACE_ONE else 1
+    exact = rounded((variance * up - covariance * along) * LATTICE, half * sums.steps * reach)
+    noisy = draws.add(part, exact, moves=LATTICE)
+    unit = (half / 2) * (reach / variance).astype(np.float64)
+    centre = 0.5 + noisy / LATTICE * unit / np.maximum(rows, 1.0)
+    return centre, draws.scale(part, moves=LATTICE) / LATTICE * unit
+
+
+def _share_of(total: Decimal, part: Decimal) -> Decimal:
+    with localcontext(prec=MAX_DIGITS, rounding=ROUND_FLOOR):
+        amount = total * part
+        return amount.quantize(Decimal(1).scaleb(max(amount.adjusted() + 1, 0) - MAX_DIGITS))
+
+
+def _l2(moves: int, together: int) -> float:
+    # a hair above the root, which is rounded
+    return moves if together == 1 else moves * together**0.5 * (1 + 1e-15)

@@ -1,0 +1,211 @@
+"""Lines from one release of noisy sums: what replaces noisy gradients.
+
+The gradients of a sum of squares are linear in ``sum x, sum y, sum x x, sum x y``; so T noisy gradients are T noisy
+looks at four numbers, and one look with T times the budget is better. It is taken about the middle of the box: with
+``a = 2 x - 1`` and ``b = 2 y - 1`` in [-1, 1], measured are ``sum (a, b, a a, a b)``, and half the number of rows where
+that is private.
+
+Sensitivity of one row's ``(a, b, a a, a b)``:
+
+* ``ADD_REMOVE``: each entry is at most 1 in size, and all are at a corner: 1-norm 4, 2-norm 2. With half the number of
+  rows: 4.5 and ``sqrt 4.25``.
+* ``REPLACE_ONE``: 1-norm 5, 2-norm ``sqrt 8``, both attained. *Proof.* Both norms are convex in ``(b, b')``, so let
+  these be -1 or 1; let ``d = |a - a'|``, ``s = |a + a'|``, so ``d + s <= 2`` and ``d s <= 1``. If ``b = b'`` the
+  differences are ``d, 0, d s, d``: 1-norm at most ``4 d - d^2 <= 4``, squared 2-norm ``d^2 (2 + s^2)``, which rises
+  in d along ``s = 2 - d`` to 8. If ``b = -b'`` they are ``d, 2, d s, s``: 1-norm at most ``4 + d s <= 5``, squared
+  2-norm ``4 + d^2 + s^2 + d^2 s^2 <= 8``, as ``d^2 + s^2 <= 4 - 2 d s``.
+
+For sums about a corner of the box, in their own units, these are 4 and 2 under both relations; about the middle a sum
+of squares has a quarter of the unit, so its noise is 3.2 and 2.8 times smaller. Units are whole numbers of the grid;
+nothing is rounded. Groups compose as in ``noisy_stats``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.noise import (
+    Cost,
+    Int64Array,
+    Noise,
+    gaussian_stddev,
+    laplace_scale,
+    laplace_variance,
+)
+from spark_jobs.mechanisms.regression.lines import NoisyLines
+from spark_jobs.mechanisms.regression.sums import GroupSums, rounded, whole
+from spark_jobs.mechanisms.trees import FloatArray
+
+_NAMES = ("rows", "x", "y", "xx", "xy")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisyMoments:
+    """Released sums over the rows of each group; shape (..., groups).
+
+    Attributes:
+        rows: how many there are: public, or noisy and then perhaps below 1.
+        x, y, xx, xy: noisy sums of a, b, a a and a b, with ``a = 2 x - 1``, ``b = 2 y - 1``.
+        cost: epsilon, or rho where ``gaussian``.
+        gaussian: Gaussian noise and zCDP, else Laplace noise and pure privacy.
+        neighbours: the relation.
+        steps: the noise is on whole multiples of ``steps^-2``.
+    """
+
+    rows: FloatArray
+    x: FloatArray
+    y: FloatArray
+    xx: FloatArray
+    xy: FloatArray
+    cost: Cost
+    gaussian: bool
+    neighbours: Neighbours
+    steps: int
+
+    @property
+    def scale(self) -> float:
+        """Of the noise in each sum: Laplace's scale, or the standard deviation. Twice that in private ``rows``."""
+        unit = self.steps**2
+        if self.gaussian:
+            return gaussian_stddev(self.cost, _l2(unit, self.neighbours)) / unit
+        return laplace_scale(self.cost, _l1(unit, self.neighbours)) / unit
+
+    @property
+    def stddev(self) -> float:
+        """Of the noise in each sum."""
+        unit = self.steps**2
+        return self.scale if self.gaussian else float(np.sqrt(laplace_variance(self.scale * unit))) / unit
+
+    def lines(self) -> NoisyLines:
+        """The lines of least squares, one for each group; without a slope where the noisy variance is not above 0.
+
+        The scales of the covariance and the variance are standard deviations, to first order in the noise.
+        """
+        rows = np.maximum(self.rows, 1.0)
+        across = self.xx - self.x**2 / rows
+        along = self.xy - self.x * self.y / rows
+        failed = across <= 0
+        slope = np.where(failed, 0.0, along / np.where(failed, 1.0, across))
+        # of a sum of a a and of a b in units of x: a quarter
+        private = self.neighbours is Neighbours.ADD_REMOVE
+        shares = self.x / rows, self.y / rows
+        size = 2 * self.stddev if private else 0.0
+        of_variance = np.hypot(self.stddev * np.sqrt(1 + 4 * shares[0] ** 2), size * shares[0] ** 2)
+        of_covariance = self.stddev * np.sqrt(1 + shares[0] ** 2 + shares[1] ** 2)
+        of_covariance = np.hypot(of_covariance, size * shares[0] * shares[1])
+        return NoisyLines(
+            slope=slope,
+            centre=0.5 + (self.y - slope * self.x) / rows / 2,
+            failed=failed,
+            rows=self.rows,
+            covariance=along / 4,
+            variance=across / 4,
+            covariance_scale=of_covariance / 4,
+            variance_scale=of_variance / 4,
+            rows_scale=np.full(rows.shape, size),
+            centre_scale=self.stddev * np.sqrt(1 + slope**2) / 2,
+            gaussian=True,
+        )
+
+    def redrawn(self, copies: int, noise: Noise) -> NoisyMoments:
+        """These sums with the noise of the release added once more, for simulations that see released values alone.
+
+        Returns:
+            Sums of shape (copies, groups).
+        """
+        unit = self.steps**2
+        drawn = _noisy(np.zeros((_count(self.neighbours), copies, self.rows.size), dtype=np.int64), self, noise) / unit
+        rows = self.rows + (2 * drawn[4] if len(drawn) == 5 else np.zeros_like(drawn[0]))
+        sums = (own + more for own, more in zip((self.x, self.y, self.xx, self.xy), drawn[:4], strict=True))
+        return _with(self, rows, *sums)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; the cost as a string."""
+        arrays = {name: getattr(self, name).tolist() for name in _NAMES}
+        public = {"cost": str(self.cost), "gaussian": self.gaussian, "steps": self.steps}
+        return arrays | public | {"neighbours": str(self.neighbours)}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> NoisyMoments:
+        """The sums that ``to_dict`` described."""
+        arrays = {name: np.array(fields[name], dtype=np.float64) for name in _NAMES}
+        public = {name: fields[name] for name in ("cost", "gaussian", "steps")}
+        return cls(neighbours=Neighbours(fields["neighbours"]), **public, **arrays)
+
+
+def noisy_moments(sums: GroupSums, *, epsilon: Cost, neighbours: Neighbours, noise: Noise) -> NoisyMoments:
+    """The sums of each group, once; ``epsilon``-DP under ``neighbours`` (see the module's proof).
+
+    Args:
+        sums: exact; under ``REPLACE_ONE`` its ``rows`` must be public (``GroupSums.with_missing``).
+        epsilon: what all groups cost together.
+        neighbours: the relation.
+        noise: where the noise comes from.
+
+    Raises:
+        RequestRefused: epsilon is no cost.
+    """
+    return _measured(sums, epsilon, neighbours, noise, gaussian=False)
+
+
+def noisy_moments_zcdp(sums: GroupSums, *, rho: Cost, neighbours: Neighbours, noise: Noise) -> NoisyMoments:
+    """As ``noisy_moments`` with Gaussian noise: ``rho``-zCDP under ``neighbours``.
+
+    Raises:
+        RequestRefused: rho is no cost.
+    """
+    return _measured(sums, rho, neighbours, noise, gaussian=True)
+
+
+def _measured(sums: GroupSums, cost: Cost, neighbours: Neighbours, noise: Noise, *, gaussian: bool) -> NoisyMoments:
+    along, up = sums.centred()
+    squares, products = sums.centred_products()
+    exact = [sums.steps * along, sums.steps * up, squares, products]
+    if neighbours is Neighbours.ADD_REMOVE:
+        exact.append(sums.rows * (sums.steps**2 // 2))
+    nothing = np.zeros(sums.rows.size)
+    empty = NoisyMoments(
+        rows=sums.rows.astype(np.float64),
+        x=nothing,
+        y=nothing,
+        xx=nothing,
+        xy=nothing,
+        cost=cost,
+        gaussian=gaussian,
+        neighbours=neighbours,
+        steps=sums.steps,
+    )
+    ones = whole(np.ones(nothing.size, dtype=np.int64))
+    noisy = _noisy(np.stack([rounded(each, ones) for each in exact]), empty, noise) / sums.steps**2
+    return _with(empty, empty.rows if len(noisy) == 4 else 2 * noisy[4], *noisy[:4])
+
+
+def _with(like: NoisyMoments, rows: FloatArray, *sums: FloatArray) -> NoisyMoments:
+    x, y, xx, xy = sums
+    return replace(like, rows=rows, x=x, y=y, xx=xx, xy=xy)
+
+
+def _noisy(exact: Int64Array, like: NoisyMoments, noise: Noise) -> Int64Array:
+    unit = like.steps**2
+    if like.gaussian:
+        return noise.gaussian(exact, rho=like.cost, l2_sensitivity=_l2(unit, like.neighbours))
+    return noise.laplace(exact, epsilon=like.cost, l1_sensitivity=_l1(unit, like.neighbours))
+
+
+def _count(neighbours: Neighbours) -> int:
+    return 5 if neighbours is Neighbours.ADD_REMOVE else 4
+
+
+def _l1(unit: int, neighbours: Neighbours) -> int:
+    """In whole steps: ``unit`` is even."""
+    return 9 * unit // 2 if neighbours is Neighbours.ADD_REMOVE else 5 * unit
+
+
+def _l2(unit: int, neighbours: Neighbours) -> float:
+    # a hair above the root, which is rounded
+    return unit * float(np.sqrt(4.25 if neighbours is Neighbours.ADD_REMOVE else 8.0)) * (1 + 1e-15)

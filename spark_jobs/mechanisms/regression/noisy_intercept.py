@@ -1,0 +1,57 @@
+"""The line without a slope: a noisy mean of y, NoisyIntercept of Alabi, McMillan, Sarathy, Smith, Vadhan (2022).
+
+For groups so small that a slope is all noise. What is measured is ``sum (y - 1/2)``, which moves by at most 1/2 where a
+row is added or removed and by 1 where one is replaced, and the number of rows where it is private, which moves by 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.noise import Cost, Noise
+from spark_jobs.mechanisms.regression.lines import Draws, NoisyLines, centred_lines
+from spark_jobs.mechanisms.regression.sums import GroupSums, rounded, whole
+
+SHARES: dict[Neighbours, tuple[Cost, ...]] = {
+    Neighbours.REPLACE_ONE: ("1",),
+    Neighbours.ADD_REMOVE: ("0.30", "0.70"),
+}
+"""Of epsilon: (for the number of rows,) for the sum."""
+
+
+def noisy_intercept(sums: GroupSums, *, epsilon: Cost, neighbours: Neighbours, noise: Noise) -> NoisyLines:
+    """A mean of y for each group; ``epsilon``-DP under ``neighbours`` for all groups together.
+
+    Proof: Laplace noise on the module's numbers, one after the other; groups are disjoint (``noisy_stats``). With n
+    public the noise in the mean has scale ``1 / (epsilon n)``.
+
+    Args:
+        sums: exact; under ``REPLACE_ONE`` its ``rows`` must be public (``GroupSums.with_missing``).
+        epsilon: what all groups cost together.
+        neighbours: the relation.
+        noise: where the noise comes from.
+
+    Raises:
+        RequestRefused: epsilon is no cost.
+    """
+    draws = Draws(total=epsilon, shares=SHARES[neighbours], gaussian=False, noise=noise)
+    nothing = np.zeros(sums.rows.size)
+    rows, rows_scale, part = sums.rows.astype(np.float64), nothing, 0
+    if neighbours is Neighbours.ADD_REMOVE:
+        rows = draws.add(0, rounded(sums.rows, np.ones(nothing.size, dtype=np.int64)), moves=1).astype(np.float64)
+        rows_scale, part = np.full(nothing.size, draws.scale(0, moves=1)), 1
+    flat, unit = whole(nothing.astype(np.int64)), whole(np.ones(nothing.size, dtype=np.int64))
+    centre, centre_scale = centred_lines(sums, flat, unit, rows, draws, part, neighbours)
+    return NoisyLines(
+        slope=nothing,
+        centre=centre,
+        failed=np.zeros(nothing.size, dtype=bool),
+        rows=rows,
+        covariance=nothing,
+        variance=nothing,
+        covariance_scale=nothing,
+        variance_scale=nothing,
+        rows_scale=rows_scale,
+        centre_scale=centre_scale,
+    )

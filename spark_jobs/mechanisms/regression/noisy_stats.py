@@ -1,0 +1,146 @@
+"""Lines from a noisy covariance and a noisy variance: NoisyStats of Alabi, McMillan, Sarathy, Smith, Vadhan (2022).
+
+Measured of each group, in this order: ``ncov = sum (x - mean x)(y - mean y)`` and ``nvar = sum (x - mean x)^2``; the
+number of rows, where it is private; and, with the slope ``s`` that the first two gave, the height of the line over the
+middle of the box. Where the noisy ``nvar`` is not above 0 there is no slope (the paper's bottom), and the last part
+of the budget measures the mean of y, which is the same height for s = 0: the branch is taken on noisy values alone.
+
+Sensitivities. ``REPLACE_ONE``, n public: ncov and nvar move by at most ``1 - 1/n`` each. *Proof.* As a function of row i
+alone ncov is ``((n - 1) / n) (x_i - m)(y_i - k) + c``, with the means m, k and a constant c of the other rows. The
+product is bilinear, so its extremes are at corners of the box: ``m k``, ``(1 - m)(1 - k)``, ``-m (1 - k)``,
+``-k (1 - m)``, and a positive one less a negative one is ``m``, ``k``, ``1 - m`` or ``1 - k``, at most 1. For nvar read
+y as x. Both happen at once (all rows at 0 but one, which moves from 0 to 1 in both), so the pair is charged for
+twice that. Published text calls the noise's standard deviation about ``1 / epsilon``; with a third of the budget each
+it is ``3 sqrt(2) (1 - 1/n) / epsilon``.
+
+``ADD_REMOVE``: a row that joins m others adds ``(m / (m + 1)) (x - mean x)(y - mean y)``, less than 1 in size; the
+number of rows moves by 1; the height has ``lines.centred_lines``.
+
+The two are held on a lattice of ``2^30`` steps to a sensitivity, so of ``2^30 n / (n - 1)`` steps to the unit for a
+group of n: one scale serves groups of all sizes, in one call of the noise.
+
+Groups are disjoint. Under ``ADD_REMOVE`` a row is in one of them; under ``REPLACE_ONE`` a row is replaced by one of the
+same group (else sizes were not public). Either way all groups cost together what one does.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
+from spark_jobs.mechanisms.regression.lines import LATTICE, Draws, NoisyLines, centred_lines
+from spark_jobs.mechanisms.regression.sums import GroupSums, rounded, whole
+from spark_jobs.mechanisms.trees import FloatArray
+
+Shares = tuple[Cost, ...]
+SHARES: dict[Neighbours, Shares] = {
+    Neighbours.REPLACE_ONE: ("0.45", "0.30", "0.25"),
+    Neighbours.ADD_REMOVE: ("0.45", "0.30", "0.05", "0.20"),
+}
+"""Of epsilon: for the covariance, the variance, (the number of rows,) and the height of the line."""
+RHO_SHARES: dict[Neighbours, Shares] = {
+    Neighbours.REPLACE_ONE: ("0.75", "0.25"),
+    Neighbours.ADD_REMOVE: ("0.75", "0.05", "0.20"),
+}
+"""Of rho: for the covariance and the variance as one vector, (the number of rows,) and the height of the line."""
+
+
+def noisy_stats(
+    sums: GroupSums, *, epsilon: Cost, neighbours: Neighbours, noise: Noise, shares: Shares | None = None
+) -> NoisyLines:
+    """A line for each group; ``epsilon``-DP under ``neighbours`` (see the module's proof).
+
+    Args:
+        sums: exact; under ``REPLACE_ONE`` its ``rows`` must be public, so rows without a value have to be among them
+            (``GroupSums.with_missing``).
+        epsilon: what all groups cost together.
+        neighbours: the relation.
+        noise: where the noise comes from.
+        shares: of epsilon, as in ``SHARES``; public.
+
+    Raises:
+        RequestRefused: epsilon is no cost.
+        ValueError: the shares are not as many as it takes, or do not add up to 1.
+    """
+    parts = _parts(shares, SHARES, neighbours)
+    draws = Draws(total=epsilon, shares=parts, gaussian=False, noise=noise)
+    covariation, variation, unit = _on_lattice(sums, neighbours)
+    covariance = draws.add(0, covariation, moves=LATTICE)
+    variance = draws.add(1, variation, moves=LATTICE)
+    scales = draws.scale(0, moves=LATTICE) * unit, draws.scale(1, moves=LATTICE) * unit
+    return _lines(sums, (covariance, variance), unit, scales, draws, 2, neighbours)
+
+
+def noisy_stats_zcdp(
+    sums: GroupSums, *, rho: Cost, neighbours: Neighbours, noise: Noise, shares: Shares | None = None
+) -> NoisyLines:
+    """As ``noisy_stats``, with Gaussian noise: ``rho``-zCDP under ``neighbours``.
+
+    The covariance and the variance are one vector, of 2-norm sensitivity ``sqrt 2 (1 - 1/n)`` or ``sqrt 2``. Adaptive
+    composition: Bun, Steinke, TCC 2016, lemma 2.3.
+
+    Raises:
+        RequestRefused: rho is no cost.
+        ValueError: as ``noisy_stats``.
+    """
+    parts = _parts(shares, RHO_SHARES, neighbours)
+    draws = Draws(total=rho, shares=parts, gaussian=True, noise=noise)
+    covariation, variation, unit = _on_lattice(sums, neighbours)
+    both = draws.add(0, np.stack([covariation, variation]), moves=LATTICE, together=2)
+    scale = draws.scale(0, moves=LATTICE, together=2) * unit
+    return _lines(sums, (both[0], both[1]), unit, (scale, scale), draws, 1, neighbours)
+
+
+def _parts(shares: Shares | None, defaults: dict[Neighbours, Shares], neighbours: Neighbours) -> Shares:
+    parts = defaults[neighbours] if shares is None else tuple(shares)
+    if len(parts) != len(defaults[neighbours]):
+        raise ValueError(f"shares: got {len(parts)}; must be {len(defaults[neighbours])} under {neighbours}")
+    return parts
+
+
+def _on_lattice(sums: GroupSums, neighbours: Neighbours) -> tuple[Int64Array, Int64Array, FloatArray]:
+    """Covariances and variances in lattice steps, and what a step is worth in each group."""
+    most = whole(np.maximum(sums.rows, 1))
+    # one row or none has no covariance; the numerator is 0, and what a step is worth is any number
+    others = np.maximum(most - 1, 1) if neighbours is Neighbours.REPLACE_ONE else most
+    below = sums.steps**2 * others
+    worth = (others / most).astype(np.float64) if neighbours is Neighbours.REPLACE_ONE else np.ones(most.size)
+    return rounded(sums.covariation * LATTICE, below), rounded(sums.variation * LATTICE, below), worth / LATTICE
+
+
+def _lines(
+    sums: GroupSums,
+    measured: tuple[Int64Array, Int64Array],
+    unit: FloatArray,
+    scales: tuple[FloatArray, FloatArray],
+    draws: Draws,
+    part: int,
+    neighbours: Neighbours,
+) -> NoisyLines:
+    covariance, variance = measured
+    failed = variance <= 0
+    along: NDArray[np.object_] = whole(np.where(failed, 0, covariance))
+    across: NDArray[np.object_] = whole(np.where(failed, 1, variance))
+    if neighbours is Neighbours.ADD_REMOVE:
+        exact = rounded(sums.rows, np.ones(failed.size, dtype=np.int64))
+        rows = draws.add(part, exact, moves=1).astype(np.float64)
+        rows_scale = np.full(failed.size, draws.scale(part, moves=1))
+        part += 1
+    else:
+        rows, rows_scale = sums.rows.astype(np.float64), np.zeros(failed.size)
+    centre, centre_scale = centred_lines(sums, along, across, rows, draws, part, neighbours)
+    return NoisyLines(
+        slope=(along / across).astype(np.float64),
+        centre=centre,
+        failed=failed,
+        rows=rows,
+        covariance=covariance * unit,
+        variance=variance * unit,
+        covariance_scale=scales[0],
+        variance_scale=scales[1],
+        rows_scale=rows_scale,
+        centre_scale=centre_scale,
+        gaussian=draws.gaussian,
+    )

@@ -1,0 +1,136 @@
+"""Exact sums of points on a grid, of many groups at once: all that a line by least squares needs to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spark_jobs.mechanisms.noise import Int64Array
+
+MAX_STEPS = 1 << 20
+BOUND = (1 << 63) - 1
+"""Whole numbers beyond this are held at it before noise is added; clipping keeps neighbours neighbours."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GroupSums:
+    """Private: exact sums over the rows of each group, as Python's whole numbers; shape (groups,).
+
+    Attributes:
+        steps: the coordinate u from 0 to ``steps`` stands for ``u / steps``; public and even.
+        rows: how many there are.
+        x, y: sums of the coordinates.
+        xx, xy: sums of the squares of x and of the products of x and y.
+
+    Raises:
+        ValueError: shapes that differ, or steps that are not even and from 2 to 2^20.
+    """
+
+    steps: int
+    rows: NDArray[np.object_]
+    x: NDArray[np.object_]
+    y: NDArray[np.object_]
+    xx: NDArray[np.object_]
+    xy: NDArray[np.object_]
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.steps <= MAX_STEPS or self.steps % 2:
+            raise ValueError(f"steps: got {self.steps}; must be even and from 2 to {MAX_STEPS}")
+        for name in ("rows", "x", "y", "xx", "xy"):
+            sums = whole(getattr(self, name))
+            if sums.ndim != 1 or sums.shape != np.shape(self.rows):
+                raise ValueError(f"{name}: got shape {sums.shape}; must be one number for each group")
+            object.__setattr__(self, name, sums)
+
+    @classmethod
+    def from_cells(
+        cls, group: ArrayLike, x: ArrayLike, y: ArrayLike, counts: ArrayLike, *, groups: int, steps: int
+    ) -> GroupSums:
+        """Sums of rows that are counted by their places.
+
+        Args:
+            group: the group of each place, 0 to ``groups - 1``; shape (k,).
+            x: its x, 0 to ``steps``.
+            y: its y, 0 to ``steps``.
+            counts: its rows.
+            groups: how many groups there are; those without a place have no rows.
+            steps: as ``GroupSums.steps``.
+        """
+        at, number = np.asarray(group, dtype=np.int64), np.asarray(counts, dtype=np.int64)
+        u, v = (np.asarray(place, dtype=np.int64) for place in (x, y))
+        made = {"rows": whole(number), "x": number * whole(u), "y": number * whole(v)}
+        made |= {"xx": number * whole(u * u), "xy": number * whole(u * v)}
+        added: dict[str, NDArray[np.object_]] = {}
+        for name, each in made.items():
+            added[name] = whole(np.zeros(groups, dtype=np.int64))
+            np.add.at(added[name], at, each)
+        return cls(steps=steps, **added)
+
+    def with_missing(self, missing: ArrayLike) -> GroupSums:
+        """These sums with rows whose x or y is missing, each placed in the middle of the box.
+
+        Where the rows of a group are public (``REPLACE_ONE``), a row that is left out would betray that it is not
+        complete. A missing value read as a public one is a change of that row alone, and keeps neighbours neighbours.
+
+        Args:
+            missing: how many there are in each group; shape (groups,).
+        """
+        number, middle = whole(missing), self.steps // 2
+        return GroupSums(
+            steps=self.steps,
+            rows=self.rows + number,
+            x=self.x + number * middle,
+            y=self.y + number * middle,
+            xx=self.xx + number * middle**2,
+            xy=self.xy + number * middle**2,
+        )
+
+    @property
+    def covariation(self) -> NDArray[np.object_]:
+        """``rows`` times the sum of ``(x - mean x) (y - mean y)``, in units of ``steps^-2``."""
+        return np.asarray(self.rows * self.xy - self.x * self.y)
+
+    @property
+    def variation(self) -> NDArray[np.object_]:
+        """``rows`` times the sum of ``(x - mean x)^2``, in units of ``steps^-2``."""
+        return np.asarray(self.rows * self.xx - self.x * self.x)
+
+    def centred(self) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
+        """Sums of ``a = 2 x - steps`` and of ``b = 2 y - steps``, which lie in [-steps, steps]."""
+        return 2 * self.x - self.rows * self.steps, 2 * self.y - self.rows * self.steps
+
+    def centred_products(self) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
+        """Sums of ``a a`` and of ``a b``, with ``a`` and ``b`` of ``centred``."""
+        squares = 4 * self.xx - 4 * self.steps * self.x + self.rows * self.steps**2
+        products = 4 * self.xy - 2 * self.steps * (self.x + self.y) + self.rows * self.steps**2
+        return squares, products
+
+
+def whole(values: ArrayLike) -> NDArray[np.object_]:
+    """Python's whole numbers, which do not overflow.
+
+    Raises:
+        TypeError: the values are not whole numbers.
+    """
+    given = np.asarray(values)
+    if given.dtype != object and not np.issubdtype(given.dtype, np.integer):
+        raise TypeError(f"values: got {given.dtype}; must be whole numbers, in units of the grid")
+    return given.astype(object)
+
+
+def rounded(numerators: NDArray[np.object_], denominators: ArrayLike) -> Int64Array:
+    """Exact fractions rounded to the nearest whole numbers, halves upwards, held within int64.
+
+    Two fractions that differ by at most a whole number d give whole numbers that differ by at most d: the lattice of
+    the noise costs nothing where the sensitivity is a whole number of its steps.
+
+    Args:
+        numerators: whole numbers.
+        denominators: whole numbers above 0.
+    """
+    below = whole(denominators)
+    nearest = (2 * numerators + below) // (2 * below)
+    held: Int64Array = np.minimum(np.maximum(nearest, -BOUND), BOUND).astype(np.int64)
+    return held

@@ -1,0 +1,248 @@
+"""Lines by medians over pairs of points: DP Theil-Sen of Alabi, McMillan, Sarathy, Smith, Vadhan (PoPETs 2022).
+
+Rows are paired by k matchings of a random order, each pair gives the line through it, and the height of these lines
+at a public x is estimated by a private median. Robust: one row is in at most k pairs.
+
+Sensitivity. ``REPLACE_ONE``, n public: with the same order, neighbours' estimates differ in at most ``min(k, n - 1)``
+values, for a row is in one pair of a matching at most and each pair is in one matching. The order is uniform whatever
+the rows are, secret, and drawn anew for each release, so this coupling shows that a median that is private where so
+many values change is as private where one row does (Alabi et al., appendix D, lemma 1). It also shows that the order
+in which rows are handed over, or counted cells expanded, is immaterial. A fixed or published order of sorted rows is
+not private: one row that changes shifts all after it.
+
+A pair with one x and two y's has no slope, nor has one with a row that lacks a value: they give no estimate. So values
+may also appear or vanish. All three medians allow for that: the score ``-|2 #{<= y} - N|`` moves by at most 1 for a
+value that is added or removed and by 2 for one replaced, and the smooth bound holds for all three. With no pair
+at all the exponential mechanism is uniform, and the noisy median has its noise about the middle.
+
+Under ``ADD_REMOVE`` a row more changes the matching itself; the mechanism is not defined.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import Neighbours, exact_decimal, share
+from spark_jobs.mechanisms.continuous_noise import Density, SmoothNoise, student_t_noise
+from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
+from spark_jobs.mechanisms.pure_release import MOST_EPSILON, pure_noise, release_pure
+from spark_jobs.mechanisms.regression.matchings import matched, random_order, rounds_of
+from spark_jobs.mechanisms.selection import median_by_exponential
+from spark_jobs.mechanisms.smooth_sensitivity import pairwise_median_bound
+from spark_jobs.mechanisms.trees import FloatArray
+
+STEPS = 1 << 20
+"""Points of the public grid of released heights."""
+AT = (0.25, 0.75)
+LOWER, UPPER = -0.5, 1.5
+WIDEN = 0.01
+
+
+class Median(StrEnum):
+    """How the median of the estimates is made private.
+
+    ``EXPONENTIAL``: by the exponential mechanism (DPExpTheilSen). ``WIDE``: the same, with the best score within a
+    public distance (DPWideTheilSen), for estimates that nearly agree. ``SMOOTH``: with noise scaled by a smooth bound
+    (DPSSTheilSen).
+    """
+
+    EXPONENTIAL = "exp"
+    WIDE = "wide"
+    SMOOTH = "smooth"
+
+
+def theil_sen(
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    steps: int,
+    epsilon: Cost,
+    neighbours: Neighbours,
+    noise: Noise,
+    method: Median | str = Median.EXPONENTIAL,
+    usable: ArrayLike | None = None,
+    at: tuple[float, ...] = AT,
+    matchings: int | None = 10,
+    lower: float = LOWER,
+    upper: float = UPPER,
+    widen: float = WIDEN,
+    density: Density = Density.POLYNOMIAL,
+) -> FloatArray:
+    """The heights of a line through the rows at the public x in ``at``; ``epsilon``-DP under ``REPLACE_ONE``.
+
+    Each height costs ``epsilon / len(at)``. With ``e`` that part and k the values a row may change:
+    ``EXPONENTIAL`` and ``WIDE`` have weights ``exp(-(e / 4 k) |2 #{<= y} - N|)`` over a public grid, by
+    ``selection.median_by_exponential``; ``SMOOTH`` adds noise to the lower median, scaled by
+    ``smooth_sensitivity.pairwise_median_bound``, at all of e: its k is in the bound. It spends at most 10 a height,
+    which is how far the density is proven. Pure, but with ``Density.STUDENT_T``, which costs
+    ``continuous_noise.RESIDUAL_DELTA`` a height on top.
+
+    Args:
+        x: whole numbers from 0 to ``steps``, which stand for ``x / steps`` in [0, 1]; shape (n,), n public.
+        y: the same.
+        steps: public.
+        epsilon: what it costs.
+        neighbours: ``REPLACE_ONE``.
+        noise: where random bits come from, those of the order of rows among them.
+        method: how the median is made private.
+        usable: which rows have both values, shape (n,); the others keep their place among the pairs. None: all.
+        at: where heights are estimated, in units of the box; public.
+        matchings: k; None: all pairs. More than there are: all.
+        lower: the public lower end of released heights, in units of the box; estimates are clipped to it.
+        upper: the public upper end.
+        widen: of ``WIDE``: the distance within which all points are as good as the best, in units of the box.
+        density: of ``SMOOTH``.
+
+    Returns:
+        Values of the public grid of ``2^20`` points from ``lower`` to ``upper``; shape (len(at),).
+
+    Raises:
+        RequestRefused: ``ADD_REMOVE``; a budget too small, matchings below 1, ends that do not ascend, a distance
+            below 0, an x outside the box, or an unknown method.
+        ValueError: rows that do not fit the grid.
+    """
+    _check(neighbours, at, matchings, lower, upper, widen)
+    how = _median(method)
+    u, v = _rows(x, steps), _rows(y, steps)
+    kept = np.ones(u.size, dtype=bool) if usable is None else np.asarray(usable, dtype=bool)
+    if not u.shape == v.shape == kept.shape:
+        raise ValueError(f"rows: got shapes {u.shape}, {v.shape}, {kept.shape}; must be one")
+    each = share(exact_decimal(epsilon, what="epsilon"), len(at))
+    shape = _density(min(each, MOST_EPSILON), density) if how is Median.SMOOTH else None
+    rounds = rounds_of(u.size, matchings)
+    order = random_order(u.size, noise)
+    points = pair_estimates(
+        u[order], v[order], kept[order], steps=steps, at=at, rounds=rounds, lower=lower, upper=upper
+    )
+    changes = max(min(rounds, u.size - 1), 1)
+    reach = round(widen / (upper - lower) * (STEPS - 1)) if how is Median.WIDE else 0
+    released = [
+        _noisy(estimates, changes, noise, shape=shape, epsilon=each, neighbours=neighbours, widen=reach)
+        for estimates in points
+    ]
+    return lower + (upper - lower) * np.array(released)
+
+
+def pair_estimates(
+    x: Int64Array,
+    y: Int64Array,
+    usable: NDArray[np.bool_],
+    *,
+    steps: int,
+    at: tuple[float, ...],
+    rounds: int,
+    lower: float,
+    upper: float,
+) -> list[NDArray[np.int32]]:
+    """Private: what pairs say of the heights at each x of ``at``, as points of the public grid.
+
+    Each estimate is a function of the two rows of its pair alone. The number of estimates is private too.
+
+    Args:
+        x: of rows in random order, shape (n,).
+        y: the same.
+        usable: which of them have both values.
+        steps: of the rows' grid.
+        at: in units of the box.
+        rounds: matchings.
+        lower: of the heights' grid, in units of the box.
+        upper: the same.
+
+    Returns:
+        For each x, one array of points from 0 to ``STEPS - 1``.
+    """
+    places = x.astype(np.float64), y.astype(np.float64)
+    per_unit = (STEPS - 1) / (upper - lower)
+    found: list[list[NDArray[np.int32]]] = [[] for _ in at]
+    everything = bool(usable.all())
+    for left, right in matched(x.size, rounds):
+        start, rise = places[0][left], places[1][left]
+        run = places[0][right] - start
+        told = run != 0 if everything else (run != 0) & usable[left] & usable[right]
+        if not told.all():
+            left, right, start, rise, run = left[told], right[told], start[told], rise[told], run[told]
+        slope = (places[1][right] - rise) / run
+        for place, points in zip(at, found, strict=True):
+            height = (slope * (place * steps - start) + rise) / steps
+            point = np.clip((height - lower) * per_unit, 0, STEPS - 1)
+            points.append(np.rint(point).astype(np.int32))
+    return [np.concatenate(points) if points else np.zeros(0, dtype=np.int32) for points in found]
+
+
+def _noisy(
+    estimates: NDArray[np.int32],
+    changes: int,
+    noise: Noise,
+    *,
+    shape: SmoothNoise | None,
+    epsilon: Decimal,
+    neighbours: Neighbours,
+    widen: int,
+) -> float:
+    """A private median as a part of the grid, from 0 to 1."""
+    if shape is None:
+        chosen = median_by_exponential(
+            estimates,
+            steps=STEPS,
+            epsilon=epsilon,
+            neighbours=neighbours,
+            noise=noise,
+            changes=changes,
+            widen=widen,
+        )
+        return chosen / (STEPS - 1)
+    bound = pairwise_median_bound(estimates, lower=0, upper=STEPS - 1, changes=changes, smoothness=shape.smoothness)
+    rank = (estimates.size + 1) // 2
+    doubled = 2 * int(np.partition(estimates, rank - 1)[rank - 1]) if rank else STEPS - 1
+    return release_pure(Decimal(doubled) / (2 * (STEPS - 1)), bound / (STEPS - 1), shape=shape, noise=noise)
+
+
+def _density(epsilon: Decimal, density: Density) -> SmoothNoise:
+    return student_t_noise(epsilon) if density is Density.STUDENT_T else pure_noise(epsilon, density)
+
+
+def _rows(values: ArrayLike, steps: int) -> Int64Array:
+    rows = np.asarray(values)
+    if rows.ndim != 1 or not (np.can_cast(rows.dtype, np.int64) or rows.size == 0):
+        raise ValueError(f"rows: got shape {rows.shape} of {rows.dtype}; must be one row of whole numbers")
+    return np.clip(rows.astype(np.int64), 0, steps)
+
+
+def _median(method: Median | str) -> Median:
+    try:
+        return Median(method)
+    except ValueError:
+        known = ", ".join(Median)
+        raise RequestRefused("method", given=method, bound=f"must be one of {known}", remedy="choose one") from None
+
+
+def _check(
+    neighbours: Neighbours, at: tuple[float, ...], matchings: int | None, lower: float, upper: float, widen: float
+) -> None:
+    if neighbours is not Neighbours.REPLACE_ONE:
+        raise RequestRefused(
+            "neighbours",
+            given=neighbours,
+            bound=f"must be {Neighbours.REPLACE_ONE} for Theil-Sen: a row more or fewer changes which rows are paired",
+            remedy=f"declare the size of every group public and ask for {Neighbours.REPLACE_ONE}, or take noisy_stats",
+        )
+    if not at or not all(0 <= place <= 1 for place in at):
+        raise RequestRefused("at", given=at, bound="must be in the box, from 0 to 1", remedy="give e.g. [0.25, 0.75]")
+    if matchings is not None and matchings < 1:
+        raise RequestRefused("matchings", given=matchings, bound="must be at least 1", remedy="give e.g. 10")
+    if not -1e6 <= lower < upper <= 1e6:
+        raise RequestRefused(
+            "lower, upper",
+            given=f"{lower} to {upper}",
+            bound="must be finite and ascend",
+            remedy="give public ends of the heights, e.g. -0.5 and 1.5",
+        )
+    if not 0 <= widen < upper - lower:
+        raise RequestRefused(
+            "widen", given=widen, bound="must be at least 0 and below the range", remedy="give e.g. 0.01"
+        )
