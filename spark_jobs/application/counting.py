@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_jobs.contract.diagnostics import ScoreCells, Statistic, ValueCells
+from spark_jobs.contract.diagnostics import PointCells, ResidualCells, ScoreCells, Statistic, ValueCells
+from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.statistics import ScoreCounts, ValueCounts
+from spark_jobs.statistics import PointCounts, ResidualCounts, ScoreCounts, ValueCounts
+from spark_jobs.statistics.point_grid import PointGrid
+from spark_jobs.statistics.residual_counts import RESIDUAL_KEYS
 from spark_jobs.statistics.score_counts import DEFAULT_CELLS
 from spark_jobs.statistics.value_grid import ValueGrid
 
@@ -20,6 +25,7 @@ if TYPE_CHECKING:
 
 Int64Array = NDArray[np.int64]
 _UNIT, _KEY = "unit", "key"
+_MOST_INT = 2**31 - 1
 Counts = Mapping[Statistic, Any]
 """The exact statistics of a request: what is counted, and its value type of ``spark_jobs.statistics``."""
 
@@ -32,11 +38,11 @@ class Counting(Protocol):
         ...
 
     def key(self, statistic: Any, *inputs: Column) -> Column:
-        """The cell of a row: an integer from 0 to ``size`` - 1, or null for a row that is not counted."""
+        """The cell of a row: an int or bigint from 0 to ``size`` - 1, or null for a row that is not counted."""
         ...
 
     def size(self, statistic: Any) -> int:
-        """How many cells there are."""
+        """How many cells there are; most may be empty, and empty ones take no memory."""
         ...
 
     def build(self, statistic: Any, keys: Int64Array, counts: Int64Array) -> Any:
@@ -93,7 +99,77 @@ class _Values:
         )
 
 
-COUNTINGS: Mapping[type[Statistic], Counting] = {ScoreCells: _Scores(), ValueCells: _Values()}
+class _Residuals:
+    def inputs(self, statistic: ResidualCells, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
+        from spark_jobs.contract.columns import amount_need
+        from spark_jobs.tables.expressions import amount_column
+        from spark_jobs.tables.scoring import fitted_value
+
+        fitted = fitted_value(scored, request.needed_model)
+        return fitted, amount_column(amount_need(statistic.outcome, "outcome"), scored.schema) - fitted
+
+    def key(self, statistic: ResidualCells, *inputs: Column) -> Column:
+        from spark_jobs.statistics.spark.residuals import residual_key
+
+        fitted, residual = inputs
+        return residual_key(fitted, residual, statistic.unit)
+
+    def size(self, statistic: ResidualCells) -> int:
+        return RESIDUAL_KEYS
+
+    def build(self, statistic: ResidualCells, keys: Int64Array, counts: Int64Array) -> ResidualCounts:
+        return ResidualCounts.from_keys(keys, counts, unit=statistic.unit)
+
+
+class _Points:
+    def inputs(self, statistic: PointCells, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
+        from spark_jobs.contract.columns import Kind, amount_need, group_need
+        from spark_jobs.tables.expressions import amount_column, read
+
+        point = tuple(amount_column(amount_need(getattr(statistic, axis), axis), scored.schema) for axis in "xy")
+        if statistic.group_by is None:
+            return point
+        group = read(group_need(statistic.group_by), scored.schema)
+        if group.kind is Kind.INTEGER:
+            _require_whole_numbers(statistic)
+        return (*point, group.column)
+
+    def key(self, statistic: PointCells, *inputs: Column) -> Column:
+        from spark_jobs.statistics.spark.points import point_key
+
+        x, y, *group = inputs
+        return point_key(x, y, group[0] if group else None, _point_grid(statistic))
+
+    def size(self, statistic: PointCells) -> int:
+        return _point_grid(statistic).size
+
+    def build(self, statistic: PointCells, keys: Int64Array, counts: Int64Array) -> PointCounts:
+        return PointCounts.from_keys(keys, counts, grid=_point_grid(statistic))
+
+
+@lru_cache(maxsize=8)
+def _point_grid(statistic: PointCells) -> PointGrid:
+    (x_lower, x_upper), (y_lower, y_upper) = statistic.x_bounds, statistic.y_bounds
+    return PointGrid.between((x_lower, y_lower), (x_upper, y_upper), cells=statistic.cells, keys=statistic.groups)
+
+
+def _require_whole_numbers(statistic: PointCells) -> None:
+    """Refuse keys that no row of a column of whole numbers could have: their groups would be empty without a word."""
+    for key in statistic.groups or ():
+        if isinstance(key, str) and not re.fullmatch(r"0|-?[1-9][0-9]{0,18}", key):
+            raise RequestRefused(
+                "diagnostics.groups", given=key,
+                bound=f"must be whole numbers, as the column {statistic.group_by} holds",
+                remedy="write them without leading zeros, or name the column that holds them as text",
+            )  # fmt: skip
+
+
+COUNTINGS: Mapping[type[Statistic], Counting] = {
+    ScoreCells: _Scores(),
+    ValueCells: _Values(),
+    ResidualCells: _Residuals(),
+    PointCells: _Points(),
+}
 """How each type of statistic is counted. A new one adds its line here."""
 
 
@@ -157,7 +233,11 @@ def count(rows: DataFrame, request: ReleaseRequest) -> Counts:
         keys, counts = count_keys(rows, names[0], distinct=sizes[0])
     else:
         # one row for each cell that a row lies in; the statistics' cells lie end to end
-        moved = [sf.col(name) + sf.lit(int(start)) for name, start in zip(names, starts[:-1], strict=True)]
+        type_name = "int" if starts[-1] <= _MOST_INT else "bigint"
+        moved = [
+            sf.col(name).cast(type_name) + sf.lit(int(start)).cast(type_name)
+            for name, start in zip(names, starts[:-1], strict=True)
+        ]
         cells = rows.select(sf.explode(sf.array(*moved)).alias(_KEY))
         keys, counts = count_keys(cells, _KEY, distinct=int(starts[-1]))
     made = {}

@@ -1,0 +1,201 @@
+"""Requests for residual plots and private lines: counted beside a classifier's diagnostics, in one pass."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spark_jobs.application.counting import count, prepare
+from spark_jobs.contract.diagnostics import (
+    LinearRegressionOptions,
+    Options,
+    PointCells,
+    ResidualCells,
+    ResidualPlotOptions,
+    ScoreCells,
+    ValueCells,
+)
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.statistics import PointCounts, ResidualCounts, ScoreCounts, ValueCounts
+from tests.application.test_draw import request
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = "visited int, age double, wage double, rent double, tract string, county bigint, person string"
+TRACTS = [f"{place:04d}" for place in range(3000)]
+MODEL = {"kind": "linear", "basis": "public", "intercept": 0.25, "coefficients": {"age": 0.5}}
+ECDF = {"kind": "ecdf", "column": "wage", "bounds": [0, 8], "cells": 4096}
+RESIDUALS = ResidualPlotOptions(kind="residual_plot", outcome="wage", unit=0.125)
+LINES = LinearRegressionOptions(
+    kind="linear_regression", x="age", y="wage", x_bounds=(0, 2), y_bounds=(-1, 8), group_by="tract", groups=TRACTS
+)
+NASTY = [0.0, -0.0, 0.25, 1.0, 2.0, -3.5, 7.999, 1e300, -1e300, math.inf, -math.inf, math.nan, None, 5e-324]
+
+
+def rows(count: int = 400) -> list[tuple[Any, ...]]:
+    """Rows of all kinds: nothing there, nothing usable, beyond the bounds, of no listed group, of nobody."""
+    generator = np.random.default_rng(7)
+    made = []
+    for place in range(count):
+        age, wage = (
+            NASTY[generator.integers(len(NASTY))] if generator.random() < 0.4 else float(generator.normal(1, 2))
+            for _ in range(2)
+        )
+        tract = [*TRACTS[:6], TRACTS[-1], "nowhere", None][generator.integers(9)]
+        label = [0, 1, None, 7][generator.integers(4)]
+        made.append((label, age, wage, 100.0, tract, None if tract is None else place % 5, f"p{place % 90}"))
+    return made
+
+
+@pytest.fixture(scope="module")
+def table(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
+    folder = tmp_path_factory.mktemp("lake") / "table"
+    spark.createDataFrame(rows(), COLUMNS).repartition(3).write.parquet(str(folder / "v1"))
+    return spark, folder
+
+
+def asked_of(table: tuple[Any, Path], *diagnostics: Any, **changes: Any) -> ReleaseRequest:
+    source = {"path": str(table[1]), "snapshot": {"path_version": "v1"}}
+    return request(**{"table": source, "model": MODEL, "diagnostics": list(diagnostics), **changes})
+
+
+def counted(table: tuple[Any, Path], *diagnostics: Any, **changes: Any) -> Any:
+    asked = asked_of(table, *diagnostics, **changes)
+    return count(prepare(table[0], asked), asked)
+
+
+def column(name: str) -> np.ndarray:
+    return np.array([row[COLUMNS.split().index(name) // 2] for row in rows()], dtype=object)
+
+
+def as_numbers(values: np.ndarray) -> np.ndarray:
+    return np.array([math.nan if value is None else value for value in values], dtype=float)
+
+
+def expected() -> dict[Any, Any]:
+    age, wage = as_numbers(column("age")), as_numbers(column("wage"))
+    with np.errstate(invalid="ignore"):
+        fitted = 0.25 + 0.5 * age
+        residual = wage - fitted
+    return {
+        ScoreCells: ScoreCounts.from_arrays(column("visited"), fitted),
+        ValueCells: ValueCounts.from_arrays(column("wage"), lower=0, upper=8, cells=4096),
+        ResidualCells: ResidualCounts.from_arrays(fitted, residual, unit=0.125),
+        PointCells: PointCounts.from_arrays(
+            column("age"), column("wage"), groups=column("tract"), keys=TRACTS, lower=(0, -1), upper=(2, 8)
+        ),
+    }
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_everything_is_counted_in_one_pass_as_from_arrays(
+    table: tuple[Any, Path], monkeypatch: pytest.MonkeyPatch, ansi: str
+) -> None:
+    """Three thousand groups of a million cells each: keys beyond 32 bits beside keys within."""
+    from spark_jobs.statistics.spark import cells
+
+    passes = []
+    once = cells.count_keys
+    monkeypatch.setattr(cells, "count_keys", lambda *given, **named: passes.append(1) or once(*given, **named))
+    table[0].conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        made = counted(table, "roc_curve", RESIDUALS, LINES, ECDF)
+    finally:
+        table[0].conf.unset("spark.sql.ansi.enabled")
+    assert {type(statistic): value for statistic, value in made.items()} == expected()
+    assert len(passes) == 1
+
+
+@pytest.mark.parametrize("diagnostic", [RESIDUALS, LINES], ids=["residual_plot", "linear_regression"])
+def test_a_diagnostic_by_itself_is_counted_alike(table: tuple[Any, Path], diagnostic: Options) -> None:
+    ((statistic, value),) = counted(table, diagnostic, label=None).items()
+    assert value == expected()[type(statistic)]
+
+
+def test_small_keys_stay_small_and_agree(table: tuple[Any, Path]) -> None:
+    """Without groups the point's keys fit 32 bits, beside the residuals'."""
+    whole = LINES.model_copy(update={"group_by": None, "groups": None})
+    made = counted(table, whole, RESIDUALS, label=None)
+    assert made[RESIDUALS.statistic] == expected()[ResidualCells]
+    assert made[whole.statistic] == PointCounts.from_arrays(column("age"), column("wage"), lower=(0, -1), upper=(2, 8))
+
+
+@pytest.mark.parametrize("keys", [[3, 1, 4], ["3", "1", "4"]], ids=["numbers", "texts"])
+def test_keys_of_a_column_of_whole_numbers_may_be_written_as_text(table: tuple[Any, Path], keys: list[Any]) -> None:
+    by_county = LINES.model_copy(update={"group_by": "county", "groups": tuple(keys)})
+    made = counted(table, by_county, label=None, model=None)[by_county.statistic]
+    assert made == PointCounts.from_arrays(
+        column("age"), column("wage"), groups=column("county"), keys=keys, lower=(0, -1), upper=(2, 8)
+    )
+    assert made.usable.min() > 0
+
+
+def test_keys_that_a_column_of_whole_numbers_cannot_hold_are_refused(table: tuple[Any, Path]) -> None:
+    by_county = LINES.model_copy(update={"group_by": "county", "groups": ("01",)})
+    with pytest.raises(RequestRefused) as refused:
+        counted(table, by_county)
+    assert str(refused.value) == (
+        "diagnostics.groups: got '01'; must be whole numbers, as the column county holds; "
+        "write them without leading zeros, or name the column that holds them as text"
+    )
+
+
+def test_expressions_stand_for_columns(table: tuple[Any, Path]) -> None:
+    logged = ResidualPlotOptions(kind="residual_plot", outcome="ln(rent)", unit=0.125)
+    half = LINES.model_copy(update={"x": "age / 2", "group_by": None, "groups": None})
+    made = counted(table, logged, half, label=None)
+    age = as_numbers(column("age"))
+    fitted = 0.25 + 0.5 * age
+    assert made[logged.statistic] == ResidualCounts.from_arrays(fitted, math.log(100) - fitted, unit=0.125)
+    assert made[half.statistic] == PointCounts.from_arrays(age / 2, column("wage"), lower=(0, -1), upper=(2, 8))
+
+
+@pytest.mark.parametrize(
+    ("diagnostic", "line"),
+    [
+        (RESIDUALS.model_copy(update={"outcome": "pay"}), "diagnostics.outcome: got 'pay'; must be a column of the"),
+        (RESIDUALS.model_copy(update={"outcome": "tract"}), "diagnostics.outcome: got 'tract'; must be of type"),
+        (RESIDUALS.model_copy(update={"outcome": "upper(tract)"}), "diagnostics.outcome: got 'upper(tract)'; must be"),
+        (LINES.model_copy(update={"x": "pay"}), "diagnostics.x: got 'pay'; must be a column of the table"),
+        (LINES.model_copy(update={"y": "pay + 1"}), "diagnostics.y: got 'pay'; must be a column of the table"),
+        (LINES.model_copy(update={"group_by": "ward"}), "diagnostics.group_by: got 'ward'; must be a column of the"),
+        (LINES.model_copy(update={"group_by": "age"}), "diagnostics.group_by: got 'age'; must be of type string or"),
+    ],
+)  # fmt: skip
+def test_columns_that_do_not_fit_are_refused_for_the_schema(
+    table: tuple[Any, Path], diagnostic: Options, line: str
+) -> None:
+    asked = asked_of(table, diagnostic)
+    with pytest.raises(RequestRefused) as refused:
+        prepare(table[0], asked)
+    assert str(refused.value).startswith(line)
+    assert "\n" not in str(refused.value)
+
+
+def test_rows_of_a_unit_are_bounded_whatever_groups_they_lie_in(
+    table: tuple[Any, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DP_DIAGNOSTICS_SALT", "0" * 32)
+    unit = {"column": "person", "max_rows": 2}
+    made = counted(table, LINES, RESIDUALS, unit=unit, label=None)
+    people = {row[-1] for row in rows()}
+    points, residuals = made[LINES.statistic], made[RESIDUALS.statistic]
+    assert 0 < points.total <= 2 * len(people)
+    assert 0 < residuals.counts.sum() <= 2 * len(people)
+    assert (points.unusable + points.usable).max() > 2
+    again = counted(table, LINES, RESIDUALS, unit=unit, label=None)
+    assert made == again
+
+
+def test_an_empty_table_has_statistics_of_the_same_form(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("lake") / "empty"
+    spark.createDataFrame([], COLUMNS).write.parquet(str(folder / "v1"))
+    made = counted((spark, folder), LINES, RESIDUALS, label=None)
+    assert made[RESIDUALS.statistic] == ResidualCounts.from_arrays([], [], unit=0.125)
+    assert made[LINES.statistic].total == 0
+    assert made[LINES.statistic].unusable.size == len(TRACTS)
