@@ -83,7 +83,7 @@ class ResidualPlotOptions(Options):
     ] = "auto"
     bins: Literal[2, 4, 8, 16, 32, 64, 128, 256] | None = None
     coverage: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
 
     @field_validator("outcome")
     @classmethod
@@ -122,7 +122,8 @@ class LinearRegressionOptions(Options):
         method: see the reference of ``spark_jobs.diagnostics.linear_regression``; those of zCDP spend delta.
         at: where the line is evaluated, in parts of the way from the lower bound of x to the upper one.
         size_bound: a public guess at the rows of a group, from which ``auto`` chooses.
-        matchings: how many partners each row gets, of Theil-Sen methods.
+        matchings: how many partners each row gets, of Theil-Sen methods; None: all others in groups of at most 256
+            rows, else 10.
         public_sizes: under ``replace_one``, whether each group's size is public, and a row that is replaced stays in
             its group.
         confidence: nominal level of intervals.
@@ -137,12 +138,12 @@ class LinearRegressionOptions(Options):
     group_by: Annotated[str, Field(min_length=1, max_length=255)] | None = None
     groups: Keys | None = None
     method: Literal[
-        "auto", "noisy_stats", "noisy_stats_zcdp", "noisy_intercept", "dp_exp_theil_sen", "dp_wide_theil_sen",
-        "dp_ss_theil_sen", "dp_grad_descent", "dp_grad_descent_zcdp",
+        "auto", "noisy_moments", "noisy_moments_zcdp", "noisy_stats", "noisy_stats_zcdp", "noisy_intercept",
+        "dp_exp_theil_sen", "dp_wide_theil_sen", "dp_ss_theil_sen", "dp_grad_descent", "dp_grad_descent_zcdp",
     ] = "auto"  # fmt: skip
     at: Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1, max_length=100)] = (0.25, 0.75)
     size_bound: Annotated[int, Field(ge=1, le=10**12)] | None = None
-    matchings: Annotated[int, Field(ge=1, le=10**6)] = 10
+    matchings: Annotated[int, Field(ge=1, le=10**6)] | None = None
     public_sizes: bool = True
     confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
     cells: Literal[2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384] = 1024
