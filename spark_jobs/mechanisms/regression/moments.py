@@ -134,8 +134,9 @@ class NoisyMoments:
     def from_dict(cls, fields: Mapping[str, Any]) -> NoisyMoments:
         """The sums that ``to_dict`` described."""
         arrays = {name: np.array(fields[name], dtype=np.float64) for name in _NAMES}
-        public = {name: fields[name] for name in ("cost", "gaussian", "steps")}
-        return cls(neighbours=Neighbours(fields["neighbours"]), **public, **arrays)
+        relation = Neighbours(fields["neighbours"])
+        cost, gaussian, steps = (fields[name] for name in ("cost", "gaussian", "steps"))
+        return cls(cost=cost, gaussian=gaussian, neighbours=relation, steps=steps, **arrays)
 
 
 def noisy_moments(sums: GroupSums, *, epsilon: Cost, neighbours: Neighbours, noise: Noise) -> NoisyMoments:

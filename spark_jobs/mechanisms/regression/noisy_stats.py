@@ -5,11 +5,11 @@ number of rows, where it is private; and, with the slope ``s`` that the first tw
 middle of the box. Where the noisy ``nvar`` is not above 0 there is no slope (the paper's bottom), and the last part
 of the budget measures the mean of y, which is the same height for s = 0: the branch is taken on noisy values alone.
 
-Sensitivities. ``REPLACE_ONE``, n public: ncov and nvar move by at most ``1 - 1/n`` each. *Proof.* As a function of row i
-alone ncov is ``((n - 1) / n) (x_i - m)(y_i - k) + c``, with the means m, k and a constant c of the other rows. The
-product is bilinear, so its extremes are at corners of the box: ``m k``, ``(1 - m)(1 - k)``, ``-m (1 - k)``,
-``-k (1 - m)``, and a positive one less a negative one is ``m``, ``k``, ``1 - m`` or ``1 - k``, at most 1. For nvar read
-y as x. Both happen at once (all rows at 0 but one, which moves from 0 to 1 in both), so the pair is charged for
+Sensitivities. ``REPLACE_ONE``, n public: ncov and nvar move by at most ``1 - 1/n`` each. *Proof.* As a function of
+row i alone ncov is ``((n - 1) / n) (x_i - m)(y_i - k) + c``, with the means m, k and a constant c of the other rows.
+The product is bilinear, so its extremes are at corners of the box: ``m k``, ``(1 - m)(1 - k)``, ``-m (1 - k)``,
+``-k (1 - m)``, and a positive one less a negative one is ``m``, ``k``, ``1 - m`` or ``1 - k``, at most 1. For nvar
+read y as x. Both happen at once (all rows at 0 but one, which moves from 0 to 1 in both), so the pair is charged for
 twice that. Published text calls the noise's standard deviation about ``1 / epsilon``; with a third of the budget each
 it is ``3 sqrt(2) (1 - 1/n) / epsilon``.
 
