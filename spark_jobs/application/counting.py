@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -216,7 +217,7 @@ def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
     salt = read_salt(os.environ)
     bounded = request.unit.model_copy(update={"column": _UNIT})
     # a dropped row must not take the place of one that counts
-    counted = rows.where(sf.coalesce(*keys).isNotNull())
+    counted = rows.where(reduce(or_, (sf.col(key).isNotNull() for key in keys)))
     return bound_contributions(counted, unit=bounded, keys=keys, salt=salt)
 
 

@@ -81,7 +81,7 @@ class ResidualPlotOptions(Options):
     method: Literal[
         "auto", "adaptive_grid", "ahp", "dawa", "geometric", "greedy_h", "hb", "laplace", "mwem", "uniform"
     ] = "auto"
-    bins: Literal[2, 4, 8, 16, 32, 64, 128, 256] | None = None
+    bins: Annotated[int, Field(ge=2, le=256)] | None = None
     coverage: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
     confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
 
@@ -99,6 +99,11 @@ class ResidualPlotOptions(Options):
                 remedy="give the smallest size that matters, such as 0.01 of an amount of money",
             )  # fmt: skip
         return value
+
+    @field_validator("bins")
+    @classmethod
+    def _power(cls, value: int | None) -> int | None:
+        return value if value is None else _power_of_two(value)
 
     @property
     def statistic(self) -> Statistic:
@@ -146,7 +151,7 @@ class LinearRegressionOptions(Options):
     matchings: Annotated[int, Field(ge=1, le=10**6)] | None = None
     public_sizes: bool = True
     confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
-    cells: Literal[2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384] = 1024
+    cells: Annotated[int, Field(ge=2, le=16384)] = 1024
 
     @field_validator("x", "y")
     @classmethod
@@ -162,6 +167,11 @@ class LinearRegressionOptions(Options):
                 remedy="give public bounds of the values, such as [0, 100000]; values beyond them count there",
             )  # fmt: skip
         return value
+
+    @field_validator("cells")
+    @classmethod
+    def _power(cls, value: int) -> int:
+        return _power_of_two(value)
 
     @field_validator("groups", mode="before")
     @classmethod
@@ -242,13 +252,13 @@ def require_keys(keys: Any) -> Keys:
         )  # fmt: skip
     if not 1 <= len(keys) <= MOST_GROUPS:
         raise RequestRefused(
-            "", given=f"{len(keys)} keys", bound=f"must be from 1 to {MOST_GROUPS}",
+            "", given=len(keys), bound=f"must be from 1 to {MOST_GROUPS} keys",
             remedy="leave out groups and group_by for one line, or split the groups over several releases",
         )  # fmt: skip
     for key in keys:
         if not _is_key(key):
             raise RequestRefused(
-                "", given=key if isinstance(key, (str, int)) else f"the {type(key).__name__} {key}",
+                "", given=key if isinstance(key, (str, int, float)) else type(key).__name__,
                 bound=f"must be texts of 1 to {MOST_KEY_CHARACTERS} characters or whole numbers of 64 bits",
                 remedy="write the keys as the column holds them, text in quotes",
             )  # fmt: skip
@@ -264,6 +274,12 @@ def _is_key(key: Any) -> bool:
     if isinstance(key, str):
         return 1 <= len(key) <= MOST_KEY_CHARACTERS and not any("\ud800" <= character <= "\udfff" for character in key)
     return isinstance(key, int) and not isinstance(key, bool) and -(2**63) <= key < 2**63
+
+
+def _power_of_two(value: int) -> int:
+    if value.bit_count() != 1:
+        raise RequestRefused("", given=value, bound="must be a power of two", remedy="round it, e.g. to 32 or 1024")
+    return value
 
 
 def _expression(text: str) -> str:
