@@ -232,7 +232,7 @@ def whole_or_fields(whole: Any, fields: dict[str, Any]) -> Any:
 
 
 def read_request(given: str | Mapping[str, Any]) -> ReleaseRequest:
-    """The request in a rendered dictionary, whose model may be a file's path, or in a file.
+    """The request in a rendered dictionary, whose model and groups may be in files, or in a file.
 
     Raises:
         RequestRefused: there is none.
@@ -244,7 +244,7 @@ def read_request(given: str | Mapping[str, Any]) -> ReleaseRequest:
         fields["model"] = load_model(fields["model"])
     if isinstance(fields.get("blocks"), str):
         fields["blocks"] = [fields["blocks"]]
-    return ReleaseRequest.parse(fields)
+    return ReleaseRequest.build(fields)
 
 
 def _given(**fields: Any) -> dict[str, Any]:

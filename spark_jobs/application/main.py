@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from spark_jobs.application.announcing import Announcer, divert_output
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.layout import ExitCode, ReleaseLayout, Stage
-from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.request import ReleaseRequest, json_fields
 from spark_jobs.contract.stores import ObjectStore, check_store, open_store
 
 
@@ -95,7 +95,7 @@ def _read_request(uri: str) -> ReleaseRequest:
     content = open_store(uri, what="request").read(uri)
     if content is None:
         raise RequestRefused("request", given=uri, bound="must be an object that can be read", remedy="check its URI")
-    return ReleaseRequest.from_json(content)
+    return ReleaseRequest.build(json_fields(content))
 
 
 def _output(arguments: argparse.Namespace, request: ReleaseRequest) -> str:

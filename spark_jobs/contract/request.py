@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -15,6 +16,7 @@ from spark_jobs.contract.diagnostics import DIAGNOSTICS, Options, Statistic
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.expressions import check_feature, check_filter
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
+from spark_jobs.contract.public_groups import with_public_groups
 from spark_jobs.contract.tables import Label, LinearModel, LogisticModel, Model, Scoring, TableSource
 from spark_jobs.contract.values import Frozen
 
@@ -187,11 +189,7 @@ class ReleaseRequest(Frozen):
         Raises:
             RequestRefused: not JSON, or not a request.
         """
-        try:
-            data = json.loads(text, parse_float=Decimal)
-        except ValueError:
-            raise RequestRefused("request", bound="must be a JSON document", remedy="check its syntax") from None
-        return cls.parse(_an_object(data))
+        return cls.parse(json_fields(text))
 
     @classmethod
     def from_yaml(cls, text: str | bytes) -> Self:
@@ -200,17 +198,11 @@ class ReleaseRequest(Frozen):
         Raises:
             RequestRefused: not YAML, or not a request.
         """
-        import yaml
-
-        try:
-            data = yaml.safe_load(text)
-        except yaml.YAMLError:
-            raise RequestRefused("request", bound="must be a YAML document", remedy="check its syntax") from None
-        return cls.parse(_an_object(data))
+        return cls.parse(_yaml_fields(text))
 
     @classmethod
     def from_file(cls, path: str | Path) -> Self:
-        """The request in a ``.json``, ``.yaml`` or ``.yml`` file.
+        """The request in a ``.json``, ``.yaml`` or ``.yml`` file, and in the public files that it names.
 
         Raises:
             RequestRefused: no such file, or no request in it.
@@ -222,7 +214,16 @@ class ReleaseRequest(Frozen):
             raise RequestRefused(
                 "request", given=str(path), bound="must be a file that can be read", remedy="check the path"
             ) from None
-        return cls.from_yaml(text) if path.suffix in (".yaml", ".yml") else cls.from_json(text)
+        return cls.build(_yaml_fields(text) if path.suffix in (".yaml", ".yml") else json_fields(text))
+
+    @classmethod
+    def build(cls, fields: Mapping[str, Any]) -> Self:
+        """The request in its fields, with the keys of groups that they name a public file for.
+
+        Raises:
+            RequestRefused: they make no request, or a file cannot be read.
+        """
+        return cls.parse(with_public_groups(fields))
 
     @property
     def sha256(self) -> str:
@@ -233,6 +234,28 @@ class ReleaseRequest(Frozen):
 
 def _options(entry: Any) -> Options:
     return entry if isinstance(entry, Options) else DIAGNOSTICS[entry["kind"]].parse(entry)
+
+
+def json_fields(text: str | bytes) -> dict[str, Any]:
+    """The fields of a request in a JSON document.
+
+    Raises:
+        RequestRefused: not JSON, or no object.
+    """
+    try:
+        data = json.loads(text, parse_float=Decimal)
+    except ValueError:
+        raise RequestRefused("request", bound="must be a JSON document", remedy="check its syntax") from None
+    return _an_object(data)
+
+
+def _yaml_fields(text: str | bytes) -> dict[str, Any]:
+    import yaml
+
+    try:
+        return _an_object(yaml.safe_load(text))
+    except yaml.YAMLError:
+        raise RequestRefused("request", bound="must be a YAML document", remedy="check its syntax") from None
 
 
 def load_model(path: str | Path) -> dict[str, Any]:

@@ -1,0 +1,154 @@
+"""Keys of groups from a public file, read when a request is built: the request's hash then covers the keys themselves.
+
+Which groups a release has must not depend on the private rows: an empty group is released like any other. So keys come
+from the request or from a file that is public, and never from the table.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from spark_jobs.contract.diagnostics.linear import require_keys
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.stores import open_store
+from spark_jobs.contract.tables import table_identity
+from spark_jobs.contract.values import Frozen
+
+_FIELD = "diagnostics.groups"
+_SUFFIXES = (".csv", ".json", ".parquet")
+_LISTED = 20
+
+
+class KeyFile(Frozen):
+    """A public file that lists groups.
+
+    Attributes:
+        path: a path or an ``s3://`` URI; ``.csv`` with a header, ``.json`` (a list of keys, or of objects) or
+            ``.parquet``.
+        column: which column holds the keys; may be left out where there is one.
+    """
+
+    path: Annotated[str, Field(min_length=1)]
+    column: Annotated[str, Field(min_length=1)] | None = None
+
+
+def with_public_groups(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a request, with the keys of its groups where a file is named: each once, in the file's order.
+
+    Raises:
+        RequestRefused: the file cannot be read, lists no keys, or lies within the table.
+    """
+    entries = fields.get("diagnostics")
+    if not isinstance(entries, (list, tuple)):
+        return dict(fields)
+    return {**fields, "diagnostics": [_resolved(entry, fields.get("table")) for entry in entries]}
+
+
+def _resolved(entry: Any, table: Any) -> Any:
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("groups"), Mapping):
+        return entry
+    try:
+        named = KeyFile.parse(dict(entry["groups"]))
+    except RequestRefused as refused:
+        raise refused.within(_FIELD) from None
+    _require_apart(named.path, table)
+    keys = list(dict.fromkeys(_keys(named)))
+    try:
+        return {**entry, "groups": require_keys(keys)}
+    except RequestRefused as refused:
+        raise refused.within(f"{_FIELD} of {named.path}") from None
+
+
+def _require_apart(path: str, table: Any) -> None:
+    """Refuse a file of the private table: keys that are read off its rows would say who is in it."""
+    place = table.get("path") if isinstance(table, Mapping) else None
+    if isinstance(place, str) and f"{table_identity(path)}/".startswith(f"{table_identity(place).rstrip('/')}/"):
+        raise RequestRefused(
+            f"{_FIELD}.path", given=path, bound="must not lie within the table: keys read off its rows are not public",
+            remedy="name a file that was made without the table",
+        )  # fmt: skip
+
+
+def _keys(named: KeyFile) -> Iterable[Any]:
+    suffix = Path(urlsplit(named.path).path).suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise RequestRefused(
+            f"{_FIELD}.path", given=named.path, bound=f"must end in {', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}",
+            remedy="write the keys to such a file",
+        )  # fmt: skip
+    content = _read(named.path)
+    try:
+        return {".csv": _of_csv, ".json": _of_json, ".parquet": _of_parquet}[suffix](content, named.column)
+    except RequestRefused as refused:
+        raise refused.within(_FIELD) from None
+    except (ValueError, csv.Error):  # no text, no JSON, no Parquet; pyarrow's errors are ValueErrors too
+        raise RequestRefused(
+            f"{_FIELD}.path", given=named.path, bound=f"must be a {suffix} file as its name says", remedy="check it"
+        ) from None
+
+
+def _read(path: str) -> bytes:
+    scheme = urlsplit(path).scheme
+    if scheme not in ("", "file", "s3", "s3a"):
+        raise RequestRefused(
+            f"{_FIELD}.path", given=path, bound="must be a path, or a URI of file:// or s3://", remedy="copy it there"
+        )
+    uri = path if scheme else str(Path(path).absolute())
+    try:
+        content = open_store(uri, what=f"{_FIELD}.path").read(uri)
+    except OSError:
+        content = None
+    if content is None:
+        raise RequestRefused(
+            f"{_FIELD}.path", given=path, bound="must be a file that can be read", remedy="check the path"
+        )
+    return content
+
+
+def _of_csv(content: bytes, column: str | None) -> list[str]:
+    rows = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
+    place = _place(next(rows, []), column)
+    # a short row has no key, which is refused as an empty one
+    return [(row[place : place + 1] or [""])[0] for row in rows if row]
+
+
+def _of_json(content: bytes, column: str | None) -> list[Any]:
+    data = json.loads(content)
+    if not isinstance(data, list):
+        raise ValueError
+    if not any(isinstance(row, dict) for row in data):
+        return data
+    if not all(isinstance(row, dict) for row in data):
+        raise ValueError
+    names = list(dict.fromkeys(name for row in data for name in row))
+    name = names[_place(names, column)]
+    return [row.get(name) for row in data]
+
+
+def _of_parquet(content: bytes, column: str | None) -> list[Any]:
+    import pyarrow.parquet
+
+    file = pyarrow.parquet.ParquetFile(io.BytesIO(content))
+    names = file.schema_arrow.names
+    name = names[_place(names, column)]
+    return list(file.read(columns=[name]).column(0).to_pylist())
+
+
+def _place(names: Sequence[str], column: str | None) -> int:
+    if column is None and len(names) == 1:
+        return 0
+    if column is None or column not in names:
+        listed = ", ".join(names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
+        raise RequestRefused(
+            "column", given=column, bound=f"must be a column of the file, which has {listed or 'none'}",
+            remedy="name the column that holds the keys",
+        )  # fmt: skip
+    return list(names).index(column)

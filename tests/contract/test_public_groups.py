@@ -1,0 +1,139 @@
+"""Keys of groups from public files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from spark_jobs.contract import RequestRefused
+from spark_jobs.contract.public_groups import with_public_groups
+
+TABLE = {"path": "/lake/children", "snapshot": {"path_version": "v1"}}
+
+
+def keys(groups: Any, table: Any = TABLE) -> Any:
+    (entry,) = with_public_groups({"table": table, "diagnostics": [{"kind": "linear_regression", "groups": groups}]})[
+        "diagnostics"
+    ]
+    return entry["groups"]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Any:
+    def write(name: str, content: Any) -> str:
+        path = tmp_path / name
+        if isinstance(content, pa.Table):
+            pq.write_table(content, path)
+        else:
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return str(path)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "column", "expected"),
+    [
+        ("tracts.csv", "tract,name\n001,Ash\n002,Birch\n001,Ash\n", "tract", ("001", "002")),
+        ("tracts.csv", b"\xef\xbb\xbftract\r\n001\r\n\r\n002\r\n", None, ("001", "002")),
+        ("TRACTS.CSV", 'a,b\n"1,2",x\n', "a", ("1,2",)),
+        ("tracts.json", "[3, 1, 2]", None, (3, 1, 2)),
+        ("tracts.json", '[{"tract": "001", "n": 1}, {"tract": "002"}]', "tract", ("001", "002")),
+        ("tracts.parquet", pa.table({"tract": ["b", "a", "b"], "n": [1, 2, 3]}), "tract", ("b", "a")),
+        ("tracts.parquet", pa.table({"tract": pa.array([7, 9], pa.int32())}), None, (7, 9)),
+        ("tracts.parquet", pa.table({"t": pa.array(["x", "y", "x"]).dictionary_encode()}), "t", ("x", "y")),
+    ],
+)
+def test_keys_are_read_in_the_order_of_the_file(file: Any, name: str, content: Any, column: Any, expected: Any) -> None:
+    named = {"path": file(name, content)} | ({} if column is None else {"column": column})
+    assert keys(named) == expected
+    assert keys({**named, "path": f"file://{named['path']}"}) == expected
+
+
+def test_what_names_no_file_stays_as_it_is() -> None:
+    assert keys(["001"]) == ["001"]
+    fields = {"diagnostics": ["roc_curve", {"kind": "ecdf"}], "table": 3}
+    assert with_public_groups(fields) == fields
+    assert with_public_groups({"diagnostics": "roc_curve"}) == {"diagnostics": "roc_curve"}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "column", "line"),
+    [
+        ("tracts.csv", "a,b\n1,2\n", None, "diagnostics.groups.column: must be a column of the file, which has a, b; "),
+        ("tracts.csv", "a,b\n1,2\n", "c", "diagnostics.groups.column: got 'c'; must be a column of the file, which"),
+        ("tracts.csv", "", "c", "diagnostics.groups.column: got 'c'; must be a column of the file, which has none"),
+        ("tracts.csv", b"\xff\xfe\x00", "c", "diagnostics.groups.path: got"),
+        ("tracts.csv", 'a\n"open', "a", "diagnostics.groups.path: got"),
+        ("tracts.json", "{", None, "diagnostics.groups.path: got"),
+        ("tracts.json", '{"a": 1}', None, "diagnostics.groups.path: got"),
+        ("tracts.json", '[1, {"a": 1}]', None, "diagnostics.groups.path: got"),
+        ("tracts.parquet", "no parquet", None, "diagnostics.groups.path: got"),
+        ("tracts.txt", "1", None, "diagnostics.groups.path: got"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused_in_one_line(
+    file: Any, name: str, content: Any, column: Any, line: str
+) -> None:
+    refused({"path": file(name, content), "column": column}, line)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "what"),
+    [
+        ("tracts.csv", "a,b\n1,2\n,3\n", "got ''; must be texts of 1 to 255 characters"),
+        ("tracts.csv", "a,b\n", "got 0; must be from 1 to 100000 keys"),
+        ("tracts.json", '[{"a": 1}, {"b": 2}]', "got 'NoneType'; must be texts"),
+        ("tracts.json", "[NaN]", "got nan; must be texts"),
+        ("tracts.json", '[17, "17"]', "got '17'; is there more than once"),
+        ("tracts.parquet", pa.table({"a": [1.5, None]}), "got 1.5; must be texts"),
+    ],
+)
+def test_keys_that_do_not_fit_are_refused_with_the_name_of_their_file(
+    file: Any, name: str, content: Any, what: str
+) -> None:
+    path = file(name, content)
+    refused({"path": path, "column": None if name == "tracts.json" and "{" not in content else "a"}, (
+        f"diagnostics.groups of {path}: {what}"
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("groups", "line"),
+    [
+        ({"path": "/no/such/file.csv"}, "diagnostics.groups.path: got '/no/such/file.csv'; must be a file that can be"),
+        ({"path": "/"}, "diagnostics.groups.path: got '/'; must end in .csv, .json or .parquet; "),
+        ({"path": "https://example.org/a.csv"}, "diagnostics.groups.path: got 'https://example.org/a.csv'; must be a"),
+        ({"column": "a"}, "diagnostics.groups.path: is required"),
+        ({"path": "/a.csv", "columns": "a"}, "diagnostics.groups.columns: is not a field"),
+    ],
+)  # fmt: skip
+def test_places_that_do_not_fit_are_refused(groups: Any, line: str) -> None:
+    refused(groups, line)
+
+
+@pytest.mark.parametrize("path", ["/lake/children/v1/part-0.parquet", "file:///lake/other/../children/a.csv"])
+def test_the_private_table_is_no_public_file(path: str) -> None:
+    refused({"path": path}, f"diagnostics.groups.path: got '{path}'; must not lie within the table: keys read off its")
+
+
+def test_a_folder_beside_the_table_is_not_the_table() -> None:
+    path = "/lake/children-of-the-county/a.csv"
+    refused({"path": path}, f"diagnostics.groups.path: got '{path}'; must be a file that can be read")
+
+
+def refused(groups: Any, start: str) -> None:
+    with pytest.raises(RequestRefused) as caught:
+        keys(groups)
+    assert str(caught.value).startswith(start)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_catalog_table_has_no_place_to_be_apart_from(file: Any) -> None:
+    table = {"format": "catalog", "name": "a.b", "snapshot": {"table_version": 1}}
+    assert keys({"path": file("a.json", json.dumps(["x"]))}, table) == ("x",)
