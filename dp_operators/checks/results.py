@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from dp_operators.checks.expectations import Table
+from dp_operators.checks.linear_results import linear_regression_tables, residual_plot_tables
 from dp_operators.checks.score_results import (
     binned_residuals_tables,
     binormal_roc_tables,
@@ -26,5 +27,7 @@ RESULTS: dict[str, Callable[[Mapping[str, Any]], list[Table]]] = {
     "binned_residuals": binned_residuals_tables,
     "calibration": calibration_tables,
     "ecdf": ecdf_tables,
+    "residual_plot": residual_plot_tables,
+    "linear_regression": linear_regression_tables,
 }
 """The contract of each diagnostic's result; a kind without one cannot be published."""

@@ -68,6 +68,13 @@ def heading(figure: Figure, *, left: float, title: str, lines: tuple[str, ...]) 
         figure.text(left, 1 - (0.52 + 0.22 * number) / height, line, color=light("muted"), size=9.5, va="top")
 
 
+def say_undefined(axes: Axes, why: str) -> None:
+    """In place of values that could not be told."""
+    middle = axes.transAxes
+    axes.text(0.5, 0.72, "undefined", color=light("muted"), size=20, ha="center", transform=middle)
+    axes.text(0.5, 0.64, why, color=light("muted"), size=10, ha="center", transform=middle)
+
+
 def svg_bytes(figure: Figure, *, title: str, description: str) -> bytes:
     """The figure as SVG."""
     _pin_fonts(figure)

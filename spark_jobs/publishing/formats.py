@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import unicodedata
 from datetime import UTC, datetime
 from decimal import ROUND_CEILING, Context, Decimal
+from typing import Any
 
 from spark_jobs.contract.privacy import plain
 from spark_jobs.publishing.rendering import finite
@@ -101,3 +103,19 @@ def size(octets: int) -> str:
     if octets < 1000:
         return f"{octets}{SPACE}B"
     return f"{octets / 1000:.0f}{SPACE}kB" if octets < 10**6 else f"{octets / 10**6:.1f}{SPACE}MB"
+
+
+_DIRECTIONS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+
+
+def visible(value: Any) -> Any:
+    """Text whose control and direction-changing characters show as �: a page must read as its request does."""
+    if not isinstance(value, str) or hasattr(value, "__html__"):
+        return value
+    return "".join("\N{REPLACEMENT CHARACTER}" if _is_control(character) else character for character in value)
+
+
+def _is_control(character: str) -> bool:
+    if unicodedata.category(character) == "Cc":
+        return character not in "\n\t"
+    return unicodedata.bidirectional(character) in _DIRECTIONS

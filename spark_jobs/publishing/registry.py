@@ -10,6 +10,8 @@ from spark_jobs.publishing import (
     calibration,
     confusion_matrix,
     ecdf,
+    linear_regression,
+    residual_plot,
     roc_curve,
     score_figure,
 )
@@ -24,4 +26,6 @@ RENDERERS: Mapping[str, Renderer] = {
     "binned_residuals": binned_residuals.render,
     "calibration": calibration.render,
     "ecdf": ecdf.render,
+    "residual_plot": residual_plot.render,
+    "linear_regression": linear_regression.render,
 }

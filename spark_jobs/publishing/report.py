@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -23,6 +21,7 @@ from spark_jobs.contract.release import ReleaseFile
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.publishing import formats
 from spark_jobs.publishing.facts import ReleaseFacts
+from spark_jobs.publishing.formats import visible
 from spark_jobs.publishing.rendering import Plot, Section
 from spark_jobs.publishing.stamp import Mark
 from spark_jobs.publishing.statement import Paragraph, formal_cost
@@ -170,22 +169,6 @@ def _subject(request: ReleaseRequest) -> Mapping[str, str]:
     if request.blocks != ("all",):
         facts["Blocks"] = ", ".join(request.blocks)
     return facts
-
-
-_DIRECTIONS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
-
-
-def visible(value: Any) -> Any:
-    """Text whose control and direction-changing characters show as �: a page must read as its request does."""
-    if not isinstance(value, str) or hasattr(value, "__html__"):
-        return value
-    return "".join("\N{REPLACEMENT CHARACTER}" if _is_control(character) else character for character in value)
-
-
-def _is_control(character: str) -> bool:
-    if unicodedata.category(character) == "Cc":
-        return character not in "\n\t"
-    return unicodedata.bidirectional(character) in _DIRECTIONS
 
 
 def runs(text: str) -> list[tuple[str, bool]]:

@@ -1,0 +1,227 @@
+"""Pictures of released lines: all of them in one box, and the first ones each in a panel of its own."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
+from matplotlib.ticker import MaxNLocator
+
+from spark_jobs.diagnostics.linear_regression import LinearFit
+from spark_jobs.publishing import drawing
+from spark_jobs.publishing.formats import visible
+from spark_jobs.publishing.rendering import Plot, Probe, finite
+from spark_jobs.publishing.score_pools import set_ticks
+from spark_jobs.publishing.tokens import light
+from spark_jobs.publishing.value_axis import number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_WIDTH, _HEIGHT, _HEADING = 6.0, 4.6, 0.95
+_SMALL = 5.0
+_BOX = (0.16, 0.155, 0.77, 0.82)
+_ROOM = 0.02
+_MOST_LINES = 400
+_MOST_PANELS, _ACROSS = 24, 6
+_PANEL_WIDTH, _PANEL_HEIGHT = 1.35, 1.25
+_FOOT, _SIDE = 0.62, 0.72
+_KEY_CHARACTERS = 16
+_MOST_PLACES = 3
+
+
+def places_of(found: LinearFit) -> list[int]:
+    """The places that a short table has room for: the first, the last, and one between."""
+    many = found.at.size
+    return list(range(many)) if many <= _MOST_PLACES else [0, many // 2, many - 1]
+
+
+def all_lines_plot(found: LinearFit, x_name: str, y_name: str) -> Plot:
+    """Every line in the public box; of more than a few hundred, evenly chosen ones of the list."""
+    one = found.keys is None
+
+    def draw(alone: bool) -> Figure:
+        width, height = (_WIDTH, _HEIGHT + _HEADING) if alone else (_SMALL, _SMALL * _HEIGHT / _WIDTH)
+        left, bottom, wide, high = _BOX
+        share = _HEIGHT / (_HEIGHT + _HEADING) if alone else 1.0
+        box = (left, bottom * share, wide, high * share)
+        figure, axes = drawing.new_axes((width, height), box, x_label=_short(x_name, 40), y_label=_short(y_name, 40))
+        set_ticks(axes, *_limits(found))
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(lambda value, _: number(value, 4, plain_below=6))
+        chosen = np.unique(np.linspace(0, found.groups - 1, min(found.groups, _MOST_LINES)).astype(int))
+        path = Path.make_compound_path(*(Path(_ends(found, int(g))) for g in chosen))
+        faint = max(0.1, min(1.0, (14.0 / len(chosen)) ** 0.7))
+        axes.add_patch(
+            PathPatch(path, fill=False, edgecolor=light("curve"), linewidth=1.8 if one else 1.0, alpha=faint)
+        )
+        if one:
+            _dots(axes, found, 0, size=6.0)
+        if alone:
+            drawing.heading(figure, left=0.03, title="Linear regression", lines=_lines(found))
+        return figure
+
+    return Plot(
+        name="linear_regression",
+        title="Released line" if one else "Released lines",
+        description=_description(found),
+        draw=draw,
+        axes=_BOX,
+        probes=_probes(found) if one else (),
+    )
+
+
+def panels_plot(found: LinearFit, x_name: str, y_name: str) -> Plot:
+    """The first groups of the list, a panel each, all on the same axes."""
+    shown = min(found.groups, _MOST_PANELS)
+    across = min(_ACROSS, shown)
+    down = math.ceil(shown / across)
+    width = max(_SIDE + across * _PANEL_WIDTH + 0.3, 4.2)
+    body = down * (_PANEL_HEIGHT + 0.28) + _FOOT
+    box = (_SIDE / width, _FOOT / body, across * _PANEL_WIDTH / width, 1 - _FOOT / body)
+
+    def draw(alone: bool) -> Figure:
+        height = body + (_HEADING if alone else 0.0)
+        figure, frame = drawing.new_axes((width, height), (0, 0, 1, 1), x_label="", y_label="")
+        frame.set_axis_off()
+        limits = _limits(found)
+        for place in range(shown):
+            row, column = divmod(place, across)
+            axes = figure.add_axes(
+                (
+                    (_SIDE + column * _PANEL_WIDTH + 0.06) / width,
+                    (_FOOT + (down - 1 - row) * (_PANEL_HEIGHT + 0.28) + 0.06) / height,
+                    (_PANEL_WIDTH - 0.12) / width,
+                    (_PANEL_HEIGHT - 0.1) / height,
+                )
+            )
+            _panel(axes, found, place, limits, edge=column == 0, foot=place + across >= shown)
+        figure.text(0.5, 0.12 / height, _short(x_name, 40), color=light("ink"), size=10, ha="center")
+        middle = (_FOOT + (body - _FOOT) / 2) / height
+        figure.text(
+            0.12 / width, middle, _short(y_name, 40), color=light("ink"), size=10, va="center", rotation="vertical"
+        )
+        if alone:
+            told = f"{shown} groups" if shown == found.groups else f"the first {shown} of {found.groups:,} groups"
+            drawing.heading(figure, left=0.03, title="Groups", lines=(told, "released with noise"))
+        return figure
+
+    return Plot(
+        name="linear_regression_groups",
+        title="Groups",
+        description=f"The released lines of {shown} of {found.groups} groups, a panel for each.",
+        draw=draw,
+        axes=box,
+    )
+
+
+def _panel(
+    axes: Axes,
+    found: LinearFit,
+    g: int,
+    limits: tuple[tuple[float, float], tuple[float, float]],
+    *,
+    edge: bool,
+    foot: bool,
+) -> None:
+    axes.set_facecolor("none")
+    for spine in axes.spines.values():
+        spine.set_color(light("hairline"))
+    axes.set_xlim(limits[0])
+    axes.set_ylim(limits[1])
+    for axis, (low, high), kept in ((axes.xaxis, limits[0], foot), (axes.yaxis, limits[1], edge)):
+        ticks = [
+            tick for tick in MaxNLocator(nbins=2, steps=[1, 2, 5, 10]).tick_values(low, high) if low <= tick <= high
+        ]
+        axis.set_ticks(ticks, [number(tick, 4, plain_below=6) if kept else "" for tick in ticks])
+    axes.tick_params(colors=light("muted"), labelsize=7, length=0, pad=3)
+    axes.grid(color=light("hairline"), linewidth=0.6)
+    axes.set_axisbelow(True)
+    ends = np.array(_ends(found, g))
+    failed = found.status[g] != "ok"
+    axes.plot(
+        ends[:, 0], ends[:, 1], color=light("chance" if failed else "curve"), linewidth=1.4,
+        linestyle=(0, (3, 2)) if failed else "solid",
+    )  # fmt: skip
+    _dots(axes, found, g, size=3.5)
+    key = str((found.keys or ("",))[g])
+    axes.set_title(_short(key, _KEY_CHARACTERS), color=light("ink"), size=7.5, pad=3)
+
+
+def _dots(axes: Axes, found: LinearFit, g: int, *, size: float) -> None:
+    low, high = found.predictions_lower[g], found.predictions_upper[g]
+    known = ~(np.isnan(low) | np.isnan(high))
+    axes.vlines(found.x[known], low[known], high[known], color=light("curve"), linewidth=1.4, zorder=3)
+    axes.plot(
+        found.x, found.predictions[g], color=light("curve"), marker="o", markersize=size, markeredgecolor="white",
+        markeredgewidth=0.7, linestyle="none", zorder=4,
+    )  # fmt: skip
+
+
+def _limits(found: LinearFit) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The public box, with a little room."""
+    ends = []
+    for low, high in (found.x_bounds, found.y_bounds):
+        room = _ROOM * (high - low)
+        ends.append((low - room, high + room))
+    return ends[0], ends[1]
+
+
+def _ends(found: LinearFit, g: int) -> list[tuple[float, float]]:
+    """Where the line enters the public box and where it leaves it; a line outside it, at its nearer edge."""
+    (left, right), (low, high) = found.x_bounds, found.y_bounds
+    at = np.linspace(left, right, 65)
+    heights = np.clip(found.intercept[g] + found.slope[g] * at, low, high)
+    inside = np.flatnonzero((heights > low) & (heights < high))
+    first, last = (0, at.size - 1) if inside.size == 0 else (max(inside[0] - 1, 0), min(inside[-1] + 1, at.size - 1))
+    return [(float(at[first]), float(heights[first])), (float(at[last]), float(heights[last]))]
+
+
+def _lines(found: LinearFit) -> tuple[str, str]:
+    if found.keys is None:
+        told = ", ".join(
+            f"{number(float(found.predictions[0, k]), 4)} at {number(float(found.x[k]), 4)}" for k in places_of(found)
+        )
+        return (f"Predicted: {told}", "released with noise")
+    drawn = "" if found.groups <= _MOST_LINES else f", {_MOST_LINES} of them drawn"
+    return (f"{found.groups:,} groups{drawn}", "released with noise")
+
+
+def _probes(found: LinearFit) -> tuple[Probe, ...]:
+    (left, right), (low, high) = _limits(found)
+
+    def up(value: float) -> float:
+        return float(np.clip((value - low) / (high - low), 0.0, 1.0))
+
+    probes = []
+    for k in np.argsort(found.x):
+        middle = float(found.predictions[0, k])
+        ends = [float(end) for end in (found.predictions_lower[0, k], found.predictions_upper[0, k])]
+        known = all(finite(end) for end in ends)
+        first, last = ends if known else (middle, middle)
+        told = (f"({number(first, 4)} to {number(last, 4)})",) if known else ()
+        probes.append(
+            Probe(
+                x=float((found.x[k] - left) / (right - left)),
+                y=up(middle),
+                low=up(first),
+                high=up(last),
+                lines=(f"at {number(float(found.x[k]), 4)}", f"predicted {number(middle, 4)}", *told),
+            )
+        )
+    return tuple(probes)
+
+
+def _description(found: LinearFit) -> str:
+    if found.keys is None:
+        return f"A line in the public box of both values. {_lines(found)[0]}."
+    return f"The released lines of {found.groups} groups in the public box of both values."
+
+
+def _short(text: str, most: int) -> str:
+    text = str(visible(text)).replace("\n", " ").replace("\t", " ")
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,0 +1,208 @@
+"""Lines through groups of points: the table, the pictures and the part of the report."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.contract.diagnostics import LinearRegressionOptions
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.diagnostics.linear_regression import LinearFit
+from spark_jobs.publishing.formats import ABSENT, SPACE, count, level
+from spark_jobs.publishing.line_plots import all_lines_plot, panels_plot, places_of
+from spark_jobs.publishing.rendering import Column, Headline, Measure, Plot, Rendering, Section, ValueTable, finite
+from spark_jobs.publishing.value_axis import number
+
+TITLE = "Linear regression"
+_LISTED = 24
+"""Groups in the report's table: the first of the request's list. The data file has them all."""
+_NAMES = {
+    "noisy_stats": "noisy sums",
+    "noisy_stats_zcdp": "noisy sums (Gaussian)",
+    "noisy_moments": "noisy moments",
+    "noisy_moments_zcdp": "noisy moments (Gaussian)",
+    "noisy_intercept": "noisy mean",
+    "dp_exp_theil_sen": "Theil-Sen, exponential mechanism",
+    "dp_wide_theil_sen": "Theil-Sen, widened exponential mechanism",
+    "dp_ss_theil_sen": "Theil-Sen, smooth sensitivity",
+    "dp_grad_descent": "gradient descent",
+    "dp_grad_descent_zcdp": "gradient descent (Gaussian)",
+}
+
+
+def render(found: LinearFit, request: ReleaseRequest) -> Rendering:
+    """Files and report of released lines: a row for each group of the request, whoever is in it."""
+    x_name, y_name = _axes_of(request)
+    plots: tuple[Plot, ...] = (all_lines_plot(found, x_name, y_name),)
+    if found.keys is not None:
+        plots += (panels_plot(found, x_name, y_name),)
+    return Rendering(columns=_columns(found), plots=plots, section=_section(found, x_name, y_name))
+
+
+def _axes_of(request: ReleaseRequest) -> tuple[str, str]:
+    for options in request.diagnostics:
+        if isinstance(options, LinearRegressionOptions):
+            return options.x, options.y
+    return "x", "y"
+
+
+def _columns(found: LinearFit) -> dict[str, Column]:
+    """One row for each group, ready to be joined to a map by its key."""
+    nominal = f"{100 * found.confidence:.4g} % interval: where the same method would be without noise"
+    keys = [""] if found.keys is None else [str(key) for key in found.keys]
+    columns = {
+        "group": Column(values=np.array(keys, dtype=object), meaning="public key of the group; empty for all rows"),
+        "status": Column(values=np.array(found.status, dtype=object), meaning="ok, or failed: the line is then level"),
+        "method": Column(values=np.array(found.methods, dtype=object), meaning="what released the line"),
+        "rows": Column(
+            values=found.rows, meaning=f"{'public' if found.public_sizes else 'noisy'} number of rows of the group"
+        ),
+    }
+    for name, meaning in (("slope", "units of y per unit of x"), ("intercept", "of the line at x = 0")):
+        columns[name] = Column(values=getattr(found, name), meaning=meaning)
+        for end in ("lower", "upper"):
+            values = getattr(found, f"{name}_{end}")
+            columns[f"{name}_{end}"] = Column(values=values, meaning=f"{end} end of its {nominal}; NaN where unknown")
+    for k, at in enumerate(found.at):
+        name = f"prediction_{at:g}"
+        where = f"the line at {at:g} of the range of x, x = {found.x[k]:.6g}"
+        columns[name] = Column(values=found.predictions[:, k], meaning=where)
+        for end in ("lower", "upper"):
+            values = getattr(found, f"predictions_{end}")[:, k]
+            columns[f"{name}_{end}"] = Column(values=values, meaning=f"{end} end of its {nominal}; NaN where unknown")
+    return columns
+
+
+def _interval(low: float, high: float) -> str:
+    return f"{number(low, 4)} to {number(high, 4)}" if finite(low) and finite(high) else ABSENT
+
+
+def _section(found: LinearFit, x_name: str, y_name: str) -> Section:
+    failed = sum(status != "ok" for status in found.status)
+    used = Counter(found.methods)
+    grouped = found.keys is not None
+    sizes = "public" if found.public_sizes else "released with noise"
+    measures = [
+        Measure(label="Groups", value=f"{found.groups:,}", note="of the request's list"),
+        Measure(label="Level lines", value=f"{failed:,}", note="no slope through the noise"),
+        Measure(
+            label="Rows",
+            value=(f"≈{SPACE}" if not found.public_sizes else "") + count(float(found.rows.sum())),
+            note=f"{sizes}{', all groups' if grouped else ''}",
+        ),
+        Measure(
+            label="Method", value=_NAMES.get(used.most_common(1)[0][0], found.method), note=_others(used, found.method)
+        ),
+    ]
+    return Section(
+        title=TITLE,
+        reading=(
+            f"A line through the points of {'each group' if grouped else 'the table'}: how {y_name} goes with "
+            f"{x_name}. Dots show where the line is evaluated.",
+            f"Whiskers are {level(found.confidence)} intervals: where the same method would put the line without "
+            "noise. They say nothing of which other rows might have been seen.",
+        ),
+        headline=_headline(found) if not grouped else None,
+        measures=tuple(measures if grouped else measures[1:]),
+        table=_groups_table(found) if grouped else _line_table(found),
+        legend=(("curve", "released line"), ("point", "where it is evaluated, with interval")),
+        notes=_notes(found),
+        notice=None
+        if failed < found.groups
+        else "No slope could be told through the noise: the lines are level. The release has been made and paid for.",
+    )
+
+
+def _others(used: Counter[str], asked: str) -> str:
+    if len(used) == 1:
+        return "chosen by public facts" if asked == "auto" else "as asked for"
+    return "; ".join(f"{_NAMES.get(name, name)}: {groups:,}" for name, groups in used.most_common())
+
+
+def _headline(found: LinearFit) -> Headline:
+    low, high = found.y_bounds
+    ends = [found.predictions_lower[0, 0], found.predictions[0, 0], found.predictions_upper[0, 0]]
+    marks = None
+    if all(finite(end) for end in ends):
+        first, middle, last = (float(np.clip((end - low) / (high - low), 0.0, 1.0)) for end in ends)
+        marks = (first, middle, last)
+    known = marks is not None
+    return Headline(
+        label=f"Predicted at {number(float(found.x[0]), 4)}",
+        value=number(float(found.predictions[0, 0]), 4),
+        interval=f"{level(found.confidence)} interval {_interval(ends[0], ends[2])}" if known else None,
+        scale=(number(low, 4), number(high, 4)),
+        marks=marks,
+    )
+
+
+def _line_table(found: LinearFit) -> ValueTable:
+    rows = [
+        (
+            f"At {number(float(found.x[k]), 4)}",
+            number(float(found.predictions[0, k]), 4),
+            _interval(found.predictions_lower[0, k], found.predictions_upper[0, k]),
+        )
+        for k in range(found.at.size)
+    ]
+    for name in ("slope", "intercept"):
+        low, high = getattr(found, f"{name}_lower")[0], getattr(found, f"{name}_upper")[0]
+        rows.append((name.capitalize(), number(float(getattr(found, name)[0]), 4), _interval(low, high)))
+    return ValueTable(
+        caption="The released line.", header=("", "Released", f"{level(found.confidence)} interval"), rows=tuple(rows)
+    )
+
+
+def _groups_table(found: LinearFit) -> ValueTable:
+    places = places_of(found)
+    rows = []
+    for g in range(min(found.groups, _LISTED)):
+        predicted = [number(float(found.predictions[g, k]), 4) for k in places]
+        rows.append(
+            (
+                str((found.keys or ("",))[g]),
+                *predicted,
+                number(float(found.slope[g]), 4),
+                _interval(found.slope_lower[g], found.slope_upper[g]),
+                ("" if found.public_sizes else f"≈{SPACE}") + count(float(found.rows[g])),
+                found.status[g],
+            )
+        )
+    shown = "All groups." if found.groups <= _LISTED else f"The first {_LISTED} of {found.groups:,} groups, as listed."
+    return ValueTable(
+        caption=f"{shown} The data file has a row for each.",
+        header=(
+            "Group",
+            *(f"At {number(float(found.x[k]), 4)}" for k in places),
+            "Slope",
+            f"{level(found.confidence)} interval",
+            "Rows",
+            "Status",
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _notes(found: LinearFit) -> tuple[str, ...]:
+    (left, right), (low, high) = found.x_bounds, found.y_bounds
+    notes = [
+        f"Values are moved into the public ranges {number(left, 4)} to {number(right, 4)} and {number(low, 4)} to "
+        f"{number(high, 4)} before anything is counted, and rounded to a fixed grid.",
+    ]
+    if found.keys is not None:
+        notes.append(
+            "The list of groups is the request's: an empty group has a line like any other, made of noise. A row lies "
+            "in one group, so that every group is released at the full cost."
+        )
+    if _without_intervals(found):
+        notes.append(
+            "Where no interval is given, the method's noise depends on the rows: it would have to be paid for."
+        )
+    return tuple(notes)
+
+
+def _without_intervals(found: LinearFit) -> bool:
+    ends: NDArray[np.float64] = found.slope_lower
+    return bool(np.isnan(ends).any())

@@ -1,0 +1,289 @@
+"""The residual plot: its data file, its two pictures and its part of the report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.diagnostics.residual_plot import ResidualPlot
+from spark_jobs.publishing import drawing
+from spark_jobs.publishing.formats import ABSENT, SPACE, count, level
+from spark_jobs.publishing.heat_map import draw_heat_map, shown_part
+from spark_jobs.publishing.quantile_plot import quantile_plot
+from spark_jobs.publishing.rendering import Column, Headline, Measure, Plot, Probe, Rendering, Section, ValueTable
+from spark_jobs.publishing.score_pools import LEGEND_SIZE, p_text, set_ticks
+from spark_jobs.publishing.tokens import light
+from spark_jobs.publishing.value_axis import number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TITLE = "Residual plot"
+BAND_OPACITY = 0.35
+_WIDTH, _HEIGHT, _HEADING = 6.4, 4.6, 1.2
+_SMALL = 5.2
+_BOX = (0.145, 0.155, 0.81, 0.82)
+_KEPT = 0.001
+"""Of the rows may lie beyond the part of the box that is drawn, at each of its four ends."""
+_TESTS = {
+    "line": ("Line", "mean 0 and no slope"),
+    "curvature": ("Curvature", "a bow along the fitted values"),
+    "variance": ("Spread", "wider at one end than at the other"),
+}
+
+
+def render(found: ResidualPlot, request: ReleaseRequest) -> Rendering:
+    """Files and report of a released residual plot; names and columns are the same whatever was released."""
+    return Rendering(
+        columns=_columns(found),
+        plots=(_plot(found), quantile_plot(found)),
+        section=_section(found, request),
+    )
+
+
+def _columns(found: ResidualPlot) -> dict[str, Column]:
+    """A row for each cell of the box, column by column; what belongs to a column is repeated in its cells."""
+    nominal = f"{100 * found.confidence:.4g} %"
+    bins = found.bins
+
+    def across(values: NDArray[np.float64], meaning: str) -> Column:
+        return Column(values=np.repeat(values, bins), meaning=meaning)
+
+    def upwards(values: NDArray[np.float64], meaning: str) -> Column:
+        return Column(values=np.tile(values, bins), meaning=meaning)
+
+    columns = {
+        "fitted_lower": across(found.fitted_edges[:-1], "lower edge of the cell, as a fitted value"),
+        "fitted_upper": across(found.fitted_edges[1:], "upper edge of the cell, as a fitted value"),
+        "residual_lower": upwards(found.residual_edges[:-1], "lower edge of the cell, as a residual"),
+        "residual_upper": upwards(found.residual_edges[1:], "upper edge of the cell, as a residual"),
+        "count": Column(values=found.counts.ravel(), meaning="released number of rows in the cell"),
+        "column_rows": across(found.column_rows, "noisy number of rows of the pool of columns"),
+    }
+    for name, what in (("trend", "mean residual"), ("spread", "half the distance of the 16 % and 84 % quantiles")):
+        columns[name] = across(getattr(found, name), f"{what} of the pool of columns")
+        for end in ("lower", "upper"):
+            meaning = f"{end} end of its {nominal} interval: where the exact counts of the same rows would put it"
+            columns[f"{name}_{end}"] = across(getattr(found, f"{name}_{end}"), meaning)
+    return columns
+
+
+def _defined(found: ResidualPlot) -> bool:
+    return found.status == "ok"
+
+
+def _limits(found: ResidualPlot) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Ends of both axes: the box without its empty margins, and as far up as down."""
+    if not _defined(found):
+        return (found.fitted_lower, found.fitted_upper), (-found.residual_bound, found.residual_bound)
+    across = shown_part(found.counts.sum(axis=1), found.fitted_edges, kept=_KEPT)
+    upwards = shown_part(found.counts.sum(axis=0), found.residual_edges, kept=_KEPT)
+    reach = max(abs(upwards[0]), abs(upwards[1]))
+    return across, (-reach, reach)
+
+
+def _plot(found: ResidualPlot) -> Plot:
+    def draw(alone: bool) -> Figure:
+        width, height = (_WIDTH, _HEIGHT + _HEADING) if alone else (_SMALL, _SMALL * _HEIGHT / _WIDTH)
+        left, bottom, wide, high = _BOX
+        share = _HEIGHT / (_HEIGHT + _HEADING) if alone else 1.0
+        figure, axes = drawing.new_axes(
+            (width, height),
+            (left, bottom * share, wide, high * share),
+            x_label="Fitted value",
+            y_label="Residual (outcome less fitted)",
+        )
+        _draw(axes, found)
+        if alone:
+            if _defined(found):
+                _legend(axes)
+            drawing.heading(figure, left=0.03, title=TITLE, lines=(_verdict(found), _size_line(found)))
+        return figure
+
+    return Plot(
+        name="residual_plot",
+        title=TITLE,
+        description=_description(found),
+        draw=draw,
+        axes=_BOX,
+        probes=_probes(found) if _defined(found) else (),
+    )
+
+
+def _legend(axes: Axes) -> None:
+    """Above the axes, where no cell can lie."""
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(-0.02, 1.0),
+        ncols=3,
+        fontsize=LEGEND_SIZE,
+        labelcolor=light("ink"),
+        frameon=False,
+        handlelength=1.4,
+        columnspacing=1.2,
+        borderaxespad=0.2,
+    )
+
+
+def _draw(axes: Axes, found: ResidualPlot) -> None:
+    across, upwards = _limits(found)
+    set_ticks(axes, across, upwards)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: number(value, 4, plain_below=6))
+    if not _defined(found):
+        axes.axhline(0.0, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)))
+        drawing.say_undefined(axes, "too few rows to tell through the noise")
+        return
+    draw_heat_map(axes, found.counts, found.fitted_edges, found.residual_edges, label="released rows, darker for more")
+    axes.axhline(0.0, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), zorder=2)
+    x, place = _pools(found)
+    axes.fill_between(
+        x, found.trend_lower[place], found.trend_upper[place], color=light("spent"), alpha=BAND_OPACITY, linewidth=0,
+        zorder=3,
+    )  # fmt: skip
+    axes.plot(x, found.trend[place], color=light("spent"), linewidth=2.0, label="mean residual, with band", zorder=4)
+    for sign, label in ((1, "mean ± spread"), (-1, "_")):
+        edge = found.trend[place] + sign * found.spread[place]
+        axes.plot(x, edge, color=light("spent"), linewidth=1.2, linestyle=(0, (2, 2)), label=label, zorder=4)
+
+
+def _pools(found: ResidualPlot) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Where each pool of columns begins and ends, for lines that are level along a pool; and its first column."""
+    values = np.stack([found.trend, found.spread, found.trend_lower, found.trend_upper, found.column_rows])
+    starts = np.flatnonzero(np.append(True, (np.diff(values, axis=1) != 0).any(axis=0)))
+    ends = np.append(starts[1:], found.bins)
+    middles = (found.fitted_edges[starts] + found.fitted_edges[ends]) / 2
+    x = np.concatenate([found.fitted_edges[:1], middles, found.fitted_edges[-1:]])
+    return x, np.concatenate([starts[:1], starts, starts[-1:]])
+
+
+def _probes(found: ResidualPlot) -> tuple[Probe, ...]:
+    (left, right), (bottom, top) = _limits(found)
+    x, place = _pools(found)
+
+    def up(value: float) -> float:
+        return float(np.clip((value - bottom) / (top - bottom), 0.0, 1.0))
+
+    return tuple(
+        Probe(
+            x=float((at - left) / (right - left)),
+            y=up(found.trend[i]),
+            low=up(found.trend_lower[i]),
+            high=up(found.trend_upper[i]),
+            lines=(
+                f"fitted {number(at, 4)}: about {count(found.column_rows[i])} rows",
+                f"mean residual {number(found.trend[i], 3)} ({_interval(found, 'trend', i)})",
+                f"spread {number(found.spread[i], 3)} ({_interval(found, 'spread', i)})",
+            ),
+        )
+        for at, i in zip(x[1:-1], place[1:-1], strict=True)
+        if left <= at <= right
+    )
+
+
+def _interval(found: ResidualPlot, name: str, i: int) -> str:
+    low, high = getattr(found, f"{name}_lower")[i], getattr(found, f"{name}_upper")[i]
+    return f"{number(low, 3)} to {number(high, 3)}"
+
+
+def _verdict(found: ResidualPlot) -> str:
+    return found.verdict if _defined(found) else "Undefined: too few rows to tell through the noise"
+
+
+def _size_line(found: ResidualPlot) -> str:
+    return f"released with noise; about {count(found.rows)} rows"
+
+
+def _description(found: ResidualPlot) -> str:
+    if not _defined(found):
+        return "An empty residual plot: undefined because there are too few rows to tell through the noise."
+    return (
+        f"A heat map of residuals against fitted values on {found.bins} by {found.bins} cells, with the mean residual "
+        f"along the fitted values and lines one spread above and below it. {found.verdict}"
+    )
+
+
+def _p(value: float) -> str:
+    text = p_text(value)
+    return f"p {text}" if text.startswith("below") else f"p = {text}"
+
+
+def _section(found: ResidualPlot, request: ReleaseRequest) -> Section:
+    defined = _defined(found)
+    private = request.model is not None and request.model.basis == "differentially_private"
+    measures = [
+        Measure(label=label, value=_p(getattr(found, f"{name}_p_value")) if defined else ABSENT, note=note)
+        for name, (label, note) in _TESTS.items()
+    ]
+    measures += [
+        Measure(label="Rows", value=f"≈{SPACE}{count(found.rows)}", note="with a fitted value and an outcome"),
+        Measure(label="Outside the box", value=f"≈{SPACE}{count(found.overflow)}", note="rows, not drawn"),
+    ]
+    return Section(
+        title=TITLE,
+        reading=(
+            "The darker a cell, the more rows have this fitted value and this residual. Where the model holds, the "
+            "cloud lies evenly around the dashed line, with the same width everywhere.",
+            "The mean residual should stay on the dashed line: a bow means that a term is missing. The lines one "
+            "spread above and below it should run level: a funnel means that errors grow with the fitted value.",
+        ),
+        headline=Headline(
+            label="Test of the model (p-value)",
+            value=p_text(found.p_value) if defined else "undefined",
+            interval=found.verdict if defined else None,
+            scale=("0 wrong", "1"),
+            marks=(found.p_value,) * 3 if defined else None,
+            reference=("", found.error_rate),
+        ),
+        measures=tuple(measures),
+        table=_table(found),
+        legend=(
+            ("band", "released rows"),
+            ("spent", "mean residual with band, and one spread around it"),
+            ("chance", "no residual"),
+        ),
+        notes=(
+            "Bands say how far noise may have moved what the exact counts of these rows would show. Tests account for "
+            f"the noise and for chance: a model that holds is found fault with in at most {level(found.error_rate)} of "
+            "releases.",
+            *((_OF_PRIVATE_MODELS,) if private else ()),
+        ),
+        notice=None
+        if defined
+        else "Undefined: through the noise, there are too few rows to tell anything about the residuals. The release "
+        "has been made and paid for like any other.",
+    )
+
+
+_OF_PRIVATE_MODELS = (
+    "The model was fitted with noise of its own. A trend in this plot may show that noise rather than a term that is "
+    "missing: a tilted line with an even cloud around it speaks of the fit, a bow or a funnel of the model."
+)
+
+
+def _table(found: ResidualPlot) -> ValueTable:
+    x, place = _pools(found)
+    rows = []
+    for at, i in zip(x[1:-1], place[1:-1], strict=True):
+        values = (
+            (
+                number(found.trend[i], 3),
+                _interval(found, "trend", i),
+                number(found.spread[i], 3),
+                _interval(found, "spread", i),
+                f"≈{SPACE}{count(found.column_rows[i])}",
+            )
+            if _defined(found)
+            else (ABSENT,) * 5
+        )
+        rows.append((number(at, 4), *values))
+    interval = f"{level(found.confidence)} interval"
+    return ValueTable(
+        caption="The mean residual and the residuals' spread along the fitted values, in units of the outcome.",
+        header=("Fitted around", "Mean residual", interval, "Spread", interval, "Rows"),
+        rows=tuple(rows),
+    )

@@ -1,0 +1,232 @@
+"""Residual plots and lines as files and pictures: one form whatever was released, and nothing that runs out."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
+
+from dp_operators.checks.expectations import unmet
+from dp_operators.checks.results import RESULTS
+from spark_jobs.contract.diagnostics import LinearRegressionOptions, ResidualPlotOptions
+from spark_jobs.publishing import drawing, publish, stamp
+from spark_jobs.publishing.heat_map import draw_heat_map, shown_part
+from spark_jobs.publishing.registry import RENDERERS
+from tests.support import linear_results
+from tests.support import publications as made
+
+LINES = {"x": "parents", "y": "children", "x_bounds": [0, 100_000], "y_bounds": [0, 60_000]}
+TRACTS = {"group_by": "tract", "groups": ["a", "b"]}
+MODEL = {"kind": "linear", "basis": "differentially_private", "coefficients": {"age": 1.0}}
+
+
+def request(kind, **fields):
+    if kind == "residual_plot":
+        options = ResidualPlotOptions(kind=kind, outcome="wage")
+        return made.request(diagnostics=[options], label=None, model=MODEL)
+    return made.request(diagnostics=[LinearRegressionOptions(kind=kind, **LINES, **fields)], label=None, model=None)
+
+
+RELEASED = {
+    "a plot": linear_results.residual_plot(),
+    "a coarse plot": linear_results.residual_plot(bins=4, rows=300),
+    "a fine plot": linear_results.residual_plot(bins=256),
+    "no plot": linear_results.undefined_residual_plot(),
+    "a line": linear_results.linear_fit(),
+    "groups": linear_results.linear_fit(40),
+    "two groups": linear_results.without_intervals(linear_results.linear_fit(2)),
+    "many groups": linear_results.linear_fit(3000),
+}
+
+
+def kind_of(name):
+    return "residual_plot" if "plot" in name else "linear_regression"
+
+
+def rendering(name, found=None):
+    kind = kind_of(name)
+    return RENDERERS[kind](RELEASED[name] if found is None else found, request(kind))
+
+
+def drawn(plot, *, alone):
+    with drawing.fixed_settings():
+        figure = plot.draw(alone)
+        stamp.stamp_figure(figure, stamp.marks("NOT PRIVATE", "UNCHARGED"))
+        drawing.png_bytes(figure, description="")
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    figure.draw(renderer)
+    return figure, renderer
+
+
+@pytest.mark.parametrize("name", RELEASED)
+@pytest.mark.parametrize("alone", [False, True])
+def test_every_text_lies_within_the_picture_and_no_ticks_collide(name, alone):
+    for plot in rendering(name).plots:
+        figure, renderer = drawn(plot, alone=alone)
+        width, height = figure.get_size_inches() * figure.dpi
+        texts = [text for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
+        assert len(texts) > 6
+        for text in texts:
+            box = text.get_window_extent(renderer)
+            assert box.x0 >= 0, text.get_text()
+            assert box.y0 >= 0, text.get_text()
+            assert box.x1 <= width, text.get_text()
+            assert box.y1 <= height, text.get_text()
+        for axes in figure.axes:
+            ticks = [tick.get_window_extent(renderer) for tick in axes.get_xticklabels() if tick.get_text()]
+            assert all(left.x1 < right.x0 for left, right in pairwise(ticks)), plot.name
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [("a plot", "mean residual, with band"), ("a plot", "released quantiles"), ("a line", None)],
+)
+def test_probes_lie_on_what_was_released(name, label):
+    plots = rendering(name).plots
+    found = False
+    for plot in plots:
+        figure, _ = drawn(plot, alone=False)
+        axes = figure.axes[0]
+        np.testing.assert_allclose(axes.get_position().bounds, plot.axes)
+        for line in axes.lines:
+            if label is not None and line.get_label() != label:
+                continue
+            if label is None and line.get_marker() != "o":
+                continue
+            found = True
+            points = np.column_stack(line.get_data())
+            places = axes.transAxes.inverted().transform(axes.transData.transform(points))
+            assert plot.probes
+            for probe in plot.probes:
+                apart = np.hypot(places[:, 0] - probe.x, np.clip(places[:, 1], 0, 1) - probe.y)
+                assert apart.min() < 2e-3
+                assert 0 <= probe.low <= probe.y <= probe.high <= 1
+    assert found
+
+
+def test_data_file_of_a_plot_has_a_row_for_each_cell():
+    found = RELEASED["a plot"]
+    columns = {name: column.values for name, column in rendering("a plot").columns.items()}
+    assert {len(values) for values in columns.values()} == {32 * 32}
+    at = 32 * 7 + 11
+    assert columns["count"][at] == found.counts[7, 11]
+    assert (columns["fitted_lower"][at], columns["residual_lower"][at]) == (
+        found.fitted_edges[7],
+        found.residual_edges[11],
+    )
+    assert columns["trend"][at] == found.trend[7]
+    assert list(columns) == list(rendering("no plot").columns)
+
+
+def test_data_file_of_lines_has_a_row_for_each_group_and_is_read_back():
+    found = RELEASED["groups"]
+    _, files = publish({"linear_regression": found}, facts=made.facts(request=request("linear_regression", **TRACTS)))
+    table = pq.read_table(io.BytesIO(files["linear_regression.parquet"]))
+    assert table["group"].to_pylist() == list(found.keys)
+    np.testing.assert_array_equal(table["prediction_0.75"].to_numpy(), found.predictions[:, 1])
+    np.testing.assert_array_equal(table["slope_lower"].to_numpy(), found.slope_lower)
+    assert {"linear_regression.svg", "linear_regression_groups.png"} <= set(files)
+    assert list(rendering("a line").columns) == table.column_names
+
+
+def test_forms_are_the_same_whatever_was_released():
+    assert [m.label for m in rendering("a plot").section.measures] == [
+        m.label for m in rendering("no plot").section.measures
+    ]
+    assert len(rendering("groups").section.table.rows) == len(rendering("many groups").section.table.rows) == 24
+    undefined = rendering("no plot").section
+    assert undefined.notice
+    assert undefined.headline.value == "undefined"
+    assert {cell for row in undefined.table.rows for cell in row[1:]} == {"–"}
+
+
+def test_line_without_intervals_says_why():
+    assert any("no interval" in note for note in rendering("two groups").section.notes)
+    assert not any("no interval" in note for note in rendering("groups").section.notes)
+
+
+@pytest.mark.parametrize("name", RELEASED)
+def test_releases_meet_their_contract(name):
+    result = json.loads(json.dumps(RELEASED[name].to_dict(), allow_nan=False))
+    assert unmet(RESULTS[kind_of(name)](result)) == []
+
+
+BROKEN = {
+    "a plot": {
+        "p_value": 1.5,
+        "counts": [[-1] * 32] * 32,
+        "trend": [1e6] * 32,
+        "spread_lower": [-1.0] * 32,
+        "qq_residual": list(range(25, 0, -1)),
+        "bins": 16,
+        "fitted_edges": [1.0] * 33,
+        "rows": -3.0,
+        "overflow": float("inf"),
+        "findings": ["gossip"],
+    },
+    "groups": {
+        "predictions": [[1e9, 1e9]] * 40,
+        "slope": [float("nan")] * 40,
+        "slope_lower": [100.0] * 40,
+        "status": ["good"] * 40,
+        "rows": [-1.0] * 40,
+        "keys": ["one"],
+    },
+}
+
+
+@pytest.mark.parametrize(("name", "field"), [(name, field) for name, fields in BROKEN.items() for field in fields])
+def test_broken_results_do_not_meet_it(name, field):
+    result = RELEASED[name].to_dict() | {field: BROKEN[name][field]}
+    assert unmet(RESULTS[kind_of(name)](result))
+
+
+def test_text_of_a_user_is_text_and_not_markup():
+    keys = tuple(f"{made.HOSTILE}{number}" for number in range(3))
+    found = replace(linear_results.linear_fit(3), keys=keys)
+    asked = request("linear_regression", **TRACTS)
+    files = publish({"linear_regression": found}, facts=made.facts(request=asked))[1]
+    page = files["report.html"].decode()
+    assert "<script>" not in page
+    assert "<img src=x" not in page
+    assert "\x00" not in files["linear_regression_groups.svg"].decode()
+
+
+def test_note_on_private_models_is_read_where_the_model_is_private():
+    found = RENDERERS["residual_plot"](RELEASED["a plot"], request("residual_plot"))
+    assert any("fitted with noise of its own" in note for note in found.section.notes)
+
+
+def test_published_bytes_are_the_same_each_time():
+    facts = made.facts(request=request("residual_plot"))
+    first, second = (publish({"residual_plot": RELEASED["a plot"]}, facts=facts)[1] for _ in range(2))
+    assert first == second
+    assert {"residual_plot.png", "residual_quantiles.svg", "residual_plot.parquet"} <= set(first)
+    assert len(first["residual_plot.svg"]) < 200_000
+
+
+def test_heat_map_is_darkest_where_most_rows_are_and_leaves_empty_cells():
+    counts = np.zeros((128, 2), dtype=np.int64)
+    counts[10, 0], counts[100, 1] = 900, 9
+    figure, _ = drawing.new_axes((4, 4), (0.1, 0.1, 0.8, 0.8), x_label="", y_label="")
+    axes = figure.axes[0]
+    draw_heat_map(axes, counts, np.linspace(0, 128, 129), np.linspace(0, 2, 3), label="rows")
+    light, dark = sorted(axes.patches, key=lambda patch: patch.get_alpha())
+    assert light.get_alpha() < dark.get_alpha() / 3
+    assert dark.get_path().get_extents().bounds == (10, 0, 2, 1)
+    assert light.get_path().get_extents().bounds == (100, 1, 2, 1)
+
+
+def test_empty_margins_of_the_box_are_not_shown():
+    edges = np.linspace(-8, 8, 17)
+    counts = np.zeros(16, dtype=np.int64)
+    counts[6:10] = 100
+    assert shown_part(counts, edges, kept=0.001) == (-3, 3)
+    assert shown_part(np.zeros(16, dtype=np.int64), edges, kept=0.001) == (-8, 8)

@@ -1,0 +1,161 @@
+"""Released residual plots and lines to publish: made up here, without tables or noise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.contract.release import PRIVATE
+from spark_jobs.diagnostics.linear_regression import LinearFit
+from spark_jobs.diagnostics.residual_plot import ResidualPlot
+
+
+def residual_plot(*, bins: int = 32, rows: int = 6000, bow: float = 0.02, funnel: float = 0.05) -> ResidualPlot:
+    """A bowed, widening cloud of residuals between fitted values 8 and 56."""
+    random = np.random.default_rng(5)
+    fitted = np.clip(random.normal(30, 7, rows), 8, 56)
+    residual = bow * (fitted - 30) ** 2 - bow * 49 + random.normal(0, 1, rows) * (1.5 + funnel * (fitted - 8))
+    bound = 16.0
+    fitted_edges, residual_edges = np.linspace(0.0, 64.0, bins + 1), np.linspace(-bound, bound, bins + 1)
+    counts = np.histogram2d(fitted, residual, bins=(fitted_edges, residual_edges))[0].astype(np.int64)
+    middles = (fitted_edges[1:] + fitted_edges[:-1]) / 2
+    # columns in pairs, as if the noise had pooled them
+    pooled = np.repeat(np.arange(bins // 2), 2)
+    place = np.repeat(middles.reshape(-1, 2).mean(axis=1), 2)
+    columns = np.bincount(pooled, counts.sum(axis=1))[pooled]
+    half = 6.0 / np.sqrt(np.maximum(columns, 1.0))
+    trend = np.where(columns > 0, bow * (place - 30) ** 2 - bow * 49, 0.0)
+    spread = 1.5 + funnel * np.maximum(place - 8, 0)
+    levels = norm.ppf(np.linspace(0.02, 0.98, 25))
+    quantiles = 2.6 * levels + 0.3 * levels**2 - 0.3
+    return ResidualPlot(
+        fitted_edges=fitted_edges,
+        residual_edges=residual_edges,
+        fitted_lower=0.0,
+        fitted_upper=64.0,
+        residual_bound=bound,
+        bins=bins,
+        counts=counts,
+        points_fitted=fitted[:500],
+        points_residual=np.clip(residual[:500], -bound, bound),
+        overflow=3.2,
+        trend_fitted=middles,
+        column_rows=columns.astype(np.float64),
+        trend=trend,
+        trend_lower=trend - half,
+        trend_upper=trend + half,
+        spread=spread,
+        spread_lower=np.maximum(spread - half, 0.0),
+        spread_upper=spread + half,
+        qq_theoretical=levels,
+        qq_residual=quantiles,
+        qq_lower=quantiles - 0.4,
+        qq_upper=quantiles + 0.4,
+        qq_line=2.6 * levels,
+        line_p_value=0.41,
+        curvature_p_value=0.0004,
+        variance_p_value=0.012,
+        p_value=0.0008,
+        verdict="The mean residual is curved, and the spread changes with the fitted value.",
+        findings=("curvature", "variance"),
+        error_rate=0.05,
+        rows=float(rows) + 0.4,
+        status="ok",
+        method="laplace",
+        confidence=0.95,
+        epsilon=Decimal(1),
+        neighbours=Neighbours.ADD_REMOVE,
+        guarantee=PRIVATE,
+    )
+
+
+def undefined_residual_plot(*, bins: int = 1) -> ResidualPlot:
+    """What is released of too few rows: the same form, and nothing in it."""
+    nothing, one = np.zeros(bins), np.ones(bins)
+    quantiles = np.zeros(25)
+    return replace(
+        residual_plot(),
+        fitted_edges=np.linspace(-1.0, 1.0, bins + 1),
+        residual_edges=np.linspace(-1.0, 1.0, bins + 1),
+        fitted_lower=-1.0,
+        fitted_upper=1.0,
+        residual_bound=1.0,
+        bins=bins,
+        counts=np.zeros((bins, bins), dtype=np.int64),
+        points_fitted=np.zeros(0),
+        points_residual=np.zeros(0),
+        overflow=0.0,
+        trend_fitted=nothing,
+        column_rows=nothing,
+        trend=nothing,
+        trend_lower=-one,
+        trend_upper=one,
+        spread=nothing,
+        spread_lower=nothing,
+        spread_upper=one,
+        qq_residual=quantiles,
+        qq_lower=quantiles - 1,
+        qq_upper=quantiles + 1,
+        qq_line=quantiles,
+        **dict.fromkeys(("line_p_value", "curvature_p_value", "variance_p_value", "p_value"), 1.0),
+        verdict="Too few rows to tell.",
+        findings=(),
+        rows=0.0,
+        status="undefined",
+    )
+
+
+def linear_fit(groups: int | None = None, **changes: Any) -> LinearFit:
+    """A line through incomes of children over those of their parents; or one for each of so many tracts."""
+    random = np.random.default_rng(6)
+    many = 1 if groups is None else groups
+    slope = random.normal(0.4, 0.15, many)
+    intercept = random.normal(9_000, 2_500, many)
+    failed = np.arange(many) % 7 == 3
+    slope = np.where(failed, 0.0, slope)
+    x = np.array([25_000.0, 75_000.0])
+    predictions = np.clip(intercept[:, None] + slope[:, None] * x, 0, 60_000)
+    half = random.uniform(800, 6_000, (many, 1))
+    made = LinearFit(
+        keys=None if groups is None else tuple(f"tract {number:05}" for number in range(groups)),
+        at=np.array([0.25, 0.75]),
+        x=x,
+        predictions=predictions,
+        predictions_lower=predictions - half,
+        predictions_upper=predictions + half,
+        slope=slope,
+        slope_lower=slope - 0.1,
+        slope_upper=slope + 0.1,
+        intercept=intercept,
+        intercept_lower=intercept - 3_000,
+        intercept_upper=intercept + 3_000,
+        status=tuple("failed" if each else "ok" for each in failed),
+        rows=random.uniform(20, 400, many).round(1),
+        methods=("noisy_stats",) * many,
+        method="auto",
+        x_bounds=(0.0, 100_000.0),
+        y_bounds=(0.0, 60_000.0),
+        public_sizes=False,
+        confidence=0.9,
+        epsilon=Decimal(1),
+        delta=Decimal(0),
+        neighbours=Neighbours.ADD_REMOVE,
+        guarantee=PRIVATE,
+    )
+    return replace(made, **changes)
+
+
+def without_intervals(found: LinearFit) -> LinearFit:
+    """The same of a method whose noise depends on the data."""
+    nothing = np.full(found.groups, np.nan)
+    return replace(
+        found,
+        methods=("dp_exp_theil_sen",) * found.groups,
+        **dict.fromkeys(("slope_lower", "slope_upper", "intercept_lower", "intercept_upper"), nothing),
+        **dict.fromkeys(("predictions_lower", "predictions_upper"), np.full(found.predictions.shape, np.nan)),
+    )
