@@ -129,6 +129,10 @@ class SeededNoise:
         """``copies`` draws of independent binomial variables, for simulations; shape (copies, k)."""
         return self._generator.binomial(trials, chances, size=(copies, *trials.shape))
 
+    def poissons(self, means: NDArray[np.float64], *, copies: int) -> Int64Array:
+        """``copies`` draws of independent Poisson variables, for simulations; shape (copies, *means.shape)."""
+        return self._generator.poisson(means, size=(copies, *means.shape))
+
     def _geometric(self, scale: float, shape: tuple[int, ...]) -> NDArray[np.float64]:
         # floor(scale * E) of an exponential E is at least k with probability exp(-k / scale)
         return np.floor(scale * self._generator.standard_exponential(shape))

@@ -168,7 +168,33 @@ class ResidualCounts:
 
     def _sizes(self, cells: Int64Array) -> Int64Array:
         found = np.zeros(DOUBLINGS + 1, dtype=np.int64)
-        np.add.at(found, np.maximum(_side(cells) // STEPS - 1, 0), self.counts)
+        np.add.at(found, np.maximum(side_cells(cells) // STEPS - 1, 0), self.counts)
+        return found
+
+    def axis_counts(self) -> tuple[Int64Array, Int64Array]:
+        """Rows in each axis cell of fitted values, and of residuals: two arrays of length ``AXIS``."""
+        fitted, residual = np.zeros(AXIS, dtype=np.int64), np.zeros(AXIS, dtype=np.int64)
+        np.add.at(fitted, self.fitted_cells, self.counts)
+        np.add.at(residual, self.residual_cells, self.counts)
+        return fitted, residual
+
+    def table(self, fitted_cuts: Int64Array, residual_cuts: Int64Array) -> Int64Array:
+        """The rows in each cell of a table whose rows and columns are runs of axis cells.
+
+        Args:
+            fitted_cuts: axis cells that runs of fitted values start with, and where the last one ends; ascending from 0
+                to ``AXIS``, so that every row of the data is somewhere. See ``cut_at``.
+            residual_cuts: the same of residuals.
+
+        Returns:
+            Counts of shape (fitted runs, residual runs).
+        """
+        place = tuple(
+            np.searchsorted(cuts, cells, side="right") - 1
+            for cuts, cells in ((fitted_cuts, self.fitted_cells), (residual_cuts, self.residual_cells))
+        )
+        found = np.zeros((fitted_cuts.size - 1, residual_cuts.size - 1), dtype=np.int64)
+        np.add.at(found, place, self.counts)
         return found
 
     def grid(self, k_fitted: int, k_residual: int, m_fitted: int, m_residual: int) -> tuple[Int64Array, int]:
@@ -186,14 +212,12 @@ class ResidualCounts:
         Raises:
             RequestRefused: the grid is not one of those.
         """
-        along = [
-            _coarse(cells, require_doublings(k), require_bins(m))
-            for cells, k, m in ((self.fitted_cells, k_fitted, m_fitted), (self.residual_cells, k_residual, m_residual))
+        cuts = [
+            _grid_cuts(require_doublings(k), require_bins(m))
+            for k, m in ((k_fitted, m_fitted), (k_residual, m_residual))
         ]
-        inside = (along[0] >= 0) & (along[1] >= 0)
-        found = np.zeros((m_fitted, m_residual), dtype=np.int64)
-        np.add.at(found, (along[0][inside], along[1][inside]), self.counts[inside])
-        return found, int(self.counts[~inside].sum())
+        inside = self.table(*cuts)[1:-1, 1:-1]
+        return inside, self.total - int(inside.sum())
 
     def __add__(self, other: ResidualCounts) -> ResidualCounts:
         """The counts of both sets of rows together.
@@ -277,21 +301,34 @@ def require_doublings(doublings: object) -> int:
     )
 
 
-def _side(cells: Int64Array) -> Int64Array:
-    """Cells counted from 0 outwards, on either side."""
-    return np.where(cells < SIDE, SIDE - 1 - cells, cells - SIDE)
+def side_cells(cells: Int64Array) -> Int64Array:
+    """Axis cells counted from 0 outwards, on either side."""
+    sides: Int64Array = np.where(cells < SIDE, SIDE - 1 - cells, cells - SIDE)
+    return sides
 
 
-def _coarse(cells: Int64Array, k: int, m: int) -> Int64Array:
-    """The cell of an ``m``-cell axis that each fine cell lies in; -1 outside."""
-    side = _side(cells)
-    # where the cell starts, in units: 7 significant bits, so everything here is exact
-    start = np.where(side < STEPS, side / (2 * STEPS), np.ldexp((STEPS + side % STEPS) / STEPS, side // STEPS - 2))
-    if m == 1:
-        return np.where(start < 2.0**k, 0, -1)
-    outwards = np.minimum(np.floor(np.ldexp(start, -k) * (m // 2)), m // 2).astype(np.int64)
-    found = np.where(cells < SIDE, m // 2 - 1 - outwards, m // 2 + outwards)
-    return np.where(start < 2.0**k, found, -1)
+def cut_at(values: NDArray[np.float64]) -> Int64Array:
+    """Where the axis is cut at these sizes, in units: the first axis cell above each of them.
+
+    Exact for edges of cells: whole multiples of ``2^e / 128`` up to ``2^e`` in size, for e = 0, ..., 60.
+    """
+    cells = axis_cells(values, 1.0)
+    cuts: Int64Array = np.where(values > 0, cells + 1, cells)
+    return cuts
+
+
+def size_at(cuts: Int64Array) -> NDArray[np.float64]:
+    """The numbers, in units, at which the axis is cut in front of these cells, 0 to ``AXIS``: ``cut_at``'s inverse."""
+    side = np.abs(cuts - SIDE)
+    large = np.ldexp((STEPS + side % STEPS) / STEPS, side // STEPS - 2)
+    sizes: NDArray[np.float64] = np.where(side < STEPS, side / (2 * STEPS), large) * np.where(cuts < SIDE, -1.0, 1.0)
+    return sizes
+
+
+def _grid_cuts(k: int, m: int) -> Int64Array:
+    """The cuts of ``m`` equal cells on ``[-2^k, 2^k]``, and the ends of the axis."""
+    edges = np.ldexp(2.0 * np.arange(m + 1) / m - 1.0, k)
+    return np.concatenate([[0], cut_at(edges), [AXIS]])
 
 
 def _misfit(bound: str) -> RequestRefused:

@@ -1,0 +1,64 @@
+"""Simulated noise of privacy: what a release might have been, given released numbers and a public seed alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_jobs.diagnostics.residual_plot.measurement import Measurement
+from spark_jobs.mechanisms.histograms import release_histogram
+from spark_jobs.mechanisms.noise import SeededNoise, laplace_scale, laplace_variance
+from spark_jobs.mechanisms.prefix_sums import rows_changed
+from spark_jobs.mechanisms.trees import FloatArray
+
+COPIES = 2000
+MOST_NUMBERS = 8_000_000
+"""Copies times cells: fine grids are simulated less often."""
+COPIES_OF_METHODS = 200
+"""Of methods whose error is no plain noise and depends on the counts: each copy runs the method once more."""
+PLAIN = frozenset({"geometric", "laplace"})
+"""Methods that add noise of one public law to every cell."""
+
+
+def copies_of(measurement: Measurement) -> int:
+    """How many copies are made."""
+    if measurement.method not in PLAIN:
+        return COPIES_OF_METHODS
+    return int(min(COPIES, max(COPIES_OF_METHODS, MOST_NUMBERS // measurement.cells.size)))
+
+
+def cell_variance(measurement: Measurement) -> float:
+    """Of plain noise in one cell at what the counts cost: exact for plain methods, a yardstick for others."""
+    return laplace_variance(laplace_scale(measurement.cells_epsilon, rows_changed(measurement.neighbours)))
+
+
+def noisy_copies(measurement: Measurement, means: FloatArray, noise: SeededNoise, *, sampled: bool) -> FloatArray:
+    """Releases of tables with these expected counts, by the measurement's method; shape (copies, *means.shape).
+
+    Args:
+        measurement: whose method, cost and relation are used.
+        means: expected counts, at least 0.
+        noise: of a public seed.
+        sampled: whether rows are drawn again, as independent Poisson counts; else the means are the counts, rounded.
+    """
+    copies = copies_of(measurement)
+    means = np.minimum(means, 1e18)
+    counts = (
+        noise.poissons(means, copies=copies)
+        if sampled
+        else np.broadcast_to(np.round(means).astype(np.int64), (copies, *means.shape))
+    )
+    cost, rows = measurement.cells_epsilon, rows_changed(measurement.neighbours)
+    if measurement.method in PLAIN:
+        return noise.laplace(counts, epsilon=cost, l1_sensitivity=rows).astype(np.float64)
+    released = [
+        release_histogram(
+            table,
+            epsilon=cost,
+            neighbours=measurement.neighbours,
+            noise=noise,
+            method=measurement.method,
+            expected_rows=max(measurement.rows, 1),
+        ).cells
+        for table in counts
+    ]
+    return np.stack(released)

@@ -1,0 +1,183 @@
+"""From a draw to a released residual plot: deterministic, and free of charge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from spark_jobs.diagnostics.residual_plot.columns import (
+    in_whole_rows,
+    means,
+    on_the_simplex,
+    pool_starts,
+    quantiles,
+    spreads,
+)
+from spark_jobs.diagnostics.residual_plot.copies import cell_variance, noisy_copies
+from spark_jobs.diagnostics.residual_plot.faults import NOTHING, find_faults
+from spark_jobs.diagnostics.residual_plot.measurement import Measurement
+from spark_jobs.diagnostics.residual_plot.result import ResidualPlot
+from spark_jobs.diagnostics.residual_plot.verdict import verdict
+from spark_jobs.diagnostics.score_groups.pools import DROWNED, interval
+from spark_jobs.mechanisms.noise import Int64Array, SeededNoise, laplace_scale, laplace_variance
+from spark_jobs.mechanisms.trees import FloatArray
+
+MOST_POINTS = 5000
+"""Points of the scatter."""
+QQ_SCORES = np.linspace(-2.0, 2.0, 33)
+"""Where the Q-Q view is read: quantiles of the standard normal distribution."""
+QUARTILES = np.array([0.25, 0.75])
+_QUARTILE_SCORE = 0.6744897501960817
+_DIGITS = 9
+"""Digits kept of what is published, relative to the box: below any noise, above the last bits of machines."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Along:
+    """A figure with its interval."""
+
+    value: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+
+def summarise(measurement: Measurement, *, seed: int) -> ResidualPlot:
+    """The residual plot that a measurement makes; the same measurement and seed give the same one.
+
+    Args:
+        measurement: the draw.
+        seed: of the scatter and of the simulations behind intervals and p-values; public.
+    """
+    noise = SeededNoise(seed)
+    rows, stddev = _rows(measurement)
+    defined = rows >= max(1.0, DROWNED * stddev)
+    total = round(max(rows, 0.0))
+    framed = in_whole_rows(on_the_simplex(measurement.cells, float(total)), total)
+    counts = framed[1:-1, 1:-1]
+    points = _scatter(counts, measurement, noise)
+    pools, trend, spread, qq = _figures(measurement, framed, noise, defined=defined)
+    faults = find_faults(measurement, noise) if defined else NOTHING
+    error_rate = round(1 - measurement.confidence, _DIGITS)
+    findings = faults.findings(error_rate)
+    unit, box = measurement.unit, measurement.box
+    lower, upper = (_line(qq, end) for end in (0, -1))
+    return ResidualPlot(
+        fitted_edges=box.fitted * unit,
+        residual_edges=box.residual * unit,
+        fitted_lower=float(box.fitted[0] * unit),
+        fitted_upper=float(box.fitted[-1] * unit),
+        residual_bound=float(box.residual[-1] * unit),
+        bins=box.bins,
+        counts=counts,
+        points_fitted=points[0],
+        points_residual=points[1],
+        overflow=float(total - counts.sum()),
+        trend_fitted=(box.fitted[1:] + box.fitted[:-1]) / 2 * unit,
+        column_rows=np.round(_pooled(measurement.cells, pools).sum(axis=-1).clip(0.0), 3)[_pool_of(pools, box.bins)],
+        trend=trend.value,
+        trend_lower=trend.lower,
+        trend_upper=trend.upper,
+        spread=spread.value,
+        spread_lower=spread.lower,
+        spread_upper=spread.upper,
+        qq_theoretical=QQ_SCORES,
+        qq_residual=qq.value,
+        qq_lower=qq.lower,
+        qq_upper=qq.upper,
+        qq_line=np.linspace(lower, upper, QQ_SCORES.size),
+        line_p_value=faults.p_values["line"],
+        curvature_p_value=faults.p_values["curvature"],
+        variance_p_value=faults.p_values["variance"],
+        p_value=faults.either,
+        verdict=verdict(faults, findings, error_rate=error_rate, defined=defined),
+        findings=findings,
+        error_rate=error_rate,
+        rows=round(max(rows, 0.0), 3),
+        status="ok" if defined else "undefined",
+        method=measurement.method,
+        confidence=measurement.confidence,
+        epsilon=measurement.epsilon,
+        neighbours=measurement.neighbours,
+        guarantee=measurement.guarantee,
+    )
+
+
+def _rows(measurement: Measurement) -> tuple[float, float]:
+    """The number of rows and the standard deviation of its noise: the size and the sum of cells, put together."""
+    of_size = laplace_variance(laplace_scale(measurement.spendings[0].epsilon, 1))
+    of_cells = cell_variance(measurement) * measurement.cells.size
+    weight = of_cells / (of_size + of_cells) if of_size + of_cells > 0 else 0.0
+    rows = weight * measurement.rows + (1 - weight) * float(measurement.cells.sum())
+    return rows, float(np.sqrt(weight**2 * of_size + (1 - weight) ** 2 * of_cells))
+
+
+def _scatter(counts: Int64Array, measurement: Measurement, noise: SeededNoise) -> tuple[FloatArray, FloatArray]:
+    """A point for every row, or for every so many, evenly within its cell."""
+    box, unit = measurement.box, measurement.unit
+    shown = counts if counts.sum() <= MOST_POINTS else in_whole_rows(counts.astype(np.float64), MOST_POINTS)
+    place = np.repeat(np.indices(counts.shape).reshape(2, -1), shown.reshape(-1), axis=1)
+    within = (noise.words(2 * place.shape[1]) >> np.uint64(11)).reshape(place.shape) / 2.0**53
+    fitted, residual = (
+        (edges[cells] + part * (edges[1] - edges[0])) * unit
+        for edges, cells, part in zip((box.fitted, box.residual), place, within, strict=True)
+    )
+    return fitted, residual
+
+
+def _figures(
+    measurement: Measurement, framed: Int64Array, noise: SeededNoise, *, defined: bool
+) -> tuple[Int64Array, _Along, _Along, _Along]:
+    """Pools of columns, and trend, spread and quantiles with their intervals; in the user's units."""
+    cells, box, unit = measurement.cells, measurement.box, measurement.unit
+    variance = cell_variance(measurement) * cells.shape[1]
+    pools = pool_starts(cells[1:-1].sum(axis=1), max(1.0, DROWNED * float(np.sqrt(variance))))
+    if not defined:
+        pools = pools[:1]
+    of_column = _pool_of(pools, box.bins)
+    levels, edges, bound = ndtr(QQ_SCORES), box.residual, float(box.residual[-1])
+    errors = noisy_copies(measurement, framed.astype(np.float64), noise, sampled=False) - framed
+
+    def along(figure: FloatArray, copies: FloatArray, *, least: float, worst: FloatArray) -> _Along:
+        lower, upper = interval(figure, copies, measurement.confidence)
+        if not defined:
+            figure, lower, upper = worst, np.full_like(worst, least), np.full_like(worst, bound)
+        return _Along(
+            value=_tidy(figure, bound) * unit,
+            lower=_tidy(np.clip(lower, least, bound), bound) * unit,
+            upper=_tidy(np.clip(upper, least, bound), bound) * unit,
+        )
+
+    columns, again = _pooled(cells, pools), _pooled(cells + errors, pools)
+    nothing = np.zeros(box.bins)
+    trend = along(means(columns, edges)[of_column], means(again, edges)[:, of_column], least=-bound, worst=nothing)
+    spread = along(spreads(columns, edges)[of_column], spreads(again, edges)[:, of_column], least=0.0, worst=nothing)
+    qq = along(
+        quantiles(cells.sum(axis=0), levels, edges),
+        quantiles((cells + errors).sum(axis=1), levels, edges),
+        least=-bound,
+        worst=np.zeros(levels.size),
+    )
+    return pools, trend, spread, qq
+
+
+def _pooled(cells: FloatArray, starts: Int64Array) -> FloatArray:
+    """Cells of each pool, rows beyond the box above and below included; shape (..., pools, cells of a column)."""
+    pooled: FloatArray = np.add.reduceat(cells[..., 1:-1, :], starts, axis=-2)
+    return pooled
+
+
+def _pool_of(starts: Int64Array, bins: int) -> Int64Array:
+    return np.searchsorted(starts, np.arange(bins), side="right") - 1
+
+
+def _line(qq: _Along, end: int) -> float:
+    """The line through the quartiles of the Q-Q view, at one of its ends."""
+    first, third = (float(np.interp(score, QQ_SCORES, qq.value)) for score in (-_QUARTILE_SCORE, _QUARTILE_SCORE))
+    return (first + third) / 2 + (third - first) / (2 * _QUARTILE_SCORE) * float(QQ_SCORES[end])
+
+
+def _tidy(values: FloatArray, bound: float) -> FloatArray:
+    """Rounded as published, without negative zeros."""
+    return np.round(values / bound, _DIGITS) * bound + 0.0
