@@ -24,6 +24,12 @@ def key_column(df: DataFrame, column: str | Column, what: str) -> Column:
     return _column(df, column, what, (StringType, IntegralType, NullType), "texts or whole numbers")
 
 
+def level_column(df: DataFrame, column: str | Column, what: str) -> Column:
+    """``column``, once the schema says that it holds levels: as ``key_column``, or true and false."""
+    types = (StringType, IntegralType, BooleanType, NullType)
+    return _column(df, column, what, types, "texts, whole numbers or booleans")
+
+
 def _column(df: DataFrame, column: str | Column, what: str, types: tuple[type, ...], wanted: str) -> Column:
     given = column if isinstance(column, str) else "an expression"
     try:

@@ -1,0 +1,93 @@
+"""From a noisy matrix of sums to coefficients, by rules on public facts and released values alone.
+
+Let ``z = (1, x, y)`` with every number in [-1, 1] and ``A`` the noisy ``sum z z^T``. With the noisy number n of rows
+and the noisy means, ``S = A_xx - n m_x m_x^T`` and ``t = A_xy - n m_x m_y`` are the noisy sums about the means, and the
+slopes solve ``(S + ridge I) b = t``: least squares, pulled towards 0 by a ridge where S cannot be told from noise.
+
+The ridge: independent noise of standard deviation ``s`` makes a symmetric p x p matrix whose eigenvalues lie within
+``2 s sqrt(p)`` (Wigner's semicircle). S is trusted where its least eigenvalue is at least that; otherwise the ridge
+lifts it there. Without noise there is no ridge but one that only a matrix without full rank meets.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from spark_jobs.mechanisms.trees import FloatArray
+
+RANK = 1e-11
+"""Of the largest eigenvalue: what the least one is lifted to where features depend on each other exactly."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Solution:
+    """Least squares from one or several noisy matrices, in units where every number is in [-1, 1].
+
+    Attributes:
+        rows: noisy number of rows, at least 1; shape (...).
+        means: of the features, within [-1, 1]; shape (..., p).
+        outcome: mean of the outcome, within [-1, 1]; shape (...).
+        spread: ``S`` with the ridge; shape (..., p, p).
+        slopes: shape (..., p).
+        ridge: shape (...).
+        total, residual: noisy sums of squares of the outcome about its mean and about the fit, at least 0; (...).
+        blur: a bound on the standard deviation of the noise in ``residual``; shape (...).
+    """
+
+    rows: FloatArray
+    means: FloatArray
+    outcome: FloatArray
+    spread: FloatArray
+    slopes: FloatArray
+    ridge: FloatArray
+    total: FloatArray
+    residual: FloatArray
+    blur: FloatArray
+
+    @property
+    def variance(self) -> FloatArray:
+        """Of the residuals, not less than the noise could hide; 0 to 1. Shape (...)."""
+        free = np.maximum(self.rows - self.slopes.shape[-1] - 1.0, 1.0)
+        variance: FloatArray = np.minimum(np.maximum(self.residual, self.blur) / free, 1.0)
+        return variance
+
+
+def solve(matrices: FloatArray, *, stddev: float, least_ridge: float = 0.0) -> Solution:
+    """Least squares from noisy sums of products.
+
+    Args:
+        matrices: symmetric; intercept first, outcome last. Shape (..., p + 2, p + 2).
+        stddev: of the noise in each entry.
+        least_ridge: the ridge is at least this.
+    """
+    rows = np.maximum(matrices[..., 0, 0], 1.0)
+    means = np.clip(matrices[..., 0, 1:-1] / rows[..., None], -1.0, 1.0)
+    outcome = np.clip(matrices[..., 0, -1] / rows, -1.0, 1.0)
+    scaled = rows[..., None] * means
+    spread = matrices[..., 1:-1, 1:-1] - scaled[..., :, None] * means[..., None, :]
+    cross = matrices[..., 1:-1, -1] - scaled * outcome[..., None]
+    total = np.clip(matrices[..., -1, -1] - rows * outcome**2, 0.0, rows)
+    values, vectors = np.linalg.eigh(spread)
+    floor = np.maximum(2.0 * stddev * math.sqrt(means.shape[-1]), RANK * np.maximum(values[..., -1], 1.0))
+    ridge = np.maximum(floor - values[..., 0], least_ridge)
+    ridge = np.where(ridge <= 0.0, 0.0, ridge)
+    turned = np.einsum("...ji,...j->...i", vectors, cross) / (values + ridge[..., None])
+    slopes = np.einsum("...ij,...j->...i", vectors, turned)
+    explained = 2.0 * (slopes * cross).sum(axis=-1) - np.einsum("...i,...ij,...j->...", slopes, spread, slopes)
+    # residuals are w z with w = (-intercept, -slopes, 1), so the noise in their sum of squares is w E w^T
+    start = outcome - (slopes * means).sum(axis=-1)
+    blur = math.sqrt(2.0) * stddev * (1.0 + start**2 + (slopes**2).sum(axis=-1))
+    return Solution(
+        rows=rows,
+        means=means,
+        outcome=outcome,
+        spread=spread + ridge[..., None, None] * np.eye(means.shape[-1]),
+        slopes=slopes,
+        ridge=ridge,
+        total=total,
+        residual=np.clip(total - explained, 0.0, total),
+        blur=blur,
+    )

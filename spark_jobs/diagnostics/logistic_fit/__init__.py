@@ -1,0 +1,190 @@
+"""Private logistic models of several variables, from noisy sums of products.
+
+Guarantee: ``epsilon``-DP, or ``(epsilon, delta)``-DP by Gaussian noise, for one row added or removed, or replaced.
+Everything that is told of the model, its intervals too, is made from one noisy matrix (``mechanisms.moment_matrix``,
+with the proof).
+
+The logistic log likelihood ``-log(1 + exp(-u))`` is replaced by its best polynomial of degree two on
+``[-radius, radius]``, in Chebyshev's sense, so that sums of products are all that it needs of the rows: polynomial
+approximate sufficient statistics (Huggins, Adams, Broderick, "PASS-GLM", NeurIPS 2017). With labels y of -1 and 1 and
+the polynomial ``b0 + b1 u + b2 u^2`` its maximum is ``-b1 / (2 b2)`` times the least squares fit of y: the same
+direction at any radius, and so the same ROC curve; the radius stretches it.
+
+``intercept="matched"`` moves the intercept so that the mean probability is the noisy share of positives, if the linear
+predictor is normal with the mean and variance that the noisy sums give it; ``"polynomial"`` keeps the polynomial's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import expit, logit
+
+from spark_jobs.contract.diagnostics.fits import LogisticFitting
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import Budget, Neighbours
+from spark_jobs.diagnostics.fits.measurement import SECURE, FitMeasurement, measured, measured_fields
+from spark_jobs.diagnostics.fits.result import PrivateFit
+from spark_jobs.diagnostics.fits.solving import Solution
+from spark_jobs.diagnostics.fits.telling import tell
+from spark_jobs.mechanisms.noise import Cost, Noise
+from spark_jobs.mechanisms.trees import FloatArray
+from spark_jobs.statistics import CrossProducts
+from spark_jobs.statistics.cross_products import LabelProductCells
+
+__all__ = ["Measurement", "PrivateFit", "measure", "release", "summarise"]
+
+NODES = 61
+HALVINGS = 60
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Measurement(FitMeasurement):
+    """The draw of a logistic fit.
+
+    Attributes:
+        radius: the polynomial's.
+        intercept: ``matched`` or ``polynomial``.
+    """
+
+    radius: float
+    intercept: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {**super().to_dict(), "radius": self.radius, "intercept": self.intercept}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
+        """The measurement that ``to_dict`` described."""
+        return cls(**measured_fields(fields), radius=fields["radius"], intercept=fields["intercept"])
+
+
+def measure(
+    statistic: CrossProducts,
+    *,
+    epsilon: Cost,
+    delta: Cost = 0,
+    neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    noise: Noise = SECURE,
+    method: str = "auto",
+    confidence: float = 0.9,
+    radius: float = 4.0,
+    intercept: str = "matched",
+) -> Measurement:
+    """Draw the noise of a logistic fit; ``(epsilon, delta)``-DP for one row added, removed or replaced.
+
+    Args:
+        statistic: exact sums of a design with a label; private.
+        epsilon: what the release may cost; all of it is spent.
+        delta: the same; spent if the noise is Gaussian.
+        neighbours: the relation.
+        noise: where the noise comes from.
+        method: ``laplace``, ``gaussian`` or ``auto``: the less noisy one.
+        confidence: nominal level of intervals.
+        radius: linear predictors up to this are approximated.
+        intercept: ``matched`` or ``polynomial``.
+
+    Raises:
+        RequestRefused: an option is out of its bounds, or the sums are not of a label.
+    """
+    if not isinstance(statistic.design, LabelProductCells):
+        raise RequestRefused("statistic", bound="must have a label", remedy="use linear_fit for other outcomes")
+    options = LogisticFitting(method=method, confidence=confidence, radius=radius, intercept=intercept)
+    fields = measured(statistic, options, epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise)
+    return Measurement(**fields, radius=options.radius, intercept=options.intercept)
+
+
+def summarise(measurement: Measurement, *, seed: int) -> PrivateFit:
+    """The model that a measurement makes; the same measurement and seed give the same one.
+
+    Args:
+        measurement: the draw.
+        seed: of the simulations behind intervals; public.
+    """
+    stretch = stretched(measurement.radius)
+
+    def line(found: Solution) -> tuple[FloatArray, FloatArray]:
+        slopes = stretch * found.slopes
+        at_means = (slopes * found.means).sum(axis=-1)
+        if measurement.intercept == "polynomial":
+            return stretch * found.outcome - at_means, slopes
+        return _matching(found, slopes) - at_means, slopes
+
+    def fit(found: Solution) -> dict[str, float]:
+        return {"positives": float((1.0 + found.outcome) / 2.0)}
+
+    return tell(measurement, kind="logistic", line=line, fit=fit, seed=seed)
+
+
+def stretched(radius: float) -> float:
+    """``-b1 / (2 b2)`` of the polynomial: so many times a least squares fit of labels -1 and 1 is its maximum."""
+    # coefficients of T1(u) = u and T2(u) = 2 u^2 - 1, by values where T3 is 0
+    nodes = np.cos((2 * np.arange(3) + 1) * np.pi / 6)
+    values = -np.logaddexp(0.0, -radius * nodes)
+    first, second = (2.0 / 3.0 * (values @ of) for of in (nodes, 2.0 * nodes**2 - 1.0))
+    return float(-first * radius / (4.0 * second))
+
+
+def _matching(found: Solution, slopes: FloatArray) -> FloatArray:
+    """The mean linear predictor at which the mean probability is the share of positives; shape (...)."""
+    at, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    weights = weights / weights.sum()
+    least = 0.5 / (found.rows + 1.0)
+    share = np.clip((1.0 + found.outcome) / 2.0, least, 1.0 - least)
+    ridged = np.einsum("...i,...ij,...j->...", slopes, found.spread, slopes) - found.ridge * (slopes**2).sum(axis=-1)
+    deviation = np.sqrt(np.maximum(ridged, 0.0) / found.rows)
+    steps = deviation[..., None] * at
+    # normal spread pulls means towards a half, so the place is beyond the share's own log odds
+    reach = np.abs(logit(share)) + 10.0 * deviation + 1.0
+    low, high = -reach, reach
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2.0
+        above = (expit(middle[..., None] + steps) * weights).sum(axis=-1) > share
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    matched: FloatArray = (low + high) / 2.0
+    return matched
+
+
+def release(
+    statistic: CrossProducts,
+    *,
+    epsilon: Cost,
+    delta: Cost = 0,
+    neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    noise: Noise = SECURE,
+    method: str = "auto",
+    confidence: float = 0.9,
+    radius: float = 4.0,
+    intercept: str = "matched",
+) -> PrivateFit:
+    """Measure and summarise in one call; arguments as ``measure``.
+
+    Raises:
+        RequestRefused: an option is out of its bounds.
+
+    Example:
+        >>> from spark_jobs.mechanisms.noise import SeededNoise
+        >>> from spark_jobs.statistics.cross_products import Bounded
+        >>> design = LabelProductCells(features=(Bounded(name="x", lower=0, upper=1),))
+        >>> x, y = [0.0, 0.0, 1.0, 1.0] * 5000, [0, 0, 0, 1] * 5000
+        >>> found = release(CrossProducts.from_arrays({"x": x}, y, design=design), epsilon=1, noise=SeededNoise(1))
+        >>> found.model["kind"], found.model["bounds"], round(found.fit["positives"], 2)
+        ('logistic', {'x': [0.0, 1.0]}, 0.25)
+    """
+    Budget(epsilon=epsilon, delta=delta)
+    measurement = measure(
+        statistic,
+        epsilon=epsilon,
+        delta=delta,
+        neighbours=neighbours,
+        noise=noise,
+        method=method,
+        confidence=confidence,
+        radius=radius,
+        intercept=intercept,
+    )
+    return summarise(measurement, seed=int(noise.words(1)[0] >> 1))

@@ -1,0 +1,245 @@
+"""Noisy sums of products: one private matrix that linear and logistic models of several variables are fitted from.
+
+Rows are vectors of whole numbers, in steps of ``1 / unit``: an intercept, always ``unit``; *numbers* from ``-unit`` to
+``unit``; *levels* of categorical columns, of which at most one of a column is ``unit`` and the others are 0; and the
+outcome, a number, or a *sign*, which is ``unit`` or ``-unit``. Released is the upper triangle of ``sum z z^T`` without
+the entries that follow from others: two levels of one column never meet, and the square of a level or of a sign is its
+own product with the intercept (of a sign, the number of rows).
+
+Sensitivity, in units of ``unit^2``, with ``m`` numbers (intercept and outcome among them), ``c`` categorical columns
+and ``q = m + c``; a row that is not counted is ``z = 0``.
+
+*A row added or removed* changes each entry that is measured by its own product, at most 1 in size, and of the levels of
+a column one at most. So one entry for each pair of numbers, each number's square, and each pair with a column changes,
+
+    L1 = m (m + 1) / 2 + c m + c (c - 1) / 2, less 1 for a sign's square;   L2 = sqrt(L1),
+
+both attained at the corners of the box.
+
+*A row replaced*: z becomes z'. Where z and z' have the same level of every column, or one of them none, a column is
+a number like the others, so let there be q numbers, ``s = z + z'`` and ``d = z - z'``. Then ``z z^T - z' z'^T =
+(s d^T + d s^T) / 2``, whose entries add up, over the whole matrix and in absolute value, to at most ``|s|_1 |d|_1``.
+As ``|s_i| + |d_i| = 2 max(|z_i|, |z'_i|) <= 2``, the two norms add up to at most 2 q and their product is at most
+``q^2``; an entry of the diagonal is ``|s_i d_i| <= 1``. The upper triangle, half of the whole and half of the
+diagonal, is at most ``(q^2 + q) / 2``: what a row added can change. Its squares: entries beside the diagonal are at
+most 2, those on it at most 1, so their squares add up to at most the whole 1-norm, ``q^2``. Where ``k`` columns change
+from one level to another, each pair with such a column loses one product and gains another, 2 in all and 2 in squares:
+``(q - k)^2 + 2 k (q - k) + k (k - 1) <= q^2`` in squares; and in all at most ``m (m + 1) / 2 + 2 c m + c (c - 1)``
+where every column changes, and ``j (m + (j - 3) / 2)`` less, which is not below 0, where j of them do not. Hence
+
+    L1 = m (m + 1) / 2 + 2 c m + c (c - 1), less 1 for a sign's square;   L2 = q:
+
+without categorical columns a replaced row costs no more than an added one, not twice as much.
+
+(A sign's square: of two counted rows it does not change, nor does the number of rows, so that the diagonal adds at most
+``q - 2``; of a row that is not counted both sides lose it.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.meter import BudgetMeter
+from spark_jobs.mechanisms.noise import (
+    Cost,
+    Int64Array,
+    Noise,
+    SeededNoise,
+    gaussian_stddev,
+    laplace_scale,
+    laplace_variance,
+)
+from spark_jobs.mechanisms.trees import FloatArray
+from spark_jobs.mechanisms.zcdp import rho_within
+
+LAPLACE, GAUSSIAN = "laplace", "gaussian"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """What the entries of a row are, in order: intercept, numbers, levels of each column, outcome. Public.
+
+    Attributes:
+        numbers: how many there are beside intercept and outcome.
+        columns: how many levels each categorical column has, the reference not counted.
+        outcome: ``number`` or ``sign``.
+        unit: steps from 0 to 1.
+    """
+
+    numbers: int
+    columns: tuple[int, ...]
+    outcome: Literal["number", "sign"]
+    unit: int
+
+    @property
+    def size(self) -> int:
+        """Entries of a row."""
+        return 2 + self.numbers + sum(self.columns)
+
+    @cached_property
+    def measured(self) -> NDArray[np.bool_]:
+        """Which entries of the matrix are released; shape (size, size), in the upper triangle."""
+        wanted = np.triu(np.ones((self.size, self.size), dtype=np.bool_))
+        for block in self.blocks:
+            wanted[block, block] = False
+        if self.outcome == "sign":
+            wanted[-1, -1] = False
+        return wanted
+
+    @property
+    def blocks(self) -> tuple[slice, ...]:
+        """Where the levels of each column stand."""
+        ends = 1 + self.numbers + np.cumsum([0, *self.columns])
+        return tuple(slice(int(start), int(end)) for start, end in pairwise(ends))
+
+    def l1_sensitivity(self, neighbours: Neighbours) -> int:
+        """Of the measured entries, in steps of the lattice; the proof is in the module."""
+        m, c = self.numbers + 2, len(self.columns)
+        pairs = c * m + c * (c - 1) // 2
+        changed = 1 if neighbours is Neighbours.ADD_REMOVE else 2
+        return self.unit**2 * (m * (m + 1) // 2 + changed * pairs - (self.outcome == "sign"))
+
+    def l2_sensitivity(self, neighbours: Neighbours) -> float:
+        """The same in 2-norm."""
+        if neighbours is Neighbours.REPLACE_ONE:
+            return float(self.unit**2 * (self.numbers + 2 + len(self.columns)))
+        squared = self.l1_sensitivity(neighbours) // self.unit**2
+        return self.unit**2 * math.nextafter(math.sqrt(squared), math.inf)
+
+    def filled(self, entries: FloatArray) -> FloatArray:
+        """Measured entries as whole symmetric matrices; the last axis becomes two."""
+        matrix = np.zeros((*entries.shape[:-1], self.size, self.size))
+        matrix[..., self.measured] = entries
+        for block in self.blocks:
+            for place in range(block.start, block.stop):
+                matrix[..., place, place] = matrix[..., 0, place]
+        if self.outcome == "sign":
+            matrix[..., -1, -1] = matrix[..., 0, 0]
+        upper = np.triu(matrix)
+        return upper + np.swapaxes(np.triu(matrix, 1), -1, -2)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisyProducts:
+    """A released matrix of sums of products.
+
+    Attributes:
+        layout: what its entries are.
+        entries: the measured ones, row by row, in steps of the lattice; noisy integers.
+        method: ``laplace`` or ``gaussian``.
+        scale: of the noise: of two-sided geometric noise, or the parameter of discrete Gaussian noise; in steps.
+    """
+
+    layout: Layout
+    entries: Int64Array
+    method: str
+    scale: float
+
+    @property
+    def stddev(self) -> float:
+        """Of the noise in one entry, where a product of two numbers is at most 1."""
+        variance = laplace_variance(self.scale) if self.method == LAPLACE else self.scale**2
+        return math.sqrt(variance) / self.layout.unit**2
+
+    @property
+    def matrix(self) -> FloatArray:
+        """The whole matrix, where a product of two numbers is at most 1; symmetric, shape (size, size)."""
+        return self.layout.filled(self.entries / float(self.layout.unit**2))
+
+    def copies(self, count: int, *, noise: SeededNoise) -> FloatArray:
+        """Matrices of the noise alone, for simulations; shape (count, size, size)."""
+        zeros = np.zeros((count, self.entries.size), dtype=np.int64)
+        # a cost and a sensitivity that make the same scale
+        if self.method == LAPLACE:
+            drawn = noise.laplace(zeros, epsilon=1 / self.scale, l1_sensitivity=1)
+        else:
+            drawn = noise.gaussian(zeros, rho=0.5, l2_sensitivity=self.scale)
+        return self.layout.filled(drawn / float(self.layout.unit**2))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            "numbers": self.layout.numbers,
+            "columns": list(self.layout.columns),
+            "outcome": self.layout.outcome,
+            "unit": self.layout.unit,
+            "entries": self.entries.tolist(),
+            "method": self.method,
+            "scale": self.scale,
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> NoisyProducts:
+        """The matrix that ``to_dict`` described."""
+        return cls(
+            layout=Layout(
+                numbers=fields["numbers"],
+                columns=tuple(fields["columns"]),
+                outcome=fields["outcome"],
+                unit=fields["unit"],
+            ),
+            entries=np.array(fields["entries"], dtype=np.int64),
+            method=fields["method"],
+            scale=fields["scale"],
+        )
+
+
+def noisy_products(
+    products: Int64Array,
+    *,
+    layout: Layout,
+    meter: BudgetMeter,
+    neighbours: Neighbours,
+    noise: Noise,
+    method: str = "auto",
+) -> NoisyProducts:
+    """The matrix with noise, for all that the meter has left.
+
+    Formal guarantee: ``epsilon``-DP by two-sided geometric noise, or ``(epsilon, delta)``-DP by discrete Gaussian noise
+    of the rho that ``zcdp.rho_within`` finds, for one row added or removed, or replaced; the layout's sensitivities.
+
+    Args:
+        products: exact sums; private. Symmetric, shape (size, size).
+        layout: what they are sums of; rows must keep to it.
+        meter: pays; what is left of its epsilon is spent, and of its delta where the noise is Gaussian.
+        neighbours: the relation.
+        noise: where the noise comes from.
+        method: ``laplace``, ``gaussian`` (needs delta), or ``auto``: the one with less noise, Laplace if delta is 0.
+
+    Raises:
+        RequestRefused: Gaussian noise without delta.
+    """
+    epsilon, delta = meter.remaining, meter.remaining_delta
+    chosen = _less_noise(layout, epsilon, delta, neighbours) if method == "auto" else method
+    exact = products[layout.measured]
+    label = f"sums of products, {exact.size} numbers"
+    if chosen == LAPLACE:
+        sensitivity = layout.l1_sensitivity(neighbours)
+        cost = meter.spend_rest(label=label)
+        entries = noise.laplace(exact, epsilon=cost, l1_sensitivity=sensitivity)
+        scale = laplace_scale(cost, sensitivity)
+    else:
+        rho, distance = rho_within(epsilon, delta), layout.l2_sensitivity(neighbours)
+        meter.spend(epsilon, delta=delta, label=f"{label}, by Gaussian noise")
+        entries = noise.gaussian(exact, rho=rho, l2_sensitivity=distance)
+        scale = gaussian_stddev(rho, distance)
+    return NoisyProducts(layout=layout, entries=entries, method=chosen, scale=scale)
+
+
+def _less_noise(layout: Layout, epsilon: Decimal, delta: Cost, neighbours: Neighbours) -> str:
+    """The method with the smaller standard deviation: by public facts alone."""
+    if not delta:
+        return LAPLACE
+    laplace = math.sqrt(2) * laplace_scale(epsilon, layout.l1_sensitivity(neighbours))
+    gaussian = gaussian_stddev(rho_within(epsilon, delta), layout.l2_sensitivity(neighbours))
+    return LAPLACE if laplace <= gaussian else GAUSSIAN

@@ -1,0 +1,171 @@
+"""Exact sums of products of features and an outcome: what linear models of several variables are fitted from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spark_jobs.contract.diagnostics.fits import Bounded, CrossProductCells, LabelProductCells, Levels, level_text
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.statistics.arrays import as_doubles
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Int64Array = NDArray[np.int64]
+Design = CrossProductCells | LabelProductCells
+
+LATTICE = 4096
+"""Steps from the middle of a feature's bounds to either of them. A product of two has up to 2^24, so that the sums of
+5 x 10^11 rows fit 64 bits."""
+_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class CrossProducts:
+    """The exact matrix ``sum z z^T`` over rows. Private: not released, logged or shown; its ``repr`` has no sum.
+
+    A row is a vector z of whole numbers from ``-LATTICE`` to ``LATTICE``: the intercept, always ``LATTICE``; a number
+    for each feature, its value clipped to the feature's bounds, moved to [-1, 1] and rounded to a multiple of
+    ``1 / LATTICE``; a number for each level of each categorical column but its first, ``LATTICE`` if the row has that
+    level and 0 otherwise; and the outcome, rounded like a feature, or ``LATTICE`` and ``-LATTICE`` for a label of 1
+    and 0.
+
+    Rows follow a public per-record rule. Numbers are read as doubles; a row with a feature or an outcome that is null
+    or NaN is not counted, and neither is one whose label is neither 0 nor 1; an infinite value counts as the nearer
+    bound; a level that is not listed, or null, counts as the first. Data never raises.
+
+    Sensitivity: that of a sum of one ``z z^T`` for each row, added, removed or exchanged for another
+    (``mechanisms.moment_matrix`` has it, with its proof). Sums of disjoint sets of rows add.
+
+    Args:
+        design: features, levels and outcome, public.
+        products: the matrix, symmetric; shape (terms, terms), kept as a read-only int64 copy.
+
+    Raises:
+        RequestRefused: the matrix is not a symmetric one of whole numbers, of the design's size.
+    """
+
+    design: Design
+    products: Int64Array
+
+    def __post_init__(self) -> None:
+        array = np.asarray(self.products)
+        size = self.design.terms
+        if array.shape != (size, size) or array.dtype.kind not in "iu" or (array != array.T).any():
+            raise RequestRefused(
+                "products",
+                bound=f"must be a symmetric matrix of whole numbers, {size} by {size}",
+                remedy="build the sums with from_arrays",
+            )
+        products = array.astype(np.int64)  # a copy, which nobody else can write to
+        products.flags.writeable = False
+        object.__setattr__(self, "products", products)
+
+    @classmethod
+    def from_arrays(cls, columns: Mapping[str, ArrayLike], outcome: ArrayLike, *, design: Design) -> CrossProducts:
+        """The sums of rows given as arrays of one length: numbers, booleans, or objects that may be None.
+
+        Args:
+            columns: one for each feature and categorical column of the design, by its name; levels may be texts.
+            outcome: the outcome's values, or labels of 0 and 1.
+            design: what they are.
+
+        Example:
+            >>> design = CrossProductCells(
+            ...     features=(Bounded(name="x", lower=0, upper=2),), outcome=Bounded(name="y", lower=0, upper=10)
+            ... )
+            >>> found = CrossProducts.from_arrays({"x": [0, 2, 5, None]}, [10, 0, 5, 5], design=design)
+            >>> (found.products // LATTICE**2).tolist()
+            [[3, 1, 0], [1, 3, -2], [0, -2, 2]]
+
+        Raises:
+            RequestRefused: a column is missing, not a column of numbers, or of another length.
+        """
+        numbers = [_steps(as_doubles(_given(columns, each.name), what=each.name), each) for each in design.features]
+        levels = [
+            np.where(_texts(_given(columns, each.column)) == level, float(LATTICE), 0.0)
+            for each in design.categorical
+            for level in each.told
+        ]
+        value = as_doubles(outcome, what="outcome")
+        if isinstance(design, CrossProductCells):
+            last = _steps(value, design.outcome)
+        else:
+            last = np.where(value == 1, float(LATTICE), np.where(value == 0, -float(LATTICE), np.nan))
+        if any(each.size != last.size for each in (*numbers, *levels)):
+            raise RequestRefused("columns", bound="must be as long as the outcome", remedy="give one value per row")
+        rows = np.stack([np.full(last.size, float(LATTICE)), *numbers, *levels, last], axis=1)
+        rows = rows[~np.isnan(rows).any(axis=1)]
+        # sums of a block are whole numbers below 2^53, which doubles add exactly
+        blocks = (rows[start : start + _AT_ONCE] for start in range(0, len(rows), _AT_ONCE))
+        total = sum(((block.T @ block).astype(np.int64) for block in blocks), np.zeros((design.terms,) * 2, np.int64))
+        return cls(design=design, products=total)
+
+    @classmethod
+    def from_dataframe(cls, df: DataFrame, *, design: Design, outcome: str = "label") -> CrossProducts:
+        """The sums of a DataFrame's rows, the same as ``from_arrays`` gives on them, in one pass of Spark.
+
+        Args:
+            df: the table; a feature of the design is a column here, not an expression.
+            design: features, levels and outcome.
+            outcome: the label's column, boolean or numeric, where the design has a label.
+
+        Raises:
+            RequestRefused: a column is missing, or of a type that does not fit.
+        """
+        from spark_jobs.statistics.spark.cross_products import sum_table
+
+        return sum_table(df, design=design, label=outcome)
+
+    def __add__(self, other: CrossProducts) -> CrossProducts:
+        """The sums of both sets of rows together.
+
+        Raises:
+            RequestRefused: they are of different designs.
+        """
+        if not isinstance(other, CrossProducts):
+            return NotImplemented
+        if other.design != self.design:
+            raise RequestRefused("design", bound="must be the same for both", remedy="sum both in one design")
+        return CrossProducts(design=self.design, products=self.products + other.products)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CrossProducts):
+            return NotImplemented
+        return self.design == other.design and np.array_equal(self.products, other.products)
+
+    def __hash__(self) -> int:
+        return hash((self.design, self.products.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"CrossProducts(terms={self.design.terms})"
+
+
+def _given(columns: Mapping[str, ArrayLike], name: str) -> ArrayLike:
+    if name not in columns:
+        raise RequestRefused("columns", given=name, bound="must be among the columns", remedy="add it")
+    return columns[name]
+
+
+def _steps(values: NDArray[np.float64], bounds: Bounded) -> NDArray[np.float64]:
+    """Whole numbers from ``-LATTICE`` to ``LATTICE``; NaN stays. Single operations, so that Java makes the same."""
+    within = np.clip(values, bounds.lower, bounds.upper)
+    steps: NDArray[np.float64] = np.floor((within - bounds.middle) / bounds.half * LATTICE + 0.5)
+    return np.clip(steps, -LATTICE, LATTICE)
+
+
+def _texts(values: ArrayLike) -> NDArray[np.object_]:
+    array = np.asarray(values, dtype=object)
+    if array.ndim != 1:
+        raise RequestRefused("columns", bound="must have one dimension", remedy="give one value per row")
+    made = np.empty(array.size, dtype=object)
+    made[:] = [None if each is None else level_text(each) for each in array]
+    return made
+
+
+__all__ = ["LATTICE", "Bounded", "CrossProductCells", "CrossProducts", "LabelProductCells", "Levels"]

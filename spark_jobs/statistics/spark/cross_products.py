@@ -1,0 +1,94 @@
+"""``CrossProducts`` from Spark: a row as a vector of whole numbers, and the pass that sums their products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.types import BooleanType
+
+from spark_jobs.contract.diagnostics.fits import Bounded, CrossProductCells
+from spark_jobs.statistics.cross_products import LATTICE, CrossProducts, Design
+from spark_jobs.statistics.spark.columns import level_column, numeric_column
+
+_ROW, _PLACE, _VALUE = "row", "place", "value"
+
+
+def number(value: Column, bounds: Bounded) -> Column:
+    """A feature or an outcome in steps of the lattice, an int; null where it is null or NaN.
+
+    Row-wise and total, and the same operations as numpy makes. The argument is used several times, so give a column of
+    a ``select`` rather than a long expression.
+    """
+    value = value.try_cast("double")
+    # NaN is above all numbers here, and a null is not NaN
+    within = (
+        sf.when(value < bounds.lower, bounds.lower)
+        .when(value <= bounds.upper, value)
+        .when((value > bounds.upper) & ~sf.isnan(value), bounds.upper)
+    )
+    steps = sf.floor((within - bounds.middle) / bounds.half * float(LATTICE) + 0.5)
+    # the least and the greatest of a null and a number are the number
+    return sf.when(within.isNotNull(), sf.least(sf.greatest(steps, sf.lit(-LATTICE)), sf.lit(LATTICE)).cast("int"))
+
+
+def level(matches: Column) -> Column:
+    """A level of a categorical column, from whether the row has it."""
+    return sf.when(matches, LATTICE).otherwise(0)
+
+
+def sign(label: Column) -> Column:
+    """A label of 0 or 1; null for any other."""
+    label = label.try_cast("double")
+    return sf.when(label == 1, LATTICE).when(label == 0, -LATTICE)
+
+
+def row_of(terms: Sequence[Column]) -> Column:
+    """The whole row, from its numbers, levels and outcome in the design's order; null where one of them is."""
+    known = [term.isNotNull() for term in terms]
+    everything = known[0]
+    for each in known[1:]:
+        everything = everything & each
+    return sf.when(everything, sf.array(sf.lit(LATTICE), *terms))
+
+
+def sums_of_rows(df: DataFrame, row: str, design: Design) -> CrossProducts:
+    """The sums over the rows of ``df``, whose column ``row`` was made by ``row_of`` for this design.
+
+    Every row becomes one line for each of its terms, with which the whole row is multiplied: as many sums as there are
+    terms, in as many groups, are added up in every partition before anything is shuffled.
+    """
+    size = design.terms
+    lines = df.where(sf.col(row).isNotNull()).select(sf.posexplode(row).alias(_PLACE, _VALUE), row)
+    product = [sf.sum(sf.col(_VALUE).cast("bigint") * sf.get(row, sf.lit(place))) for place in range(size)]
+    table = lines.groupBy(_PLACE).agg(*(column.alias(f"sum_{place}") for place, column in enumerate(product))).toArrow()
+    products = np.zeros((size, size), dtype=np.int64)
+    places = table.column(_PLACE).to_numpy()
+    for place in range(size):
+        products[places, place] = table.column(f"sum_{place}").to_numpy()
+    return CrossProducts(design=design, products=products)
+
+
+def sum_table(df: DataFrame, *, design: Design, label: str) -> CrossProducts:
+    """What ``CrossProducts.from_dataframe`` promises."""
+    terms = [number(_literally(df, each.name), each) for each in design.features]
+    for each in design.categorical:
+        values = level_column(df, _quoted(each.column), each.column)
+        boolean = isinstance(df.select(values).schema[0].dataType, BooleanType)
+        texts = values.cast("string") if not boolean else sf.when(values, "true").otherwise("false")
+        terms += [level(sf.coalesce(texts == text, sf.lit(False))) for text in each.told]
+    if isinstance(design, CrossProductCells):
+        terms.append(number(_literally(df, design.outcome.name), design.outcome))
+    else:
+        terms.append(sign(_literally(df, label)))
+    return sums_of_rows(df.select(row_of(terms).alias(_ROW)), _ROW, design)
+
+
+def _literally(df: DataFrame, name: str) -> Column:
+    return numeric_column(df, sf.col(_quoted(name)), name)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,197 @@
+"""The sensitivity of noisy sums of products, by trying every row of small lattices, and what is released of them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.meter import BudgetMeter
+from spark_jobs.mechanisms.moment_matrix import GAUSSIAN, LAPLACE, Layout, NoisyProducts, noisy_products
+from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise, laplace_variance
+
+LAYOUTS = [
+    Layout(numbers=1, columns=(), outcome="number", unit=4),
+    Layout(numbers=2, columns=(), outcome="number", unit=3),
+    Layout(numbers=4, columns=(), outcome="number", unit=1),
+    Layout(numbers=3, columns=(), outcome="sign", unit=2),
+    Layout(numbers=1, columns=(2,), outcome="number", unit=3),
+    Layout(numbers=1, columns=(1, 2), outcome="sign", unit=2),
+    Layout(numbers=1, columns=(2, 2), outcome="number", unit=1),
+    Layout(numbers=0, columns=(2, 1, 2), outcome="number", unit=1),
+    Layout(numbers=0, columns=(3,), outcome="sign", unit=2),
+]
+EVERY_LAYOUT = pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+
+
+def every_row(layout):
+    """All rows that a layout allows, and none: shape (rows, size)."""
+    line = np.arange(-layout.unit, layout.unit + 1)
+    ends = line if layout.outcome == "number" else np.array([-layout.unit, layout.unit])
+    levels = [[np.zeros(k, int), *(layout.unit * np.eye(k, dtype=int))] for k in layout.columns]
+    rows = [
+        np.concatenate([[layout.unit], numbers, *chosen, [end]])
+        for numbers in itertools.product(line, repeat=layout.numbers)
+        for chosen in itertools.product(*levels)
+        for end in ends
+    ]
+    return np.array([np.zeros(layout.size, int), *rows])
+
+
+def changes(layout, neighbours):
+    """Of the measured entries: the 1-norm and the 2-norm of every change that a row can make."""
+    rows = every_row(layout)
+    products = (rows[:, :, None] * rows[:, None, :])[:, layout.measured]
+    if neighbours is Neighbours.ADD_REMOVE:
+        return np.abs(products).sum(axis=1), np.sqrt((products**2).sum(axis=1))
+    apart = [products - one for one in products]
+    sizes = [np.abs(each).sum(axis=1).max() for each in apart]
+    return np.array(sizes), np.array([np.sqrt((each**2).sum(axis=1)).max() for each in apart])
+
+
+@EVERY_LAYOUT
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_no_row_changes_more_than_the_sensitivity(layout, neighbours):
+    first, second = changes(layout, neighbours)
+    assert first.max() <= layout.l1_sensitivity(neighbours)
+    assert second.max() <= layout.l2_sensitivity(neighbours) * (1 + 1e-15)
+
+
+@EVERY_LAYOUT
+def test_a_row_added_can_change_all_of_it(layout):
+    first, second = changes(layout, Neighbours.ADD_REMOVE)
+    assert first.max() == layout.l1_sensitivity(Neighbours.ADD_REMOVE)
+    assert second.max() == pytest.approx(layout.l2_sensitivity(Neighbours.ADD_REMOVE), rel=1e-12)
+
+
+@pytest.mark.parametrize("layout", [layout for layout in LAYOUTS if not layout.columns], ids=str)
+def test_a_row_replaced_can_change_nearly_all_of_it(layout):
+    first, second = changes(layout, Neighbours.REPLACE_ONE)
+    assert layout.l1_sensitivity(Neighbours.REPLACE_ONE) == layout.l1_sensitivity(Neighbours.ADD_REMOVE)
+    assert first.max() >= 0.9 * layout.l1_sensitivity(Neighbours.REPLACE_ONE)
+    q = layout.numbers + 2
+    # half of the corners flipped; an odd number has no half
+    attained = q if q % 2 == 0 else np.sqrt(q**2 - 1)
+    assert second.max() >= layout.unit**2 * attained * (1 - 1e-12)
+
+
+@EVERY_LAYOUT
+def test_what_is_not_measured_follows_from_what_is(layout):
+    rows = every_row(layout)[1:]
+    rows = rows[np.random.default_rng(1).integers(len(rows), size=40)]
+    whole = rows.T @ rows
+    assert layout.filled(whole[layout.measured].astype(float)).tolist() == whole.tolist()
+
+
+def test_columns_of_levels_cost_like_one_number_each():
+    plain = Layout(numbers=3, columns=(), outcome="number", unit=1)
+    many = Layout(numbers=2, columns=(40,), outcome="number", unit=1)
+    assert many.size == 44
+    # but for a square
+    assert many.l1_sensitivity(Neighbours.ADD_REMOVE) == plain.l1_sensitivity(Neighbours.ADD_REMOVE) - 1
+
+
+def exact(layout, rows=200):
+    chosen = every_row(layout)
+    chosen = chosen[np.random.default_rng(2).integers(len(chosen), size=rows)]
+    return chosen.T @ chosen
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize("method", [LAPLACE, GAUSSIAN])
+def test_noise_has_the_told_deviation(method, neighbours):
+    layout = LAYOUTS[5]
+    table = exact(layout)
+    made = [
+        noisy_products(
+            table,
+            layout=layout,
+            meter=BudgetMeter("0.5", "1e-6"),
+            neighbours=neighbours,
+            noise=SeededNoise(seed),
+            method=method,
+        )
+        for seed in range(400)
+    ]
+    errors = np.array([one.matrix - table / layout.unit**2 for one in made])[:, layout.measured]
+    count = errors.size
+    assert errors.std() == pytest.approx(made[0].stddev, rel=5 / np.sqrt(count / 3))
+    copies = made[0].copies(400, noise=SeededNoise(9))[:, layout.measured]
+    assert copies.std() == pytest.approx(made[0].stddev, rel=5 / np.sqrt(count / 3))
+
+
+def test_the_meter_pays_for_everything_once():
+    layout = LAYOUTS[1]
+    meter = BudgetMeter("0.7", "1e-6")
+    noisy_products(
+        exact(layout),
+        layout=layout,
+        meter=meter,
+        neighbours=Neighbours.ADD_REMOVE,
+        noise=SeededNoise(1),
+        method=LAPLACE,
+    )
+    assert (meter.spent.epsilon, meter.spent.delta) == (meter.granted.epsilon, 0)
+    meter = BudgetMeter("0.7", "1e-6")
+    noisy_products(
+        exact(layout),
+        layout=layout,
+        meter=meter,
+        neighbours=Neighbours.ADD_REMOVE,
+        noise=SeededNoise(1),
+        method=GAUSSIAN,
+    )
+    assert meter.spent == meter.granted
+
+
+@pytest.mark.parametrize(
+    ("numbers", "delta", "wanted"), [(30, "1e-6", GAUSSIAN), (30, 0, LAPLACE), (1, "1e-6", LAPLACE)]
+)
+def test_auto_takes_the_less_noisy_method(numbers, delta, wanted):
+    layout = Layout(numbers=numbers, columns=(), outcome="number", unit=4)
+    zeros = np.zeros((layout.size, layout.size), dtype=np.int64)
+    made = {
+        method: noisy_products(
+            zeros,
+            layout=layout,
+            meter=BudgetMeter(1, delta),
+            neighbours=Neighbours.ADD_REMOVE,
+            noise=SeededNoise(1),
+            method=method,
+        )
+        for method in ("auto", LAPLACE, *([GAUSSIAN] if delta else []))
+    }
+    assert made["auto"].method == wanted
+    assert made["auto"].stddev == min(one.stddev for one in made.values())
+
+
+def test_gaussian_noise_without_delta_is_refused():
+    with pytest.raises(RequestRefused, match="delta"):
+        noisy_products(
+            exact(LAYOUTS[0]),
+            layout=LAYOUTS[0],
+            meter=BudgetMeter(1),
+            neighbours=Neighbours.ADD_REMOVE,
+            noise=SeededNoise(1),
+            method=GAUSSIAN,
+        )
+
+
+def test_a_release_survives_json_and_noise_is_secure_by_scale():
+    layout = LAYOUTS[4]
+    made = noisy_products(
+        exact(layout),
+        layout=layout,
+        meter=BudgetMeter(2),
+        neighbours=Neighbours.REPLACE_ONE,
+        noise=SecureNoise(),
+    )
+    again = NoisyProducts.from_dict(json.loads(json.dumps(made.to_dict())))
+    assert again.matrix.tolist() == made.matrix.tolist()
+    assert again.layout == layout
+    assert again.scale == made.scale == layout.l1_sensitivity(Neighbours.REPLACE_ONE) / 2
+    assert made.stddev == pytest.approx(np.sqrt(laplace_variance(made.scale)) / layout.unit**2)
