@@ -30,7 +30,7 @@ def random_order(rows: int, noise: Noise) -> Int64Array:
 
 def rounds_of(rows: int, matchings: int | None) -> int:
     """How many matchings there are of ``rows`` rows, up to ``matchings``; None: all."""
-    most = max(rows + rows % 2 - 1, 0)
+    most = rows + rows % 2 - 1 if rows > 1 else 0
     return most if matchings is None else min(matchings, most)
 
 
