@@ -138,12 +138,12 @@ def cost_in(composition: str, epsilon: Any, delta: Any = 0, rho: Any = None) -> 
         _none("delta", delta, composition)
         if rho is None:
             amount = _positive("epsilon", epsilon)
-            return exact_budget(amount, _ZERO, _half_square(amount))
+            return exact_budget(amount, _ZERO, half_square(amount))
         _none("epsilon", epsilon, "zcdp, beside a rho")
         return exact_budget(_ZERO, _ZERO, _positive("rho", rho))
     _none("rho", rho, composition)
     amount = _positive("epsilon", epsilon)
-    return exact_budget(amount, _fraction("delta", delta), _half_square(amount))
+    return exact_budget(amount, _fraction("delta", delta), half_square(amount))
 
 
 def nothing(composition: str) -> Budget:
@@ -238,7 +238,8 @@ def _step(number: Decimal) -> Decimal:
     return Decimal(1).scaleb(max(number.adjusted() + 1, 0) - MAX_DIGITS)
 
 
-def _half_square(epsilon: Decimal) -> Decimal:
+def half_square(epsilon: Decimal) -> Decimal:
+    """The rho of a pure epsilon (Bun and Steinke 2016, proposition 1.4)."""
     with localcontext(prec=200):
         return epsilon * epsilon / 2
 

@@ -220,7 +220,7 @@ class PrivacyLedger(LedgerReader):
             delta: 0 unless the account is ``approximate``.
             rho: the cost of a Gaussian mechanism to a ``zcdp`` account, instead of ``epsilon``.
             blocks: the blocks that are read; they appear when they are first charged.
-            events: the mechanisms' events, plain JSON values, kept for tighter accounting later.
+            events: what the mechanisms are going to spend, plain JSON values; see ``dp_operators.budget.events``.
             request_sha256: hash of the request that is paid for.
             allotment: an allotment of the account, which has to bear the cost as well.
             neighbours: the release's relation, refused if the account's is another; None is the account's.
@@ -250,15 +250,23 @@ class PrivacyLedger(LedgerReader):
         )
         return self._database.change(lambda connection: transactions.reserve(connection, order))
 
-    def commit(self, id: str, manifest_sha256: str | None = None, *, actor: str = "") -> Charge:
+    def commit(
+        self, id: str, manifest_sha256: str | None = None, *, events: Iterable[Any] | None = None, actor: str = ""
+    ) -> Charge:
         """Spend a reservation on the one manifest that may be published for it.
+
+        Args:
+            id: the charge's.
+            manifest_sha256: the manifest's hash.
+            events: what the mechanisms spent, as the draw says; see ``dp_operators.budget.events``. None tells nothing.
+            actor: who asks.
 
         Raises:
             ChargeConflict: the charge is burnt, void, or committed with another manifest.
             RequestRefused: no such charge.
         """
         manifest = arguments.note("manifest_sha256", manifest_sha256) or None
-        return self._settle(id, ChargeState.COMMITTED, manifest=manifest, actor=actor)
+        return self._settle(id, ChargeState.COMMITTED, manifest=manifest, events=events, actor=actor)
 
     def burn(self, id: str, *, actor: str = "", reason: str = "") -> Charge:
         """Spend a reservation whose draw exists and will never be published.
@@ -287,6 +295,7 @@ class PrivacyLedger(LedgerReader):
         epsilon: Any,
         delta: Any = 0,
         blocks: Iterable[str] = (ALL,),
+        allotment: str | None = None,
         request_sha256: str,
         actor: str,
         reason: str,
@@ -300,6 +309,7 @@ class PrivacyLedger(LedgerReader):
             epsilon: the whole cost.
             delta: the same.
             blocks: the blocks that were read.
+            allotment: the allotment that it was charged to as well.
             request_sha256: hash of the request that was paid for.
             actor: who asks.
             reason: where the charge was found.
@@ -307,7 +317,7 @@ class PrivacyLedger(LedgerReader):
         Raises:
             BudgetExceeded: the cap is lower than it must have been.
             ChargeConflict: the key is charged for another request, cost or blocks.
-            RequestRefused: no such account or block.
+            RequestRefused: no such account, allotment or block.
         """
         order = transactions.Order(
             account=arguments.name_of("account", account),
@@ -316,7 +326,7 @@ class PrivacyLedger(LedgerReader):
             delta=delta,
             rho=None,
             blocks=arguments.block_names(blocks),
-            allotment="",
+            allotment=arguments.note("allotment", allotment, limit=200),
             events=(),
             request_sha256=arguments.note("request_sha256", request_sha256),
             neighbours=None,
@@ -328,7 +338,9 @@ class PrivacyLedger(LedgerReader):
         )
         return self._database.change(lambda connection: transactions.reserve(connection, order))
 
-    def restore_commit(self, id: str, manifest_sha256: str, *, actor: str, reason: str) -> Charge:
+    def restore_commit(
+        self, id: str, manifest_sha256: str, *, events: Iterable[Any] | None = None, actor: str, reason: str
+    ) -> Charge:
         """Commit a charge whose release is visible, even while the ledger is frozen.
 
         Raises:
@@ -336,7 +348,13 @@ class PrivacyLedger(LedgerReader):
             RequestRefused: no such charge.
         """
         return self._settle(
-            id, ChargeState.COMMITTED, manifest=manifest_sha256, actor=actor, reason=reason, while_frozen=True
+            id,
+            ChargeState.COMMITTED,
+            manifest=manifest_sha256,
+            events=events,
+            actor=actor,
+            reason=reason,
+            while_frozen=True,
         )
 
     def renew(self, id: str) -> Charge:
@@ -354,18 +372,21 @@ class PrivacyLedger(LedgerReader):
         state: ChargeState,
         *,
         manifest: str | None = None,
+        events: Iterable[Any] | None = None,
         actor: str = "",
         reason: str = "",
         while_frozen: bool = False,
     ) -> Charge:
         charge_id = arguments.name_of("charge", charge_id)
         actor, reason = arguments.note("actor", actor), arguments.note("reason", reason)
+        told = None if events is None else tuple(json.loads(arguments.event_list(events)))
         return self._database.change(
             lambda connection: transactions.settle(
                 connection,
                 charge_id,
                 state,
                 manifest_sha256=manifest,
+                events=told,
                 actor=actor,
                 reason=reason,
                 while_frozen=while_frozen,

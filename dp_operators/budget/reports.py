@@ -57,6 +57,7 @@ def charge_json(charge: Charge) -> dict[str, Any]:
         "cost": _amounts(charge.cost),
         "blocks": list(charge.blocks),
         "events": list(charge.events),
+        "drawn_events": None if charge.drawn_events is None else list(charge.drawn_events),
         "neighbours": charge.neighbours.value,
         "unit": {"column": charge.unit.column, "max_rows": charge.unit.max_rows},
     }

@@ -151,6 +151,7 @@ def charge_row(charge: Charge) -> dict[str, Any]:
         "renewed_at": charge.renewed_at,
         "settled_at": charge.settled_at,
         "allotment": charge.allotment,
+        "drawn_events": None if charge.drawn_events is None else canonical(charge.drawn_events),
     }
 
 
@@ -353,4 +354,5 @@ def _charge(row: Any) -> Charge:
         reserved_at=row.charges_reserved_at,
         renewed_at=row.charges_renewed_at,
         settled_at=row.charges_settled_at,
+        drawn_events=None if row.charges_drawn_events is None else tuple(json.loads(row.charges_drawn_events)),
     )

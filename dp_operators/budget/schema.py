@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0002"
+REVISION = "0003"
 """The alembic revision that this version of the program works with."""
 
 VERSION_TABLE = "ledger_version"
@@ -98,6 +98,8 @@ charges = Table(
     Column("renewed_at", Text, nullable=False),
     Column("settled_at", Text),
     Column("allotment", Text, nullable=False, server_default=""),
+    # what the draw says that its mechanisms spent, told at the commit; ``events`` is what was planned
+    Column("drawn_events", Text),
     CheckConstraint("state IN ('reserved', 'committed', 'burnt', 'void')", name="charge_state"),
     UniqueConstraint("account", "release_key", "generation", name="charge_generation"),
 )

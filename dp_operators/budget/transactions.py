@@ -185,6 +185,7 @@ def settle(
     state: ChargeState,
     *,
     manifest_sha256: str | None = None,
+    events: tuple[Any, ...] | None = None,
     actor: str = "",
     reason: str = "",
     while_frozen: bool = False,
@@ -200,7 +201,7 @@ def settle(
         return _already(charge, state, manifest_sha256)
     if not while_frozen:
         require_thawed(frozen)
-    settled = replace(charge, state=state, manifest_sha256=manifest_sha256, settled_at=audit.now())
+    settled = replace(charge, state=state, manifest_sha256=manifest_sha256, settled_at=audit.now(), drawn_events=events)
     entry = audit.Draft(
         at=str(settled.settled_at),
         actor=actor,
@@ -208,7 +209,7 @@ def settle(
         account=charge.account,
         charge=charge.id,
         reason=reason,
-        details={"manifest_sha256": manifest_sha256},
+        details={"manifest_sha256": manifest_sha256, **({} if events is None else {"events": events})},
     )
     totals = {}
     if state is ChargeState.VOID:

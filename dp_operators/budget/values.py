@@ -117,7 +117,8 @@ class Charge:
         cost: exact.
         blocks: the blocks that are read, sorted.
         allotment: the allotment that pays with the account; empty for none.
-        events: the mechanisms' events, as they were reported.
+        events: the mechanisms' events, as they were planned when the charge was reserved.
+        drawn_events: what they spent, as it was told at the commit; None where nobody has told.
         neighbours, unit: the account's.
         request_sha256: hash of the request it pays for.
         manifest_sha256: hash of the one manifest it may publish; None until it is committed with one.
@@ -143,6 +144,7 @@ class Charge:
     reserved_at: str
     renewed_at: str
     settled_at: str | None
+    drawn_events: tuple[Any, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

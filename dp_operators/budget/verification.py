@@ -115,6 +115,7 @@ class Replay:
             "actor": entry.actor,
             "reserved_at": entry.at,
             "settled_at": None,
+            "drawn_events": None,
         }
         account = self.accounts[entry.account,]
         caps = {"": account} | ({allotment: self.allotments[entry.account, allotment]} if allotment else {})
@@ -132,6 +133,8 @@ class Replay:
         if charge["state"] != ChargeState.RESERVED:
             yield f"entry {entry.seq}: settles charge {entry.charge} again"
         charge.update(state=entry.action, manifest_sha256=details["manifest_sha256"], settled_at=entry.at)
+        if "events" in details:
+            charge["drawn_events"] = canonical(details["events"])
         if entry.action == ChargeState.VOID:
             for place in self._paying(entry, json.loads(charge["blocks"]), charge["allotment"]):
                 self._set_total(place, taken_off(self._total(place), _amount(charge)))

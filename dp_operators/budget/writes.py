@@ -26,10 +26,9 @@ from spark_jobs.contract.failpoints import failpoint
 from spark_jobs.contract.privacy import plain
 
 _MAKE = insert(charges)
+_SETTLING = ("state", "manifest_sha256", "settled_at", "drawn_events")
 _SETTLE = (
-    update(charges)
-    .where(charges.c.id == bindparam("of_charge"))
-    .values({name: bindparam(name) for name in ("state", "manifest_sha256", "settled_at")})
+    update(charges).where(charges.c.id == bindparam("of_charge")).values({name: bindparam(name) for name in _SETTLING})
 )
 _SET_TOTAL = (
     update(block_totals)
@@ -85,7 +84,8 @@ ON CONFLICT DO NOTHING RETURNING block
 """
 _SETTLED = """
 settled AS (
-    UPDATE charges SET state = %(action)s, manifest_sha256 = %(manifest_sha256)s, settled_at = %(at)s
+    UPDATE charges SET state = %(action)s, manifest_sha256 = %(manifest_sha256)s, settled_at = %(at)s,
+        drawn_events = %(drawn_events)s
     WHERE id = %(charge)s AND state = 'reserved' RETURNING id
 )"""
 _ENOUGH = f"""
@@ -158,15 +158,18 @@ def write_settlement(
     """
     failpoint("ledger_before_write")
     if connection.dialect.name == "postgresql":
-        given = {**entry.parameters(), "manifest_sha256": charge.manifest_sha256, "restoring": restoring}
+        given = {**entry.parameters(), **_settling(charge, "manifest_sha256", "drawn_events"), "restoring": restoring}
         if not totals:
             return _at_once(connection, _SPEND_AT_ONCE, given)
         return _at_once(connection, _GIVE_BACK_AT_ONCE, {**given, **_places(totals), **amounts(charge.cost)})
-    row = charge_row(charge)
-    settled = {name: row[name] for name in ("state", "manifest_sha256", "settled_at")}
-    connection.execute(_SETTLE, {"of_charge": charge.id, **settled})
+    connection.execute(_SETTLE, {"of_charge": charge.id, **_settling(charge, *_SETTLING)})
     _set_totals(connection, charge.account, totals)
     return append(connection, entry)
+
+
+def _settling(charge: Charge, *columns: str) -> dict[str, Any]:
+    row = charge_row(charge)
+    return {name: row[name] for name in columns}
 
 
 def _ensure(connection: Connection, charge: Charge, fresh: Collection[tuple[str, str]]) -> None:

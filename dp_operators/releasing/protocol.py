@@ -47,6 +47,8 @@ from dp_operators.releasing.requests import (
 )
 from dp_operators.releasing.runners import Runner, Submission
 from dp_operators.releasing.settling import claim, lay_tombstone, require_claim, settle
+from dp_operators.releasing.spendings import drawn_events
+from dp_operators.releasing.witnesses import bear_witness, require_remembered
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.failpoints import failpoint
 from spark_jobs.contract.layout import MANIFEST_NAME, ReleaseLayout, release_folder
@@ -140,7 +142,7 @@ def release(
                 "ask again under another key"
             )
         draft = attempt.drafted(charge, layout)
-        attempt.commit(charge, draft)
+        attempt.commit(charge, layout, draft)
         return attempt.publish(charge, layout, draft)
 
 
@@ -167,6 +169,7 @@ class _Attempt:
         visible = self.store.read(manifest) is not None
         found = self.ledger.find_charge(self.account, self.key)
         if found is None or found.state is ChargeState.VOID or self._was_given_back(found):
+            require_remembered(self.store, self.output, self.account, self.ledger, actor=self.actor)
             if visible:
                 raise ReleaseDamaged(f"{manifest} is there, but the ledger knows of no charge that paid for it")
             check_request(self.request, self.ledger)
@@ -212,11 +215,12 @@ class _Attempt:
         failpoint("after_check")
         return draft
 
-    def commit(self, charge: Charge, draft: Draft) -> None:
-        """Tell the ledger the one manifest that the charge pays for."""
+    def commit(self, charge: Charge, layout: ReleaseLayout, draft: Draft) -> None:
+        """Tell the ledger the one manifest that the charge pays for, and what its mechanisms spent."""
         failpoint("before_commit")
         try:
-            self.ledger.commit(charge.id, draft.sha256, actor=self.actor)
+            told = drawn_events(self.store.read(layout.draw), max_rows=charge.unit.max_rows)
+            self.ledger.commit(charge.id, draft.sha256, events=told, actor=self.actor)
         except ChargeConflict:
             raise ReleaseSettled(
                 f"charge {charge.id} was settled elsewhere while this attempt ran; nothing was published"
@@ -289,7 +293,11 @@ class _Attempt:
         return laid
 
     def _store_request(self, charge: Charge, layout: ReleaseLayout) -> None:
-        """Write what the application reads; the first attempt's figures are every attempt's."""
+        """Write what the application reads, once the store is to remember that it is paid for.
+
+        The first attempt's figures are every attempt's.
+        """
+        bear_witness(self.store, self.output, charge, self.ledger)
         failpoint("before_request")
         if self.store.read(layout.account) is None:
             state = account_state(self.ledger, charge)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +13,9 @@ from dp_operators.releasing.drafts import sha256
 from dp_operators.releasing.errors import store_faults
 from dp_operators.releasing.inspection import RECONCILED
 from dp_operators.releasing.requests import require_charged
+from dp_operators.releasing.spendings import drawn_events
+from dp_operators.releasing.witnesses import begin_epoch
+from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.layout import DRAFT_FOLDER, MANIFEST_NAME, ReleaseLayout
 from spark_jobs.contract.release import Release
@@ -44,8 +48,8 @@ def reconcile(output: str, ledger: PrivacyLedger, *, actor: str) -> Reconciled:
     """Enter into the ledger every charge that left a trace under ``output``, and commit what is visible there.
 
     A draft's folder proves that its charge was reserved; a visible manifest, that it was committed. Nothing is given
-    back. A charge whose draft was never begun left no trace, and drew nothing: its retry reserves it anew. An allotment
-    is forgotten for good: such a charge counts for its account alone.
+    back. A charge whose draft was never begun left no trace, and drew nothing: its retry reserves it anew. Once nothing
+    is left to mend, the store takes the ledger for the one to be remembered (see ``witnesses``).
 
     Args:
         output: URI of a folder of releases.
@@ -66,13 +70,15 @@ def reconcile(output: str, ledger: PrivacyLedger, *, actor: str) -> Reconciled:
             root = f"{output.rstrip('/')}/{folder}"
             try:
                 known = _known(ledger, charge_id)
-                if known is None:
-                    _restore(store, root, charge_id, ledger, reason=f"{RECONCILED}{output}", actor=actor)
+                reason = f"{RECONCILED}{output}"
+                if known is None and _restore(store, root, charge_id, ledger, reason=reason, actor=actor):
                     restored.append(charge_id)
-                if _commit_visible(store, root, charge_id, ledger, reason=f"{RECONCILED}{output}", actor=actor):
+                if _commit_visible(store, root, charge_id, ledger, reason=reason, actor=actor):
                     committed.append(charge_id)
             except (RequestRefused, ValueError) as error:
                 findings.append(f"{folder}, charge {charge_id}: {error}")
+        if not findings:
+            begin_epoch(store, output, ledger)
     return Reconciled(restored=tuple(restored), committed=tuple(committed), findings=tuple(findings))
 
 
@@ -90,12 +96,13 @@ def _known(ledger: PrivacyLedger, charge_id: str) -> Any:
         return None
 
 
-def _restore(store: ObjectStore, root: str, charge_id: str, ledger: PrivacyLedger, *, reason: str, actor: str) -> None:
+def _restore(store: ObjectStore, root: str, charge_id: str, ledger: PrivacyLedger, *, reason: str, actor: str) -> bool:
+    """Enter a charge again; False if there is no need to."""
     layout = ReleaseLayout(root=root, draft=f"{root}/{DRAFT_FOLDER}/{charge_id}")
     request = ReleaseRequest.from_json(store.read(layout.request) or b"")
     draw = store.read(layout.draw)
     if draw is not None and is_tombstone(draw):
-        return  # it was given back, and drew nothing
+        return False  # it was given back, and drew nothing
     account, _ = require_charged(request)
     try:
         ledger.restore(
@@ -105,6 +112,7 @@ def _restore(store: ObjectStore, root: str, charge_id: str, ledger: PrivacyLedge
             epsilon=request.budget.epsilon,
             delta=request.budget.delta,
             blocks=request.blocks,
+            allotment=_allotment(store.read(layout.account)),
             request_sha256=request.sha256,
             actor=actor,
             reason=reason,
@@ -116,12 +124,16 @@ def _restore(store: ObjectStore, root: str, charge_id: str, ledger: PrivacyLedge
             bound="is below what was spent: a raise of it was forgotten too",
             remedy="raise it again, and reconcile again",
         ) from None
+    return True
+
+
+def _allotment(account: bytes | None) -> str:
+    """The allotment in the account's figures when it was charged; empty where the attempt died before it wrote them."""
+    return "" if account is None else AccountState.parse(json.loads(account)).allotment
 
 
 def _key(store: ObjectStore, root: str) -> str:
     """The key in the claim, which lies in the folder from before the reservation."""
-    import json
-
     return str(json.loads(store.read(f"{root}/{DRAFT_FOLDER}/claim.json") or b"{}").get("key", ""))
 
 
@@ -141,5 +153,7 @@ def _commit_visible(
             bound=f"is {charge.state.value} in the ledger, and its release is visible",
             remedy="find out who published it",
         )
-    ledger.restore_commit(charge_id, sha256(manifest), actor=actor, reason=reason)
+    draw = store.read(f"{root}/{DRAFT_FOLDER}/{charge_id}/draw.json")
+    events = drawn_events(draw, max_rows=charge.unit.max_rows)
+    ledger.restore_commit(charge_id, sha256(manifest), events=events, actor=actor, reason=reason)
     return True

@@ -164,6 +164,7 @@ def account_state(ledger: PrivacyLedger, charge: Charge) -> AccountState:
         spent_before=_shown(spent, charge.cost, rho=counted),
         charged=_shown(charge.cost, rho=counted),
         remaining=_shown(left[block], rho=counted),
+        allotment=charge.allotment,
     )
 
 

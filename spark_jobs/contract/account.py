@@ -19,6 +19,7 @@ class AccountState(Frozen):
         spent_before: what was reserved, committed or burnt before this release.
         charged: what this release reserved; never less than what its mechanisms spend.
         remaining: what was left after it.
+        allotment: the allotment that was charged as well; empty for none.
     """
 
     name: str
@@ -28,3 +29,4 @@ class AccountState(Frozen):
     spent_before: Budget
     charged: Budget
     remaining: Budget
+    allotment: str = ""

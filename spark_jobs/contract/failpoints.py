@@ -18,6 +18,8 @@ ProtocolPoint = Literal[
     "after_claim",
     "before_reserve",
     "after_reserve",
+    "before_witness",
+    "after_witness",
     "before_request",
     "after_request",
     "before_run",

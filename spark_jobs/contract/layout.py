@@ -13,6 +13,7 @@
             draw.json                    the noisy statistics: one object, by exclusive create; or a tombstone
             release.json, files/...      the manifest and files that will be published
             refusal.json                 why the request cannot be served, where that is so
+    OUTPUT/_ledger/<account>/<entry>     that the audit log had an entry, by its number and its hash
 
 A draft outlives its release on purpose: a worker that slept through everything and draws again finds its draw's place
 taken. Whoever tidies drafts away must know that no attempt of theirs still runs.
@@ -57,6 +58,7 @@ SALT_FILE_VARIABLE = "DP_DIAGNOSTICS_SALT_FILE"
 MANIFEST_NAME = "release.json"
 RECEIPT_NAME = "receipt.json"
 DRAFT_FOLDER = "_draft"
+WITNESS_FOLDER = "_ledger"
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
 _CHARGE_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
@@ -92,6 +94,12 @@ def release_folder(output: str, release_key: str) -> str:
     if not release_key:
         raise RequestRefused("key", given=release_key, bound="must not be empty", remedy="name the release")
     return f"{output.rstrip('/')}/{folder_name(release_key)}"
+
+
+def witness_folder(output: str, account: str = "") -> str:
+    """URI of what a folder of releases remembers of the ledger: of an account, or of all."""
+    root = f"{output.rstrip('/')}/{WITNESS_FOLDER}"
+    return f"{root}/{folder_name(account)}" if account else root
 
 
 def claim_uri(output: str, release_key: str) -> str:

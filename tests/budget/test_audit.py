@@ -129,6 +129,10 @@ TAMPERING = {
     "a charge's cost": ("UPDATE charges SET epsilon = '0.1' WHERE release_key = 'r0'", "epsilon is 0.1, the log says"),
     "a cost's spelling": ("UPDATE charges SET epsilon = '0.1250' WHERE release_key = 'r0'", "the log says 0.125"),
     "a charge's manifest": ("UPDATE charges SET manifest_sha256 = 'ee' WHERE release_key = 'r0'", "the log says cd"),
+    "what a charge drew": (
+        "UPDATE charges SET drawn_events = '[]' WHERE release_key = 'r0'",
+        "drawn_events is [], the log says None",
+    ),
     "a charge's request": ("UPDATE charges SET request_sha256 = 'ee' WHERE release_key = 'r0'", "the log says ab"),
     "a charge's account": ("UPDATE charges SET account = 'others' WHERE release_key = 'r0'", "the log says visits"),
     "a charge is gone": ("DELETE FROM charges WHERE release_key = 'r3'", ": is missing"),

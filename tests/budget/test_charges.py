@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import pickle
 from decimal import Decimal
 from pathlib import Path
@@ -240,6 +241,25 @@ def test_terms_of_the_account_are_accepted(ledger: PrivacyLedger, charged: Charg
     )
     assert second.events == ({"mechanism": "laplace", "scale": "2"}, "pure")
     assert ledger.charge(second.id) == second
+
+
+def test_what_the_draw_spent_is_kept_beside_what_was_planned(ledger: PrivacyLedger, charged: Charge) -> None:
+    drawn = [{"mechanism": "pure", "epsilon": "0.1", "label": "a"}, {"mechanism": "pure", "epsilon": "0.2"}]
+    committed = ledger.commit(charged.id, MANIFEST, events=drawn)
+    assert committed.events == charged.events
+    assert committed.drawn_events == tuple(drawn)
+    assert ledger.charge(charged.id) == committed
+    assert json.loads(ledger.log()[-1].details) == {"manifest_sha256": MANIFEST, "events": drawn}
+    # the first word stays: a retry that says otherwise finds the charge as it is
+    assert ledger.commit(charged.id, MANIFEST, events=[]).drawn_events == tuple(drawn)
+    assert ledger.verification().findings == ()
+
+
+def test_settling_without_a_word_of_the_draw_tells_none(ledger: PrivacyLedger, charged: Charge) -> None:
+    assert ledger.commit(charged.id, MANIFEST).drawn_events is None
+    assert json.loads(ledger.log()[-1].details) == {"manifest_sha256": MANIFEST}
+    with pytest.raises(RequestRefused, match="events: must be a list of plain JSON values"):
+        ledger.commit(charged.id, MANIFEST, events=[float("nan")])
 
 
 @pytest.mark.parametrize("verb", ["commit", "burn", "void", "renew", "charge"])

@@ -124,22 +124,38 @@ def test_metadata_database_of_airflow_is_refused(empty_ledger_url: str, call) ->
     ledger.close()
 
 
-FIRST = "0001"
+FIRST, SECOND = "0001", "0002"
+
+
+def upgrade_to(revision: str, url: str) -> None:
+    """Bring a ledger to the schema of an earlier version."""
+    database = Database(url, patience=20)
+
+    def upgrade(connection: Connection) -> None:
+        config = Config()
+        config.set_main_option("script_location", str(Path(migrate.__file__).parent / "migrations"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+
+    database.migrating(upgrade)
+    database.close()
+
+
+def insert_rows(url: str, rows: list[tuple[str, dict[str, object]]], last: dict[str, object]) -> None:
+    """Write rows as an earlier version did, and move the head to the last entry."""
+    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        for table_name, row in rows:
+            connection.execute(table(table_name, *map(column, row)).insert(), row)
+        head = {name: last[name] for name in ("seq", "previous", "hash")}
+        connection.execute(table("audit_head", *map(column, head)).update().values(head))
+    engine.dispose()
 
 
 @pytest.fixture
 def first_ledger(empty_ledger_url: str) -> str:
     """A ledger of the first schema with everything in it, written row by row as that version did."""
-    database = Database(empty_ledger_url, patience=20)
-
-    def build(connection: Connection) -> None:
-        config = Config()
-        config.set_main_option("script_location", str(Path(migrate.__file__).parent / "migrations"))
-        config.attributes["connection"] = connection
-        command.upgrade(config, FIRST)
-
-    database.migrating(build)
-    database.close()
+    upgrade_to(FIRST, empty_ledger_url)
     log: list[dict[str, object]] = []
 
     def logged(action: str, details: dict[str, object], *, charge: str = "", reason: str = "") -> None:
@@ -172,14 +188,54 @@ def first_ledger(empty_ledger_url: str) -> str:
     rows = [("accounts", opened), ("account_tables", {"identity": "file:///lake/visits", "account": "visits"})]
     rows += [("block_totals", {"account": "visits", "block": "all", "epsilon": "0.375", "delta": "0"})]
     rows += [("charges", charge) for charge in charges] + [("audit_log", entry) for entry in log]
-    engine = create_engine(empty_ledger_url.replace("postgresql:", "postgresql+psycopg:"))
-    with engine.begin() as connection:
-        for table_name, row in rows:
-            connection.execute(table(table_name, *map(column, row)).insert(), row)
-        head = {name: log[-1][name] for name in ("seq", "previous", "hash")}
-        connection.execute(table("audit_head", *map(column, head)).update().values(head))
-    engine.dispose()
+    insert_rows(empty_ledger_url, rows, log[-1])
     return empty_ledger_url
+
+
+@pytest.fixture
+def second_ledger(first_ledger: str) -> str:
+    """The same ledger as the second schema went on with it: an allotment, and a charge to it with its blocks."""
+    upgrade_to(SECOND, first_ledger)
+    [(seq, previous)] = execute(first_ledger, "SELECT seq, hash FROM audit_head")
+    at, log = "2026-02-01T00:00:00.000000+00:00", []
+    cap = {"epsilon": "0.5", "delta": "0", "rho": None}
+    cost = {"epsilon": "0.25", "delta": "0", "rho": None}
+    made = {"release_key": "d", "generation": 1, **cost, "blocks": ["all"], "events": [{"mechanism": "pure"}]}
+    made |= {"request_sha256": "ab", "allotment": "team"}
+    for action, details, charge in (
+        ("allotted", {"name": "team", **cap, "slack": "0"}, ""),
+        ("reserved", made, "id-d"),
+        ("committed", {"manifest_sha256": "ef"}, "id-d"),
+    ):
+        fields: dict[str, object] = {"seq": seq + 1, "at": at, "actor": "admin", "action": action, "account": "visits"}
+        fields |= {"charge": charge, "reason": "", "details": canonical(details), "previous": previous}
+        log.append({**fields, "hash": entry_hash(fields)})
+        seq, previous = seq + 1, log[-1]["hash"]
+    settled = {"state": "committed", "manifest_sha256": "ef", "actor": "admin", "reserved_at": at, "renewed_at": at}
+    row = {"id": "id-d", "account": "visits", "entry": log[1]["seq"], "settled_at": at, **made, **settled}
+    row |= {name: canonical(made[name]) for name in ("blocks", "events")}
+    execute(first_ledger, "UPDATE block_totals SET epsilon = '0.625'")
+    rows = [("allotments", {"account": "visits", "name": "team", **cap, "slack": "0"}), ("charges", row)]
+    rows += [("block_totals", {"account": "visits", "allotment": "team", "block": "all", **cost})]
+    insert_rows(first_ledger, rows + [("audit_log", entry) for entry in log], log[-1])
+    return first_ledger
+
+
+def test_ledger_of_the_second_schema_is_migrated_with_all_it_holds(second_ledger: str) -> None:
+    ledger = PrivacyLedger(second_ledger)
+    with pytest.raises(RequestRefused, match=f"at schema {SECOND}'; must be at schema {REVISION}; run `dp-budget migr"):
+        ledger.accounts()
+    ledger.migrate()
+    assert ledger.verification().findings == ()
+    assert [charge.state.value for charge in ledger.history("visits")] == ["committed", "void", "reserved", "committed"]
+    last = ledger.history("visits")[-1]
+    assert (last.allotment, last.events, last.drawn_events) == ("team", ({"mechanism": "pure"},), None)
+    assert str(ledger.remaining("visits", allotment="team").epsilon) == "0.25"
+    # and it goes on
+    ledger.commit("id-c", "cd", events=[{"mechanism": "pure", "epsilon": "0.125"}])
+    assert ledger.charge("id-c").drawn_events == ({"mechanism": "pure", "epsilon": "0.125"},)
+    assert ledger.verification().findings == ()
+    ledger.close()
 
 
 def test_ledger_of_the_first_schema_is_migrated_with_all_it_holds(first_ledger: str) -> None:
@@ -211,9 +267,10 @@ def test_killed_migration_leaves_the_first_schema_as_it_was(first_ledger: str) -
     ledger.close()
 
 
-def test_migrated_schema_is_the_one_that_is_made_at_once(first_ledger: str) -> None:
-    PrivacyLedger(first_ledger).migrate()
-    engine = create_engine(first_ledger.replace("postgresql:", "postgresql+psycopg:"))
+def test_migrated_schema_is_the_one_that_is_made_at_once(second_ledger: str) -> None:
+    """Of a ledger that has been through every version's schema."""
+    PrivacyLedger(second_ledger).migrate()
+    engine = create_engine(second_ledger.replace("postgresql:", "postgresql+psycopg:"))
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
         assert compare_metadata(context, metadata) == []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dp_operators.budget import ChargeConflict, LedgerUnavailable
+from dp_operators.budget import ChargeConflict, LedgerFrozen, LedgerUnavailable
 from dp_operators.releasing import (
     ReleaseDamaged,
     ReleaseFailed,
@@ -371,6 +371,10 @@ def test_visible_release_that_the_ledger_has_forgotten_is_not_drawn_again(lab):
     lab.release(runner=HereRunner())
     (lab.folder / "ledger.db").unlink()
     lab.__post_init__()
+    with pytest.raises(LedgerFrozen, match="remembers an entry"):
+        lab.release(runner=NoRunner())
+    lab.ledger().thaw(actor="dba", reason="tests")
+    shutil.rmtree(f"{lab.output}/_ledger")
     with pytest.raises(ReleaseDamaged, match="knows of no charge"):
         lab.release(runner=NoRunner())
     assert lab.states() == []
@@ -453,6 +457,9 @@ class Faulty:
 
     def read(self, uri):
         return self._call(lambda: self.store.read(uri), lambda answer: answer)
+
+    def names(self, uri):
+        return self._call(lambda: list(self.store.names(uri)), lambda answer: answer)
 
 
 @pytest.mark.parametrize("how", ["before", "after", "lost"])

@@ -110,6 +110,7 @@ def _draw(charge_id: str, request: ReleaseRequest) -> bytes:
         "kind": "draw",
         "charge_id": charge_id,
         "request_sha256": request.sha256,
+        "events": [{"diagnostic": "roc_curve", "label": "noise", "epsilon": str(request.budget.epsilon), "delta": "0"}],
         "noise": secrets.token_hex(16),
         "request": request.to_dict(),
     }

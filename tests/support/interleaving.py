@@ -7,7 +7,7 @@ Each actor is a thread, and only one of them runs at any time. A crash is an exc
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from dp_operators.budget import ChargeState
@@ -104,6 +104,9 @@ class MemoryStore:
 
     def read(self, uri: str) -> bytes | None:
         return self.objects.get(uri)
+
+    def names(self, uri: str) -> Iterator[str]:
+        return iter([name[len(uri) + 1 :] for name in self.objects if name.startswith(f"{uri}/")])
 
 
 class Stage:

@@ -1,0 +1,49 @@
+"""What a draw says that its mechanisms spent, as the ledger keeps it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from decimal import ROUND_CEILING, Decimal, localcontext
+from typing import Any
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import MAX_DIGITS, exact_decimal, plain
+
+_STEP = Decimal(1).scaleb(-MAX_DIGITS)
+
+
+def drawn_events(draw: bytes | None, *, max_rows: int) -> tuple[dict[str, str], ...] | None:
+    """The events of the mechanisms that drew, for a whole privacy unit; None where the draw does not tell any.
+
+    A draw tells what each mechanism spends on one row. A unit of ``k`` rows loses ``k`` times that epsilon, and
+    ``(e^(k epsilon) - 1) / (e^epsilon - 1)`` times that delta (group privacy: Vadhan 2017, lemma 2.2), rounded up.
+
+    Args:
+        draw: the object at the draw's path.
+        max_rows: of one unit.
+    """
+    try:
+        told = json.loads(draw or b"{}").get("events") or ()
+        return tuple(_event(spending, max_rows) for spending in told) or None
+    except (ValueError, KeyError, TypeError, AttributeError, RequestRefused):
+        return None
+
+
+def _event(spending: Mapping[str, Any], rows: int) -> dict[str, str]:
+    epsilon, delta = exact_decimal(spending["epsilon"]), exact_decimal(spending["delta"])
+    label = ": ".join(str(spending[name]) for name in ("diagnostic", "label") if spending.get(name))
+    with localcontext(prec=4 * MAX_DIGITS):
+        of_unit = {"label": label, "epsilon": plain(epsilon * rows)}
+    if delta == 0:
+        return {"mechanism": "pure", **of_unit}
+    return {"mechanism": "approximate", **of_unit, "delta": plain(_of_rows(epsilon, delta, rows))}
+
+
+def _of_rows(epsilon: Decimal, delta: Decimal, rows: int) -> Decimal:
+    if rows == 1:
+        return delta
+    with localcontext(prec=4 * MAX_DIGITS):
+        factor = ((epsilon * rows).exp() - 1) / (epsilon.exp() - 1)
+    with localcontext(prec=4 * MAX_DIGITS, rounding=ROUND_CEILING):
+        return min((delta * factor).quantize(_STEP), 1 - _STEP)

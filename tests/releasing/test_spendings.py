@@ -1,0 +1,68 @@
+"""What a draw tells of its mechanisms, and what a ledger is told of it."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal, localcontext
+
+import pytest
+
+from dp_operators.releasing import reconcile
+from dp_operators.releasing.spendings import drawn_events
+from tests.support.release_lab import Lab
+
+TREE = {"diagnostic": "roc_curve", "label": "one tree for each label", "epsilon": "0.3", "delta": "0"}
+BLUR = {"diagnostic": "auc", "label": "area", "epsilon": "0.5", "delta": "0.000001"}
+
+
+def draw(*events: object) -> bytes:
+    return json.dumps({"format": 1, "kind": "draw", "events": events}).encode()
+
+
+def test_spendings_on_a_row_are_those_of_its_unit() -> None:
+    assert drawn_events(draw(TREE, BLUR), max_rows=1) == (
+        {"mechanism": "pure", "label": "roc_curve: one tree for each label", "epsilon": "0.3"},
+        {"mechanism": "approximate", "label": "auc: area", "epsilon": "0.5", "delta": "0.000001"},
+    )
+
+
+def test_unit_of_several_rows_loses_as_group_privacy_says() -> None:
+    tree, blur = drawn_events(draw(TREE, BLUR), max_rows=3) or ()
+    assert (tree["mechanism"], tree["epsilon"]) == ("pure", "0.9")
+    assert (blur["mechanism"], blur["epsilon"]) == ("approximate", "1.5")
+    # d (1 + e^0.5 + e^1), by induction over the rows, and never less
+    with localcontext(prec=100):
+        exact = Decimal("0.000001") * (1 + Decimal("0.5").exp() + Decimal(1).exp())
+    assert exact <= Decimal(blur["delta"]) < exact + Decimal("1e-29")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        b"",
+        b"[]",
+        b"{}",
+        b'{"kind": "tombstone"}',
+        draw(),
+        draw("pure"),
+        draw({"label": "x"}),
+        draw({**TREE, "epsilon": "nan"}),
+        draw(TREE, {**TREE, "delta": None}),
+    ],
+)
+def test_draw_that_tells_no_events_tells_none(content: bytes | None) -> None:
+    assert drawn_events(content, max_rows=1) is None
+
+
+def test_ledger_is_told_at_the_commit_and_again_after_a_restore(lab: Lab) -> None:
+    backup = (lab.folder / "ledger.db").read_bytes()
+    lab.release()
+    told = ({"mechanism": "pure", "label": "roc_curve: noise", "epsilon": "1"},)
+    [charge] = lab.charges()
+    assert charge.drawn_events == told
+    assert charge.events == ({"mechanism": "pure", "epsilon": "1"},)
+    (lab.folder / "ledger.db").write_bytes(backup)
+    assert reconcile(lab.output, lab.ledger(), actor="dpo").committed == (charge.id,)
+    assert lab.charges()[0].drawn_events == told
+    assert lab.ledger().verify()

@@ -1,0 +1,179 @@
+"""A ledger that was restored from a backup and put to work at once is noticed by the next release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dp_operators.budget import LedgerFrozen, LedgerUnavailable, PrivacyLedger
+from dp_operators.releasing import reconcile
+from spark_jobs.contract.failpoints import PROTOCOL_POINTS
+from tests.support.release_lab import Lab
+
+AFTER_WITNESS = PROTOCOL_POINTS[PROTOCOL_POINTS.index("after_witness") : PROTOCOL_POINTS.index("before_tombstone")]
+
+
+def made(lab: Lab, key: str, **changes):
+    request = lab.request.model_copy(update={"budget": type(lab.request.budget)("2")})
+    return lab.release(**{"key": key, "request": request, **changes})
+
+
+def witnesses(lab: Lab) -> list[str]:
+    return sorted(path.name for path in Path(lab.output).glob("_ledger/*/*"))
+
+
+@pytest.fixture
+def backup(lab: Lab) -> bytes:
+    made(lab, "kept")
+    return (lab.folder / "ledger.db").read_bytes()
+
+
+def restore(lab: Lab, backup: bytes) -> PrivacyLedger:
+    (lab.folder / "ledger.db").write_bytes(backup)
+    return lab.ledger()
+
+
+def mend(lab: Lab, ledger: PrivacyLedger) -> None:
+    assert reconcile(lab.output, ledger, actor="dpo").findings == ()
+    ledger.thaw(actor="dpo", reason="reconciled")
+
+
+def test_restored_ledger_is_frozen_by_the_next_release_and_mended_by_a_reconciliation(lab: Lab, backup: bytes) -> None:
+    for number in range(3):  # a ledger may be restored more than once
+        lost = f"lost {number}"
+        made(lab, lost)
+        ledger = restore(lab, backup)
+        spent = ledger.remaining("people")
+        seq = ledger.head().seq
+        with pytest.raises(LedgerFrozen, match=r"remembers an entry \d+ .* run `dp-budget reconcile` for every folder"):
+            made(lab, f"next {number}", runner=None)
+        assert "restored from a backup" in ledger.frozen()
+        assert [(entry.action, entry.actor) for entry in ledger.log()[seq:]] == [("frozen", "tester")]
+        assert ledger.remaining("people") == spent
+        mend(lab, ledger)
+        assert lost in {charge.release for charge in ledger.history("people")}
+        again = made(lab, lost)
+        assert again.adopted
+        assert ledger.verification().findings == ()
+        backup = (lab.folder / "ledger.db").read_bytes()
+    assert len({name[:6] for name in witnesses(lab)}) == 4
+
+
+def test_release_goes_on_once_the_ledger_is_reconciled(lab: Lab, backup: bytes) -> None:
+    made(lab, "lost")
+    ledger = restore(lab, backup)
+    mend(lab, ledger)
+    assert not made(lab, "new").adopted
+    assert {charge.release for charge in ledger.history("people")} == {"kept", "lost", "new"}
+
+
+@pytest.mark.parametrize("point", AFTER_WITNESS)
+def test_nothing_is_drawn_that_a_restored_ledger_could_forget_unnoticed(lab: Lab, backup: bytes, point: str) -> None:
+    """Wherever the attempt died: if a draw may exist, the next release of the store is held back."""
+    lab.attempt(point).wait()
+    restore(lab, backup)
+    with pytest.raises(LedgerFrozen):
+        made(lab, "next")
+
+
+def test_thaw_without_a_reconciliation_does_not_help(lab: Lab, backup: bytes) -> None:
+    made(lab, "lost")
+    ledger = restore(lab, backup)
+    for _ in range(2):
+        with pytest.raises(LedgerFrozen):
+            made(lab, "next")
+        ledger.thaw(actor="dba", reason="in a hurry")
+
+
+def test_restored_ledger_that_has_grown_past_what_was_witnessed_is_noticed(lab: Lab, backup: bytes) -> None:
+    made(lab, "lost")
+    ledger = restore(lab, backup)
+    for number in range(20):
+        ledger.reserve("people", release=f"r{number}", epsilon="0.1")
+    with pytest.raises(LedgerFrozen, match="does not hold"):
+        made(lab, "next")
+
+
+def test_ledger_that_is_lost_and_opened_anew_is_noticed(lab: Lab, backup: bytes) -> None:
+    (lab.folder / "ledger.db").unlink()
+    lab.__post_init__()
+    with pytest.raises(LedgerFrozen):
+        made(lab, "kept")
+    ledger = lab.ledger()
+    mend(lab, ledger)
+    assert made(lab, "kept").adopted
+    assert ledger.remaining("people").epsilon == 8
+
+
+def test_role_that_may_not_freeze_the_ledger_is_held_back_all_the_same(
+    lab: Lab, backup: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(lab, "lost")
+    ledger = restore(lab, backup)
+
+    def denied(*args, **kwargs):
+        raise LedgerUnavailable("the ledger", "permission denied")
+
+    monkeypatch.setattr(PrivacyLedger, "freeze", denied)
+    with pytest.raises(LedgerFrozen):
+        made(lab, "next")
+    assert ledger.frozen() == ""
+    assert [charge.release for charge in ledger.history("people")] == ["kept"]
+
+
+def test_witness_is_borne_once_whatever_is_retried(lab: Lab) -> None:
+    for point in ("before_witness", "after_witness", "before_run", "after_run"):
+        lab.attempt(point).wait()
+    lab.release()
+    ledger = lab.ledger()
+    [charge] = ledger.history("people")
+    entry = ledger.entry(charge.entry)
+    assert entry is not None
+    assert witnesses(lab) == [f"000000-{charge.entry:012d}-{entry.hash}"]
+    reconcile(lab.output, ledger, actor="dpo")
+    assert len(witnesses(lab)) == 1
+
+
+def test_other_accounts_of_a_store_have_witnesses_of_their_own(lab: Lab, backup: bytes) -> None:
+    """A ledger restored to another account's loss is found out by that account."""
+    ledger = lab.ledger()
+    ledger.open_account("others", epsilon="10", tables=["file:///lake/other"])
+    with_others = (lab.folder / "ledger.db").read_bytes()
+    table = lab.request.table.model_copy(update={"path": "file:///lake/other"})
+    of_others = lab.request.model_copy(update={"account": "others", "table": table})
+    lab.release(request=of_others, key="lost")
+    ledger = restore(lab, with_others)
+    assert not made(lab, "next").adopted
+    with pytest.raises(LedgerFrozen):
+        lab.release(request=of_others, key="another")
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_restored_charge_keeps_its_allotment(lab: Lab, tmp_path: Path, known: bool) -> None:
+    ledger = lab.ledger()
+    made_before = (lab.folder / "ledger.db").read_bytes()
+    ledger.allot("people", "team", epsilon="3")
+    backup = (lab.folder / "ledger.db").read_bytes() if known else made_before
+    made(lab, "lost", allotment="team")
+    ledger = restore(lab, backup)
+    ledger.freeze(actor="dba", reason="restored")
+    found = reconcile(lab.output, ledger, actor="dpo")
+    if not known:
+        assert "allotment: got 'team'; must be an allotment of account people" in found.findings[0]
+        ledger.thaw(actor="dpo", reason="to make it again")
+        ledger.allot("people", "team", epsilon="3")
+        found = reconcile(lab.output, ledger, actor="dpo")
+    assert (len(found.restored), found.findings) == (1, ())
+    assert ledger.remaining("people", allotment="team").epsilon == 1
+    assert ledger.remaining("people").epsilon == 8
+    assert ledger.history("people")[0].allotment == "team"
+    assert ledger.verification().findings == ()
+
+
+def test_given_back_charge_is_not_restored(lab: Lab, backup: bytes) -> None:
+    lab.attempt("before_run").wait()
+    lab.give_back().wait()
+    ledger = restore(lab, backup)
+    assert reconcile(lab.output, ledger, actor="dpo").restored == ()
+    assert ledger.remaining("people").epsilon == 8
