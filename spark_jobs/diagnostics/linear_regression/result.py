@@ -41,7 +41,8 @@ class LinearFit:
         slope_lower, slope_upper, intercept_lower, intercept_upper: intervals, or NaN; shape (G,).
         status: of each group ``ok``, or ``failed`` where the released spread of x is not above 0: the line is then
             level, through the released mean of y.
-        rows: of each group: public sizes where ``public_sizes``, else noisy ones, at least 0.
+        rows: of each group: public sizes where ``public_sizes``, else noisy ones, at least 0; NaN where the method
+            counts none (gradient descent).
         methods: of each group, what released it.
         method: what was asked for.
         x_bounds, y_bounds: of the public box.
@@ -83,7 +84,7 @@ class LinearFit:
         return int(self.slope.size)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; numbers are finite, and null where there is no interval."""
+        """Plain JSON types; numbers are finite, and null where there is no such number."""
         return {
             "method": self.method,
             "confidence": self.confidence,
@@ -99,7 +100,7 @@ class LinearFit:
             "keys": None if self.keys is None else list(self.keys),
             "status": list(self.status),
             "methods": list(self.methods),
-            "rows": self.rows.tolist(),
+            "rows": _or_null(self.rows),
             "predictions": self.predictions.tolist(),
             "slope": self.slope.tolist(),
             "intercept": self.intercept.tolist(),
@@ -108,5 +109,6 @@ class LinearFit:
 
 
 def _or_null(values: FloatArray) -> list[Any]:
-    found: list[Any] = np.where(np.isnan(values), None, values.astype(object)).tolist()
-    return found
+    found = values.astype(object)
+    found[np.isnan(values)] = None
+    return list(found.tolist())

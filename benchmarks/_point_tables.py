@@ -1,0 +1,97 @@
+"""Real points in groups to draw lines through, where they lie beside the repository.
+
+The data sets of Alabi, McMillan, Sarathy, Smith, Vadhan (2022), as far as they are public: simulated incomes of
+Opportunity Insights by cell, bicycles on loan by temperature for each month and hour, calculated against initial
+atomic coordinates, and two stock indices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from spark_jobs.statistics import PointCounts
+
+FOLDER = Path(__file__).parents[2] / "shared" / "data"
+MISSING = f"SKIPPED: no {FOLDER.name} folder is beside the repository; what needs real points is left out"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointTable:
+    """Points in groups, with public bounds.
+
+    Attributes:
+        name: in tables.
+        group: place of each row's group.
+        x, y: the points.
+        lower, upper: public bounds (x, y).
+    """
+
+    name: str
+    group: NDArray[np.int64]
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    lower: tuple[float, float]
+    upper: tuple[float, float]
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return int(self.group.max()) + 1
+
+    def counted(self) -> PointCounts:
+        """The statistic."""
+        return PointCounts.from_arrays(
+            self.x, self.y, groups=self.group, keys=range(self.groups), lower=self.lower, upper=self.upper
+        )
+
+    def unit_rows(self, group: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """x and y of one group in units of the box, clipped to it."""
+        own = self.group == group
+        scaled = (
+            (values[own] - low) / (high - low)
+            for values, low, high in zip((self.x, self.y), self.lower, self.upper, strict=True)
+        )
+        x, y = (np.clip(values, 0.0, 1.0) for values in scaled)
+        return x, y
+
+
+def _incomes() -> PointTable:
+    table = pd.read_csv(FOLDER / "oi_private_data_by_cells.csv.gz")
+    return _table("incomes", table["cell"], table["parent_rank"], table["kid_rank"], (0, 0), (1, 1))
+
+
+def _bicycles() -> PointTable:
+    table = pd.read_csv(FOLDER / "bike_hour.csv.gz")
+    return _table("bicycles", table["mnth"] * 100 + table["hr"], table["temp"], table["cnt"], (0, 0), (1, 1000))
+
+
+def _nanotubes() -> PointTable:
+    table = pd.read_csv(FOLDER / "carbon_nanotubes.csv.gz")
+    return _table("nanotubes", table["u0"] * 0, table["u0"], table["u1"], (0, 0), (1, 1))
+
+
+def _stocks() -> PointTable:
+    table = pd.read_csv(FOLDER / "istanbul_stock.csv.gz")
+    return _table("stocks", table["EM"] * 0, table["EM"], table["ISE_USD"], (-0.1, -0.1), (0.1, 0.1))
+
+
+def _table(
+    name: str, group: pd.Series, x: pd.Series, y: pd.Series, lower: tuple[float, float], upper: tuple[float, float]
+) -> PointTable:
+    _, place = np.unique(group.to_numpy(), return_inverse=True)
+    columns = (values.to_numpy(dtype=np.float64) for values in (x, y))
+    return PointTable(name=name, group=place, x=next(columns), y=next(columns), lower=lower, upper=upper)
+
+
+TABLES: tuple[Callable[[], PointTable], ...] = (_incomes, _bicycles, _nanotubes, _stocks)
+
+
+def point_tables() -> list[PointTable]:
+    """All of them; none if the files are not there (``MISSING`` says so)."""
+    return [read() for read in TABLES] if FOLDER.is_dir() else []

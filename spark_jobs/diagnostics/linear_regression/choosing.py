@@ -1,0 +1,55 @@
+"""Which method releases a group's line, by public facts alone.
+
+What decides is ``rows * epsilon``, a group's signal: how many rows it takes to outweigh the noise of one. Rows are the
+group's public size, or the size bound that the request gives; epsilon is what the mechanism is run at, half of the
+request's where rows are replaced and sizes are private. The rule was read off the benchmark's tables
+(docs/benchmarks/linear-regression.md):
+
+* below 50 a slope is all noise: the mean of y;
+* where sizes are public, from 200 to 20,000, medians over pairs: they alone adapt to points that lie close to a line
+  or close together, unless the grid is so coarse that many pairs share their x;
+* else noisy sums about the middle of the box, with a slope that is shrunk where the noise drowns it: for sizes that
+  are private or unknown, between 50 and 200, and beyond 20,000, where pairs cost time and gain nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.mechanisms.trees import FloatArray
+
+AUTO = "auto"
+MEAN, SUMS, MEDIANS = "noisy_intercept", "noisy_moments", "dp_exp_theil_sen"
+LEAST_OF_SLOPE, LEAST_OF_MEDIANS, MOST_OF_MEDIANS = 50.0, 200.0, 20_000.0
+LEAST_CELLS_OF_MEDIANS = 16
+
+
+def choose(
+    method: str,
+    *,
+    epsilon: float,
+    groups: int,
+    cells: int,
+    public_rows: FloatArray | None,
+    size_bound: int | None,
+) -> NDArray[np.str_]:
+    """The method of each group; shape (groups,).
+
+    Args:
+        method: as asked for; ``auto`` leaves it to the module's rule.
+        epsilon: what the mechanism is run at.
+        groups: how many there are.
+        cells: of an axis.
+        public_rows: group sizes, where they are public; shape (groups,).
+        size_bound: a public guess at the size of a group, for where they are not; None: unknown.
+    """
+    if method != AUTO:
+        return np.full(groups, method)
+    if public_rows is None:
+        signal = np.full(groups, np.inf if size_bound is None else size_bound * epsilon)
+    else:
+        signal = public_rows * epsilon
+    pairing = public_rows is not None and cells >= LEAST_CELLS_OF_MEDIANS
+    medians = pairing & (signal >= LEAST_OF_MEDIANS) & (signal < MOST_OF_MEDIANS)
+    return np.where(signal < LEAST_OF_SLOPE, MEAN, np.where(medians, MEDIANS, SUMS))

@@ -1,0 +1,177 @@
+"""Intervals for what least squares gives on the same rows, from noise whose law is public.
+
+All quantities are in the *centred box*, ``a = 2 x - 1`` and ``b = 2 y - 1`` in [-1, 1].
+
+**Sums.** Let ``(p, s)`` be the height over ``a0`` and the slope of the least squares line. It solves two normal
+equations, linear in the exact sums; put the noisy sums in, and what is left over is a linear combination of the noise,
+with weights known from p, s and a0. So the noisy line's error is the inverse of the noisy normal matrix times that
+combination: again linear in the noise, whose quantiles are simulated. p and s are those of the noisy line. The matrix
+is noisy itself; as in Fieller's interval for a ratio, half-widths are therefore divided by ``1 - g``,
+``g = (z sd / V)^2`` for the noisy spread V of x and the deviation sd of the noise in it, and where V is within z
+deviations of 0 (``g >= 1``) every line is possible.
+
+**Lines** (NoisyStats, NoisyIntercept). The error of a height is ``(error of the slope) (x0 - mean x)`` plus its own
+noise. The mean of x is not released; how far it can lie from x0 is bounded by the spread of x that is released, so
+that intervals are wider than they need be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import norm
+
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.regression.lines import NoisyLines
+from spark_jobs.mechanisms.regression.moments import NoisyMoments
+from spark_jobs.mechanisms.trees import FloatArray
+
+COPIES = 2000
+_AT_ONCE = 1 << 22
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulated:
+    """Copies of standardised noise, to look up how large linear combinations of it get.
+
+    Attributes:
+        laplace: copies of Laplace noise of scale 1; shape (parts, copies).
+        normal: copies of standard normal noise.
+        confidence: nominal level.
+    """
+
+    laplace: FloatArray
+    normal: FloatArray
+    confidence: float
+
+    @classmethod
+    def drawn(cls, *, seed: int, confidence: float, parts: int = 5) -> Simulated:
+        """The copies of a public seed."""
+        random = np.random.default_rng(seed)
+        return cls(
+            laplace=random.laplace(size=(parts, COPIES)),
+            normal=random.standard_normal((parts, COPIES)),
+            confidence=confidence,
+        )
+
+    def size(self, weights: FloatArray, *, gaussian: bool) -> FloatArray:
+        """What ``|weights @ noise|`` stays below at this confidence; weights of shape (k, parts), result (k,)."""
+        noise = (self.normal if gaussian else self.laplace)[: weights.shape[1]]
+        step = max(_AT_ONCE // COPIES, 1)
+        found = [
+            np.quantile(np.abs(weights[first : first + step] @ noise), self.confidence, axis=1)
+            for first in range(0, len(weights), step)
+        ]
+        sizes: FloatArray = np.concatenate(found) if found else np.zeros(0)
+        return sizes
+
+    @property
+    def deviations(self) -> float:
+        """The two-sided quantile of a standard normal variable."""
+        return float(norm.ppf((1 + self.confidence) / 2))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reach:
+    """How far least squares may lie from noisy lines: half-widths, infinite where every line is possible.
+
+    Attributes:
+        heights: shape (groups, places), in the units of what was given.
+        slope: shape (groups,).
+    """
+
+    heights: FloatArray
+    slope: FloatArray
+
+
+def reach_of_sums(moments: NoisyMoments, places: FloatArray, simulated: Simulated) -> Reach:
+    """Of the lines through noisy sums, about the noisy line, over these places; all in the centred box.
+
+    Args:
+        moments: released; shape (groups,).
+        places: a0, shape (k,); within the box or beyond it.
+        simulated: noise.
+    """
+    rows = np.maximum(moments.rows, 1.0)
+    lines = moments.lines()
+    spread, slope = 4 * lines.variance, lines.slope
+    middle = (moments.y - slope * moments.x) / rows
+    uncertain = (simulated.deviations * 4 * lines.variance_scale) ** 2
+    told = spread > np.sqrt(uncertain)
+    below = np.where(told, spread, 1.0)
+    widen = 1 / np.where(told, 1 - np.minimum(uncertain / below**2, 1 - 1e-9), 1.0)
+    heights = np.empty((rows.size, places.size))
+    for column, a0 in enumerate(places.tolist()):
+        first, second = _weights_of_height(moments, rows, below, a0)
+        height = middle + slope * a0
+        weights = _weights_of_noise(first, second, height, slope, a0, moments.neighbours)
+        size = simulated.size(weights * moments.scale, gaussian=moments.gaussian)
+        heights[:, column] = np.where(told, size * widen, np.inf)
+    # the slope is the difference of two heights at distance 1, so its weights are those of 1 less those of 0
+    weights = _weights_of_noise(-moments.x / rows / below, 1 / below, middle, slope, 0.0, moments.neighbours)
+    size = simulated.size(weights * moments.scale, gaussian=moments.gaussian)
+    return Reach(heights=heights, slope=np.where(told, size * widen, np.inf))
+
+
+def _weights_of_height(
+    moments: NoisyMoments, rows: FloatArray, spread: FloatArray, a0: float
+) -> tuple[FloatArray, FloatArray]:
+    """What the two normal equations about a0 count for in the height there: a row of the inverse matrix."""
+    shifted = moments.x - a0 * rows
+    squares = moments.xx - 2 * a0 * moments.x + a0**2 * rows
+    determinant = rows * spread
+    return squares / determinant, -shifted / determinant
+
+
+def _weights_of_noise(
+    first: FloatArray, second: FloatArray, height: FloatArray, slope: FloatArray, a0: float, neighbours: Neighbours
+) -> FloatArray:
+    """Weights of the noise in the sums of b, a b, a, a a and in the rows, of what the two equations leave over."""
+    weights = [
+        first - a0 * second,
+        second,
+        -slope * first - (height - 2 * a0 * slope) * second,
+        -slope * second,
+    ]
+    if neighbours is Neighbours.ADD_REMOVE:  # twice the noise of the sums
+        weights.append(2 * ((a0 * slope - height) * first + a0 * (height - a0 * slope) * second))
+    return np.stack(weights, axis=1)
+
+
+def reach_of_lines(lines: NoisyLines, places: FloatArray, simulated: Simulated, *, level: bool) -> Reach:
+    """Of least squares about the lines of NoisyStats, or of the mean of y about those of NoisyIntercept; in the box.
+
+    Args:
+        lines: released; shape (groups,).
+        places: x0 in units of the box, shape (k,); within it or beyond.
+        simulated: noise.
+        level: the line is the mean of y, and has no slope.
+    """
+    rows = np.maximum(lines.rows, 1.0)
+    told = ~lines.failed & (lines.variance > simulated.deviations * _deviation(lines))
+    below = np.where(told, lines.variance, 1.0)
+    uncertain = np.minimum((simulated.deviations * _deviation(lines) / below) ** 2, 1 - 1e-9)
+    widen = np.where(told, 1 / (1 - uncertain), 1.0)
+    nothing = np.zeros(rows.size)
+    if level:
+        told, widen = np.ones(rows.size, dtype=bool), np.ones(rows.size)
+    of_slope = np.stack([lines.covariance_scale / below, -lines.slope * lines.variance_scale / below], axis=1)
+    if level:
+        of_slope = np.stack([nothing, nothing], axis=1)
+    own = np.stack([lines.centre_scale / rows, (lines.centre - 0.5) * lines.rows_scale / rows], axis=1)
+    # sum (x - mean x)^2 <= rows mean x (1 - mean x), so that a wide spread holds the mean of x near the middle
+    least = np.maximum(lines.variance - 2 * simulated.deviations * _deviation(lines), 0.0)
+    most_rows = rows + simulated.deviations * np.sqrt(2) * lines.rows_scale
+    off = np.sqrt(np.maximum(0.25 - least / np.maximum(most_rows, 1.0), 0.0))
+    heights = np.empty((rows.size, places.size))
+    for column, x0 in enumerate(places.tolist()):
+        away = (abs(x0 - 0.5) + off)[:, None]
+        size = simulated.size(np.concatenate([of_slope * away, own], axis=1), gaussian=lines.gaussian)
+        heights[:, column] = np.where(told, size * widen, np.inf)
+    slope = simulated.size(of_slope, gaussian=lines.gaussian)
+    return Reach(heights=heights, slope=np.where(told, slope * widen, np.inf))
+
+
+def _deviation(lines: NoisyLines) -> FloatArray:
+    return lines.variance_scale * (1.0 if lines.gaussian else np.sqrt(2))

@@ -1,0 +1,180 @@
+"""From a draw to released lines: deterministic, and free of charge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from spark_jobs.diagnostics.linear_regression.choosing import MEAN
+from spark_jobs.diagnostics.linear_regression.intervals import Simulated, reach_of_lines, reach_of_sums
+from spark_jobs.diagnostics.linear_regression.measurement import GRADIENTS, Measurement, NoisyHeights, Part
+from spark_jobs.diagnostics.linear_regression.result import FAILED, OK, LinearFit
+from spark_jobs.mechanisms.regression.lines import BoolArray, NoisyLines
+from spark_jobs.mechanisms.regression.moments import NoisyMoments
+from spark_jobs.mechanisms.trees import FloatArray
+
+SHRINKING = 2.0
+"""Of slopes: an inverse variance. In units of the box most slopes are smaller than 1."""
+DIGITS = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Lines:
+    """Lines in units of the box, with how far least squares may lie from them; shape (groups,) or (groups, places).
+
+    The last place of ``heights`` is the user's x = 0. ``centre`` and ``about`` are the line that intervals are about.
+    """
+
+    slope: FloatArray
+    heights: FloatArray
+    failed: BoolArray
+    rows: FloatArray
+    slope_about: FloatArray
+    slope_reach: FloatArray
+    about: FloatArray
+    reach: FloatArray
+
+
+def summarise(measurement: Measurement, *, seed: int) -> LinearFit:
+    """The lines that a measurement makes; the same measurement and seed give the same ones.
+
+    Args:
+        measurement: the draw.
+        seed: of the simulations behind intervals; public.
+    """
+    (x_low, x_high), (y_low, y_high) = measurement.x_bounds, measurement.y_bounds
+    wide, high = x_high - x_low, y_high - y_low
+    at = np.array(measurement.at)
+    places = np.append(at, -x_low / wide)
+    simulated = Simulated.drawn(seed=seed, confidence=measurement.confidence)
+    methods = np.empty(measurement.groups, dtype=object)
+    columns: dict[str, FloatArray] = {}
+    for part in measurement.parts:
+        methods[part.groups] = part.method
+        found = _of_part(part, places, simulated, public_sizes=measurement.public_sizes)
+        for field in fields(found):
+            values = getattr(found, field.name)
+            columns.setdefault(field.name, np.empty((measurement.groups, *values.shape[1:])))[part.groups] = values
+    slopes, slopes_low, slopes_high = _slopes(columns, measurement.cells)
+    heights, low, top = _heights(columns, places, measurement.cells)
+    return LinearFit(
+        keys=measurement.keys,
+        at=at,
+        x=x_low + wide * at,
+        predictions=_tidy(y_low + high * heights[:, :-1]),
+        predictions_lower=_tidy(y_low + high * low[:, :-1]),
+        predictions_upper=_tidy(y_low + high * top[:, :-1]),
+        slope=_tidy(slopes * (high / wide)),
+        slope_lower=_tidy(slopes_low * (high / wide)),
+        slope_upper=_tidy(slopes_high * (high / wide)),
+        intercept=_tidy(y_low + high * heights[:, -1]),
+        intercept_lower=_tidy(y_low + high * low[:, -1]),
+        intercept_upper=_tidy(y_low + high * top[:, -1]),
+        status=tuple(np.where(columns["failed"] > 0, FAILED, OK).tolist()),
+        rows=_tidy(np.maximum(columns["rows"], 0.0)),
+        methods=tuple(methods.tolist()),
+        method=measurement.method,
+        x_bounds=measurement.x_bounds,
+        y_bounds=measurement.y_bounds,
+        public_sizes=measurement.public_sizes,
+        confidence=measurement.confidence,
+        epsilon=measurement.epsilon,
+        delta=measurement.delta,
+        neighbours=measurement.neighbours,
+        guarantee=measurement.guarantee,
+    )
+
+
+def _slopes(columns: dict[str, FloatArray], cells: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Slopes and their intervals: no two points of the grid have a steeper line than one cell in all the height."""
+    slope, about, reach = (columns[name] for name in ("slope", "slope_about", "slope_reach"))
+    low, high = (np.clip(about + side * reach, -cells, cells) for side in (-1.0, 1.0))
+    return slope, np.minimum(low, slope), np.maximum(high, slope)
+
+
+def _heights(
+    columns: dict[str, FloatArray], places: FloatArray, cells: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Heights and their intervals, predictions within the box and all of them finite."""
+    # a line passes within the box above its mean of x, and from there it is no steeper than the grid allows
+    far = cells * np.maximum(np.abs(places), np.abs(places - 1.0))
+    least, most = np.append(np.zeros(places.size - 1), -far[-1]), np.append(np.ones(places.size - 1), 1.0 + far[-1])
+    heights = np.clip(columns["heights"], least, most)
+    low, high = (np.clip(columns["about"] + side * columns["reach"], least, most) for side in (-1.0, 1.0))
+    return heights, np.minimum(low, heights), np.maximum(high, heights)
+
+
+def _of_part(part: Part, places: FloatArray, simulated: Simulated, *, public_sizes: bool) -> _Lines:
+    draw = part.draw
+    if isinstance(draw, NoisyHeights):
+        return _of_heights(draw, places)
+    if isinstance(draw, NoisyMoments):
+        return _of_sums(draw, places, simulated)
+    slope, heights = draw.slope, draw.centre[:, None] + draw.slope[:, None] * (places - 0.5)
+    if part.method in GRADIENTS:
+        rows = draw.rows if public_sizes else np.full(slope.size, np.nan)
+        return _without_interval(slope, heights, draw.failed, rows)
+    reach = reach_of_lines(draw, places, simulated, level=part.method == MEAN)
+    return _Lines(
+        slope=slope,
+        heights=heights,
+        failed=draw.failed,
+        rows=draw.rows,
+        slope_about=slope,
+        slope_reach=reach.slope,
+        about=heights,
+        reach=reach.heights,
+    )
+
+
+def _of_sums(moments: NoisyMoments, places: FloatArray, simulated: Simulated) -> _Lines:
+    """Lines with slopes ``C V / (V^2 + 2 sd^2)``, C and V the noisy covariance and variance, sd the noise in C.
+
+    That is the slope of least squares where the noise is small against the spread of x, and 0 where it drowns it: the
+    mean of the slope given C, if slopes were normal with a variance of one half, and V were exact.
+    """
+    lines: NoisyLines = moments.lines()
+    spread = np.maximum(lines.variance, 0.0)
+    shrunk = spread**2 + SHRINKING * lines.covariance_scale**2
+    slope = np.where(shrunk > 0, lines.covariance * spread / np.where(shrunk > 0, shrunk, 1.0), 0.0)
+    rows = np.maximum(moments.rows, 1.0)
+    middle = 0.5 + (moments.y - slope * moments.x) / rows / 2
+    reach = reach_of_sums(moments, 2 * places - 1, simulated)
+    return _Lines(
+        slope=slope,
+        heights=middle[:, None] + slope[:, None] * (places - 0.5),
+        failed=lines.failed,
+        rows=moments.rows,
+        slope_about=lines.slope,
+        slope_reach=reach.slope,
+        about=lines.centre[:, None] + lines.slope[:, None] * (places - 0.5),
+        reach=reach.heights / 2,
+    )
+
+
+def _of_heights(draw: NoisyHeights, places: FloatArray) -> _Lines:
+    first, second = draw.places
+    slope = (draw.heights[:, 1] - draw.heights[:, 0]) / (second - first)
+    heights = draw.heights[:, :1] + slope[:, None] * (places - first)
+    return _without_interval(slope, heights, np.zeros(slope.size, dtype=bool), draw.rows)
+
+
+def _without_interval(slope: FloatArray, heights: FloatArray, failed: BoolArray, rows: FloatArray) -> _Lines:
+    none, no_heights = np.full(slope.shape, np.nan), np.full(heights.shape, np.nan)
+    return _Lines(
+        slope=slope,
+        heights=heights,
+        failed=failed,
+        rows=rows,
+        slope_about=none,
+        slope_reach=none,
+        about=no_heights,
+        reach=no_heights,
+    )
+
+
+def _tidy(values: FloatArray) -> FloatArray:
+    """To 12 digits: what is below is rounding, and differs between machines."""
+    kept = np.fromiter((float(f"{value:.{DIGITS}g}") + 0.0 for value in values.flat), np.float64, count=values.size)
+    return kept.reshape(values.shape)
