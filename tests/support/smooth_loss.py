@@ -36,3 +36,33 @@ def worst_loss(log_h, scale, rate, *, reach=1e5):
             wide = log_h((x - shift) / (scale * math.exp(change))) - change
             worst = max(worst, float(np.abs(log_h(x / scale) - wide).max()))
     return worst
+
+
+def loss_between(log_h, scale, places, *, delta=0.0):
+    """The loss between two noisy statistics: each output is its value plus ``scale * bound * X``, X of density h.
+
+    Args:
+        log_h: of ``log_density``.
+        scale: of the noise.
+        places: value and bound of each of two tables.
+        delta: 0 for the largest |log ratio|; above, the least epsilon whose hockey-stick divergence is at most this.
+    """
+    reach = np.geomspace(1e-6, 1e6 if delta == 0 else 1e3, 3000)
+    steps = np.concatenate([-reach[::-1], [0.0], reach])
+    x = np.unique(np.concatenate([value + steps * scale * bound for value, bound in places]))
+    logs = [log_h((x - value) / (scale * bound)) - math.log(bound) for value, bound in places]
+    ratio = logs[0] - logs[1]
+    if delta == 0:
+        return float(np.abs(ratio).max())
+    widths = np.gradient(x)
+    masses = [np.exp(log) * widths for log in logs]
+    masses = [mass / mass.sum() for mass in masses]
+
+    def divergence(epsilon):
+        return max(np.maximum(one - math.exp(epsilon) * other, 0).sum() for one, other in (masses, masses[::-1]))
+
+    low, high = 0.0, float(np.abs(ratio).max())
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if divergence(middle) <= delta else (middle, high)
+    return high
