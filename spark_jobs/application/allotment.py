@@ -3,8 +3,8 @@
 Weights are relative; a diagnostic without one has weight 1, so that by default all get the same. Diagnostics that
 share one noisy release pool their parts: each of them is as accurate as if it had been given all of it. Above an
 epsilon of ``SHARED_UP_TO`` for one row noise is no concern, and each is counted by itself, in the cells that suit it.
-Delta is split by the same weights among the diagnostics that spend delta. All shares are exact decimals, rounded down,
-so that their sum never exceeds the budget.
+Delta is split by the same weights among the diagnostics that can spend delta. All shares are exact decimals, rounded
+down, so that their sum never exceeds the budget.
 
 A unit of up to ``k`` rows changes the counts like that many rows, one after the other. A mechanism that is
 ``(e, d)``-DP for one row is ``(k e, d (e^(k e) - 1) / (e^e - 1))``-DP for the unit (group privacy: Vadhan 2017, lemma
@@ -80,14 +80,14 @@ def allot(request: ReleaseRequest) -> tuple[Allotment, ...]:
     ample = request.budget.epsilon > SHARED_UP_TO * request.unit.max_rows
     groups = tuple((options,) for options in request.diagnostics) if ample else _groups(request.diagnostics)
     everything = sum((options.part for options in request.diagnostics), Decimal(0))
-    approximate = sum((options.part for options in request.diagnostics if options.approximate), Decimal(0))
+    approximate = sum((options.part for options in request.diagnostics if options.takes_delta), Decimal(0))
     return tuple(
         Allotment(
             diagnostics=group,
             granted=Budget(
                 epsilon=_part(request.budget.epsilon, sum((options.part for options in group), Decimal(0)), everything),
                 delta=_part(
-                    request.budget.delta, sum((o.part for o in group if o.approximate), Decimal(0)), approximate
+                    request.budget.delta, sum((o.part for o in group if o.takes_delta), Decimal(0)), approximate
                 ),
             ),
             max_rows=request.unit.max_rows,

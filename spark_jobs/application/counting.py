@@ -1,4 +1,8 @@
-"""The Spark half: from a pinned table to exact statistics, in one pass. What it returns is private."""
+"""The Spark half: from a pinned table to exact statistics. What it returns is private.
+
+Everything that is counted in cells is counted in one pass, whatever is asked for. A statistic that is a sum over rows
+(``summing``) takes a pass of its own over the same rows.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_jobs.application.summing import SUMMINGS, Summing
 from spark_jobs.contract.diagnostics import PointCells, ResidualCells, ScoreCells, Statistic, ValueCells
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.request import ReleaseRequest
@@ -174,8 +179,14 @@ COUNTINGS: Mapping[type[Statistic], Counting] = {
 """How each type of statistic is counted. A new one adds its line here."""
 
 
+def _way(statistic: Statistic) -> Counting | Summing:
+    return COUNTINGS.get(type(statistic)) or SUMMINGS[type(statistic)]
+
+
 def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
     """A plan with a column ``key_i`` for the request's statistic i: each row's cell, or null for a row without one.
+
+    For a statistic that is summed it is the row's vector.
 
     Nothing has run, so only the schema can be wrong.
 
@@ -200,13 +211,13 @@ def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
     inputs = {
         (i, j): column
         for i, statistic in enumerate(request.statistics)
-        for j, column in enumerate(COUNTINGS[type(statistic)].inputs(statistic, scored, request))
+        for j, column in enumerate(_way(statistic).inputs(statistic, scored, request))
     }
     unit = [] if request.unit.column is None else [sf.col(quoted(request.unit.column)).alias(_UNIT)]
     rows = scored.select(*(column.alias(f"input_{i}_{j}") for (i, j), column in inputs.items()), *unit)
     keys = _key_names(request)
     cells = (
-        COUNTINGS[type(statistic)].key(statistic, *(sf.col(f"input_{i}_{j}") for k, j in inputs if k == i))
+        _way(statistic).key(statistic, *(sf.col(f"input_{i}_{j}") for k, j in inputs if k == i))
         for i, statistic in enumerate(request.statistics)
     )
     rows = rows.select(
@@ -222,14 +233,26 @@ def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
 
 
 def count(rows: DataFrame, request: ReleaseRequest) -> Counts:
-    """The exact statistics of all diagnostics, in one pass over the rows that ``prepare`` planned."""
+    """The exact statistics of all diagnostics, of the rows that ``prepare`` planned."""
+    named = dict(zip(request.statistics, _key_names(request), strict=True))
+    cells = {statistic: name for statistic, name in named.items() if type(statistic) in COUNTINGS}
+    summed = {
+        statistic: SUMMINGS[type(statistic)].sums(statistic, rows, name)
+        for statistic, name in named.items()
+        if statistic not in cells
+    }
+    return {**summed, **(_count_cells(rows, cells) if cells else {})}
+
+
+def _count_cells(rows: DataFrame, named: Mapping[Statistic, str]) -> Counts:
+    """The statistics that are counted in cells, by the columns that hold these, in one pass."""
     from pyspark.sql import functions as sf
 
     from spark_jobs.statistics.spark.cells import count_keys
 
-    sizes = [COUNTINGS[type(statistic)].size(statistic) for statistic in request.statistics]
+    sizes = [COUNTINGS[type(statistic)].size(statistic) for statistic in named]
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    names = _key_names(request)
+    names = list(named.values())
     if len(names) == 1:
         keys, counts = count_keys(rows, names[0], distinct=sizes[0])
     else:
@@ -242,7 +265,7 @@ def count(rows: DataFrame, request: ReleaseRequest) -> Counts:
         cells = rows.select(sf.explode(sf.array(*moved)).alias(_KEY))
         keys, counts = count_keys(cells, _KEY, distinct=int(starts[-1]))
     made = {}
-    for statistic, start, end in zip(request.statistics, starts[:-1], starts[1:], strict=True):
+    for statistic, start, end in zip(named, starts[:-1], starts[1:], strict=True):
         own = (keys >= start) & (keys < end)
         made[statistic] = COUNTINGS[type(statistic)].build(statistic, keys[own] - start, counts[own])
     return made

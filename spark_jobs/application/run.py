@@ -203,7 +203,7 @@ def _measure_part(request: ReleaseRequest, allotment: Allotment, counts: Counts,
         return measure_shared(
             statistic, kinds=allotment.kinds, epsilon=epsilon, neighbours=request.neighbours, noise=noise
         )
-    delta = {"delta": allotment.delta_per_row} if options.approximate else {}
+    delta = {"delta": allotment.delta_per_row} if options.takes_delta else {}
     return diagnostic(options.kind).measure(
         statistic, epsilon=epsilon, neighbours=request.neighbours, noise=noise, **delta, **options.chosen()
     )

@@ -9,7 +9,14 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from spark_jobs.contract.diagnostics import PointCells, ResidualCells, Statistic, ValueCells
+from spark_jobs.contract.diagnostics import (
+    CrossProductCells,
+    LabelProductCells,
+    PointCells,
+    ResidualCells,
+    Statistic,
+    ValueCells,
+)
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.expression_tree import columns as columns_of
 from spark_jobs.contract.expressions import parse
@@ -121,6 +128,13 @@ def _counted(statistic: Statistic, columns: Collection[str]) -> Iterator[ColumnN
             yield value_need(name)
         case ResidualCells(outcome=outcome):
             yield from _amount(amount_need(outcome, "outcome"), columns)
+        case CrossProductCells() | LabelProductCells():
+            for feature in statistic.features:
+                yield from _amount(amount_need(feature.name, "features"), columns)
+            for levels in statistic.categorical:
+                yield levels_need(levels.column)
+            if isinstance(statistic, CrossProductCells):
+                yield from _amount(amount_need(statistic.outcome.name, "outcome"), columns)
         case PointCells(x=x, y=y, group_by=group_by):
             yield from _amount(amount_need(x, "x"), columns)
             yield from _amount(amount_need(y, "y"), columns)
@@ -192,6 +206,16 @@ def group_need(name: str) -> ColumnNeed:
     """The column that says which group a row is of."""
     return ColumnNeed(
         name=name, field="diagnostics.group_by", kinds=GROUP_KINDS, remedy="name a column of texts or whole numbers"
+    )
+
+
+def levels_need(name: str) -> ColumnNeed:
+    """A column whose levels a fit lists."""
+    return ColumnNeed(
+        name=name,
+        field="diagnostics.categorical",
+        kinds=CATEGORICAL_KINDS,
+        remedy="use an expression of the column under features, with its bounds",
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.values import Frozen
@@ -190,6 +191,31 @@ class _Coefficients(_Basis):
                 "coefficients", bound="must name at least one feature", remedy="list the model's terms"
             )
         return self
+
+    bounds: dict[str, tuple[float, float]] = Field(default_factory=dict)
+    """Feature, to the bounds that its values are moved to before they are multiplied; one without any is left alone."""
+    release: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
+    """The key of the release that fitted it, where one did."""
+
+    @model_validator(mode="after")
+    def _bounds_of_features(self) -> Self:
+        for name, (lower, upper) in self.bounds.items():
+            if name not in self.coefficients:
+                raise RequestRefused(
+                    "bounds", given=name, bound="must be bounds of features that have a coefficient", remedy="remove it"
+                )
+            if not -math.inf < lower < upper < math.inf:
+                raise RequestRefused(
+                    f"bounds.{name}", given=[lower, upper], bound="must be two numbers in ascending order",
+                    remedy="give the bounds that the model was fitted with",
+                )  # fmt: skip
+        return self
+
+    @model_serializer(mode="wrap")
+    def _as_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # a model that says nothing of these has the hash that it had before there were any
+        given: dict[str, Any] = handler(self)
+        return {name: value for name, value in given.items() if name not in ("bounds", "release") or value}
 
 
 class LinearModel(_Coefficients):

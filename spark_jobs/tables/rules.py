@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import json
 
-from spark_jobs.contract.diagnostics import PointCells, ResidualCells, ScoreCells, ValueCells
+from spark_jobs.contract.diagnostics import (
+    CrossProductCells,
+    LabelProductCells,
+    PointCells,
+    ResidualCells,
+    ScoreCells,
+    ValueCells,
+)
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.tables import ColumnsModel, Label, LinearModel, LogisticModel, Model, SparkMLModel
 
@@ -24,7 +31,9 @@ def rules(request: ReleaseRequest) -> tuple[str, ...]:
                 told += _residuals(statistic)
             case PointCells():
                 told += _points(statistic)
-    return (*told, *_units(request))
+            case CrossProductCells() | LabelProductCells():
+                told += _products(statistic, request)
+    return tuple(dict.fromkeys((*told, *_units(request))))
 
 
 def _reading(request: ReleaseRequest) -> list[str]:
@@ -55,6 +64,9 @@ def _inputs(model: Model) -> list[str]:
         case LinearModel() | LogisticModel():
             if model.coefficients:
                 told.append("A feature that overflows, divides by zero or does not convert to a number is null.")
+            if model.bounds:
+                bounds = ", ".join(f"{name} from {low:.6g} to {high:.6g}" for name, (low, high) in model.bounds.items())
+                told.append(f"To the model a value beyond its bounds counts as the nearer one: {bounds}.")
             if model.categorical:
                 names = ", ".join(model.categorical)
                 told.append(f"A level of {names} that the model does not list, or null, adds nothing to the score.")
@@ -64,11 +76,7 @@ def _inputs(model: Model) -> list[str]:
 
 
 def _scores(request: ReleaseRequest, label: Label, model: Model) -> list[str]:
-    positive, negative = json.dumps(label.positive, ensure_ascii=False), json.dumps(label.negative, ensure_ascii=False)
-    told = [
-        f"A row counts as positive if {label.column} is {positive} and as negative if it is {negative}; "
-        "a row with any other value there, or none, is left out."
-    ]
+    told = [_label(label)]
     match model:
         case ColumnsModel(score=score):
             told.append(f"A row whose {score} is null or NaN is left out.")
@@ -117,6 +125,32 @@ def _points(statistic: PointCells) -> list[str]:
         f"{y_low:.6g} and above {y_high:.6g}. Both are rounded to the middles of {statistic.cells:,} equal cells.",
     ]
     return told
+
+
+def _products(statistic: CrossProductCells | LabelProductCells, request: ReleaseRequest) -> list[str]:
+    numbers = [*statistic.features]
+    told = []
+    if isinstance(statistic, CrossProductCells):
+        numbers.append(statistic.outcome)
+    else:
+        told.append(_label(request.needed_label))
+    bounds = ", ".join(f"{each.name} from {each.lower:.6g} to {each.upper:.6g}" for each in numbers)
+    if numbers:
+        told.append(
+            f"For the fit, a value beyond its bounds counts as the nearer one: {bounds}. Values are rounded to 8,192 "
+            "equal steps between them; a row with one that is null or NaN is left out."
+        )
+    for each in statistic.categorical:
+        told.append(f"For the fit, a {each.column} that is null or not among the listed levels is {each.levels[0]}.")
+    return told
+
+
+def _label(label: Label) -> str:
+    positive, negative = json.dumps(label.positive, ensure_ascii=False), json.dumps(label.negative, ensure_ascii=False)
+    return (
+        f"A row counts as positive if {label.column} is {positive} and as negative if it is {negative}; "
+        "a row with any other value there, or none, is left out."
+    )
 
 
 def _units(request: ReleaseRequest) -> list[str]:

@@ -7,6 +7,7 @@ rules are told in plain words by ``spark_jobs.tables.rules``.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
-from spark_jobs.contract.columns import Kind, categorical_need, label_need, score_need
+from spark_jobs.contract.columns import ColumnNeed, Kind, categorical_need, label_need, score_need
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.tables import (
@@ -66,7 +67,7 @@ def label_and_score(frame: DataFrame, request: ReleaseRequest) -> LabelAndScore:
         RequestRefused: a column of the label or the model is missing or of a type that does not fit.
     """
     score = _score(frame, request.needed_model, request.scoring)
-    return LabelAndScore(label=_label(request.needed_label, frame.schema), score=score)
+    return LabelAndScore(label=label_column(request.needed_label, frame.schema), score=score)
 
 
 def fitted_value(frame: DataFrame, model: Model) -> Column:
@@ -92,7 +93,12 @@ def fitted_value(frame: DataFrame, model: Model) -> Column:
             return sf.col(PIPELINE_SCORE)
 
 
-def _label(label: Label, schema: StructType) -> Column:
+def label_column(label: Label, schema: StructType) -> Column:
+    """The label of each row: int, 0 or 1; null where it is neither.
+
+    Raises:
+        RequestRefused: its column is missing or of a type that does not fit.
+    """
     values = read(label_need(label), schema)
     if values.kind is Kind.BOOLEAN:
         positive = values.column if label.positive else ~values.column
@@ -120,7 +126,10 @@ def _bounded(score: Column, scoring: Scoring) -> Column:
 def _linear(model: LinearModel | LogisticModel, schema: StructType) -> Column:
     terms = [sf.lit(float(model.intercept))]
     for feature, coefficient in model.coefficients.items():
-        terms.append(sf.lit(float(coefficient)) * feature_column(feature, schema))
+        value = feature_column(feature, schema)
+        if feature in model.bounds:
+            value = _clipped(value, *model.bounds[feature])
+        terms.append(sf.lit(float(coefficient)) * value)
     for name, levels in model.categorical.items():
         terms.append(_categorical(name, levels, schema))
     return reduce(Column.__add__, terms)
@@ -128,15 +137,36 @@ def _linear(model: LinearModel | LogisticModel, schema: StructType) -> Column:
 
 def _categorical(name: str, levels: dict[str, float], schema: StructType) -> Column:
     """The coefficient of the row's level: the levels are converted to the column's type, never the column to text."""
-    values = read(categorical_need(name), schema)
-    term: Column | None = None
-    for level, coefficient in levels.items():
-        matches = _equals(values, _level(name, level, values.kind), f"model.categorical.{name}")
-        term = sf.when(matches, float(coefficient)) if term is None else term.when(matches, float(coefficient))
-    return sf.lit(0.0) if term is None else term.otherwise(0.0)
+    return _chosen(categorical_need(name), {level: float(value) for level, value in levels.items()}, 0.0, schema)
 
 
-def _level(name: str, level: str, kind: Kind | None) -> Literalish:
+def level_number(need: ColumnNeed, levels: Sequence[str], schema: StructType) -> Column:
+    """Which of ``levels`` a row has, by the rules of ``model.categorical``: its place, 0 for any other and for null.
+
+    One place each, even where two levels are one value of the column's type, such as 1 and 01: the first.
+
+    Raises:
+        RequestRefused: the column is missing or of a type without levels, or a level is no value of it.
+    """
+    return _chosen(need, {level: place for place, level in enumerate(levels)}, 0, schema)
+
+
+def _chosen(need: ColumnNeed, values: Mapping[str, float | int], other: float | int, schema: StructType) -> Column:
+    """The value of the first level that the row has, or ``other``; there is at least one level."""
+    held = read(need, schema)
+    chosen: Column | None = None
+    for level, value in values.items():
+        matches = _equals(held, _level(need, level, held.kind), f"{need.field}.{need.name}")
+        chosen = sf.when(matches, value) if chosen is None else chosen.when(matches, value)
+    return sf.lit(other) if chosen is None else chosen.otherwise(other)
+
+
+def _clipped(value: Column, lower: float, upper: float) -> Column:
+    """The value moved to its bounds; a null or NaN, which is above all numbers here, becomes null."""
+    return sf.when(value < lower, lower).when(value <= upper, value).when((value > upper) & ~sf.isnan(value), upper)
+
+
+def _level(need: ColumnNeed, level: str, kind: Kind | None) -> Literalish:
     if kind is Kind.STRING:
         return level
     text = level.strip().lower()
@@ -145,7 +175,7 @@ def _level(name: str, level: str, kind: Kind | None) -> Literalish:
     if kind is Kind.INTEGER and text.removeprefix("-").isdecimal() and len(text) <= 20:
         return int(text)
     raise RequestRefused(
-        f"model.categorical.{name}",
+        f"{need.field}.{need.name}",
         given=level,
         bound=f"must name levels of a column of type {kind}",
         remedy="write true and false, or whole numbers",

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from spark_jobs.contract.diagnostics.base import Options, ScoreCells, Statistic
+from spark_jobs.contract.diagnostics.fits import (
+    CrossProductCells,
+    LabelProductCells,
+    LinearFitOptions,
+    LogisticFitOptions,
+)
 from spark_jobs.contract.diagnostics.linear import (
     LinearRegressionOptions,
     PointCells,
@@ -28,8 +34,12 @@ __all__ = [
     "BinormalRocOptions",
     "CalibrationOptions",
     "ConfusionMatrixOptions",
+    "CrossProductCells",
     "EcdfOptions",
+    "LabelProductCells",
+    "LinearFitOptions",
     "LinearRegressionOptions",
+    "LogisticFitOptions",
     "Options",
     "PointCells",
     "ReferenceDistribution",
@@ -50,5 +60,9 @@ DIAGNOSTICS: dict[str, type[Options]] = {
     "binned_residuals": BinnedResidualsOptions,
     "calibration": CalibrationOptions,
     "ecdf": EcdfOptions,
+    "residual_plot": ResidualPlotOptions,
+    "linear_regression": LinearRegressionOptions,
+    "linear_fit": LinearFitOptions,
+    "logistic_fit": LogisticFitOptions,
 }
 """Every kind a request may name, with its options. A new diagnostic adds its line here."""

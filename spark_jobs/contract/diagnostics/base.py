@@ -71,8 +71,13 @@ class Options(Frozen):
 
     @property
     def approximate(self) -> bool:
-        """Whether it spends delta; its ``measure`` is then given its share of the budget's delta as ``delta``."""
+        """Whether it spends delta, so that a budget without any is refused."""
         return False
+
+    @property
+    def takes_delta(self) -> bool:
+        """Whether it is given a share of the budget's delta: it spends delta, or does where there is some."""
+        return self.approximate
 
     @property
     def sharing(self) -> bool:

@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from spark_jobs.contract.diagnostics.base import Options, Statistic
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.expressions import parse
 from spark_jobs.contract.values import Frozen
 
 MOST_TERMS = 128
@@ -60,6 +61,14 @@ class Levels(Frozen):
 
     column: Annotated[str, Field(min_length=1, max_length=255)]
     levels: Annotated[tuple[str, ...], Field(min_length=2)]
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        if len(set(self.levels)) < len(self.levels):
+            raise RequestRefused(
+                "", given=list(self.levels), bound="must name each level once", remedy="leave out the repeated ones"
+            )
+        return self
 
     @property
     def told(self) -> tuple[str, ...]:
@@ -144,6 +153,7 @@ class _FitOptions(Fitting, Options):
     @classmethod
     def _within_bounds(cls, value: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
         for name, bounds in value.items():
+            parse(name, what="")
             _bounded(name, bounds)
         return value
 
@@ -181,8 +191,13 @@ class _FitOptions(Fitting, Options):
 
     @property
     def approximate(self) -> bool:
-        """Whether it needs delta."""
+        """Whether it spends delta, so that a budget without any is refused."""
         return self.method == "gaussian"
+
+    @property
+    def takes_delta(self) -> bool:
+        """Whether it is given a share of the budget's delta, if there is any."""
+        return self.method != "laplace"
 
     @property
     def terms_of_rows(self) -> dict[str, Any]:
@@ -214,6 +229,7 @@ class LinearFitOptions(_FitOptions):
 
     @model_validator(mode="after")
     def _outcome_is_no_feature(self) -> Self:
+        parse(self.outcome, what="outcome")
         _bounded("outcome_bounds", self.outcome_bounds)
         if self.outcome in self.features or self.outcome in self.categorical:
             raise RequestRefused(

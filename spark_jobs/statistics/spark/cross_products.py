@@ -34,9 +34,12 @@ def number(value: Column, bounds: Bounded) -> Column:
     return sf.when(within.isNotNull(), sf.least(sf.greatest(steps, sf.lit(-LATTICE)), sf.lit(LATTICE)).cast("int"))
 
 
-def level(matches: Column) -> Column:
-    """A level of a categorical column, from whether the row has it."""
-    return sf.when(matches, LATTICE).otherwise(0)
+def levels(place: Column, count: int) -> list[Column]:
+    """The levels of a categorical column but its first, from the place of the one that the row has; 0 is the first.
+
+    Whatever the place, one of them at most is not 0: the sensitivity of the sums rests on it.
+    """
+    return [sf.when(place == other, LATTICE).otherwise(0) for other in range(1, count)]
 
 
 def sign(label: Column) -> Column:
@@ -46,7 +49,10 @@ def sign(label: Column) -> Column:
 
 
 def row_of(terms: Sequence[Column]) -> Column:
-    """The whole row, from its numbers, levels and outcome in the design's order; null where one of them is."""
+    """The whole row, from its numbers, levels and outcome in the design's order; null where one of them is.
+
+    An array of ints, as long as the design's terms.
+    """
     known = [term.isNotNull() for term in terms]
     everything = known[0]
     for each in known[1:]:
@@ -78,7 +84,10 @@ def sum_table(df: DataFrame, *, design: Design, label: str) -> CrossProducts:
         values = level_column(df, _quoted(each.column), each.column)
         boolean = isinstance(df.select(values).schema[0].dataType, BooleanType)
         texts = values.cast("string") if not boolean else sf.when(values, "true").otherwise("false")
-        terms += [level(sf.coalesce(texts == text, sf.lit(False))) for text in each.told]
+        place = sf.when(texts == each.levels[0], 0)
+        for other, text in enumerate(each.told, start=1):
+            place = place.when(texts == text, other)
+        terms += levels(place.otherwise(0), len(each.levels))
     if isinstance(design, CrossProductCells):
         terms.append(number(_literally(df, design.outcome.name), design.outcome))
     else:
