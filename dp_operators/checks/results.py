@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from dp_operators.checks.expectations import Table
+from dp_operators.checks.fit_results import fit_tables
 from dp_operators.checks.linear_results import linear_regression_tables, residual_plot_tables
 from dp_operators.checks.score_results import (
     binned_residuals_tables,
@@ -29,5 +30,7 @@ RESULTS: dict[str, Callable[[Mapping[str, Any]], list[Table]]] = {
     "ecdf": ecdf_tables,
     "residual_plot": residual_plot_tables,
     "linear_regression": linear_regression_tables,
+    "linear_fit": partial(fit_tables, "linear"),
+    "logistic_fit": partial(fit_tables, "logistic"),
 }
 """The contract of each diagnostic's result; a kind without one cannot be published."""

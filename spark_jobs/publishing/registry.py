@@ -8,6 +8,7 @@ from spark_jobs.publishing import (
     binned_residuals,
     binormal_roc,
     calibration,
+    coefficients,
     confusion_matrix,
     ecdf,
     linear_regression,
@@ -28,4 +29,6 @@ RENDERERS: Mapping[str, Renderer] = {
     "ecdf": ecdf.render,
     "residual_plot": residual_plot.render,
     "linear_regression": linear_regression.render,
+    "linear_fit": coefficients.render,
+    "logistic_fit": coefficients.render,
 }

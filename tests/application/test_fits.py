@@ -145,7 +145,7 @@ def test_what_does_not_fit_the_table_is_refused(table: tuple[Any, Path]) -> None
             r"diagnostics\.features: got 'tract'; must be of type",
         ),
         ({**LOGISTIC, "categorical": {"age": [1, 2]}}, r"diagnostics\.categorical: got 'age'; must be of type"),
-        ({**LINEAR, "outcome": "tract"}, r"diagnostics\.outcome: got 'tract'; must be of type"),
+        ({**LINEAR, "categorical": {}, "outcome": "tract"}, r"diagnostics\.outcome: got 'tract'; must be of type"),
     ):
         with pytest.raises(RequestRefused, match=line):
             counted(table, options)

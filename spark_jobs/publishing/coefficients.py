@@ -1,0 +1,244 @@
+"""Privately fitted models: the table of coefficients, their picture and the part of the report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spark_jobs.contract.diagnostics import LinearFitOptions
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.diagnostics.fits.result import SHRUNK, UNDEFINED, PrivateFit
+from spark_jobs.publishing import drawing
+from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent, visible
+from spark_jobs.publishing.rendering import Column, Measure, Plot, Probe, Rendering, Section, ValueTable
+from spark_jobs.publishing.tokens import light
+from spark_jobs.publishing.value_axis import number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TITLES = {"linear": "Private linear fit", "logistic": "Private logistic fit"}
+_WIDTH, _STRIP, _FOOT, _HEADING = 6.4, 0.36, 0.75, 0.95
+_MOST_SHOWN = 40
+"""Terms in the picture: the first of the request's list. The table and the data file have them all."""
+_LABEL_CHARACTERS = 26
+_ROOM = 0.06
+
+
+def render(found: PrivateFit, request: ReleaseRequest) -> Rendering:
+    """Files and report of a released model: a row for each term of the request, whatever was released."""
+    outcome = _outcome(found, request)
+    return Rendering(columns=_columns(found), plots=(_plot(found, outcome),), section=_section(found, outcome))
+
+
+def _outcome(found: PrivateFit, request: ReleaseRequest) -> str:
+    """What the coefficients are about, as the request names it."""
+    for options in request.diagnostics:
+        if found.kind == "linear" and isinstance(options, LinearFitOptions):
+            return options.outcome
+    return "outcome" if request.label is None else f"{request.label.column} = {request.label.positive}"
+
+
+def _columns(found: PrivateFit) -> dict[str, Column]:
+    """A row for each term, the intercept first."""
+    noisy = f"{level(found.confidence)} interval for what these rows give without noise"
+    both = f"{level(found.confidence)} interval for noise and sampling together"
+    return {
+        "term": Column(values=np.array(found.terms, dtype=object), meaning="feature, or column = level"),
+        "coefficient": Column(values=found.coefficients, meaning="in the column's own units"),
+        "lower": Column(values=found.lower, meaning=f"lower end of the {noisy}"),
+        "upper": Column(values=found.upper, meaning=f"upper end of the {noisy}"),
+        "lower_population": Column(values=found.lower_population, meaning=f"lower end of the {both}"),
+        "upper_population": Column(values=found.upper_population, meaning=f"upper end of the {both}"),
+        "span": Column(values=found.spans, meaning="how far the term can move by its public bounds; 1 for a level"),
+    }
+
+
+def _shown(found: PrivateFit) -> int:
+    return min(len(found.terms) - 1, _MOST_SHOWN)
+
+
+def _plot(found: PrivateFit, outcome: str) -> Plot:
+    body = _STRIP * _shown(found) + _FOOT + 0.15
+    box = (0.36, _FOOT / body, 0.6, 1 - (_FOOT + 0.1) / body)
+    moved = "log odds" if found.kind == "logistic" else _short(outcome, 24)
+
+    def draw(alone: bool) -> Figure:
+        height = body + (_HEADING if alone else 0.0)
+        left, bottom, wide, high = box
+        share = body / height
+        figure, axes = drawing.new_axes(
+            (_WIDTH, height),
+            (left, bottom * share, wide, high * share),
+            x_label=f"Change of {moved} from one end of the range to the other",
+            y_label="",
+        )
+        _draw(axes, found)
+        if alone:
+            lines = (f"with {level(found.confidence)} intervals", "released with noise")
+            drawing.heading(figure, left=0.03, title=TITLES[found.kind], lines=lines)
+        return figure
+
+    return Plot(
+        name=f"{found.kind}_fit",
+        title=TITLES[found.kind],
+        description=_description(found),
+        draw=draw,
+        axes=box,
+        probes=_probes(found),
+    )
+
+
+def _effects(found: PrivateFit) -> tuple[np.ndarray, ...]:
+    """Coefficient, noise interval and whole interval of every shown term, times its span; shape (5, shown)."""
+    arrays = (found.coefficients, found.lower, found.upper, found.lower_population, found.upper_population)
+    last = 1 + _shown(found)
+    return tuple((array * found.spans)[1:last] for array in arrays)
+
+
+def _limits(found: PrivateFit) -> tuple[float, float]:
+    _, _, _, low, high = _effects(found)
+    ends = float(min(low.min(), 0.0)), float(max(high.max(), 0.0))
+    room = _ROOM * (ends[1] - ends[0]) or 1.0
+    return ends[0] - room, ends[1] + room
+
+
+def _draw(axes: Axes, found: PrivateFit) -> None:
+    value, low, high, lowest, highest = _effects(found)
+    names = [_short(term, _LABEL_CHARACTERS) for term in found.terms[1 : 1 + value.size]]
+    axes.set_xlim(*_limits(found))
+    axes.set_ylim(value.size - 0.5, -0.5)
+    axes.set_yticks(range(value.size), names)
+    axes.xaxis.set_major_formatter(lambda x, _: number(x, 4, plain_below=6))
+    axes.grid(axis="y", visible=False)
+    axes.axvline(0.0, color=light("chance"), linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
+    places = np.arange(value.size)
+    colour = light("curve")
+    axes.hlines(places, lowest, highest, color=colour, linewidth=1.2, zorder=2)
+    axes.hlines(places, low, high, color=colour, linewidth=7, alpha=0.28, zorder=2)
+    if found.status == UNDEFINED:
+        return
+    axes.plot(value, places, color=colour, marker="o", markersize=6, linestyle="none", zorder=3)
+
+
+def _probes(found: PrivateFit) -> tuple[Probe, ...]:
+    value = _effects(found)[0]
+    first, last = _limits(found)
+
+    def along(x: float) -> float:
+        return float(np.clip((x - first) / (last - first), 0.0, 1.0))
+
+    probes = []
+    for place in range(value.size):
+        up = 1 - (place + 0.5) / value.size
+        own = float(found.coefficients[1 + place])
+        lines = (
+            _short(found.terms[1 + place], _LABEL_CHARACTERS),
+            number(own, 4),
+            f"{number(float(found.lower[1 + place]), 4)} to {number(float(found.upper[1 + place]), 4)}",
+        )
+        probes.append(Probe(x=along(float(value[place])), y=up, low=up, high=up, lines=lines))
+    return tuple(sorted(probes, key=lambda probe: probe.x))
+
+
+def _description(found: PrivateFit) -> str:
+    told = "; ".join(
+        f"{_short(term, _LABEL_CHARACTERS)} {number(float(value), 4)}"
+        for term, value in list(zip(found.terms, found.coefficients, strict=True))[1:7]
+    )
+    more = "" if len(found.terms) <= 7 else f"; and {len(found.terms) - 7} more"
+    return f"Coefficients with intervals, each times the range of its feature. {told}{more}."
+
+
+def _section(found: PrivateFit, outcome: str) -> Section:
+    linear = found.kind == "linear"
+    what = _short(outcome, 60)
+    moved = what if linear else f"log odds of {what}"
+    return Section(
+        title=TITLES[found.kind],
+        reading=(
+            f"A coefficient says by how much the {moved} goes up with one unit more of the feature, the others being "
+            "equal; that of a level, how far the level is above the reference. The picture shows each coefficient "
+            "times the public range of its feature, so that features in different units can be compared.",
+            f"The wide bars are {level(found.confidence)} intervals for what these rows would give without noise; the "
+            "thin lines add which rows happened to be seen.",
+            "The fit can score the same table: its noise is in the model, so a diagnostic of it costs only its own "
+            "budget. Such a diagnostic looks at the rows that the model was fitted to, and flatters it a little.",
+        ),
+        measures=_measures(found),
+        table=_table(found),
+        legend=(("curve", "released coefficient"), ("band", "interval for the noise; thin: and for sampling")),
+        notes=_notes(found),
+        notice=_notice(found),
+    )
+
+
+def _measures(found: PrivateFit) -> tuple[Measure, ...]:
+    rows = Measure(label="Rows", value=f"≈{SPACE}{count(found.rows)}", note="through the noise")
+    if found.kind == "logistic":
+        return (rows, Measure(label="Positives", value=percent(found.fit["positives"]), note="through the noise"))
+    return (
+        rows,
+        Measure(label="R²", value=decimals(found.fit["r_squared"]), note="share of the outcome's variance explained"),
+        Measure(label="Residuals", value=number(found.fit["residual_stddev"], 4), note="their standard deviation"),
+    )
+
+
+def _table(found: PrivateFit) -> ValueTable:
+    defined = found.status != UNDEFINED
+    rows = tuple(
+        (
+            visible(term),
+            number(float(found.coefficients[i]), 4) if defined else ABSENT,
+            _interval(found.lower[i], found.upper[i]),
+            _interval(found.lower_population[i], found.upper_population[i]),
+            number(float(found.coefficients[i] * found.spans[i]), 4) if defined and i else ABSENT,
+        )
+        for i, term in enumerate(found.terms)
+    )
+    return ValueTable(
+        caption=f"Coefficients, with {level(found.confidence)} intervals.",
+        header=("Term", "Coefficient", "Interval: noise", "Interval: noise and sampling", "Over the range"),
+        rows=rows,
+    )
+
+
+def _interval(low: float, high: float) -> str:
+    return f"{number(float(low), 4)} to {number(float(high), 4)}"
+
+
+def _notes(found: PrivateFit) -> tuple[str, ...]:
+    notes = [
+        "Values are moved into the public ranges of the request before anything is summed; the model does the same "
+        "with the values that it scores.",
+        "The manifest holds the model as a request takes it, under results, model.",
+    ]
+    if found.kind == "logistic":
+        notes.append(
+            "The model is fitted by a polynomial in place of the logistic curve. It ranks rows about as well as a "
+            "plain logistic regression; its probabilities are rougher, which a calibration diagram shows."
+        )
+    if found.ridge > 0:
+        notes.append(f"Slopes were pulled towards 0 by a ridge of {number(found.ridge, 3)} rows.")
+    return tuple(notes)
+
+
+def _notice(found: PrivateFit) -> str | None:
+    if found.status == UNDEFINED:
+        return (
+            "Undefined: the number of rows cannot be told from noise, and so the coefficients mean nothing. The "
+            "release has been made and paid for like any other."
+        )
+    if found.status == SHRUNK:
+        return (
+            "The noise is too large for a plain fit, so coefficients were pulled towards 0; the intervals are for what "
+            "the same pull gives without noise. Fewer features, tighter bounds or more budget would help."
+        )
+    return None
+
+
+def _short(text: str, most: int) -> str:
+    told = visible(text)
+    return told if len(told) <= most else f"{told[: most - 1]}…"
