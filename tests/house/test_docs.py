@@ -19,6 +19,7 @@ import yaml
 
 from spark_jobs.contract import PrivacyUnit, ReleaseRequest, RequestRefused
 from spark_jobs.contract.diagnostics import DIAGNOSTICS
+from spark_jobs.contract.public_groups import KeyFile
 from spark_jobs.contract.tables import (
     ColumnsModel,
     Label,
@@ -110,6 +111,9 @@ def parse_documented(data: dict[str, Any]) -> None:
     """Parse a request, or a part of one, as it is shown on a page."""
     if set(data) == {"diagnostics"}:
         for options in data["diagnostics"]:
+            if isinstance(options.get("groups"), dict):
+                KeyFile.parse(options["groups"])
+                options = {**options, "groups": ["a key of the file"]}
             DIAGNOSTICS[options["kind"]].parse(options)
     elif "diagnostics" in data:
         ReleaseRequest.parse(data)
