@@ -18,7 +18,7 @@ from dp_operators.budget.cli import app as ledger_commands
 from dp_operators.budget.commands import app as administration_commands
 from dp_operators.budget.reports import charges_table
 from spark_jobs.contract.privacy import plain
-from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.request import ReleaseRequest, load_fields
 
 if TYPE_CHECKING:
     from dp_operators.releasing import Published
@@ -66,12 +66,14 @@ def run_release(
 ) -> None:
     """Make a release: reserve its cost, run the application, commit and publish.
 
+    A model in the request may name the release that fitted it: {"release": URI}.
+
     The same command again finds the same release, or goes on where it was interrupted; it never pays twice. For
     another look at the data, with noise and a charge of its own, give another --key.
     """
     from dp_operators.releasing import LocalRunner, ReleaseError
 
-    asked = _request(request, output)
+    asked = _request(request, output, ledger)
     runner = LocalRunner(master=master, private_dir=private_dir)
     opened = open_ledger(ledger)
     try:
@@ -104,7 +106,7 @@ def give_back_release(
     """
     from dp_operators.releasing import ReleaseError, give_back
 
-    asked = _request(request, output)
+    asked = _request(request, output, ledger)
     opened = open_ledger(ledger)
     try:
         charge = give_back(asked, ledger=opened, key=key or default_key(asked), reason=reason, actor=_actor(actor))
@@ -204,8 +206,14 @@ def main() -> None:
     sys.exit(run(app))
 
 
-def _request(path: Path, output: str | None) -> ReleaseRequest:
-    request = ReleaseRequest.from_file(path)
+def _request(path: Path, output: str | None, ledger: str | None) -> ReleaseRequest:
+    from dp_operators.releasing import is_reference, with_fitted_model
+
+    fields = load_fields(path)
+    if is_reference(fields.get("model")):
+        with _closing(ledger) as opened:
+            fields = with_fitted_model(fields, opened)
+    request = ReleaseRequest.build(fields)
     if output is None:
         return request
     # a folder is named from where the user stands; the ledger and the store know it by its full name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator
@@ -13,8 +14,9 @@ from dp_operators.operators.keys import DEPLOYMENT, blocks_of_run, release_key
 from dp_operators.operators.outcomes import told_to_airflow
 from dp_operators.operators.runners import Warmed, make_runner
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.layout import MANIFEST_NAME
 from spark_jobs.contract.privacy import plain
-from spark_jobs.contract.request import ReleaseRequest, load_model
+from spark_jobs.contract.request import ReleaseRequest, load_fields, load_model
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -38,7 +40,8 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         table: the pinned table, as ``spark_jobs.contract.tables.TableSource`` has it.
         label: the outcome's column, or that with its two values; for diagnostics of a classifier.
         model: where scores or fitted values come from, or the path of a JSON file that says so; for diagnostics of a
-            model.
+            model. Or an earlier release that fitted it: ``{"release": URI}``, that folder's URI alone, or what the task
+            that made it returns (``fit.output``).
         diagnostics: what to release: a kind, or a list of kinds or of kinds with their options.
         epsilon, delta: the full cost, exact decimals.
         neighbours: ``add_remove`` (the default) or ``replace_one``.
@@ -165,11 +168,17 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         """
         return read_request(self.request)
 
+    def _asked(self, fields: Mapping[str, Any], ledger: PrivacyLedger) -> ReleaseRequest:
+        """The request, with the model itself where it names the release that fitted it."""
+        from dp_operators.releasing import with_fitted_model
+
+        return ReleaseRequest.build(with_fitted_model(fields, ledger))
+
     def _release(self, context: Context) -> Published:
         from dp_operators.checks.release_contract import check_release
         from dp_operators.releasing import release
 
-        request = self.build_request()
+        fields = checked_fields(self.request)
         runner = make_runner(
             self.runner,
             master=self.master,
@@ -183,7 +192,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         self.log.info("Releasing %s", key)
         with closing(hook.get_ledger()) as ledger:
             return release(
-                self._with_blocks(request, ledger, context),
+                self._with_blocks(self._asked(fields, ledger), ledger, context),
                 ledger=ledger,
                 runner=self._running,
                 key=key,
@@ -196,8 +205,9 @@ class ReleaseDiagnosticsOperator(BaseOperator):
     def _price(self, context: Context) -> dict[str, Any]:
         from dp_operators.releasing import check_budget, check_request, price, with_blocks
 
+        fields = checked_fields(self.request)
         with closing(PrivacyLedgerHook(self.privacy_ledger_conn_id).get_ledger()) as ledger:
-            request = with_blocks(self._with_blocks(self.build_request(), ledger, context), ledger)
+            request = with_blocks(self._with_blocks(self._asked(fields, ledger), ledger, context), ledger)
             account = check_request(request, ledger)
             left = check_budget(request, ledger, self.allotment or None)
         cost = price(request)
@@ -235,16 +245,45 @@ def read_request(given: str | Mapping[str, Any]) -> ReleaseRequest:
     """The request in a rendered dictionary, whose model and groups may be in files, or in a file.
 
     Raises:
-        RequestRefused: there is none.
+        RequestRefused: there is none, or its model names a release: only a ledger knows whether that was paid for.
+    """
+    return ReleaseRequest.build(request_fields(given))
+
+
+def request_fields(given: str | Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a request, with the model of a file; a model that names a release stays a name.
+
+    Raises:
+        RequestRefused: a file cannot be read, or holds no fields.
     """
     if isinstance(given, str):
-        return ReleaseRequest.from_file(given)
+        return load_fields(given)
     fields = dict(given)
-    if isinstance(fields.get("model"), str):
-        fields["model"] = load_model(fields["model"])
+    model = fields.get("model")
+    if isinstance(model, str):
+        fields["model"] = {"release": model} if _names_a_release(model) else load_model(model)
     if isinstance(fields.get("blocks"), str):
         fields["blocks"] = [fields["blocks"]]
-    return ReleaseRequest.build(fields)
+    return fields
+
+
+def checked_fields(given: str | Mapping[str, Any]) -> dict[str, Any]:
+    """The same, of a request that is one: but for a model that names a release, which is not looked up here.
+
+    Raises:
+        RequestRefused: they make no request.
+    """
+    from dp_operators.releasing import is_reference
+
+    fields = request_fields(given)
+    if not is_reference(fields.get("model")):
+        ReleaseRequest.build(fields)
+    return fields
+
+
+def _names_a_release(text: str) -> bool:
+    """Whether a text is a release's folder, or the manifest in it, and not the file of a model."""
+    return "://" in text or text.endswith(f"/{MANIFEST_NAME}") or Path(text).is_dir()
 
 
 def _given(**fields: Any) -> dict[str, Any]:

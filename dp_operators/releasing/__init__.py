@@ -1,6 +1,7 @@
 """The release protocol: reserve, run, draw, commit, publish; and what starts the Spark application."""
 
 from dp_operators.releasing.errors import ReleaseDamaged, ReleaseError, ReleaseFailed, ReleaseRejected, ReleaseSettled
+from dp_operators.releasing.fitted import fitted_model, is_reference, with_fitted_model
 from dp_operators.releasing.inspection import check_release_folder
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.protocol import Check, Published, release
@@ -35,11 +36,14 @@ __all__ = [
     "check_budget",
     "check_release_folder",
     "check_request",
+    "fitted_model",
     "give_back",
     "interval_blocks",
+    "is_reference",
     "price",
     "reconcile",
     "release",
     "release_stale",
     "with_blocks",
+    "with_fitted_model",
 ]

@@ -207,14 +207,7 @@ class ReleaseRequest(Frozen):
         Raises:
             RequestRefused: no such file, or no request in it.
         """
-        path = Path(path)
-        try:
-            text = path.read_bytes()
-        except OSError:
-            raise RequestRefused(
-                "request", given=str(path), bound="must be a file that can be read", remedy="check the path"
-            ) from None
-        return cls.build(_yaml_fields(text) if path.suffix in (".yaml", ".yml") else json_fields(text))
+        return cls.build(load_fields(path))
 
     @classmethod
     def build(cls, fields: Mapping[str, Any]) -> Self:
@@ -256,6 +249,22 @@ def _yaml_fields(text: str | bytes) -> dict[str, Any]:
         return _an_object(yaml.safe_load(text))
     except yaml.YAMLError:
         raise RequestRefused("request", bound="must be a YAML document", remedy="check its syntax") from None
+
+
+def load_fields(path: str | Path) -> dict[str, Any]:
+    """The fields of a request in a ``.json``, ``.yaml`` or ``.yml`` file.
+
+    Raises:
+        RequestRefused: no such file, or no object in it.
+    """
+    path = Path(path)
+    try:
+        text = path.read_bytes()
+    except OSError:
+        raise RequestRefused(
+            "request", given=str(path), bound="must be a file that can be read", remedy="check the path"
+        ) from None
+    return _yaml_fields(text) if path.suffix in (".yaml", ".yml") else json_fields(text)
 
 
 def load_model(path: str | Path) -> dict[str, Any]:

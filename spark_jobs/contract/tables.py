@@ -194,7 +194,7 @@ class _Coefficients(_Basis):
 
     bounds: dict[str, tuple[float, float]] = Field(default_factory=dict)
     """Feature, to the bounds that its values are moved to before they are multiplied; one without any is left alone."""
-    release: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
+    fitted_by: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
     """The key of the release that fitted it, where one did."""
 
     @model_validator(mode="after")
@@ -215,7 +215,7 @@ class _Coefficients(_Basis):
     def _as_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         # a model that says nothing of these has the hash that it had before there were any
         given: dict[str, Any] = handler(self)
-        return {name: value for name, value in given.items() if name not in ("bounds", "release") or value}
+        return {name: value for name, value in given.items() if name not in ("bounds", "fitted_by") or value}
 
 
 class LinearModel(_Coefficients):
