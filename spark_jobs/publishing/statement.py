@@ -166,7 +166,7 @@ def _groups_taken(request: ReleaseRequest) -> str:
         if not isinstance(options, LinearRegressionOptions):
             continue
         groups = "" if options.group_by is None else f"The groups of {options.group_by} are a public list. "
-        if request.neighbours is not Neighbours.REPLACE_ONE or not options.public_sizes:
+        if not options.sizes_are_public(request.neighbours):
             return groups.strip()
         if options.group_by is None:
             return "Which rows the line goes through is taken to be public, and only what they hold is kept secret."

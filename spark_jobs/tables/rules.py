@@ -7,6 +7,7 @@ import json
 from spark_jobs.contract.diagnostics import (
     CrossProductCells,
     LabelProductCells,
+    LinearRegressionOptions,
     PointCells,
     ResidualCells,
     ScoreCells,
@@ -30,7 +31,7 @@ def rules(request: ReleaseRequest) -> tuple[str, ...]:
             case ResidualCells():
                 told += _residuals(statistic)
             case PointCells():
-                told += _points(statistic)
+                told += _points(statistic, request)
             case CrossProductCells() | LabelProductCells():
                 told += _products(statistic, request)
     return tuple(dict.fromkeys((*told, *_units(request))))
@@ -111,7 +112,7 @@ def _residuals(statistic: ResidualCells) -> list[str]:
     ]
 
 
-def _points(statistic: PointCells) -> list[str]:
+def _points(statistic: PointCells, request: ReleaseRequest) -> list[str]:
     x, y, (x_low, x_high), (y_low, y_high) = statistic.x, statistic.y, statistic.x_bounds, statistic.y_bounds
     told = []
     if statistic.group_by is not None:
@@ -120,11 +121,25 @@ def _points(statistic: PointCells) -> list[str]:
             f"or not among the {len(statistic.groups or ()):,} groups of the request is left out of the lines."
         )
     told += [
-        f"A row whose {x} or {y} is null or NaN counts as a row of its group, but as no point of a line.",
+        f"A row whose {x} or {y} is null or NaN {_pointless(statistic, request)}.",
         f"A value of {x} below {x_low:.6g} counts as that, one above {x_high:.6g} as that; of {y}, below "
         f"{y_low:.6g} and above {y_high:.6g}. Both are rounded to the middles of {statistic.cells:,} equal cells.",
     ]
     return told
+
+
+def _pointless(statistic: PointCells, request: ReleaseRequest) -> str:
+    """What becomes of a row without a point: where sizes are public it stays, for a replacement may have one."""
+    asked = (options for options in request.diagnostics if options.statistic == statistic)
+    public = any(
+        isinstance(options, LinearRegressionOptions) and options.sizes_are_public(request.neighbours)
+        for options in asked
+    )
+    if public:
+        return (
+            "stays a row of its line: in sums it counts at the middle of the bounds, in pairs of rows it is passed by"
+        )
+    return "is left out of the lines"
 
 
 def _products(statistic: CrossProductCells | LabelProductCells, request: ReleaseRequest) -> list[str]:

@@ -199,11 +199,13 @@ def test_rules_of_both_are_told() -> None:
         "left out of the residuals if wage or the output is null or NaN",
         "0.00390625 wide up to a size of 0.25",
         "not among the 2 groups of the request is left out of the lines",
-        "A row whose parent or child is null or NaN counts as a row of its group, but as no point of a line.",
+        "A row whose parent or child is null or NaN is left out of the lines.",
         "A value of parent below 0 counts as that, one above 1 as that; of child, below 0 and above 100000.",
         "the middles of 1,024 equal cells",
     ):
         assert part in told
+    public = " ".join(rules(asked(line(), **REPLACED)))
+    assert "null or NaN stays a row of its line: in sums it counts at the middle of the bounds" in public
     assert "score" not in told
     assert "group" not in " ".join(rules(asked(LinearRegressionOptions.parse(LINE), model=None))).replace(
         "its group", ""

@@ -209,20 +209,24 @@ class LinearRegressionOptions(Options):
         names = ("method", "at", "size_bound", "matchings", "public_sizes", "confidence")
         return {name: getattr(self, name) for name in names}
 
+    def sizes_are_public(self, neighbours: Neighbours) -> bool:
+        """Whether the size of each group is public, and a row that is replaced stays in its group."""
+        return neighbours is Neighbours.REPLACE_ONE and self.public_sizes
+
     def check(self, request: ReleaseRequest) -> None:
         """Refuse Theil-Sen where a group's size is private, and sizes that are called public and are not.
 
         Sizes of what is used stay the same when a row is replaced as long as neither a choice among a unit's rows nor a
         pipeline decides which rows are used. One row of each unit, all in one group, is no choice of how many.
         """
-        replaced = request.neighbours is Neighbours.REPLACE_ONE
-        if self.method in THEIL_SEN and not (replaced and self.public_sizes):
+        public = self.sizes_are_public(request.neighbours)
+        if self.method in THEIL_SEN and not public:
             raise RequestRefused(
                 "diagnostics.method", given=self.method,
                 bound="is private where sizes are public alone: under neighbours replace_one, with public_sizes true",
                 remedy="ask for neighbours replace_one, or for another method",
             )  # fmt: skip
-        if not replaced or not self.public_sizes:
+        if not public:
             return
         unit = request.unit
         if unit.column is not None and (unit.max_rows > 1 or self.group_by is not None):
