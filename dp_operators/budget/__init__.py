@@ -1,6 +1,6 @@
 """The privacy ledger: accounts with caps, charges that never exceed them, and an audit log of every change."""
 
-from dp_operators.budget.errors import BudgetExceeded, ChargeConflict, LedgerFrozen, LedgerUnavailable
+from dp_operators.budget.errors import BudgetExceeded, ChargeConflict, LedgerFrozen, LedgerUnavailable, NotAllowed
 from dp_operators.budget.ledger import PrivacyLedger
 from dp_operators.budget.reading import LedgerReader
 from dp_operators.budget.values import Account, Allotment, AuditEntry, Charge, ChargeState, Head, Verification
@@ -17,6 +17,7 @@ __all__ = [
     "LedgerFrozen",
     "LedgerReader",
     "LedgerUnavailable",
+    "NotAllowed",
     "PrivacyLedger",
     "Verification",
 ]

@@ -121,9 +121,13 @@ def move(
 def show_grants(
     role: Annotated[str, typer.Argument(help="A role of the PostgreSQL server.")],
     may: Annotated[str, typer.Option(help="view, charge or administer.")],
+    account: Annotated[str | None, typer.Option(help="The one account it is about; all of them if not given.")] = None,
+    allotment: Annotated[
+        str | None, typer.Option(help="The one allotment of the account that may be charged: for the role of a team.")
+    ] = None,
 ) -> None:
     """Print the SQL that lets a role of the server do its part, and nothing else."""
-    typer.echo("\n".join(grants(role, may)))
+    typer.echo("\n".join(grants(role, may, account=account, allotment=allotment)))
 
 
 def _actor(given: str | None) -> str:

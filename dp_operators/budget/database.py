@@ -21,7 +21,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from dp_operators.budget.backends import PostgreSQL, SQLite, ledger_url, public_name, without_secrets
-from dp_operators.budget.errors import LedgerUnavailable
+from dp_operators.budget.errors import LedgerUnavailable, NotAllowed
 from dp_operators.budget.schema import REVISION, VERSION_TABLE
 from dp_operators.budget.statements import run
 from spark_jobs.contract.errors import RequestRefused
@@ -35,6 +35,7 @@ BACKOFF = (0.0, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32)
 # serialisation failure, deadlock, a key that another call took first, a ledger frozen meanwhile (see ``writes``)
 _CANCELLED = ("40001", "40P01", "23505", "22012")
 _LOCKED = "55P03"
+_NOT_ALLOWED = "42501"
 
 
 class Overtaken(Exception):
@@ -44,8 +45,9 @@ class Overtaken(Exception):
 class Database:
     """A database that holds one ledger.
 
-    Every method raises RequestRefused where there is no ledger, or one of another version, and LedgerUnavailable where
-    the database cannot be reached or stays locked. The work they are given may be called again after a failure.
+    Every method raises RequestRefused where there is no ledger, or one of another version, and where the database does
+    not let this role do what it asks (``NotAllowed``); and LedgerUnavailable where the database cannot be reached or
+    stays locked. The work they are given may be called again after a failure.
 
     Args:
         url: a SQLAlchemy URL of PostgreSQL or of a SQLite file.
@@ -99,6 +101,8 @@ class Database:
                 failure = LedgerUnavailable(self.name, "other writers were faster every time")
                 again = True
             except (DBAPIError, PoolTimeout) as error:
+                if _code(error) == _NOT_ALLOWED:
+                    raise NotAllowed(self.name, self._said(error)) from None
                 failure = self._unavailable(error)
                 again = isinstance(error, DBAPIError) and (error.connection_invalidated or _code(error) in _CANCELLED)
             pause = next(pauses, None) if again else None
@@ -148,8 +152,11 @@ class Database:
             return LedgerUnavailable(self.name, "another writer holds it")
         if isinstance(error, PoolTimeout):
             return LedgerUnavailable(self.name, "all of this process's connections to it are in use")
+        return LedgerUnavailable(self.name, self._said(error))
+
+    def _said(self, error: SQLAlchemyError) -> str:
         said = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
-        return LedgerUnavailable(self.name, without_secrets(said.splitlines()[0], self._url))
+        return without_secrets(said.splitlines()[0], self._url)
 
 
 def revision_in(connection: Connection) -> str | None:

@@ -97,6 +97,28 @@ class LedgerFrozen(RequestRefused):
         return (LedgerFrozen, (self.why,))
 
 
+class NotAllowed(RequestRefused):
+    """The database does not let this role do what it asked for. Trying again does not help.
+
+    Args:
+        ledger: the ledger's URL without its password.
+        said: what the database said.
+    """
+
+    def __init__(self, ledger: str, said: str) -> None:
+        super().__init__(
+            "role",
+            given=ledger,
+            bound=f"may not do this: {said}",
+            remedy="the ledger's owner grants it, see `dp-budget grants`",
+        )
+        self.ledger = ledger
+        self.said = said
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (NotAllowed, (self.ledger, self.said))
+
+
 class ChargeConflict(RequestRefused):
     """A release key or a charge that is already settled another way. Trying again does not help."""
 

@@ -1,43 +1,114 @@
-"""What a role of the PostgreSQL server needs for its part, so that the database itself refuses the rest."""
+"""What a role of the PostgreSQL server needs for its part, so that the database itself refuses the rest.
+
+Two layers: privileges say which tables and columns a role may touch at all, and row-level security says whose rows.
+A role that was granted nothing sees nothing. The owner of the tables is bound by neither.
+
+Some of what a charge writes is shared by all accounts: the head of the audit log, which every change moves. A role that
+may charge one account can therefore see how many changes there are in all, and none of them.
+"""
 
 from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
 
 from spark_jobs.contract.errors import RequestRefused
 
 VIEW, CHARGE, ADMINISTER = PARTS = ("view", "charge", "administer")
 
-_EVERYTHING = "accounts, account_tables, allotments, block_totals, charges, audit_log, audit_head, ledger_version"
+_TABLES = ("accounts", "account_tables", "allotments", "block_totals", "charges", "audit_log")
+_EVERYTHING = ", ".join((*_TABLES, "audit_head", "ledger_version"))
 _CHARGES = (
     "GRANT INSERT ON block_totals, charges, audit_log TO {role};",
-    "GRANT UPDATE ON block_totals, charges, audit_head TO {role};",
+    "GRANT UPDATE (epsilon, delta, rho) ON block_totals TO {role};",
+    "GRANT UPDATE (state, manifest_sha256, renewed_at, settled_at, drawn_events) ON charges TO {role};",
+    "GRANT UPDATE (seq, previous, hash, frozen) ON audit_head TO {role};",
 )
 _ADMINISTERS = (
     "GRANT INSERT ON accounts, account_tables, allotments TO {role};",
-    "GRANT UPDATE ON accounts, allotments TO {role};",
+    "GRANT UPDATE (epsilon, delta, rho, slack) ON accounts, allotments TO {role};",
 )
+_CHARGING = ("reserved", "committed", "burnt", "void")
+_ADMINISTERING = ("opened", "raised", "allotted")
+# a row that is seen and may not be changed is refused aloud: USING alone would leave it out in silence
+_CLAUSES = {"SELECT": "USING", "INSERT": "WITH CHECK", "UPDATE": "USING (true) WITH CHECK"}
 
 
-def grants(role: str, may: str) -> tuple[str, ...]:
+def grants(role: str, may: str, *, account: str | None = None, allotment: str | None = None) -> tuple[str, ...]:
     """The statements that let ``role`` do its part, to be run by the owner of the ledger's tables.
 
-    ``view`` reads. ``charge`` reserves, commits and gives back, and can change no cap and no binding. ``administer``
-    does that too. Nobody is granted to change or delete an entry of the audit log, or to delete anything at all.
+    ``view`` reads. ``charge`` reserves, commits and gives back, can freeze the ledger, and can change no cap and no
+    binding. ``administer`` opens, raises and allots too, and thaws if it is for all accounts. Nobody is granted to
+    change or delete an entry of the audit log, or to delete anything at all. Statements for an account add to what the
+    role may do with others; those for all accounts take everything back first.
 
     Args:
         role: the role's name in the server.
         may: ``view``, ``charge`` or ``administer``.
+        account: the one account it is about; None for all of them.
+        allotment: the one allotment of it that may be charged, for the role of a team; its charges are all it sees of
+            the account's charges.
 
     Raises:
-        RequestRefused: no such part, or no name of a role.
+        RequestRefused: no such part, no name of a role, or an allotment without its account.
     """
     if may not in PARTS:
         raise RequestRefused("may", given=may, bound="must be one of " + ", ".join(PARTS), remedy="choose one")
     if not role or not role.isprintable() or len(role.encode()) > 63:
         raise RequestRefused("role", given=role, bound="must be a role of the server", remedy="name it")
+    if allotment is not None and (account is None or may == ADMINISTER):
+        raise RequestRefused(
+            "allotment",
+            given=allotment,
+            bound="must be one that is charged or viewed, of an account",
+            remedy="name the account, and administer allotments by their account",
+        )
     quoted = '"' + role.replace('"', '""') + '"'
     more = {VIEW: (), CHARGE: _CHARGES, ADMINISTER: (*_CHARGES, *_ADMINISTERS)}[may]
     return (
-        f"REVOKE ALL ON {_EVERYTHING} FROM {quoted};",
+        *((f"REVOKE ALL ON {_EVERYTHING} FROM {quoted};",) if account is None else ()),
         f"GRANT SELECT ON {_EVERYTHING} TO {quoted};",
         *(statement.format(role=quoted) for statement in more),
+        *(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY;" for table in _TABLES),
+        *_policies(role, quoted, may, account, allotment),
     )
+
+
+def _policies(role: str, quoted: str, may: str, account: str | None, allotment: str | None) -> Iterator[str]:
+    key = hashlib.sha256("\0".join((role, account or "", allotment or "")).encode()).hexdigest()[:16]
+    for table in _TABLES:
+        for command in _CLAUSES:
+            name = f"ledger_{command.lower()}_{key}"
+            yield f"DROP POLICY IF EXISTS {name} ON {table};"
+            rows = _rows(table, command, may, account, allotment)
+            if rows != "false" or command == "UPDATE":
+                yield f"CREATE POLICY {name} ON {table} FOR {command} TO {quoted} {_CLAUSES[command]} ({rows});"
+
+
+def _rows(table: str, command: str, may: str, account: str | None, allotment: str | None) -> str:
+    """Which rows of a table a part may read or write, as SQL."""
+    administered = table in ("accounts", "account_tables", "allotments")
+    if command != "SELECT" and (may == VIEW or (administered and may != ADMINISTER)):
+        return "false"
+    if table == "audit_log" and command == "INSERT":
+        return _entries(may, account)
+    rows = [] if account is None else [f"{'name' if table == 'accounts' else 'account'} = {_text(account)}"]
+    if allotment is not None and table == "charges":
+        rows.append(f"allotment = {_text(allotment)}")
+    if allotment is not None and table == "block_totals":
+        rows.append(f"allotment IN ('', {_text(allotment)})")
+    return " AND ".join(rows) or "true"
+
+
+def _entries(may: str, account: str | None) -> str:
+    """The entries of the audit log that a part may append."""
+    actions = _CHARGING if may == CHARGE else (*_CHARGING, *_ADMINISTERING)
+    of_account = f"action IN ({', '.join(map(_text, actions))})"
+    of_ledger = "action IN ('frozen', 'thawed')" if may == ADMINISTER and account is None else "action = 'frozen'"
+    if account is not None:
+        of_account += f" AND account = {_text(account)}"
+    return f"({of_account}) OR (account = '' AND {of_ledger})"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

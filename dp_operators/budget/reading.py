@@ -230,8 +230,16 @@ class LedgerReader:
         """The end of the audit log, to be kept elsewhere: a log cut short no longer holds it."""
         return self._database.read(audit.read_head)
 
+    def sees_all(self) -> bool:
+        """Whether the database shows every account to this role; see ``dp_operators.budget.grants``."""
+        return self._database.read(rows.sees_all)
+
     def verify(self) -> bool:
-        """Whether the audit log is whole and everything in the ledger is what the log says."""
+        """Whether the audit log is whole and everything in the ledger is what the log says.
+
+        Raises:
+            RequestRefused: this role sees only some of the accounts.
+        """
         return self.verification().ok
 
     def verification(self) -> Verification:

@@ -257,6 +257,19 @@ def charges_of(connection: Connection, account: str) -> tuple[Charge, ...]:
     return tuple(_charge(row) for row in fetch(connection, _HISTORY, {"account": account}))
 
 
+_SEES_ALL = """
+SELECT NOT row_security_active('audit_log') OR EXISTS (
+    SELECT FROM pg_policies WHERE tablename = 'audit_log' AND cmd = 'SELECT' AND qual = 'true' AND EXISTS (
+        SELECT FROM unnest(roles) AS granted WHERE CASE granted WHEN 'public' THEN true
+        ELSE pg_has_role(granted, 'USAGE') END)) AS yes
+"""
+
+
+def sees_all(connection: Connection) -> bool:
+    """Whether row-level security hides no account from this role."""
+    return connection.dialect.name != "postgresql" or bool(fetch(connection, _SEES_ALL, {})[0].yes)
+
+
 def standing(connection: Connection, account: str, release: str, blocks: Iterable[str], allotment: str) -> Standing:
     """What a reservation looks at, in one query; ``blocks`` holds ``all`` too where it might pay.
 

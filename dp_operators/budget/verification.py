@@ -21,9 +21,10 @@ from dp_operators.budget.audit import (
     read_head,
 )
 from dp_operators.budget.composition import added, fits, is_raise, limits_of, nothing, taken_off
-from dp_operators.budget.rows import amounts, budget_of, frozen
+from dp_operators.budget.rows import amounts, budget_of, frozen, sees_all
 from dp_operators.budget.schema import account_tables, accounts, allotments, block_totals, charges
 from dp_operators.budget.values import ALL, AuditEntry, ChargeState, Verification
+from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Budget
 
 _Rows = dict[tuple[Any, ...], dict[str, Any]]
@@ -158,7 +159,17 @@ def _amount(row: Mapping[str, Any]) -> Budget:
 
 
 def verify(connection: Connection) -> Verification:
-    """Whether the log is whole and every row of the ledger is what the log says."""
+    """Whether the log is whole and every row of the ledger is what the log says.
+
+    Raises:
+        RequestRefused: the database shows this role only a part of it.
+    """
+    if not sees_all(connection):
+        raise RequestRefused(
+            "ledger",
+            bound="must be seen whole to be verified, and this role sees some of its accounts",
+            remedy="ask with a role that may view them all: `dp-budget grants ROLE --may view`",
+        )
     head = read_head(connection)
     findings: list[str] = []
     replay = Replay()

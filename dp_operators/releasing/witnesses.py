@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dp_operators.budget import LedgerFrozen, LedgerUnavailable
+from dp_operators.budget import LedgerFrozen, LedgerUnavailable, NotAllowed
 from dp_operators.releasing.drafts import document
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.failpoints import failpoint
@@ -78,7 +78,7 @@ def require_remembered(store: ObjectStore, output: str, account: str, ledger: Pr
         return
     place = output.encode()[:300].decode(errors="ignore")
     why = f"restored from a backup: {place} remembers an entry {newest.seq} that its audit log does not hold"
-    with suppress(LedgerUnavailable):  # a role that may not freeze it is held back all the same
+    with suppress(LedgerUnavailable, NotAllowed):  # a role that may not freeze it is held back all the same
         ledger.freeze(actor=actor, reason=why)
     raise LedgerFrozen(why)
 

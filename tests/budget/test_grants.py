@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import psycopg
 import pytest
 
-from dp_operators.budget import LedgerUnavailable, PrivacyLedger
+from dp_operators.budget import ChargeState, NotAllowed, PrivacyLedger
 from dp_operators.budget.grants import PARTS, grants
 from spark_jobs.contract import RequestRefused
 from tests.support.ledgers import execute
@@ -25,13 +25,19 @@ CHARGES: dict[str, Callable[[PrivacyLedger, str], object]] = {
     "void": lambda ledger, charge: ledger.void(charge),
     "renew": lambda ledger, charge: ledger.renew(charge),
 }
+FREEZES: dict[str, Callable[[PrivacyLedger, str], object]] = {
+    "freeze": lambda ledger, charge: ledger.freeze(reason="it was restored"),
+}
 ADMINISTERS: dict[str, Callable[[PrivacyLedger, str], object]] = {
     "open": lambda ledger, charge: ledger.open_account("new", epsilon="1", tables=["/lake/new"]),
     "raise": lambda ledger, charge: ledger.raise_cap("visits", epsilon="2", actor="a", reason="b"),
-    "allot": lambda ledger, charge: ledger.allot("visits", "team", epsilon="1"),
+    "allot": lambda ledger, charge: ledger.allot("visits", "another team", epsilon="1"),
 }
-MAY = {"view": READS, "charge": READS | CHARGES, "administer": READS | CHARGES | ADMINISTERS}
-ALL_CALLS = READS | CHARGES | ADMINISTERS
+THAWS: dict[str, Callable[[PrivacyLedger, str], object]] = {
+    "thaw": lambda ledger, charge: ledger.thaw(actor="a", reason="b"),
+}
+ALL_CALLS = READS | CHARGES | ADMINISTERS | FREEZES | THAWS
+MAY = {"view": READS, "charge": READS | CHARGES | FREEZES, "administer": ALL_CALLS}
 FORGERIES = [
     "UPDATE audit_log SET reason = 'x'",
     "DELETE FROM audit_log",
@@ -39,6 +45,12 @@ FORGERIES = [
     "DELETE FROM block_totals",
     "TRUNCATE audit_log",
     "DROP TABLE audit_log",
+    "ALTER TABLE charges DISABLE ROW LEVEL SECURITY",
+    "UPDATE charges SET epsilon = '0'",
+    "UPDATE charges SET release_key = 'x'",
+    "UPDATE block_totals SET block = 'x'",
+    "UPDATE audit_head SET id = 2",
+    "INSERT INTO audit_log VALUES (99, '', '', 'forged', 'visits', '', '', '{}', '', '')",
 ]
 
 
@@ -47,18 +59,23 @@ def owner(postgres_url: str) -> Iterator[PrivacyLedger]:
     ledger = PrivacyLedger(postgres_url)
     ledger.migrate()
     ledger.open_account("visits", epsilon="1", blocks="day(at)")
+    ledger.open_account("others", epsilon="1", tables=["/lake/others"])
+    ledger.allot("visits", "team", epsilon="0.5")
+    ledger.allot("visits", "rivals", epsilon="0.5")
+    ledger.reserve("others", release="secret", epsilon="0.125")
     yield ledger
     ledger.close()
 
 
 @pytest.fixture
-def as_role(postgres_server: PostgresServer, postgres_url: str, owner: PrivacyLedger) -> Iterator[Callable[[str], str]]:
+def as_role(postgres_server: PostgresServer, postgres_url: str, owner: PrivacyLedger) -> Iterator[Callable[..., str]]:
     """Makes a role with its grants; its URL of the ledger."""
     made = []
 
-    def make(may: str) -> str:
+    def make(may: str, *more: str, **of: str) -> str:
         role = f"role {secrets.token_hex(4)}"
-        execute(postgres_url, f'CREATE ROLE "{role}" LOGIN', *grants(role, may))
+        given = [statement for each in (may, *more) for statement in grants(role, each, **of)]
+        execute(postgres_url, f'CREATE ROLE "{role}" LOGIN', *given)
         made.append(role)
         return postgres_url.replace("postgres@", f"{role.replace(' ', '%20')}@")
 
@@ -70,22 +87,25 @@ def as_role(postgres_server: PostgresServer, postgres_url: str, owner: PrivacyLe
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("may", PARTS)
-def test_role_may_do_its_part_and_nothing_else(may: str, as_role: Callable[[str], str], owner: PrivacyLedger) -> None:
+def test_role_may_do_its_part_and_nothing_else(may: str, as_role: Callable[..., str], owner: PrivacyLedger) -> None:
     mine = PrivacyLedger(as_role(may))
     for number, (name, call) in enumerate(ALL_CALLS.items()):
         charge = owner.reserve("visits", release=f"r{number}", epsilon="0.01", blocks="2026-11-21").id
+        if name == "thaw":
+            owner.freeze(reason="it was restored")
         if name in MAY[may]:
             call(mine, charge)
         else:
-            with pytest.raises(LedgerUnavailable, match="permission denied for table"):
+            with pytest.raises(NotAllowed, match="permission denied for table|violates row-level security"):
                 call(mine, charge)
+        owner.thaw(actor="owner", reason="tests")
     assert owner.verification().findings == ()
     mine.close()
 
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("may", PARTS)
-def test_no_role_may_forge_or_forget(may: str, as_role: Callable[[str], str], owner: PrivacyLedger) -> None:
+def test_no_role_may_forge_or_forget(may: str, as_role: Callable[..., str], owner: PrivacyLedger) -> None:
     owner.reserve("visits", release="r", epsilon="0.01", blocks="2026-11-21")
     with psycopg.connect(as_role(may), autocommit=True) as connection:
         for forgery in FORGERIES:
@@ -94,9 +114,133 @@ def test_no_role_may_forge_or_forget(may: str, as_role: Callable[[str], str], ow
     assert owner.verification().findings == ()
 
 
+OTHERS: dict[str, Callable[[PrivacyLedger, str], object]] = {
+    "show": lambda ledger, charge: ledger.remaining("others"),
+    "history": lambda ledger, charge: ledger.history("others"),
+    "reserve": lambda ledger, charge: ledger.reserve("others", release="new", epsilon="0.1"),
+    "commit": lambda ledger, charge: ledger.commit(charge),
+    "renew": lambda ledger, charge: ledger.renew(charge),
+    "raise": lambda ledger, charge: ledger.raise_cap("others", epsilon="2", actor="a", reason="b"),
+    "allot": lambda ledger, charge: ledger.allot("others", "mine", epsilon="1"),
+    "table": lambda ledger, charge: ledger.account_for_table("/lake/others"),
+}
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("may", PARTS)
+def test_role_of_one_account_does_its_part_there_and_knows_of_no_other(
+    may: str, as_role: Callable[..., str], owner: PrivacyLedger
+) -> None:
+    mine = PrivacyLedger(as_role(may, account="visits"))
+    nobodys = {"verify", "open", "thaw"}  # these are about the whole ledger
+    for number, (name, call) in enumerate(ALL_CALLS.items()):
+        charge = owner.reserve("visits", release=f"r{number}", epsilon="0.01", blocks="2026-11-21").id
+        if name == "thaw":
+            owner.freeze(reason="it was restored")
+        if name in MAY[may] and name not in nobodys:
+            call(mine, charge)
+        else:
+            with pytest.raises(RequestRefused, match="may not do this|must be seen whole"):
+                call(mine, charge)
+        owner.thaw(actor="owner", reason="tests")
+    [secret] = owner.history("others")
+    before = (owner.account("others"), owner.remaining("others"), owner.history("others"), owner.log("others"))
+    for call in OTHERS.values():
+        with pytest.raises(
+            RequestRefused, match="must be an open acc|must be a charge|must be bound to|may not do this"
+        ):
+            call(mine, secret.id)
+    assert [account.name for account in mine.accounts()] == ["visits"]
+    assert {entry.account for entry in mine.log()} == {"visits"}
+    after = (owner.account("others"), owner.remaining("others"), owner.history("others"), owner.log("others"))
+    assert after == before
+    assert owner.verification().findings == ()
+    mine.close()
+
+
+@pytest.mark.postgres
+def test_raw_statements_of_a_charger_do_not_reach_other_accounts(
+    as_role: Callable[..., str], owner: PrivacyLedger
+) -> None:
+    with psycopg.connect(as_role("charge", account="visits"), autocommit=True) as connection:
+        for table in ("accounts", "account_tables", "allotments", "block_totals", "charges", "audit_log"):
+            column = "name" if table == "accounts" else "account"
+            found = connection.execute(f"SELECT {column} FROM {table}").fetchall()
+            assert {name for (name,) in found} <= {"visits"}
+        for change in ("UPDATE charges SET state = 'void'", "UPDATE block_totals SET epsilon = '0'"):
+            assert connection.execute(f"{change} WHERE account = 'others'").rowcount == 0
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+            connection.execute("INSERT INTO audit_log VALUES (99, '', '', 'reserved', 'others', '', '', '{}', '', '')")
+    assert owner.verification().findings == ()
+
+
+@pytest.mark.postgres
+def test_team_charges_its_own_allotment_and_no_other(as_role: Callable[..., str], owner: PrivacyLedger) -> None:
+    mine = PrivacyLedger(as_role("charge", account="visits", allotment="team"))
+    order = {"epsilon": "0.1", "blocks": "2026-11-21"}
+    theirs = owner.reserve("visits", release="theirs", allotment="rivals", **order)
+    nobodys = owner.reserve("visits", release="nobody's", **order)
+    charge = mine.reserve("visits", release="ours", allotment="team", **order)
+    assert mine.commit(charge.id, "ab").state is ChargeState.COMMITTED
+    for allotment in (None, "rivals"):
+        with pytest.raises(NotAllowed, match="row-level security"):
+            mine.reserve("visits", release="more", allotment=allotment, **order)
+    for other in (theirs, nobodys):
+        for call in (mine.charge, mine.commit, mine.burn, mine.void, mine.renew):
+            with pytest.raises(RequestRefused, match="must be a charge of this ledger"):
+                call(other.id)
+    assert [each.release for each in mine.history("visits")] == ["ours"]
+    # what the account has left counts everybody's
+    assert str(mine.remaining("visits", "2026-11-21").epsilon) == "0.7"
+    assert str(mine.remaining("visits", "2026-11-21", allotment="team").epsilon) == "0.4"
+    assert owner.verification().findings == ()
+    mine.close()
+
+
+@pytest.mark.postgres
+def test_parts_in_several_accounts_add_up_and_a_lesser_part_replaces_a_greater(
+    as_role: Callable[..., str], owner: PrivacyLedger, postgres_url: str
+) -> None:
+    url = as_role("charge", account="visits")
+    role = url.split("//")[1].split("@")[0].replace("%20", " ")
+    execute(postgres_url, *grants(role, "view", account="others"))
+    mine = PrivacyLedger(url)
+    assert [account.name for account in mine.accounts()] == ["others", "visits"]
+    mine.reserve("visits", release="a", epsilon="0.1", blocks="2026-11-21")
+    with pytest.raises(NotAllowed):
+        mine.reserve("others", release="a", epsilon="0.1")
+    execute(postgres_url, *grants(role, "view", account="visits"))
+    with pytest.raises(NotAllowed):
+        mine.reserve("visits", release="b", epsilon="0.1", blocks="2026-11-21")
+    execute(postgres_url, *grants(role, "view"))
+    assert mine.verify()
+    assert owner.verification().findings == ()
+    mine.close()
+
+
+@pytest.mark.postgres
+def test_role_without_grants_sees_nothing(as_role: Callable[..., str], owner: PrivacyLedger, postgres_url: str) -> None:
+    as_role("view")
+    execute(
+        postgres_url, 'CREATE ROLE "a stranger" LOGIN', 'GRANT SELECT ON ALL TABLES IN SCHEMA public TO "a stranger"'
+    )
+    try:
+        stranger = PrivacyLedger(postgres_url.replace("postgres@", "a%20stranger@"))
+        assert stranger.accounts() == ()
+        assert stranger.log() == ()
+        stranger.close()
+    finally:
+        execute(postgres_url, 'DROP OWNED BY "a stranger"', 'DROP ROLE "a stranger"')
+
+
 def test_unknown_part_or_role_is_refused() -> None:
     with pytest.raises(RequestRefused, match="may: got 'own'; must be one of view, charge, administer"):
         grants("someone", "own")
     with pytest.raises(RequestRefused, match="role: got ''"):
         grants("", "view")
     assert '"a""b"' in grants('a"b', "view")[0]
+    with pytest.raises(RequestRefused, match="allotment: got 'team'; must be one that is charged or viewed, of an acc"):
+        grants("a", "charge", allotment="team")
+    with pytest.raises(RequestRefused, match="allotment: got 'team'"):
+        grants("a", "administer", account="visits", allotment="team")
+    assert any("account = 'o''brien'" in statement for statement in grants("a", "view", account="o'brien"))
