@@ -51,7 +51,7 @@ class PointTable:
         )
 
     def unit_rows(self, group: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """x and y of one group in units of the box, clipped to it."""
+        """The points of one group in units of the box, clipped to it."""
         own = self.group == group
         scaled = (
             (values[own] - low) / (high - low)

@@ -6,8 +6,9 @@ Methods, after Alabi, McMillan, Sarathy, Smith, Vadhan (PoPETs 2022), corrected 
         noise drowns it; pure. ``noisy_moments_zcdp``: with Gaussian noise, for a delta.
     noisy_stats: least squares from a noisy covariance and variance (NoisyStats); pure. ``noisy_stats_zcdp``: as above.
     noisy_intercept*: the mean of y, as a level line.
-    dp_exp_theil_sen*, dp_wide_theil_sen, dp_ss_theil_sen: medians over pairs of rows, by the exponential mechanism, by
-        its widened form, by noise that fits a smooth bound. For public group sizes.
+    dp_exp_theil_sen, dp_wide_theil_sen*, dp_ss_theil_sen: medians over pairs of rows, by the exponential mechanism, by
+        the same widened by half a cell, so that pairs may agree, by noise that fits a smooth bound. For public group
+        sizes.
     dp_grad_descent, dp_grad_descent_zcdp: noisy gradients; to compare with.
 
 Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``), or replaced (``REPLACE_ONE``);

@@ -5,7 +5,7 @@ group's public size, or the size bound that the request gives; epsilon is what t
 request's where rows are replaced and sizes are private. The rule was read off the benchmark's tables
 (docs/benchmarks/linear-regression.md):
 
-* below 50 a slope is all noise: the mean of y;
+* below 50, or with fewer than three rows, a slope is all noise: the mean of y;
 * where sizes are public, from 200 to 20,000, medians over pairs: they alone adapt to points that lie close to a line
   or close together, unless the grid is so coarse that many pairs share their x;
 * else noisy sums about the middle of the box, with a slope that is shrunk where the noise drowns it: for sizes that
@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from spark_jobs.mechanisms.trees import FloatArray
 
 AUTO = "auto"
-MEAN, SUMS, MEDIANS = "noisy_intercept", "noisy_moments", "dp_exp_theil_sen"
+MEAN, SUMS, MEDIANS = "noisy_intercept", "noisy_moments", "dp_wide_theil_sen"
 LEAST_OF_SLOPE, LEAST_OF_MEDIANS, MOST_OF_MEDIANS = 50.0, 200.0, 20_000.0
 LEAST_CELLS_OF_MEDIANS = 16
+LEAST_ROWS = 3
 
 
 def choose(
@@ -46,10 +47,11 @@ def choose(
     """
     if method != AUTO:
         return np.full(groups, method)
-    if public_rows is None:
-        signal = np.full(groups, np.inf if size_bound is None else size_bound * epsilon)
+    if public_rows is not None:
+        rows = public_rows
     else:
-        signal = public_rows * epsilon
+        rows = np.full(groups, np.inf if size_bound is None else float(size_bound))
+    signal = np.where(rows < LEAST_ROWS, 0.0, rows * epsilon)
     pairing = public_rows is not None and cells >= LEAST_CELLS_OF_MEDIANS
     medians = pairing & (signal >= LEAST_OF_MEDIANS) & (signal < MOST_OF_MEDIANS)
     return np.where(signal < LEAST_OF_SLOPE, MEAN, np.where(medians, MEDIANS, SUMS))

@@ -351,6 +351,7 @@ class _Drawing:
                 method=median,
                 usable=np.arange(rows) < x.size,
                 at=places,
+                widen=1 / (2 * cells),  # heights of points are known to half a cell
                 matchings=self.options.matchings or (None if rows <= ALL_PAIRS else FEW_PAIRS),
             )
         return NoisyHeights(places=places, heights=heights, rows=self.moments.n[groups].astype(np.float64))
