@@ -131,7 +131,7 @@ def equal_depth(
         after = np.clip(np.searchsorted(depth, wanted), 1, depth.size - 1)
         nearest = np.where(wanted - depth[after - 1] < depth[after] - wanted, depth[after - 1], depth[after])
         wanted = np.where(np.abs(nearest - wanted) < depth[-1] / cells / 2, nearest, wanted)
-    places = np.interp(wanted, depth, _log_odds(cuts, grid))
+    places = np.interp(wanted, depth, log_odds(cuts, grid))
     return _distinct(_position(places, grid), grid)
 
 
@@ -142,16 +142,17 @@ def inside(first: int, last: int, points: int, *, grid: int) -> Int64Array:
 
 def fraction_inside(cut: Int64Array, first: Int64Array, last: Int64Array, *, grid: int) -> FloatArray:
     """How far ``cut`` lies from ``first`` to ``last``, in [0, 1], measured in log-odds."""
-    start, place, end = (_log_odds(np.asarray(x), grid) for x in (first, cut, last))
+    start, place, end = (log_odds(np.asarray(x), grid) for x in (first, cut, last))
     return np.clip((place - start) / (end - start), 0.0, 1.0)
 
 
 def _even(first: int, last: int, cells: int, *, grid: int) -> Int64Array:
-    start, end = _log_odds(np.array([first, last]), grid)
+    start, end = log_odds(np.array([first, last]), grid)
     return _distinct(_position(np.linspace(start, end, cells + 1), grid) - first, last - first) + first
 
 
-def _log_odds(cut: Int64Array, grid: int) -> FloatArray:
+def log_odds(cut: Int64Array, grid: int) -> FloatArray:
+    """Where cuts lie on the scale that places are measured on; finite at both ends."""
     # half a fine cell is kept beyond both ends, which have no finite log-odds
     return np.log((cut + 0.5) / (grid + 0.5 - cut))
 

@@ -13,8 +13,9 @@ The curves are compared across, at equal FPR + TPR, as bands are. The hypothesis
         where both areas, as estimates, are positively correlated; how much, the releases do not tell.
 
 Under the hypothesis rows are drawn from the mean of both curves, once for both releases or once for each; they are
-counted in the cells of the release, noise is added, and the curve is made as the release was, again and again. The
-p-value is the rank of what was released among these copies, ``(1 + #) / (1 + copies)``. The models' scores need not be
+counted in the cells of the release, noise is added, and the curve is made of the counts as they are, again and again.
+The p-value is the rank of the released counts' own difference among these copies, ``(1 + #) / (1 + copies)``; the
+prior that released curves are read with (``expectation``) takes no part in the test. The models' scores need not be
 alike: where a model's cells end on the common curve is taken from its own release.
 
 Half the difference between a curve and the line through the edges of its cells counts as one standard deviation, as in
@@ -130,22 +131,23 @@ def compare(a: Measurement, b: Measurement, *, rows: str, seed: int = 0, confide
     _check(rows, level)
     for measurement in (a, b):
         _trees(measurement)
-    traces = trace(a), trace(b)
-    difference = traces[0].auc - traces[1].auc
+    released = trace(a), trace(b)
+    traces = trace(a, as_counted=True), trace(b, as_counted=True)
+    difference = released[0].auc - released[1].auc
     clear = all(made.defined and not made.drowned for made in traces)
     if clear:
         # the lower curve first, so that an exchange of the arguments changes nothing but the sign
-        order = (0, 1) if difference <= 0 else (1, 0)
+        order = (0, 1) if traces[0].auc <= traces[1].auc else (1, 0)
         pair = (a, b)[order[0]], (a, b)[order[1]]
         p_value, auc_p_value = _p_values(pair, (traces[order[0]], traces[order[1]]), rows, SeededNoise(seed))
-        interval = _interval((a, b), traces, rows, seed=seed, level=level)
+        interval = _interval((a, b), released, rows, seed=seed, level=level)
     else:
         p_value, auc_p_value, interval = 1.0, 1.0, (-1.0, 1.0)
     return Comparison(
         auc_difference=round(difference, _DECIMALS),
         auc_interval=(round(interval[0], _DECIMALS), round(interval[1], _DECIMALS)),
         auc_p_value=round(auc_p_value, _DECIMALS),
-        largest_difference=round(float(np.abs(_apart(*traces)[1]).max()), _DECIMALS),
+        largest_difference=round(float(np.abs(_apart(*released)[1]).max()), _DECIMALS),
         p_value=round(p_value, _DECIMALS),
         rows=rows,
         status="ok" if clear else "undefined",
@@ -308,7 +310,7 @@ def _released_again(measurement: Measurement, above: list[FloatArray], noise: Se
         )
         for tree, counts in zip(_trees(measurement), above, strict=True)
     ]
-    return trace(replace(measurement, negatives=drawn[0], positives=drawn[1]))
+    return trace(replace(measurement, negatives=drawn[0], positives=drawn[1]), as_counted=True)
 
 
 def _uniform(noise: SeededNoise, count: int) -> FloatArray:

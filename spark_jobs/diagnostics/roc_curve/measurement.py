@@ -9,13 +9,22 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from spark_jobs.contract.diagnostics import RocCurveOptions
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells, histogram_cells
 from spark_jobs.diagnostics.roc_curve.medians import place_by_medians
-from spark_jobs.mechanisms.cells import NoisyCells, equal_depth, equal_log_odds, equal_width, noisy_cells, totals
+from spark_jobs.mechanisms.cells import (
+    NoisyCells,
+    equal_depth,
+    equal_log_odds,
+    equal_width,
+    log_odds,
+    noisy_cells,
+    totals,
+)
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
 from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, SecureNoise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree, rows_changed
@@ -38,6 +47,8 @@ LEAST_SIGNAL, REFINING_SIGNAL, AMPLE_SIGNAL = 100, 1_000, 3_000
 case: the second look tells the classes apart, the third has cells for both of them."""
 FULL_GRID_SIGNAL = 200_000
 """Rows times epsilon from which a tree over the whole grid is as good as a few cells, and exact about ties."""
+GUESS_CENTRE, GUESS_WIDTH = -0.5, 1.2
+"""Where scores lie, before they are seen: a logistic law of their log-odds, from about 0.02 to 0.95."""
 CURVE_POINTS = 256
 FEW_CELLS = 16
 
@@ -232,8 +243,25 @@ def _place(
     if signal >= ample:
         return equal_width(grid, grid), rounds
     cells = points if method == "equi_depth" else min(points, grid, cells_for(signal))
-    cuts = equal_depth(rounds[-1].cuts, rounds[-1].weights(), grid=grid, cells=cells, keep_edges=True)
-    return cuts, rounds
+    return place_cells(rounds[-1], grid=grid, cells=cells), rounds
+
+
+def place_cells(look: NoisyCells, *, grid: int, cells: int) -> Int64Array:
+    """Cells of equal depth by the last look; where it is the first one, which is coarse, by a guess as well.
+
+    The guess weighs as much as the noise in the sum of the look's counts: where that drowns the rows, it places the
+    cells.
+
+    Args:
+        look: noisy counts, paid for.
+        grid: fine cells.
+        cells: at most ``grid``.
+    """
+    if look.counts.ndim > 1:
+        return equal_depth(look.cuts, look.weights(), grid=grid, cells=cells, keep_edges=True)
+    guess = np.diff(expit((log_odds(look.cuts, grid) - GUESS_CENTRE) / GUESS_WIDTH))
+    weights = look.weights() + look.stddev * math.sqrt(guess.size) * guess / guess.sum()
+    return equal_depth(look.cuts, weights, grid=grid, cells=cells)
 
 
 def look_at_scores(

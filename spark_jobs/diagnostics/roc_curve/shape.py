@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import PchipInterpolator
+from scipy.special import ndtr, ndtri
 
 from spark_jobs.mechanisms.cells import fraction_inside, inside
 from spark_jobs.mechanisms.noise import Int64Array
@@ -21,7 +21,11 @@ BoolArray = NDArray[np.bool_]
 
 TIED = 3.0
 """A cell this many times as deep as the others is taken for one score that many rows share: straight, not curved."""
-_CORNER = 0.02
+INNER = 33
+"""Places in a cell at which its course is computed; straight between them."""
+NEAREST = 1e-3
+"""Rates are not taken to be nearer to 0 and 1 than this, where the course inside a cell is told."""
+DEVIATES_OUT = 8.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -110,8 +114,9 @@ def choose_points(curve: Edges, count: int) -> Points:
 def read(curve: Edges, points: Points, straight: BoolArray) -> tuple[FloatArray, FloatArray]:
     """The curve's rates at the points, with the starting point (0, 0) before them.
 
-    Inside a cell both rates follow a monotone cubic in depth (Fritsch and Carlson 1980), whose ends take their slopes
-    from the neighbouring cells: the mix of the classes changes gradually, where a line would put a kink at each edge.
+    Inside a cell the curve is straight in normal deviates, as curves of two normal laws are everywhere: between its
+    ends, or from the one end whose rates are not both 0 or both 1 in the direction of equal widths of both classes. The
+    mix of the classes changes gradually, where a line would put a kink at each edge.
     """
     if (points.fraction == 1.0).all():
         fpr, tpr = curve.fpr[points.cell + 1], curve.tpr[points.cell + 1]
@@ -120,7 +125,9 @@ def read(curve: Edges, points: Points, straight: BoolArray) -> tuple[FloatArray,
     else:
         depth = curve.depth
         at = depth[points.cell] + points.fraction * (depth[points.cell + 1] - depth[points.cell])
-        fpr, tpr = _smooth(curve, straight)(at).T
+        fine_fpr, fine_tpr = _inside_cells(curve, straight)
+        fine_depth = (fine_fpr + fine_tpr) / 2
+        fpr, tpr = np.interp(at, fine_depth, fine_fpr), np.interp(at, fine_depth, fine_tpr)
         whole = points.fraction == 1.0
         fpr[whole], tpr[whole] = curve.fpr[points.cell[whole] + 1], curve.tpr[points.cell[whole] + 1]
         fpr, tpr = (np.maximum.accumulate(np.clip(rate, 0.0, 1.0)) for rate in (fpr, tpr))
@@ -142,14 +149,23 @@ def area(fpr: FloatArray, tpr: FloatArray) -> float:
     return float(np.trapezoid(tpr, fpr))
 
 
-def _smooth(curve: Edges, straight: BoolArray) -> PchipInterpolator:
-    depth, rates = curve.depth, np.column_stack([curve.fpr, curve.tpr])
-    step, rise = np.diff(depth)[straight], np.diff(rates, axis=0)[straight]
-    near = [depth[:-1][straight] + part * step for part in (_CORNER, 1 - _CORNER)]
-    values = [rates[:-1][straight] + part * rise for part in (_CORNER, 1 - _CORNER)]
-    at, where = np.unique(np.concatenate([depth, *near]), return_index=True)
-    apart = np.concatenate([[True], np.diff(at) > 1e-12])
-    return PchipInterpolator(at[apart], np.concatenate([rates, *values])[where][apart], axis=0)
+def _inside_cells(curve: Edges, straight: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Rates at ``INNER`` places and more in each cell, in rising order; those of its ends are the curve's own."""
+    part = np.linspace(0.0, 1.0, INNER)
+    rates = np.stack([curve.fpr, curve.tpr])
+    low, high = rates[:, :-1, None], rates[:, 1:, None]
+    deviates = ndtri(np.clip(rates, NEAREST, 1.0 - NEAREST))
+    start, end = deviates[:, :-1, None], deviates[:, 1:, None]
+    course = start + part * (end - start)
+    if curve.cuts.size > 2:
+        # the curve leaves and meets its ends along the line through the nearest edge
+        course[:, 0] = deviates[:, 1, None] - DEVIATES_OUT * (1.0 - part)
+        course[:, -1] = deviates[:, -2, None] + DEVIATES_OUT * part
+    inner = ndtr(course)
+    run = inner[..., -1:] - inner[..., :1]
+    share = np.where(run > 1e-12, (inner - inner[..., :1]) / np.maximum(run, 1e-12), part)
+    bent = low + np.where(straight[:, None], part, share) * (high - low)
+    return bent[0].ravel(), bent[1].ravel()
 
 
 def _share_out(count: int, weights: FloatArray, room: Int64Array) -> Int64Array:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_jobs.diagnostics.roc_curve.bands import Bands, bands
+from spark_jobs.diagnostics.roc_curve.expectation import can_be_read, expected_counts
 from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells
 from spark_jobs.diagnostics.roc_curve.measurement import Measurement
 from spark_jobs.diagnostics.roc_curve.result import RocCurve
@@ -54,13 +55,24 @@ class Trace:
     drowned: bool
 
 
-def trace(measurement: Measurement) -> Trace:
-    """The curve that a measurement makes; the diagonal where a noisy class size is below 1."""
+def trace(measurement: Measurement, *, as_counted: bool = False) -> Trace:
+    """The curve that a measurement makes; the diagonal where a noisy class size is below 1.
+
+    Args:
+        measurement: the draw.
+        as_counted: leave out the prior of ``expectation``, whose estimate takes longer.
+    """
     counts = measurement.negatives.counts(), measurement.positives.counts()
     sizes = float(counts[0].sum()), float(counts[1].sum())
     defined = min(sizes) >= 1.0
     noise = math.sqrt(measurement.negatives.range_variance(0, measurement.cuts.size - 1))
-    curve = _course(measurement, *map(counts_above, counts)) if defined else _diagonal(measurement)
+    if not defined:
+        curve = _diagonal(measurement)
+    elif as_counted or not can_be_read(measurement):
+        curve = _course(measurement, *map(counts_above, counts))
+    else:
+        above = counts_above(expected_counts(measurement))
+        curve = edges(measurement.cuts[::-1], above[0], above[1], tied=False)
     points = choose_points(curve, measurement.thresholds)
     fpr, tpr = (_tidy(rate) for rate in read(curve, points, curve.straight))
     auc = area(fpr, tpr) if defined else 0.5

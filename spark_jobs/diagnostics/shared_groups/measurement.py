@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from spark_jobs.contract.privacy import Neighbours, exact_sum
-from spark_jobs.diagnostics.roc_curve.measurement import cells_for, look_at_scores
-from spark_jobs.mechanisms.cells import NoisyCells, equal_depth, totals
+from spark_jobs.diagnostics.roc_curve.measurement import cells_for, look_at_scores, place_cells
+from spark_jobs.mechanisms.cells import NoisyCells, totals
 from spark_jobs.mechanisms.group_sums import NoisyGroups, centred_sums
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
 from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
@@ -94,7 +94,7 @@ def measure_shared(
     grid = counts.shape[1]
     located, signal = look_at_scores(counts, meter=meter, neighbours=neighbours, noise=noise)
     cells = min(cells_for(signal), MOST_GROUPS, grid)
-    cuts = equal_depth(located[-1].cuts, located[-1].weights(), grid=grid, cells=cells, keep_edges=True)
+    cuts = place_cells(located[-1], grid=grid, cells=cells)
     of_sums = Decimal(0)
     if NEED_SUMS.intersection(kinds):
         of_sums = meter.spend_share(SUMS_SHARE, label=f"sums of scores in {cells} groups")

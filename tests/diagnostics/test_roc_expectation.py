@@ -1,0 +1,85 @@
+"""Counts read in the light of a broad prior: nearer where noise is large, themselves where it is not."""
+
+import numpy as np
+import pytest
+
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics import roc_curve as roc
+from spark_jobs.diagnostics.roc_curve.expectation import can_be_read, expected_counts
+from spark_jobs.diagnostics.roc_curve.summary import trace
+from spark_jobs.mechanisms.cells import totals
+from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.statistics import ScoreCounts
+from tests.support.scored_rows import binormal, exact_curve, ten_data_sets
+
+DATA_SETS = ten_data_sets()
+
+
+def measured(labels, scores, **options):
+    return roc.measure(ScoreCounts.from_arrays(labels, scores), **options)
+
+
+def errors(labels, scores, *, epsilon, releases):
+    """Mean absolute errors of the AUC, as released and as counted, of releases that share their draws."""
+    fpr, tpr = exact_curve(labels, scores)
+    exact, found = np.trapezoid(tpr, fpr), []
+    for seed in range(releases):
+        made = measured(labels, scores, epsilon=epsilon, noise=SeededNoise(seed))
+        found.append([abs(trace(made, as_counted=plain).auc - exact) for plain in (False, True)])
+    return np.mean(found, axis=0)
+
+
+@pytest.mark.parametrize("auc", [0.8, 0.95, 0.99])
+def test_the_prior_brings_areas_nearer_where_noise_is_large(auc):
+    labels, scores = binormal(auc, 300, np.random.default_rng(3))
+    released, counted = errors(labels, scores, epsilon=0.5, releases=40)
+    assert released < 0.9 * counted
+
+
+@pytest.mark.parametrize("name", ["worse than chance", "all scores below 0.001", "many ties", "rare positives"])
+def test_what_the_prior_does_not_foresee_costs_little(name):
+    released, counted = errors(*DATA_SETS[name], epsilon=1, releases=12)
+    assert released < 1.2 * counted + 0.002
+
+
+def test_counts_that_say_more_than_the_noise_hides_are_left_as_they_are():
+    random = np.random.default_rng(4)
+    labels = random.integers(0, 2, 100_000)
+    scores = np.where(
+        random.random(labels.size) < 0.5,
+        0.1 * random.random(labels.size),
+        0.2 + 0.7 * random.random(labels.size) ** (1 + labels),
+    )
+    measurement = measured(labels, scores, epsilon=1, noise=SeededNoise(1))
+    exact = totals(
+        np.stack([(statistic := ScoreCounts.from_arrays(labels, scores)).negatives, statistic.positives]),
+        measurement.cuts,
+    )
+    assert can_be_read(measurement)
+    noise = np.sqrt(measurement.negatives.range_variance(0, 1))
+    assert np.abs(expected_counts(measurement) - exact).max() < 6 * noise
+    released = np.stack([measurement.negatives.counts(), measurement.positives.counts()])
+    assert np.abs(expected_counts(measurement) - released).max() < noise
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize("name", DATA_SETS)
+@pytest.mark.parametrize("epsilon", ["0.01", "1", "20"])
+def test_expected_counts_are_finite_and_there_for_every_cell(name, epsilon, neighbours):
+    made = measured(*DATA_SETS[name], epsilon=epsilon, neighbours=neighbours, noise=SeededNoise(2))
+    if not can_be_read(made) or not trace(made, as_counted=True).defined:
+        return
+    expected = expected_counts(made)
+    assert expected.shape == (2, made.cuts.size - 1)
+    assert np.isfinite(expected).all()
+    np.testing.assert_array_equal(expected, expected_counts(made))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"method": "tree"}, {"method": "fixed_cells"}, {"method": "fixed_cells", "histogram": "dawa"}],
+)
+def test_other_methods_are_read_as_they_are(options):
+    made = measured(*DATA_SETS["ordinary"], epsilon=1, noise=SeededNoise(5), **options)
+    assert not can_be_read(made)
+    assert trace(made).auc == trace(made, as_counted=True).auc
