@@ -1,25 +1,26 @@
 """Tests of a linear model from noisy counts: is the line off, is it curved, does the variance change.
 
-The counts ``c`` of a framed grid, fitted values by residuals, are compared with the table of their own margins,
-``m = (rows of the column) x (part of the residual)``: what independence of fitted value and residual makes of them.
-Where a model fails, the table leans away from that in a few directions. With ``t`` a column's middle and ``r`` a cell's
-residual, both standardised over the table, and ``P(t)`` the square of t less its regression on 1 and t,
+For every column of the framed grid, the mean of a function of the residual is formed: of the residual itself, and of its
+square. Over the columns these means are fitted by ``1``, ``t`` and ``P(t)``: ``t`` is the column's middle, ``P(t)`` the
+square of t less its regression on 1 and t. Three coefficients are tested against 0:
 
-* ``m t r``: the mean residual rises along the fitted values (the line is off);
-* ``m P(t) r``: the mean residual bends (curvature; what Ramsey's RESET looks for);
-* ``m t (r^2 - 1)``: the spread rises (unequal variance; what Breusch and Pagan look for);
-* ``m P(t) (r^2 - 1)``: the spread bends; not tested, but kept apart from the others.
+* the residual on t: the mean residual rises or falls along the fitted values (the line is off);
+* the residual on P(t): the mean residual bends (curvature; what Ramsey's RESET looks for);
+* the square on t: the spread rises or falls (unequal variance; what Breusch and Pagan look for).
 
-All margins and all four directions are fitted at once by least squares, each cell weighted with the inverse of its
-variance, ``m`` for the sampling of rows plus that of the noise of privacy: cells that noise drowns count for little.
-A test looks at one direction's coefficient, which is linear in the counts, over a standard error that is taken from the
-counts as well and so does not rely on independence. Residuals need not be normal.
+The fit weights a column by its rows, less where the noise of privacy weighs more. The standard errors are robust: each
+column has a variance of its own, taken from its counts (of rows, as if each cell were an independent Poisson count, and
+of noise). So each test allows for what the others look for, and residuals need not be normal. Residuals whose cells are
+drowned by noise count for little: a function's value is multiplied by the part of a cell's variance that comes from
+rows, over all columns.
 
-The law of these ratios where the model holds is simulated: rows drawn again from the margins, noise drawn again on top.
+The law of coefficient over standard error where the model holds is simulated: rows are drawn again as if fitted values
+and residuals were independent with the released margins, and noise is drawn again on top.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +37,8 @@ MOST_BINS = 32
 """Finer grids are read in blocks of cells."""
 _LEAST = 0.5
 """Rows that a margin has at least, to divide by."""
+_PRIOR_ROWS = 2.0
+"""Rows of the overall variance that every column gets on top of its own: one that has few knows little of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,23 +75,26 @@ def find_faults(measurement: Measurement, noise: SeededNoise) -> Faults:
         measurement: the draw.
         noise: where simulations come from.
     """
-    blocks = measurement.box.bins // min(measurement.box.bins, MOST_BINS)
-    cells = _in_blocks(measurement.cells, blocks)
-    edges = measurement.box.fitted[::blocks], measurement.box.residual[::blocks]
-    # of a block within the frame; its cells beyond the box have less noise, so that this errs on the careful side
-    variance = cell_variance(measurement) * blocks**2
-    margins = _margins(cells)
-    contrasts = _contrasts(margins, _middles(edges[0]), _middles(edges[1]), variance)
+    side = measurement.box.bins // min(measurement.box.bins, MOST_BINS)
+    cells = _in_blocks(measurement.cells, side)
+    # of a block within the frame; one in it holds fewer cells, so that this errs on the careful side
+    variance = cell_variance(measurement) * side**2
+    rows, parts = _margins(cells)
+    along = _standardised(_middles(measurement.box.fitted[::side]), rows / rows.sum())
+    away = _standardised(_middles(measurement.box.residual[::side]), parts)
+    heard = parts / (parts + variance * rows.size / rows.sum())
+    bend = along**2 - (rows / rows.sum()) @ along**3 * along - 1
+    basis = np.stack([np.ones_like(along), along, bend], axis=-1)
 
     def ratios(tables: FloatArray) -> FloatArray:
-        flat = tables.reshape(*tables.shape[:-2], -1)
-        own = np.maximum((flat + variance) @ (contrasts**2).T, (contrasts**2).sum(axis=1) * variance)
-        found: FloatArray = flat @ contrasts.T / np.sqrt(np.maximum(own, 1e-300))
-        return found
+        of_mean = _ratios(tables, away * heard, basis, variance)
+        of_square = _ratios(tables, away**2 * heard, basis, variance)
+        return np.stack([of_mean[..., 1], of_mean[..., 2], of_square[..., 1]])
 
     seen = ratios(cells)
-    copies = ratios(_in_blocks(noisy_copies(measurement, _spread_out(measurement), noise, sampled=True), blocks))
-    either, own = either_p_value(np.abs(seen), np.abs(copies).T)
+    expected = np.outer(*_margins(measurement.cells))
+    copies = ratios(_in_blocks(noisy_copies(measurement, expected, noise, sampled=True), side))
+    either, own = either_p_value(np.abs(seen), np.abs(copies))
     return Faults(
         p_values={name: float(p) for name, p in zip(TESTS, own, strict=True)},
         signs={name: int(np.sign(ratio)) for name, ratio in zip(TESTS, seen, strict=True)},
@@ -96,18 +102,48 @@ def find_faults(measurement: Measurement, noise: SeededNoise) -> Faults:
     )
 
 
+def _ratios(tables: FloatArray, function: FloatArray, basis: FloatArray, variance: float) -> FloatArray:
+    """Coefficients of the columns' means of a function, over their standard errors.
+
+    Args:
+        tables: counts, possibly negative, shape (..., columns, cells of a column).
+        function: its value in each cell of a column.
+        basis: what the means are fitted by, shape (columns, terms).
+        variance: of the noise of privacy in a cell.
+
+    Returns:
+        Shape (..., terms).
+    """
+    powers = np.stack([np.ones_like(function), function, function**2], axis=-1)
+    sums, spread = tables @ powers, (tables + variance) @ powers
+    total = np.maximum(sums[..., 0].sum(axis=-1, keepdims=True), 1.0)
+    mean = sums[..., 1].sum(axis=-1, keepdims=True) / total
+    rows = np.maximum(sums[..., 0], max(1.0, math.sqrt(variance * function.size)))
+    # about the mean of all columns, to which a column that is hardly there is drawn
+    above = (sums[..., 1] - mean * sums[..., 0]) / rows
+    centre = mean + above
+    own = spread[..., 2] - 2 * centre * spread[..., 1] + centre**2 * spread[..., 0]
+    least = variance * ((function - mean[..., None]) ** 2).sum(axis=-1)
+    of_all = np.maximum(sums[..., 2].sum(axis=-1, keepdims=True) / total - mean**2, 1e-12)
+    variances = (np.maximum(own, least) + _PRIOR_ROWS * of_all) / rows**2
+    weights = rows**2 / ((rows + _PRIOR_ROWS) * of_all + least)
+    weighted = weights[..., None] * basis
+    # scaled by its diagonal, so that nothing is lost where weights are tiny
+    normal = np.swapaxes(weighted, -1, -2) @ basis
+    sizes = np.sqrt(np.diagonal(normal, axis1=-2, axis2=-1))
+    inverse = np.linalg.pinv(normal / (sizes[..., None] * sizes[..., None, :]), rcond=1e-9, hermitian=True)
+    contrasts = (weighted / sizes[..., None, :]) @ inverse  # what each column's mean adds to the coefficients
+    found = (contrasts * above[..., None]).sum(axis=-2)
+    errors = np.sqrt(np.maximum((contrasts**2 * variances[..., None]).sum(axis=-2), 1e-300))
+    ratios: FloatArray = found / errors
+    return ratios
+
+
 def _margins(cells: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Rows of each column, and the part of each residual; all above 0."""
     rows, parts = (np.maximum(cells.sum(axis=axis), _LEAST) for axis in (-1, -2))
     total = max(float(cells.sum()), 1.0)
     return rows * (total / rows.sum()), parts / parts.sum()
-
-
-def _spread_out(measurement: Measurement) -> FloatArray:
-    """What is expected in each cell if fitted value and residual are independent."""
-    rows, parts = _margins(measurement.cells)
-    table: FloatArray = rows[:, None] * parts
-    return table
 
 
 def _middles(edges: FloatArray) -> FloatArray:
@@ -120,27 +156,6 @@ def _standardised(values: FloatArray, weights: FloatArray) -> FloatArray:
     centred = values - weights @ values
     standard: FloatArray = centred / np.sqrt(max(float(weights @ centred**2), 1e-300))
     return standard
-
-
-def _contrasts(
-    margins: tuple[FloatArray, FloatArray], fitted: FloatArray, residual: FloatArray, variance: float
-) -> FloatArray:
-    """The weights that the coefficient of each test gives to the cells; shape (tests, cells)."""
-    rows, parts = margins
-    part_of_column = rows / rows.sum()
-    t, r = _standardised(fitted, part_of_column), _standardised(residual, parts)
-    bend = t**2 - 1 - t * (part_of_column @ t**3)
-    square = r**2 - 1
-    expected = rows[:, None] * parts
-    directions = [expected * np.outer(along, away) for along, away in ((t, r), (bend, r), (t, square), (bend, square))]
-    of_columns = np.kron(np.eye(rows.size), parts)
-    of_residuals = np.kron(rows[None, :], np.eye(parts.size))
-    design = np.concatenate([np.stack(directions).reshape(4, -1), of_columns, of_residuals]).T
-    sizes = np.maximum(np.linalg.norm(design, axis=0), 1e-300)
-    root = 1.0 / np.sqrt(expected + variance).reshape(-1)
-    inverse = np.linalg.pinv(root[:, None] * (design / sizes), rcond=1e-10)
-    contrasts: FloatArray = inverse[: len(TESTS)] * root / sizes[: len(TESTS), None]
-    return contrasts
 
 
 def _in_blocks(cells: FloatArray, side: int) -> FloatArray:
