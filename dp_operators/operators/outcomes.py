@@ -10,6 +10,10 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from spark_jobs.contract.errors import RequestRefused
 
 
+class LedgerAway(AirflowException):
+    """The ledger is locked or cannot be reached; a retry may find it."""
+
+
 @contextmanager
 def told_to_airflow() -> Iterator[None]:
     """End the task with the one line that says why, and let Airflow retry only what a retry can help.
@@ -17,8 +21,8 @@ def told_to_airflow() -> Iterator[None]:
     Raises:
         AirflowFailException: for what stays as it is: a bad request, an exceeded budget, a key that paid for another
             request, a release that breaks its contract. Airflow does not retry it.
-        AirflowException: for what may pass: a ledger that cannot be reached, an application that died. The charge stays
-            reserved, and a retry goes on with it.
+        AirflowException: for what may pass: a ledger that cannot be reached (``LedgerAway``), an application that died.
+            The charge stays reserved, and a retry goes on with it.
     """
     from dp_operators.budget import LedgerUnavailable
     from dp_operators.releasing import ReleaseError
@@ -28,7 +32,7 @@ def told_to_airflow() -> Iterator[None]:
     except RequestRefused as refused:
         raise AirflowFailException(str(refused)) from None
     except LedgerUnavailable as away:
-        raise AirflowException(str(away)) from None
+        raise LedgerAway(str(away)) from None
     except ReleaseError as error:
         outcome = AirflowException if error.retryable else AirflowFailException
         raise outcome(str(error)) from None

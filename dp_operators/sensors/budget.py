@@ -12,8 +12,8 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
 from dp_operators.operators.keys import DEPLOYMENT, blocks_of_run, release_key
-from dp_operators.operators.outcomes import told_to_airflow
-from dp_operators.triggers.budget import NEVER, PAYS, REFUSED, PrivacyBudgetTrigger
+from dp_operators.operators.outcomes import LedgerAway, told_to_airflow
+from dp_operators.triggers.budget import AWAY, NEVER, PAYS, REFUSED, PrivacyBudgetTrigger
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Budget, plain
 
@@ -129,7 +129,7 @@ class PrivacyBudgetSensor(BaseSensorOperator):
         elif status in (NEVER, REFUSED):
             raise AirflowFailException(self._held_back(reason))
         else:
-            raise AirflowException(self._held_back(reason))
+            raise (LedgerAway if status == AWAY else AirflowException)(self._held_back(reason))
 
     def poke(self, context: Context) -> bool:
         """Ask the ledger once."""

@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.operators.approval import RequestMoreBudgetOperator
+from dp_operators.operators.outcomes import LedgerAway
 from spark_jobs.contract.errors import RequestRefused
 from tests.support.airflow import make_context
 
@@ -74,7 +75,7 @@ def test_ledger_out_of_reach_may_be_tried_again(connect: Any) -> None:
     connect("privacy_ledger_default", conn_type="privacy_ledger", host="127.0.0.1", port=1, schema="ledger")
     with pytest.raises(AirflowException) as failed:
         request().execute_complete(make_context(), answer())
-    assert type(failed.value) is AirflowException
+    assert type(failed.value) is LedgerAway
 
 
 def test_question_says_what_is_asked() -> None:
@@ -82,3 +83,8 @@ def test_question_says_what_is_asked() -> None:
     assert asked.subject == "Raise the privacy budget of allotment team of account visits to epsilon 2?"
     assert asked.body == "the yearly report"
     assert asked.options == ["Approve", "Reject"]
+
+
+def test_only_those_who_are_assigned_may_approve() -> None:
+    approver = {"id": "7", "name": "dora"}
+    assert request(assigned_users=approver).assigned_users == [approver]

@@ -16,6 +16,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.checks.release_contract import ReleaseCheckFailed
+from dp_operators.operators.outcomes import LedgerAway
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from dp_operators.releasing import LocalRunner
 from spark_jobs.contract.errors import RequestRefused
@@ -279,7 +280,7 @@ class TestFailure:
 
     def test_ledger_out_of_reach_may_be_retried(self, make: Make, connect: Connect, tmp_path: Path) -> None:
         connect("privacy_ledger_default", conn_type="privacy_ledger", host="127.0.0.1", port=1, schema="ledger")
-        assert "cannot be used" in failure(make(), AirflowException)
+        assert "cannot be used" in failure(make(), LedgerAway)
         assert not (tmp_path / "releases").exists()
 
     def test_application_that_dies_may_be_retried_and_goes_on(

@@ -10,7 +10,7 @@ from tests.support.release_lab import judge, retried
 
 RELEASING = PROTOCOL_POINTS[: PROTOCOL_POINTS.index("before_tombstone")]
 UNCOMMITTED = RELEASING[RELEASING.index("after_reserve") : RELEASING.index("after_commit")]
-NOT_DRAWN = ("after_reserve", "before_request", "after_request", "before_run")
+NOT_DRAWN = RELEASING[RELEASING.index("after_reserve") : RELEASING.index("after_run")]
 WITHOUT_DRAW = (*NOT_DRAWN, *APPLICATION_POINTS[: APPLICATION_POINTS.index("after_store_draw")])
 
 

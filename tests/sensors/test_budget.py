@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from dp_operators.budget import BudgetExceeded, PrivacyLedger
 from dp_operators.operators.keys import blocks_of_run, release_key
+from dp_operators.operators.outcomes import LedgerAway
 from dp_operators.releasing.standing import judge
 from dp_operators.sensors.budget import PrivacyBudgetSensor
 from spark_jobs.contract.errors import RequestRefused
@@ -274,7 +275,7 @@ class TestDeferred:
         [
             ({"status": "never", "reason": "r"}, AirflowFailException),
             ({"status": "refused", "reason": "r"}, AirflowFailException),
-            ({"status": "away", "reason": "r"}, AirflowException),
+            ({"status": "away", "reason": "r"}, LedgerAway),
             ({}, AirflowException),
             (None, AirflowException),
         ],
