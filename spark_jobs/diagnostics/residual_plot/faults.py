@@ -1,6 +1,6 @@
 """Tests of a linear model from noisy counts: is the line off, is it curved, does the variance change.
 
-For every column of the framed grid, the mean of a function of the residual is formed: of the residual itself, and of its
+For every column of the framed grid, the mean of a function of the residual is formed: of the residual, and of its
 square. Over the columns these means are fitted by ``1``, ``t`` and ``P(t)``: ``t`` is the column's middle, ``P(t)`` the
 square of t less its regression on 1 and t. Three coefficients are tested against 0:
 
