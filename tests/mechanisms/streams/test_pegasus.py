@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_jobs.contract import RequestRefused
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise, laplace_scale
+from spark_jobs.mechanisms.streams.grouping import PARTS, GroupState, group_steps
+from spark_jobs.mechanisms.streams.pegasus import (
+    PegasusShape,
+    PegasusState,
+    draw_noise,
+    release_steps,
+    take_steps,
+)
+from tests.support.noises import Recording, Still, worst_loss
+from tests.support.stream_law import deviation, neighbours_of
+
+ADDED, REPLACED = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE
+COUNTS = st.lists(st.one_of(st.integers(0, 4), st.integers(0, 10**6)), min_size=1, max_size=12)
+
+
+def shape(**changed):
+    return PegasusShape(**{"epsilon": 1, "neighbours": ADDED, **changed})
+
+
+@given(COUNTS)
+def test_a_step_joins_while_the_deviation_of_its_group_stays_below_the_level(counts):
+    for size in range(2, len(counts) + 1):
+        exact = deviation(counts[:size])
+        for level in (exact, exact + 1):
+            alone = [-(10**18)] * (size - 1)  # all others join, whatever their deviation
+            tests, levels = [*alone, 0], [level] * size
+            _, starts = group_steps(GroupState(), counts[:size], levels=levels, tests=tests, max_group=99)
+            assert starts[-1] == (0 if exact < level else size - 1)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 5])
+def test_a_deviation_moves_by_what_the_proof_says(size):
+    random = np.random.default_rng(size)
+    tables = [[3, *[0] * (size - 1)], [0] * size, *random.integers(0, 5, (200, size)).tolist()]
+    moved = []
+    for counts in tables:
+        for more in neighbours_of(counts, replaced=False):
+            exact = [sum(abs(c - Fraction(sum(t), size)) for c in t) for t in (counts, more)]
+            moved.append(abs(exact[0] - exact[1]))
+            assert abs(deviation(counts) - deviation(more)) <= 2 * PARTS
+    assert max(moved) == 2 * (1 - Fraction(1, size))
+
+
+def test_a_group_that_is_closed_takes_no_step_and_what_closed_it_is_alone():
+    levels, tests = [10 * PARTS] * 7, [0] * 7
+    _, starts = group_steps(GroupState(), [5, 5, 5, 90, 5, 5, 5], levels=levels, tests=tests, max_group=99)
+    assert starts.tolist() == [0, 0, 0, 3, 4, 4, 4]
+    _, starts = group_steps(GroupState(), [5] * 7, levels=levels, tests=tests, max_group=3)
+    assert starts.tolist() == [0, 0, 0, 3, 3, 3, 6]
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=40), st.lists(st.integers(1, 7), min_size=1, max_size=40))
+def test_steps_are_the_same_in_one_call_or_in_many(counts, pieces):
+    public = shape(epsilon=5, max_group=6)
+    exact = np.array(counts)
+    drawn = draw_noise(exact, shape=public, noise=SeededNoise(1))
+    _, whole = take_steps(PegasusState(), exact, shape=public, drawn=drawn)
+    state, at, starts, estimates = PegasusState(), 0, [], []
+    while at < exact.size:
+        cut = slice(at, at + pieces[at % len(pieces)])
+        part = replace(drawn, noisy=drawn.noisy[cut], levels=drawn.levels[cut], tests=drawn.tests[cut])
+        state, steps = take_steps(state, exact[cut], shape=public, drawn=part)
+        assert steps.first == at
+        assert len(state.noisy) == len(state.group.counts) <= 6
+        starts, estimates, at = [*starts, *steps.starts], [*estimates, *steps.estimates], cut.stop
+    assert starts == whole.starts.tolist()
+    assert estimates == whole.estimates.tolist()
+
+
+def test_what_is_drawn_costs_the_whole_epsilon_under_both_relations():
+    for neighbours, rows in ((ADDED, 1), (REPLACED, 2)):
+        public, still = shape(neighbours=neighbours), Still()
+        draw_noise(np.zeros(5, dtype=np.int64), shape=public, noise=still)
+        (counts, move), (levels, level_move), (tests, test_move) = still.asked
+        assert counts + levels + tests == 1
+        assert levels + tests == public.grouping == Fraction(1, 5)
+        assert (move, level_move, test_move) == (rows, 2 * PARTS * rows, 4 * PARTS * rows)
+        assert [spending.epsilon for spending in public.spendings] == [public.grouping, public.perturbing]
+        assert public.scale == laplace_scale(public.perturbing, rows)
+
+
+def test_noise_is_drawn_for_every_step_whatever_the_groups_are():
+    for counts in ([0] * 9, [0, 100] * 4 + [0]):
+        noise = Recording()
+        release_steps(PegasusState(), counts, shape=shape(), noise=noise)
+        assert [asked.values.size for asked in noise.asked] == [9, 9, 9]
+
+
+def test_being_in_one_state_or_another_is_two_steps_of_an_added_row_and_one_of_a_replaced_one():
+    # one person, in state 1 or in state 2 at a time: the noisy counts of both states' streams
+    def streams(neighbours):
+        def mechanism(states, noise):
+            for counts in states:
+                draw_noise(np.asarray(counts), shape=shape(neighbours=neighbours), noise=noise)
+
+        return mechanism
+
+    here, there = np.array([[1], [0]]), np.array([[0], [1]])
+    perturbing = shape().perturbing
+    assert worst_loss(streams(ADDED), here, there) == 2 * perturbing
+    assert worst_loss(streams(REPLACED), here, there) == perturbing
+
+
+def test_groups_of_a_steady_stream_lower_its_error():
+    counts = np.repeat([40, 3, 90], 2000)
+    _, steps = release_steps(PegasusState(), counts, shape=shape(epsilon="0.2", threshold=60), noise=SeededNoise(3))
+    raw, smooth = (np.abs(values - counts).mean() for values in (steps.noisy, steps.estimates))
+    assert smooth < raw / 2
+    assert np.diff(np.flatnonzero(np.diff(steps.starts))).max() > 20
+
+
+def test_secure_noise_and_bad_counts_do_not_raise():
+    public = shape()
+    state, steps = release_steps(PegasusState(), np.array([-5, 2**60, 0]), shape=public, noise=SecureNoise())
+    assert np.isfinite(steps.estimates).all()
+    assert (steps.estimates >= 0).all()
+    _, nothing = release_steps(state, np.zeros(0, dtype=int), shape=public, noise=SecureNoise())
+    assert (nothing.first, nothing.estimates.size) == (3, 0)
+    with pytest.raises(ValueError, match="counts"):
+        release_steps(state, [0.5], shape=public, noise=SecureNoise())
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"epsilon": 0}, {"epsilon": "1e-7"}, {"group_share": 0}, {"group_share": 1}, {"max_group": 0},
+     {"max_group": 10**6}, {"threshold": -1}, {"threshold": math.inf}],
+    ids=str,
+)  # fmt: skip
+def test_bad_shapes_are_refused(changed):
+    with pytest.raises(RequestRefused, match=next(iter(changed))):
+        shape(**changed)

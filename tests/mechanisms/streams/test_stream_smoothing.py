@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.mechanisms.streams.smoothing import Smoother, smooth
+from spark_jobs.mechanisms.streams.windows import block_tree_windows, jumps, window_sums
+from tests.support.noises import Still, worst_loss
+
+STREAMS = st.lists(st.tuples(st.integers(-20, 20), st.booleans()), min_size=1, max_size=30)
+
+
+def as_stream(drawn):
+    """Noisy counts, and the first step of each step's group: a new one where it is drawn."""
+    noisy = np.array([value for value, _ in drawn])
+    new = np.array([True, *(opens for _, opens in drawn[1:])])
+    return noisy, np.maximum.accumulate(np.where(new, np.arange(noisy.size), 0))
+
+
+@given(STREAMS)
+def test_smoothers_are_their_definitions(drawn):
+    noisy, starts = as_stream(drawn)
+    variance = 7.0
+    estimates = {each: smooth(noisy, starts, smoother=each, variance=variance) for each in Smoother}
+    for at, start in enumerate(starts):
+        group = noisy[start : at + 1]
+        mean, spread = group.mean(), ((group - group.mean()) ** 2).sum()
+        kept = max(0.0, 1 - (group.size - 3) * variance / spread) if group.size >= 4 and spread > 1e-9 else 1.0
+        assert estimates[Smoother.MEAN][at] == pytest.approx(mean)
+        assert estimates[Smoother.MEDIAN][at] == np.median(group)
+        assert estimates[Smoother.JAMES_STEIN][at] == pytest.approx(mean + kept * (noisy[at] - mean))
+
+
+def printed(group, variance):
+    """Chen 2018, equation 5.7."""
+    mean = group.mean()
+    spread = ((group - mean) ** 2).sum()
+    return (1 - (group.size - 2) * variance / spread) * (group[-1] - mean) + group[-1]
+
+
+def test_james_stein_as_printed_is_worse_than_no_smoothing_and_as_corrected_it_is_better():
+    random, epsilon, steps = np.random.default_rng(8), 0.1, 10
+    noise = np.rint(random.laplace(0, 1 / epsilon, (4000, steps))).astype(int)
+    variance = 2 / epsilon**2
+    error = {each: [] for each in ["printed", "none", *Smoother]}
+    for group in noise:
+        starts = np.zeros(steps, dtype=int)
+        error["printed"].append(printed(group, variance))
+        error["none"].append(group[-1])
+        for each in Smoother:
+            error[each].append(smooth(group, starts, smoother=each, variance=variance)[-1])
+    squared = {each: float(np.mean(np.square(values))) for each, values in error.items()}
+    assert squared["printed"] > 1.3 * squared["none"] > 1.3 * 180
+    assert squared[Smoother.JAMES_STEIN] < squared["none"] / 3
+    assert squared[Smoother.MEAN] == pytest.approx(20, rel=0.15)
+    assert squared[Smoother.MEDIAN] < squared[Smoother.MEAN]
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=15))
+def test_the_mean_of_a_group_so_far_is_near_that_of_the_whole(counts):
+    # Chen 2018, theorem 18, with norms where squares are meant: what holds is within half the deviation over k
+    line = np.array(counts)
+    spread = np.abs(line - line.mean()).sum()
+    for k in range(1, line.size + 1):
+        assert abs(line[:k].mean() - line.mean()) <= spread / (2 * k) + 1e-9
+
+
+@given(STREAMS, st.integers(1, 12))
+def test_windows_add_up_medians_of_groups_as_known_at_the_time(drawn, width):
+    noisy, starts = as_stream(drawn)
+    found = window_sums(noisy, starts, width=width)
+    for at in range(noisy.size):
+        held = range(max(0, at - width + 1), at + 1)
+        expected = sum(np.median([noisy[i] for i in range(at + 1) if starts[i] == starts[j]]) for j in held)
+        assert found[at] == pytest.approx(expected)
+
+
+def test_a_jump_is_over_the_whole_width_and_not_one_step_less():
+    estimates = np.array([0.0, 0, 0, 10, 10, 10, 10])
+    assert jumps(estimates, width=3).tolist() == [10, 10, 10, 0]
+    assert jumps(estimates, width=1).tolist() == [0, 0, 10, 0, 0, 0]
+    assert jumps(estimates, width=9).size == 0
+    with pytest.raises(ValueError, match="width"):
+        jumps(estimates, width=0)
+    with pytest.raises(ValueError, match="width"):
+        window_sums(np.array([1]), np.array([0]), width=0)
+
+
+@pytest.mark.parametrize("width", [1, 2, 8])
+@pytest.mark.parametrize("steps", [1, 5, 16, 29])
+def test_windows_by_blocks_are_their_sums_where_there_is_no_noise(width, steps):
+    counts = np.random.default_rng(steps).integers(0, 9, steps)
+    options = {"width": width, "epsilon": 1, "neighbours": Neighbours.ADD_REMOVE}
+    found = block_tree_windows(counts, noise=Still(), **options)
+    assert found.tolist() == [counts[max(0, t + 1 - width) : t + 1].sum() for t in range(steps)]
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_windows_by_blocks_lose_epsilon_and_no_more(neighbours):
+    counts, one = np.arange(11), np.eye(11, dtype=int)
+
+    def loss(told):
+        def mechanism(table, noise):
+            block_tree_windows(table, width=4, epsilon=1, neighbours=told, noise=noise)
+
+        moved = one[2] if neighbours is Neighbours.ADD_REMOVE else one[2] - one[9]
+        return worst_loss(mechanism, counts + moved, counts)
+
+    assert loss(neighbours) == 1
+    if neighbours is Neighbours.REPLACE_ONE:
+        assert loss(Neighbours.ADD_REMOVE) == 2
+
+
+@pytest.mark.parametrize("width", [0, 3, 1 << 21])
+def test_widths_of_blocks_are_powers_of_two(width):
+    options = {"epsilon": 1, "neighbours": Neighbours.ADD_REMOVE, "noise": SeededNoise(1)}
+    with pytest.raises(ValueError, match="width"):
+        block_tree_windows(np.zeros(4, dtype=int), width=width, **options)
