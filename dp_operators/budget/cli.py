@@ -106,14 +106,15 @@ def open_account(
 @app.command()
 def show(
     account: Annotated[str | None, typer.Argument(help="The account's name; all of them if not given.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Charge that is asked about: pure, gaussian or approximate.")] = None,
     as_json: AsJson = False,
     ledger: LedgerUrl = None,
 ) -> None:
     """Show accounts: their caps, what is spent, what is left."""
     opened = open_ledger(ledger)
     accounts = opened.accounts() if account is None else (opened.account(account),)
-    found = [account_json(opened, each) for each in accounts]
-    _print(found if account is None else found[0], reports.accounts_table(found), as_json=as_json)
+    found = [account_json(opened, each, kind=kind) for each in accounts]
+    _print(found if account is None else found[0], reports.accounts_table(found, kind), as_json=as_json)
 
 
 @app.command()
@@ -145,9 +146,9 @@ def verify(as_json: AsJson = False, ledger: LedgerUrl = None) -> None:
         raise typer.Exit(Exit.DIFFERS)
 
 
-def account_json(ledger: PrivacyLedger, account: Account) -> dict[str, Any]:
-    """An account with its blocks, in plain JSON types."""
-    kind = "approximate" if account.composition == APPROXIMATE else "pure"
+def account_json(ledger: PrivacyLedger, account: Account, *, kind: str | None = None) -> dict[str, Any]:
+    """An account with its blocks, and what each may still be charged, in plain JSON types."""
+    kind = kind or ("approximate" if account.composition == APPROXIMATE else "pure")
     # before any block is charged there is none to name, and all have the same left
     left = {block: ledger.remaining(account.name, block, kind=kind) for block in ledger.blocks(account.name) or (ALL,)}
     return reports.account_json(account, ledger.history(account.name), left, ledger.allotments(account.name))

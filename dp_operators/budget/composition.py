@@ -29,6 +29,7 @@ against the account.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from typing import Any
@@ -183,7 +184,9 @@ def fits(limits: Limits, spent: Budget) -> bool:
 
 
 def room(limits: Limits, spent: Budget, kind: str = "pure") -> Budget:
-    """The largest charge of a kind that still fits; for ``approximate``, its epsilon and its delta at once.
+    """The largest charge of a kind that still fits: an epsilon, a rho, or an epsilon and a delta at once.
+
+    In an account that does not count in what the kind costs it is 0.
 
     Raises:
         RequestRefused: no such kind.
@@ -197,6 +200,15 @@ def room(limits: Limits, spent: Budget, kind: str = "pure") -> Budget:
     ways = [] if limits.epsilon is None else [exact_difference(limits.epsilon, spent.epsilon)]
     ways += [] if rho is None else [_root_of_twice(rho)]
     return exact_budget(max([*ways, _ZERO]), delta if kind == "approximate" else _ZERO, rho)
+
+
+def least(budgets: Iterable[Budget]) -> Budget:
+    """What is left where several bounds hold at once: of each currency the least of them."""
+    found = tuple(budgets)
+    rhos = [each.rho for each in found if each.rho is not None]
+    return exact_budget(
+        min(each.epsilon for each in found), min(each.delta for each in found), min(rhos) if rhos else None
+    )
 
 
 def epsilon_at(rho: Decimal, delta: Decimal) -> Decimal:

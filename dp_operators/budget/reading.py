@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import Connection
 
 from dp_operators.budget import arguments, audit, rows, transactions, verification
-from dp_operators.budget.composition import cost_in, limits_of, nothing, room
+from dp_operators.budget.composition import cost_in, least, limits_of, nothing, room
 from dp_operators.budget.database import Database
 from dp_operators.budget.values import ALL, Account, Allotment, AuditEntry, Charge, Head, Verification
 from spark_jobs.contract.errors import RequestRefused
@@ -47,8 +47,10 @@ class LedgerReader:
             account: the account's name.
             block: one of its blocks; where its charges add up across blocks, all of them have the same left.
             allotment: what an allotment may still be charged there, if that is less.
-            kind: ``pure`` and ``gaussian`` for what an epsilon or a rho may be; ``approximate`` for both an epsilon
-                and a delta at once. The rho that is left is told beside, where the account counts in it.
+            kind: which charge is meant. ``pure``: the epsilon it may have, with no delta. ``gaussian``: the rho it may
+                have, with no epsilon; 0 where the account does not count in rho. ``approximate``: the epsilon and the
+                delta it may have at once; the delta is 0 where the account admits none. Of a ``zcdp`` account the rho
+                that is left is told beside an epsilon, and of an ``approximate`` one what squares may still add up to.
 
         Raises:
             RequestRefused: no such account, block, allotment or kind.
@@ -65,17 +67,7 @@ class LedgerReader:
                 caps[purse] = _allotment(connection, name, purse)
             [paying] = found.paying((block,))
             spent = rows.spent_in(connection, found.name, (paying,), purse)
-            return min(
-                (
-                    room(
-                        limits_of(found.composition, cap.cap, cap.slack),
-                        spent.get((each, paying), nothing(found.composition)),
-                        kind,
-                    )
-                    for each, cap in caps.items()
-                ),
-                key=lambda left: (left.epsilon, left.rho or 0),
-            )
+            return _least_room(found, caps, spent, paying, kind)
 
         return self._database.read(work)
 
@@ -89,7 +81,7 @@ class LedgerReader:
         blocks: Iterable[str] = (ALL,),
         allotment: str | None = None,
     ) -> dict[str, Budget]:
-        """What each block could still be charged, if all could bear this cost now; no reservation.
+        """What each block could still be charged with the allotment, if all could bear this cost; no reservation.
 
         Raises:
             BudgetExceeded: one could not.
@@ -105,12 +97,9 @@ class LedgerReader:
             allotted = _allotment(connection, name, purse) if purse else None
             spent = rows.spent_in(connection, name, found.paying(names), purse)
             transactions.totals_after(found, allotted, purse, spent, names, cost)
-            limits = limits_of(found.composition, found.cap, found.slack)
+            caps: dict[str, Account | Allotment] = {"": found} | ({} if allotted is None else {purse: allotted})
             kind = "approximate" if cost.epsilon else "gaussian"
-            return {
-                block: room(limits, spent.get(("", block), nothing(found.composition)), kind)
-                for block in found.paying(names)
-            }
+            return {block: _least_room(found, caps, spent, block, kind) for block in found.paying(names)}
 
         return self._database.read(work)
 
@@ -245,6 +234,17 @@ class LedgerReader:
     def verification(self) -> Verification:
         """What ``verify`` found, difference by difference."""
         return self._database.snapshot(verification.verify)
+
+
+def _least_room(
+    account: Account, caps: Mapping[str, Account | Allotment], spent: rows.Spent, block: str, kind: str
+) -> Budget:
+    """What a block may still bear where the account, and the allotment if there is one, have to bear it."""
+    empty = nothing(account.composition)
+    return least(
+        room(limits_of(account.composition, cap.cap, cap.slack), spent.get((purse, block), empty), kind)
+        for purse, cap in caps.items()
+    )
 
 
 def _account(connection: Connection, name: str) -> Account:

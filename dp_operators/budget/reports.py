@@ -90,8 +90,8 @@ def log_csv(entries: Iterable[AuditEntry]) -> str:
     return lines.getvalue()
 
 
-def accounts_table(accounts: Iterable[Mapping[str, Any]]) -> str:
-    """Accounts, as ``account_json`` gives them, one line each."""
+def accounts_table(accounts: Iterable[Mapping[str, Any]], kind: str | None = None) -> str:
+    """Accounts, as ``account_json`` gives them, one line each; what remains is told for a kind of charge."""
     header = ("account", "cap", "committed", "burnt", "reserved", "remaining", "protects", "tables")
     rows = []
     for account in accounts:
@@ -99,9 +99,10 @@ def accounts_table(accounts: Iterable[Mapping[str, Any]]) -> str:
         protects = "a row" if unit["column"] is None else f"{unit['column']} (at most {unit['max_rows']} rows)"
         tables = ", ".join(account["tables"]) or "-"
         for name, block in account["blocks"].items():
-            amounts = (_told(block[state], account) for state in ("committed", "burnt", "reserved", "remaining"))
+            amounts = [_told(block[state], account) for state in ("committed", "burnt", "reserved")]
+            left = _told(block["remaining"], account) if kind is None else _of_kind(block["remaining"], kind)
             where = account["name"] if name == ALL else f"{account['name']} {name}"
-            rows.append((where, _told(account["cap"], account), *amounts, protects, tables))
+            rows.append((where, _told(account["cap"], account), *amounts, left, protects, tables))
     return _table(header, rows)
 
 
@@ -150,6 +151,13 @@ def _told(amounts: Mapping[str, str], account: Mapping[str, Any]) -> str:
     if account["composition"] == ZCDP:
         return f"rho {amounts.get('rho', '0')}"
     return amounts["epsilon"] if amounts["delta"] == "0" else f"{amounts['epsilon']}, {amounts['delta']}"
+
+
+def _of_kind(amounts: Mapping[str, str], kind: str) -> str:
+    """The amounts of one charge of a kind."""
+    if kind == "gaussian":
+        return f"rho {amounts['rho']}"
+    return amounts["epsilon"] if kind == "pure" else f"{amounts['epsilon']}, {amounts['delta']}"
 
 
 def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

@@ -143,3 +143,54 @@ def test_frozen_ledger_is_read_and_not_written(shared: PrivacyLedger) -> None:
     assert shared.commit(charge.id).state == "committed"
     assert [entry.action for entry in shared.log()][-3:] == ["frozen", "thawed", "committed"]
     assert shared.verification().findings == ()
+
+
+LEFT = {
+    ("pure", "pure"): ("0.75", "0", None),
+    ("pure", "gaussian"): ("0", "0", "0"),
+    ("pure", "approximate"): ("0.75", "0", None),
+    ("zcdp", "pure"): ("0.8", "0", "0.32"),
+    ("zcdp", "gaussian"): ("0", "0", "0.32"),
+    ("zcdp", "approximate"): ("0.8", "0", "0.32"),
+    ("approximate", "gaussian"): ("0", "0", "0"),
+}
+CAPS = {
+    "pure": {"epsilon": "1"},
+    "zcdp": {"rho": "0.5", "delta": "1e-6"},
+    "approximate": {"epsilon": "1", "delta": "1e-5"},
+}
+COSTS = {"pure": {"epsilon": "0.25"}, "zcdp": {"rho": "0.18"}, "approximate": {"epsilon": "0.25", "delta": "1e-6"}}
+
+
+@pytest.mark.parametrize(("composition", "kind"), LEFT)
+def test_what_remains_is_told_for_a_kind_of_charge(ledger: PrivacyLedger, composition: str, kind: str) -> None:
+    ledger.open_account("a", composition=composition, **CAPS[composition])
+    ledger.reserve("a", release="r", **COSTS[composition])
+    left = ledger.remaining("a", kind=kind)
+    told = (str(left.epsilon), str(left.delta), None if left.rho is None else str(left.rho))
+    assert told == LEFT[composition, kind]
+
+
+@pytest.mark.parametrize("kind", ["pure", "gaussian"])
+def test_what_remains_can_be_charged_to_the_last_and_nothing_more(ledger: PrivacyLedger, kind: str) -> None:
+    ledger.open_account("a", composition="zcdp", rho="0.5", delta="1e-6")
+    ledger.reserve("a", release="r", epsilon="0.3")
+    left = ledger.remaining("a", kind=kind)
+    currency, most = ("epsilon", left.epsilon) if kind == "pure" else ("rho", left.rho)
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve("a", release="too much", **{currency: most + Decimal("1e-20")})
+    ledger.reserve("a", release="the rest", **{currency: most})
+    assert (ledger.remaining("a", kind=kind).rho or 0) < Decimal("1e-25")
+
+
+def test_of_each_currency_the_scarcer_purse_counts(ledger: PrivacyLedger) -> None:
+    """The account is short of delta, and the allotment of epsilon: a charge needs both."""
+    ledger.open_account("a", composition="approximate", epsilon="2", delta="1e-5", slack="0")
+    ledger.allot("a", "team", epsilon="0.5", delta="1e-5")
+    ledger.reserve("a", release="r", epsilon="0.25", delta="9e-6")
+    left = ledger.remaining("a", allotment="team", kind="approximate")
+    assert (left.epsilon, left.delta) == (Decimal("0.5"), Decimal("1e-6"))
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve("a", release="s", epsilon="0.5", delta="2e-6", allotment="team")
+    told = ledger.affordable("a", epsilon="0.1", delta="1e-7", allotment="team")["all"]
+    assert (told.epsilon, told.delta) == (Decimal("0.5"), Decimal("1e-6"))

@@ -192,3 +192,14 @@ def test_program_ends_with_the_command_s_code(tmp_path: Path) -> None:
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.count("\n") == 1
+
+
+def test_show_tells_what_remains_for_a_kind_of_charge(dp_budget, ledger: PrivacyLedger) -> None:
+    ledger.open_account("noisy", composition="zcdp", rho="0.5", delta="1e-6")
+    ledger.reserve("noisy", release="r", rho="0.18")
+    assert "rho 0.32" in dp_budget("show", "noisy").out
+    assert " 0.8 " in dp_budget("show", "noisy", "--kind", "pure").out
+    assert "rho 0.32" in dp_budget("show", "noisy", "--kind", "gaussian").out
+    shown = json.loads(dp_budget("show", "noisy", "--kind", "pure", "--json").out)
+    assert shown["blocks"]["all"]["remaining"] == {"epsilon": "0.8", "delta": "0", "rho": "0.32"}
+    assert "kind: got 'many'; must be one of pure, gaussian, approximate" in dp_budget("show", "--kind", "many").err
