@@ -54,11 +54,13 @@ def all_lines_plot(found: LinearFit, x_name: str, y_name: str) -> Plot:
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(lambda value, _: number(value, 4, plain_below=6))
         chosen = np.unique(np.linspace(0, found.groups - 1, min(found.groups, _MOST_LINES)).astype(int))
-        path = Path.make_compound_path(*(Path(_ends(found, int(g))) for g in chosen))
         faint = max(0.1, min(1.0, (14.0 / len(chosen)) ** 0.7))
-        axes.add_patch(
-            PathPatch(path, fill=False, edgecolor=light("curve"), linewidth=1.8 if one else 1.0, alpha=faint)
-        )
+        for failed, token, dashes in ((True, "chance", (0, (3, 2))), (False, "curve", "solid")):
+            ends = [Path(_ends(found, int(g))) for g in chosen if (found.status[g] != "ok") == failed]
+            if ends:
+                style = {"edgecolor": light(token), "linestyle": dashes, "alpha": faint}
+                path = Path.make_compound_path(*ends)
+                axes.add_patch(PathPatch(path, fill=False, linewidth=1.8 if one else 1.0, **style))
         if one:
             _dots(axes, found, 0, size=6.0)
         if alone:

@@ -107,7 +107,11 @@ def _section(found: LinearFit, x_name: str, y_name: str) -> Section:
         headline=_headline(found) if not grouped else None,
         measures=tuple(measures if grouped else measures[1:]),
         table=_groups_table(found) if grouped else _line_table(found),
-        legend=(("curve", "released line"), ("point", "where it is evaluated, with interval")),
+        legend=(
+            ("curve", "released line"),
+            ("chance", "level, as no slope could be told"),
+            ("point", "where it is evaluated, with interval"),
+        ),
         notes=_notes(found),
         notice=None
         if failed < found.groups

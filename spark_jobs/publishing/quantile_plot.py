@@ -60,6 +60,11 @@ def quantile_plot(found: ResidualPlot) -> Plot:
         draw=draw,
         axes=_BOX,
         probes=_probes(found) if defined else (),
+        legend=(
+            ("curve", "released quantiles"),
+            ("band", f"{level(found.confidence)} band"),
+            ("chance", "a normal distribution"),
+        ),
     )
 
 

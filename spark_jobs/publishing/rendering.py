@@ -77,6 +77,7 @@ class Plot:
         draw: makes the figure; with a heading where it has to stand alone.
         axes: left, bottom, width and height of its axes, in fractions of the figure without a heading.
         probes: points to ask for, from left to right, in the report.
+        legend: token of a colour and what is drawn in it; None for the section's.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Plot:
     draw: Callable[[bool], Figure]
     axes: tuple[float, float, float, float]
     probes: tuple[Probe, ...] = ()
+    legend: tuple[tuple[str, str], ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
