@@ -28,7 +28,7 @@ MOST_POINTS = 5000
 """Points of the scatter."""
 QQ_SCORES = np.linspace(-2.0, 2.0, 33)
 """Where the Q-Q view is read: quantiles of the standard normal distribution."""
-QUARTILES = np.array([0.25, 0.75])
+LEVELS = ndtr(QQ_SCORES)
 _QUARTILE_SCORE = 0.6744897501960817
 _DIGITS = 9
 """Digits kept of what is published, relative to the box: below any noise, above the last bits of machines."""
@@ -57,7 +57,8 @@ def summarise(measurement: Measurement, *, seed: int) -> ResidualPlot:
     framed = in_whole_rows(on_the_simplex(measurement.cells, float(total)), total)
     counts = framed[1:-1, 1:-1]
     points = _scatter(counts, measurement, noise)
-    pools, trend, spread, qq = _figures(measurement, framed, noise, defined=defined)
+    pools = pools_of(measurement)
+    trend, spread, qq = _figures(measurement, framed, noise, defined=defined)
     faults = find_faults(measurement, noise) if defined else NOTHING
     error_rate = round(1 - measurement.confidence, _DIGITS)
     findings = faults.findings(error_rate)
@@ -75,7 +76,7 @@ def summarise(measurement: Measurement, *, seed: int) -> ResidualPlot:
         points_residual=points[1],
         overflow=float(total - counts.sum()),
         trend_fitted=(box.fitted[1:] + box.fitted[:-1]) / 2 * unit,
-        column_rows=np.round(_pooled(measurement.cells, pools).sum(axis=-1).clip(0.0), 3)[_pool_of(pools, box.bins)],
+        column_rows=np.round(_pooled(measurement.cells, pools[0]).sum(axis=-1).clip(0.0), 3)[pools[1]],
         trend=trend.value,
         trend_lower=trend.lower,
         trend_upper=trend.upper,
@@ -128,15 +129,11 @@ def _scatter(counts: Int64Array, measurement: Measurement, noise: SeededNoise) -
 
 def _figures(
     measurement: Measurement, framed: Int64Array, noise: SeededNoise, *, defined: bool
-) -> tuple[Int64Array, _Along, _Along, _Along]:
-    """Pools of columns, and trend, spread and quantiles with their intervals; in the user's units."""
+) -> tuple[_Along, _Along, _Along]:
+    """Trend, spread and quantiles with their intervals, in the user's units."""
     cells, box, unit = measurement.cells, measurement.box, measurement.unit
-    variance = cell_variance(measurement) * cells.shape[1]
-    pools = pool_starts(cells[1:-1].sum(axis=1), max(1.0, DROWNED * float(np.sqrt(variance))))
-    if not defined:
-        pools = pools[:1]
-    of_column = _pool_of(pools, box.bins)
-    levels, edges, bound = ndtr(QQ_SCORES), box.residual, float(box.residual[-1])
+    pools, of_column = pools_of(measurement)
+    edges, bound = box.residual, float(box.residual[-1])
     errors = noisy_copies(measurement, framed.astype(np.float64), noise, sampled=False) - framed
 
     def along(figure: FloatArray, copies: FloatArray, *, least: float, worst: FloatArray) -> _Along:
@@ -154,22 +151,26 @@ def _figures(
     trend = along(means(columns, edges)[of_column], means(again, edges)[:, of_column], least=-bound, worst=nothing)
     spread = along(spreads(columns, edges)[of_column], spreads(again, edges)[:, of_column], least=0.0, worst=nothing)
     qq = along(
-        quantiles(cells.sum(axis=0), levels, edges),
-        quantiles((cells + errors).sum(axis=1), levels, edges),
+        quantiles(cells.sum(axis=0), LEVELS, edges),
+        quantiles((cells + errors).sum(axis=1), LEVELS, edges),
         least=-bound,
-        worst=np.zeros(levels.size),
+        worst=np.zeros(LEVELS.size),
     )
-    return pools, trend, spread, qq
+    return trend, spread, qq
+
+
+def pools_of(measurement: Measurement) -> tuple[Int64Array, Int64Array]:
+    """Where runs of columns start whose rows are not drowned by noise, and the run that each column is of."""
+    cells = measurement.cells
+    stddev = float(np.sqrt(cell_variance(measurement) * cells.shape[1]))
+    starts = pool_starts(cells[1:-1].sum(axis=1), max(1.0, DROWNED * stddev))
+    return starts, np.searchsorted(starts, np.arange(measurement.box.bins), side="right") - 1
 
 
 def _pooled(cells: FloatArray, starts: Int64Array) -> FloatArray:
     """Cells of each pool, rows beyond the box above and below included; shape (..., pools, cells of a column)."""
     pooled: FloatArray = np.add.reduceat(cells[..., 1:-1, :], starts, axis=-2)
     return pooled
-
-
-def _pool_of(starts: Int64Array, bins: int) -> Int64Array:
-    return np.searchsorted(starts, np.arange(bins), side="right") - 1
 
 
 def _line(qq: _Along, end: int) -> float:
