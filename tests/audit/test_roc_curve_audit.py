@@ -88,12 +88,16 @@ def test_a_meter_that_forgets_is_convicted(monkeypatch, neighbours, pair):
     assert convicts(found, "ROC curve, auto", relation=neighbours, claimed=EPSILON, fault="budget spent twice")
 
 
+LARGE = Decimal(3)
+"""For what is worth less evidence: thresholds are not part of it."""
+
+
 def by_histogram(noise, neighbours, pair, histogram, method="fixed_cells"):
     """The log ratio under plain noise: the whole evidence of ``geometric``, and a fair statistic of the others."""
 
     def one(statistic):
         measurement = roc_curve.measure(
-            statistic, epsilon=EPSILON, delta="1e-9", neighbours=neighbours, noise=noise, method=method, thresholds=4,
+            statistic, epsilon=LARGE, delta="1e-9", neighbours=neighbours, noise=noise, method=method, thresholds=4,
             histogram=histogram,
         )  # fmt: skip
         if histogram is None:
@@ -110,26 +114,27 @@ def by_histogram(noise, neighbours, pair, histogram, method="fixed_cells"):
 
 
 @PAIRS
-@pytest.mark.parametrize("histogram", ["geometric", "hb", "dawa"])
-def test_classes_by_histograms_keep_epsilon(histogram, neighbours, pair):
-    found = audit(*by_histogram(SecureNoise(), neighbours, pair, histogram), samples=samples(2000))
-    assert keeps(found, f"ROC curve, fixed cells by {histogram}", relation=neighbours, claimed=EPSILON)
+@pytest.mark.parametrize(("histogram", "least"), [("geometric", 0.3), ("hb", 0.1), ("dawa", 0.05)])
+def test_classes_by_histograms_keep_epsilon_and_use_it(histogram, least, neighbours, pair):
+    found = audit(*by_histogram(SecureNoise(), neighbours, pair, histogram), samples=samples(1000))
+    name = f"ROC curve, fixed cells by {histogram}"
+    assert keeps(found, name, relation=neighbours, claimed=LARGE, at_least=least)
 
 
 @PAIRS
 @pytest.mark.parametrize("histogram", ["geometric", "hb"])
 def test_classes_by_histograms_with_half_the_noise_are_convicted(histogram, neighbours, pair):
     noise = Tampered(source=SeededNoise(94), epsilon_factor=2)
-    found = audit(*by_histogram(noise, neighbours, pair, histogram), samples=samples(4000))
+    found = audit(*by_histogram(noise, neighbours, pair, histogram), samples=samples(3000))
     name = f"ROC curve, fixed cells by {histogram}"
-    assert convicts(found, name, relation=neighbours, claimed=EPSILON, fault="half the noise")
+    assert convicts(found, name, relation=neighbours, claimed=LARGE, fault="half the noise")
 
 
 @PAIRS
 def test_counts_between_medians_keep_epsilon_and_half_their_noise_is_convicted(neighbours, pair):
     name = "ROC curve, recursive medians"
-    found = audit(*by_histogram(SecureNoise(), neighbours, pair, None, "recursive_medians"), samples=samples(1500))
-    assert keeps(found, name, relation=neighbours, claimed=EPSILON)
+    found = audit(*by_histogram(SecureNoise(), neighbours, pair, None, "recursive_medians"), samples=samples(600))
+    assert keeps(found, name, relation=neighbours, claimed=LARGE, at_least=0.1)
     noise = Tampered(source=SeededNoise(95), epsilon_factor=2)
-    found = audit(*by_histogram(noise, neighbours, pair, None, "recursive_medians"), samples=samples(6000))
-    assert convicts(found, name, relation=neighbours, claimed=EPSILON, fault="half the noise of the counts")
+    found = audit(*by_histogram(noise, neighbours, pair, None, "recursive_medians"), samples=samples(2000))
+    assert convicts(found, name, relation=neighbours, claimed=LARGE, fault="half the noise of the counts")
