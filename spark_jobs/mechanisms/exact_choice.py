@@ -142,18 +142,18 @@ def choose_point(scores: Int64Array, lengths: Int64Array, rate: Decimal, noise: 
     """
     if lengths.min(initial=0) < 0 or not 1 <= int(lengths.sum()) <= MAX_POINTS:
         raise ValueError(f"lengths: must be whole numbers of at least 0 that sum to 1 to {MAX_POINTS}")
-    gaps = int(scores[lengths > 0].max()) - scores
-    with np.errstate(over="ignore"):
-        rough = np.exp(-float(rate) * np.maximum(gaps, 0)) * (1 + 1e-9)
+    kept = np.flatnonzero(lengths)
+    gaps = scores[kept].max() - scores[kept]
+    rough = np.exp(-float(rate) * gaps) * (1 + 1e-9)
     masses = np.floor(np.ldexp(rough, _ROUGH_BITS)).astype(np.int64) + 2
-    ends = np.cumsum(lengths * masses)
+    ends = np.cumsum(lengths[kept] * masses)
     while True:
         drawn = uniform_below(int(ends[-1]), noise)
         at = int(np.searchsorted(ends, drawn, side="right"))
         mass = int(masses[at])
         offset = (drawn - (int(ends[at - 1]) if at else 0)) // mass
         if uniform_below(mass << (WEIGHT_BITS - _ROUGH_BITS), noise) < point_weight(int(gaps[at]), rate) + FLOOR:
-            return at, offset
+            return int(kept[at]), offset
 
 
 def point_weight(gap: int, rate: Decimal) -> int:
