@@ -43,7 +43,7 @@ test-fast: $(STAMP) ## the inner loop: no Spark, no Airflow, no database server
 	$(BIN)/python -m pytest -q -m "not spark and not cluster and not airflow and not postgres and not slow"
 
 audit: $(STAMP) ## the long privacy audits, and their table of results
-	DP_AUDIT=long DP_AUDIT_TABLE=docs/contributing/audit-results.md $(BIN)/python -m pytest tests/audit
+	DP_AUDIT=long DP_AUDIT_TABLE=docs/contributing/audit-results.md $(BIN)/python -m pytest -o timeout=7200 tests/audit
 
 storm: $(STAMP) ## the ledger under 32 processes of 500 operations and random kills, ten runs on each database
 	DP_STORM=full DP_STORM_RUNS=10 $(BIN)/python -m pytest tests/budget/test_storm.py

@@ -10,7 +10,8 @@ from spark_jobs.mechanisms import sparse_vector
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ValueCounts
 from spark_jobs.statistics.value_grid import ValueGrid
-from tests.support.audit import Tampered, audit, convicts, keeps, log_ratio, samples
+from tests.support.audit import Tampered, audit, convicts, exactly, keeps, log_ratio, samples
+from tests.support.sparse_vector_loss import RecordingNoise, answer_probability
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
 
@@ -88,47 +89,68 @@ def test_a_budget_spent_twice_is_convicted(neighbours, pair):
     assert convicts(found, NAME, relation=neighbours, claimed=EPSILON, fault="budget spent twice")
 
 
-SEARCHED = [3.0] * 6
+# a row that raises every count from its own on, or moves there from the last mark
+FEW = [0.5] * 6
 SEARCHES = pytest.mark.parametrize(
     ("neighbours", "pair"),
     [
-        (Neighbours.ADD_REMOVE, (table([*SEARCHED, 9.0], WIDE), table(SEARCHED, WIDE))),
-        (Neighbours.REPLACE_ONE, (table([9.0, *SEARCHED], WIDE), table([0.5, *SEARCHED], WIDE))),
+        (Neighbours.ADD_REMOVE, (table([0.5, *FEW], WIDE), table(FEW, WIDE))),
+        (Neighbours.REPLACE_ONE, (table([0.5, *FEW], WIDE), table([9.0, *FEW], WIDE))),
     ],
     ids=["added", "replaced"],
 )
+THRESHOLD = 7
+LARGE = Decimal(3)
+"""At a small epsilon, where a search ends tells little about a row that its noise is as large as."""
 
 
-def of_search(noise, neighbours, epsilon=EPSILON):
+def of_search(noise, neighbours, told=None):
     """How early a search for the upper bound ends: the whole of its output, and earlier with more rows."""
 
     def mechanism(statistic, count):
         ends = locating.marks(statistic.grid)
         parts = np.add.reduceat(statistic.counts, ends[:-1]).astype(np.int64)
-        found = []
-        for _ in range(count):
-            crossing = sparse_vector.first_crossing(
-                parts, threshold=6.5, epsilon=epsilon, neighbours=neighbours, noise=noise
-            )
-            found.append(-(parts.size if crossing is None else crossing))
-        return np.array(found, dtype=float)
+        options = {"threshold": THRESHOLD, "epsilon": LARGE, "neighbours": told or neighbours, "noise": noise}
+        crossings = (sparse_vector.first_crossing(parts, **options) for _ in range(count))
+        return np.array([-(parts.size if found is None else found) for found in crossings], dtype=float)
 
     return mechanism
 
 
 @SEARCHES
-def test_a_search_for_a_bound_keeps_epsilon(neighbours, pair):
-    for first, second in (pair, pair[::-1]):
-        found = audit(of_search(SecureNoise(), neighbours), first, second, samples=samples(3000))
-        assert keeps(found, SEARCH, relation=neighbours, claimed=EPSILON)
+def test_a_search_for_a_bound_keeps_epsilon_and_uses_it(neighbours, pair):
+    found = audit(of_search(SecureNoise(), neighbours), *pair, samples=samples(2000))
+    assert keeps(found, SEARCH, relation=neighbours, claimed=LARGE, at_least=0.05)
 
 
 def test_a_search_with_half_the_noise_is_convicted():
-    # a row that raises every count from its own on: what a search may tell apart
-    pair = table([0.5] * 7, WIDE), table([0.5] * 6, WIDE)
-    noise = Tampered(source=SeededNoise(5), epsilon_factor=4)
-    found = audit(of_search(noise, Neighbours.ADD_REMOVE), *pair, samples=samples(4000))
-    assert convicts(found, SEARCH, relation=Neighbours.ADD_REMOVE, claimed=EPSILON, fault="half the noise")
+    added = (table([0.5, *FEW], WIDE), table(FEW, WIDE))
+    noise = Tampered(source=SeededNoise(5), epsilon_factor=2)
+    found = audit(of_search(noise, Neighbours.ADD_REMOVE), *added, samples=samples(6000))
+    assert convicts(found, SEARCH, relation=Neighbours.ADD_REMOVE, claimed=LARGE, fault="half the noise")
+
+
+def search_loss(neighbours, pair, *, less=1, told=None):
+    """The largest loss of where a search ends, from the scales that it draws with."""
+    drawn, laws = RecordingNoise(), []
+    for statistic in pair:
+        of_search(drawn, neighbours, told)(statistic, 1)
+        marks = locating.marks(statistic.grid)
+        spare = np.cumsum(np.add.reduceat(statistic.counts, marks[:-1])) - THRESHOLD
+        of_threshold, of_counts = (scale / less for scale in drawn.scales[:2])
+        ends = [[False] * at + [True] for at in range(spare.size)] + [[False] * spare.size]
+        laws.append([answer_probability(spare.tolist(), end, of_threshold, of_counts) for end in ends])
+    return exactly(max(abs(np.log(one / two)) for one, two in zip(*laws, strict=True) if min(one, two) > 1e-12))
+
+
+@SEARCHES
+def test_the_exact_loss_of_a_search(neighbours, pair):
+    said = {"relation": neighbours, "claimed": LARGE}
+    assert keeps(search_loss(neighbours, pair), SEARCH, **said, at_least=0.5)
+    assert convicts(search_loss(neighbours, pair, less=2), SEARCH, **said, fault="half the noise")
+    if neighbours is Neighbours.REPLACE_ONE:
+        added = search_loss(neighbours, pair, told=Neighbours.ADD_REMOVE)
+        assert convicts(added, SEARCH, **said, fault="noise for an added row")
 
 
 @SEARCHES
