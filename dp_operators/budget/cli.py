@@ -46,6 +46,9 @@ LedgerUrl = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Tight = Annotated[
+    bool, typer.Option("--tight", help="Tell too what all charges cost if decided beforehand; for information only.")
+]
 AnAccount = Annotated[str, typer.Argument(help="The account's name.")]
 
 
@@ -107,13 +110,14 @@ def open_account(
 def show(
     account: Annotated[str | None, typer.Argument(help="The account's name; all of them if not given.")] = None,
     kind: Annotated[str | None, typer.Option(help="Charge that is asked about: pure, gaussian or approximate.")] = None,
+    tight: Tight = False,
     as_json: AsJson = False,
     ledger: LedgerUrl = None,
 ) -> None:
     """Show accounts: their caps, what is spent, what is left."""
     opened = open_ledger(ledger)
     accounts = opened.accounts() if account is None else (opened.account(account),)
-    found = [account_json(opened, each, kind=kind) for each in accounts]
+    found = [account_json(opened, each, kind=kind, tight=tight) for each in accounts]
     _print(found if account is None else found[0], reports.accounts_table(found, kind), as_json=as_json)
 
 
@@ -146,12 +150,15 @@ def verify(as_json: AsJson = False, ledger: LedgerUrl = None) -> None:
         raise typer.Exit(Exit.DIFFERS)
 
 
-def account_json(ledger: PrivacyLedger, account: Account, *, kind: str | None = None) -> dict[str, Any]:
+def account_json(
+    ledger: PrivacyLedger, account: Account, *, kind: str | None = None, tight: bool = False
+) -> dict[str, Any]:
     """An account with its blocks, and what each may still be charged, in plain JSON types."""
     kind = kind or ("approximate" if account.composition == APPROXIMATE else "pure")
     # before any block is charged there is none to name, and all have the same left
     left = {block: ledger.remaining(account.name, block, kind=kind) for block in ledger.blocks(account.name) or (ALL,)}
-    return reports.account_json(account, ledger.history(account.name), left, ledger.allotments(account.name))
+    fixed = {block: ledger.tight(account.name, block) for block in left} if tight else None
+    return reports.account_json(account, ledger.history(account.name), left, ledger.allotments(account.name), fixed)
 
 
 def open_ledger(url: str | None) -> PrivacyLedger:

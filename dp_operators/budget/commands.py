@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dp_operators.budget import reports
-from dp_operators.budget.cli import AnAccount, LedgerUrl, account_json, open_ledger, user
+from dp_operators.budget.cli import AnAccount, LedgerUrl, Tight, account_json, open_ledger, user
 from dp_operators.budget.grants import grants
 from dp_operators.budget.values import Account
 from spark_jobs.contract.errors import RequestRefused
@@ -63,6 +63,7 @@ def allot(
 def export(
     form: Annotated[str, typer.Option("--format", help="csv (the audit log) or json (everything).")] = "json",
     output: Annotated[Path | None, typer.Option(help="File to write; standard output if not given.")] = None,
+    tight: Tight = False,
     ledger: LedgerUrl = None,
 ) -> None:
     """Write the audit log, and as JSON the accounts and charges too, for an auditor."""
@@ -70,7 +71,7 @@ def export(
     if form == "csv":
         text = reports.log_csv(opened.log())
     elif form == "json":
-        accounts = [account_json(opened, account) for account in opened.accounts()]
+        accounts = [account_json(opened, account, tight=tight) for account in opened.accounts()]
         charges = [charge for account in opened.accounts() for charge in opened.history(account.name)]
         text = reports.ledger_json(opened.head(), accounts, charges, opened.log())
     else:

@@ -11,7 +11,18 @@ from sqlalchemy import Connection
 from dp_operators.budget import arguments, audit, rows, transactions, verification
 from dp_operators.budget.composition import cost_in, least, limits_of, nothing, room
 from dp_operators.budget.database import Database
-from dp_operators.budget.values import ALL, Account, Allotment, AuditEntry, Charge, Head, Verification
+from dp_operators.budget.events import Event, events_of
+from dp_operators.budget.values import (
+    ALL,
+    Account,
+    Allotment,
+    AuditEntry,
+    Charge,
+    ChargeState,
+    Head,
+    Verification,
+    exact_budget,
+)
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.tables import table_identity
@@ -119,6 +130,31 @@ class LedgerReader:
             return {block: total for block, total in mine.items() if block != ALL or not empty}
 
         return self._database.read(work)
+
+    def tight(self, account: str, block: str = ALL) -> Budget | None:
+        """What everything charged to a block costs if it had all been decided beforehand; never used to admit a charge.
+
+        An upper bound of the epsilon at the account's delta, or at 10^-6 where it has none; see
+        ``dp_operators.budget.tight``. None where a charge does not say which mechanism spends its rho, or where the
+        account's delta is below 10^-10.
+
+        Raises:
+            RequestRefused: no such account.
+        """
+        from dp_operators.budget.tight import AT, LEAST_DELTA, tight_epsilon
+
+        found = self.account(account)
+        events: list[Event] = []
+        delta = found.cap.delta or AT
+        for charge in self.history(account):
+            if charge.state is ChargeState.VOID or block not in found.paying(charge.blocks):
+                continue
+            told = events_of(charge)
+            if told is None:
+                return None
+            events += told
+        epsilon = tight_epsilon(events, delta) if delta >= LEAST_DELTA else None
+        return None if epsilon is None else exact_budget(epsilon, delta)
 
     def allotments(self, account: str) -> tuple[Allotment, ...]:
         """The allotments of an account, by name.

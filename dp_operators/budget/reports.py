@@ -14,6 +14,8 @@ from dp_operators.budget.composition import ZCDP, added
 from dp_operators.budget.values import ALL, Account, Allotment, AuditEntry, Charge, ChargeState, Head, exact_budget
 from spark_jobs.contract.privacy import Budget, plain
 
+_FIXED = "if_decided_beforehand"
+
 
 def by_state(charges: Iterable[Charge]) -> dict[ChargeState, Budget]:
     """What the charges of each state add up to."""
@@ -25,14 +27,24 @@ def by_state(charges: Iterable[Charge]) -> dict[ChargeState, Budget]:
 
 
 def account_json(
-    account: Account, charges: Sequence[Charge], remaining: Mapping[str, Budget], allotments: Sequence[Allotment] = ()
+    account: Account,
+    charges: Sequence[Charge],
+    remaining: Mapping[str, Budget],
+    allotments: Sequence[Allotment] = (),
+    fixed: Mapping[str, Budget | None] | None = None,
 ) -> dict[str, Any]:
-    """An account and what became of its budget in each block that was charged, in plain JSON types."""
-    blocks = {}
+    """An account and what became of its budget in each block that was charged, in plain JSON types.
+
+    ``fixed`` is what each block's charges cost if they had been decided beforehand, where that is to be told.
+    """
+    blocks: dict[str, dict[str, Any]] = {}
     for block, left in remaining.items():
         sums = by_state(charge for charge in charges if block in account.paying(charge.blocks))
         spending = {state.value: _amounts(sums[state]) for state in ChargeState if state is not ChargeState.VOID}
         blocks[block] = {**spending, "remaining": _amounts(left)}
+        if fixed is not None:
+            told = fixed[block]
+            blocks[block][_FIXED] = None if told is None else _amounts(told)
     return {
         "name": account.name,
         "composition": account.composition,
@@ -92,7 +104,7 @@ def log_csv(entries: Iterable[AuditEntry]) -> str:
 
 def accounts_table(accounts: Iterable[Mapping[str, Any]], kind: str | None = None) -> str:
     """Accounts, as ``account_json`` gives them, one line each; what remains is told for a kind of charge."""
-    header = ("account", "cap", "committed", "burnt", "reserved", "remaining", "protects", "tables")
+    header = ["account", "cap", "committed", "burnt", "reserved", "remaining", "protects", "tables"]
     rows = []
     for account in accounts:
         unit = account["unit"]
@@ -102,8 +114,10 @@ def accounts_table(accounts: Iterable[Mapping[str, Any]], kind: str | None = Non
             amounts = [_told(block[state], account) for state in ("committed", "burnt", "reserved")]
             left = _told(block["remaining"], account) if kind is None else _of_kind(block["remaining"], kind)
             where = account["name"] if name == ALL else f"{account['name']} {name}"
-            rows.append((where, _told(account["cap"], account), *amounts, left, protects, tables))
-    return _table(header, rows)
+            fixed = [_beforehand(block[_FIXED])] if _FIXED in block else []
+            header[6:-2] = ["if decided beforehand"] if fixed else []
+            rows.append((where, _told(account["cap"], account), *amounts, left, *fixed, protects, tables))
+    return _table(tuple(header), rows)
 
 
 def charges_table(charges: Iterable[Charge]) -> str:
@@ -151,6 +165,10 @@ def _told(amounts: Mapping[str, str], account: Mapping[str, Any]) -> str:
     if account["composition"] == ZCDP:
         return f"rho {amounts.get('rho', '0')}"
     return amounts["epsilon"] if amounts["delta"] == "0" else f"{amounts['epsilon']}, {amounts['delta']}"
+
+
+def _beforehand(amounts: Mapping[str, str] | None) -> str:
+    return "-" if amounts is None else f"{amounts['epsilon']} at {amounts['delta']}"
 
 
 def _of_kind(amounts: Mapping[str, str], kind: str) -> str:

@@ -203,3 +203,10 @@ def test_show_tells_what_remains_for_a_kind_of_charge(dp_budget, ledger: Privacy
     shown = json.loads(dp_budget("show", "noisy", "--kind", "pure", "--json").out)
     assert shown["blocks"]["all"]["remaining"] == {"epsilon": "0.8", "delta": "0", "rho": "0.32"}
     assert "kind: got 'many'; must be one of pure, gaussian, approximate" in dp_budget("show", "--kind", "many").err
+
+
+def test_show_tells_what_charges_cost_if_decided_beforehand_only_if_asked(dp_budget, ledger: PrivacyLedger) -> None:
+    assert "beforehand" not in dp_budget("show").out
+    assert "0.75 at 0.000001" in dp_budget("show", "--tight").out
+    shown = json.loads(dp_budget("show", "visits", "--tight", "--json").out)
+    assert shown["blocks"]["all"]["if_decided_beforehand"]["delta"] == "0.000001"
