@@ -19,6 +19,18 @@ ROWS = 20_190
 FITTED_ROWS = 10_102
 OUTCOME = "any_visit"
 FEATURES = ("lncoins", "idp", "lpi", "fmde", "physlm", "disea", "hlthg", "hlthf", "hlthp")
+BOUNDS = {
+    "lncoins": (0, 4.7),
+    "idp": (0, 1),
+    "lpi": (0, 8),
+    "fmde": (0, 9),
+    "physlm": (0, 1),
+    "disea": (0, 60),
+    "hlthg": (0, 1),
+    "hlthf": (0, 1),
+    "hlthp": (0, 1),
+}
+"""Public bounds of the features, from what they are: logarithms of rates up to 101 and of dollars, a score, 0 or 1."""
 MODEL_FILE = Path(__file__).with_name("model.json")
 DECIMALS = 4
 
@@ -51,11 +63,14 @@ def load_model() -> dict[str, Any]:
     return dict(json.loads(MODEL_FILE.read_text()))
 
 
-def write_lake(table: Path, version: str) -> None:
-    """Write the rows that the release is about as one version of a Parquet table, unless it is there."""
+def write_lake(table: Path, version: str, *, first: int = FITTED_ROWS) -> None:
+    """Write the rows from ``first`` on as one version of a Parquet table, unless it is there.
+
+    By default those that the model of the demo was not fitted on.
+    """
     file = table / version / "part-0.parquet"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         aside = file.with_name(f"_{os.getpid()}.tmp")
-        person_years()[FITTED_ROWS:].to_parquet(aside, index=False)
+        person_years()[first:].to_parquet(aside, index=False)
         aside.replace(file)

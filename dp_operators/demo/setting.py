@@ -1,4 +1,4 @@
-"""What the example DAG works with: where its lake and its releases lie, and the account that pays.
+"""What the example DAGs work with: where its lake and its releases lie, and the accounts that pay.
 
 ``DP_DEMO_LAKE`` and ``DP_DEMO_OUTPUT`` name the two folders, which lie below ``AIRFLOW_HOME`` otherwise;
 ``DP_DEMO_RUNNER`` names the runner, ``local`` otherwise.
@@ -29,14 +29,31 @@ OUTPUT = str(_folder("DP_DEMO_OUTPUT", "releases"))
 RUNNER = os.environ.get("DP_DEMO_RUNNER", "local")
 
 
+FIT_ACCOUNT = "rand-hie-fit"
+FIT_CAP = "2"
+FIT_TABLE_FOLDER = _folder("DP_DEMO_LAKE", "lake") / "all_person_years"
+FIT_TABLE = {"path": str(FIT_TABLE_FOLDER), "snapshot": {"path_version": VERSION}}
+FIT = {"kind": "logistic_fit", "features": {name: list(bounds) for name, bounds in lake.BOUNDS.items()}}
+
+
 def prepare() -> None:
     """Fill the lake and open the account, where that has not been done.
 
     A real lake and a real account are an administrator's, and no DAG's: here, the demo is its own administrator.
     """
+    lake.write_lake(TABLE_FOLDER, VERSION)
+    _open(ACCOUNT, CAP, TABLE_FOLDER)
+
+
+def prepare_fit() -> None:
+    """The same for the table whose rows a model is fitted on."""
+    lake.write_lake(FIT_TABLE_FOLDER, VERSION, first=0)
+    _open(FIT_ACCOUNT, FIT_CAP, FIT_TABLE_FOLDER)
+
+
+def _open(account: str, cap: str, table: Path) -> None:
     from dp_operators.hooks.ledger import PrivacyLedgerHook
 
-    lake.write_lake(TABLE_FOLDER, VERSION)
     ledger = PrivacyLedgerHook().get_ledger()
     ledger.migrate()
-    ledger.open_account(ACCOUNT, epsilon=CAP, tables=[str(TABLE_FOLDER)], actor="demo")
+    ledger.open_account(account, epsilon=cap, tables=[str(table)], actor="demo")

@@ -26,7 +26,7 @@ HEAVY = (
 
 
 def test_there_are_example_dags() -> None:
-    assert [file.stem for file in FILES] == ["release_diagnostics"]
+    assert [file.stem for file in FILES] == ["fit_then_diagnose", "release_diagnostics"]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -78,3 +78,16 @@ def test_release_dag_is_as_the_demo_says() -> None:
         [sensor] = dag.task_dict[release].upstream_list
         assert sensor.release_task_id == release
         assert sensor.on_exhausted == "skip"
+
+
+def test_fit_dag_hands_the_model_on_and_one_account_pays() -> None:
+    from airflow.dag_processing.dagbag import DagBag
+
+    dag = DagBag(dag_folder=str(DAGS)).dags["fit_then_diagnose"]
+    order = ["prepare", "budget_for_fit", "fit", "budget_for_diagnostics", "diagnose"]
+    assert [task.task_id for task in dag.topological_sort()] == order
+    fit, diagnose = dag.task_dict["fit"].request, dag.task_dict["diagnose"].request
+    assert "model" not in fit
+    assert diagnose["model"].operator.task_id == "fit"
+    assert fit["account"] == diagnose["account"]
+    assert fit["table"] == diagnose["table"]

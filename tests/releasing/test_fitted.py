@@ -1,0 +1,173 @@
+"""A request's model is taken from a release that the ledger has committed, byte for byte, or not at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dp_operators.budget import PrivacyLedger
+from dp_operators.releasing import ReleaseFailed, fitted_model, is_reference, with_fitted_model
+from dp_operators.releasing.drafts import sha256
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.layout import release_folder
+from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
+from spark_jobs.contract.release import Release
+from spark_jobs.contract.request import ReleaseRequest
+from tests.support.requests import a_request
+
+KEY = "test/fit/1"
+LOGISTIC = {
+    "kind": "logistic",
+    "basis": "differentially_private",
+    "intercept": -1.5,
+    "coefficients": {"age": 0.25},
+    "bounds": {"age": [18.0, 80.0]},
+}
+LINEAR = {**LOGISTIC, "kind": "linear"}
+
+
+class Place:
+    """A ledger with an account, and a folder for its releases."""
+
+    def __init__(self, folder: Path) -> None:
+        self.output = str(folder / "releases")
+        self.ledger = PrivacyLedger(f"sqlite:///{folder / 'ledger.db'}")
+        self.ledger.migrate()
+        self.ledger.open_account("fits", epsilon="3", tables=["/lake/visits"])
+
+    def write(self, *, key: str = KEY, commit: bool = True, **changes: Any) -> str:
+        """Write a manifest, commit it, and say where it lies."""
+        request = a_request(account="fits", output=self.output)
+        charge = self.ledger.reserve("fits", release=key, epsilon=1, request_sha256=request.sha256)
+        fields: dict[str, Any] = {
+            "key": key,
+            "charge_id": charge.id,
+            "status": "CHARGED",
+            "guarantee": "differentially private",
+            "request_sha256": request.sha256,
+            "request": request.to_dict(),
+            "cost": Budget(epsilon=1),
+            "neighbours": Neighbours.ADD_REMOVE,
+            "unit": PrivacyUnit(),
+            "statement": "",
+            "rules": (),
+            "assumptions": (),
+            "drawn_at": "2026-11-21T00:00:00Z",
+            "results": {"logistic_fit": {"model": LOGISTIC}},
+            "versions": {},
+        }
+        content = Release(**{**fields, **changes}).to_json().encode()
+        folder = Path(release_folder(self.output, key))
+        folder.mkdir(parents=True)
+        (folder / "release.json").write_bytes(content)
+        if commit:
+            self.ledger.commit(charge.id, manifest_sha256=sha256(content))
+        return str(folder)
+
+    def refusal(self, uri: object, **options: Any) -> str:
+        with pytest.raises(RequestRefused) as refused:
+            fitted_model(uri, self.ledger, **options)
+        assert "\n" not in str(refused.value)
+        return str(refused.value)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.mark.parametrize("ending", ["", "/", "/release.json"])
+def test_the_model_is_that_of_the_committed_manifest(place: Place, ending: str) -> None:
+    uri = place.write()
+    assert fitted_model(uri + ending, place.ledger) == {**LOGISTIC, "fitted_by": KEY}
+
+
+def test_a_request_takes_it_and_its_hash_covers_where_it_comes_from(place: Place) -> None:
+    first, second = (
+        with_fitted_model(
+            {**a_request().to_dict(), "model": {"uri": place.write(key=key), "key": key, "cost": {}}}, place.ledger
+        )
+        for key in ("test/fit/1", "test/fit/2")
+    )
+    one, other = ReleaseRequest.parse(first), ReleaseRequest.parse(second)
+    assert one.model is not None
+    assert one.model.basis == "differentially_private"
+    assert one.sha256 != other.sha256
+    assert ReleaseRequest.from_json(one.to_json()) == one
+
+
+def test_a_model_itself_is_left_alone(place: Place) -> None:
+    for model in (LOGISTIC, {**LOGISTIC, "fitted_by": KEY}, None, {"kind": "columns", "basis": "public", "score": "s"}):
+        assert not is_reference(model)
+        assert with_fitted_model({"model": model}, place.ledger) == {"model": model}
+
+
+def test_a_release_with_both_fits_is_asked_for_one(place: Place) -> None:
+    uri = place.write(results={"logistic_fit": {"model": LOGISTIC}, "linear_fit": {"model": LINEAR}})
+    assert "holds both a linear and a logistic fit; say which by kind" in place.refusal(uri)
+    assert fitted_model(uri, place.ledger, kind="linear")["kind"] == "linear"
+    assert with_fitted_model({"model": {"release": uri, "kind": "logistic"}}, place.ledger)["model"] == {
+        **LOGISTIC,
+        "fitted_by": KEY,
+    }
+    assert "must be one of linear, logistic" in place.refusal(uri, kind="forest")
+
+
+def test_what_was_not_committed_is_refused(place: Place) -> None:
+    uri = place.write(commit=False)
+    assert "must be a release that this ledger has committed" in place.refusal(uri)
+    [charge] = place.ledger.history("fits")
+    place.ledger.void(charge.id)
+    assert "must be a release that this ledger has committed" in place.refusal(uri)
+
+
+def test_a_manifest_that_was_changed_is_refused(place: Place) -> None:
+    """Whoever can write to the store could otherwise put a model there that was fitted without noise."""
+    uri = place.write()
+    file = Path(uri) / "release.json"
+    manifest = json.loads(file.read_text())
+    manifest["results"]["logistic_fit"]["model"]["coefficients"]["age"] = 0.251
+    file.write_text(json.dumps(manifest, indent=2))
+    assert "must be a release that this ledger has committed" in place.refusal(uri)
+
+
+def test_another_ledgers_release_is_refused(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = Place(tmp_path / "other")
+    assert "must be a release that this ledger has committed" in place.refusal(other.write())
+
+
+def test_seeded_noise_and_drafts_are_refused(place: Place) -> None:
+    assert "has committed" in place.refusal(place.write(key="test/seeded/1", guarantee="NOT PRIVATE"))
+    assert "has committed" in place.refusal(place.write(key="test/draft/1", charge_id=None, status="UNCHARGED"))
+
+
+def test_a_release_without_a_fit_is_refused(place: Place) -> None:
+    uri = place.write(results={"roc_curve": {"auc": 0.5}})
+    assert "must hold a fitted model; name a release of linear_fit or logistic_fit" in place.refusal(uri)
+
+
+@pytest.mark.parametrize("uri", [None, 7, ""])
+def test_no_uri_is_refused(place: Place, uri: object) -> None:
+    assert "must be the URI of a release" in place.refusal(uri)
+
+
+def test_a_folder_without_a_release_is_refused(place: Place, tmp_path: Path) -> None:
+    assert "must be a folder that holds release.json" in place.refusal(str(tmp_path / "nothing"))
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "release.json").write_text("{")
+    assert "has committed" in place.refusal(str(tmp_path / "broken"))
+
+
+def test_a_store_that_fails_may_be_tried_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri = place.write()
+
+    def fail(*_: object) -> bytes:
+        raise OSError("away")
+
+    monkeypatch.setattr("spark_jobs.contract.stores.LocalStore.read", fail)
+    with pytest.raises(ReleaseFailed):
+        fitted_model(uri, place.ledger)
