@@ -104,8 +104,8 @@ def noisy_bounds(
     upper = float(size_at(np.array(step * (1 + search(_runs(fitted, step), each_end)))))
     lower = float(size_at(np.array(AXIS - step * (1 + search(_runs(fitted[::-1], step), each_end)))))
     lower, upper = min(lower, upper), max(lower, upper)
-    beyond = (upper - lower) * allowance / (2 * (each_end - allowance) - 1)
-    wider = float(ndtri((1 + coverage) / 2) / ndtri((1 + coverage - allowance) / 2))
+    beyond = (upper - lower) * _in_64ths(allowance / (2 * (each_end - allowance) - 1))
+    wider = _in_64ths(float(ndtri((1 + coverage) / 2) / ndtri((1 + coverage - allowance) / 2)))
     furthest = 2.0**DOUBLINGS
     return Bounds(
         residual=min(bound * wider, furthest),
@@ -137,6 +137,11 @@ def _cell(size: float) -> float:
     """The width of the finest cells that reach to ``size`` units."""
     doublings = max(0, math.frexp(size)[1] - (math.frexp(size)[0] == 0.5)) if size > 0 else 0
     return 2.0**doublings / _RESOLUTION
+
+
+def _in_64ths(part: float) -> float:
+    """Rounded down, so that next to nothing does not cost a step of the grid."""
+    return math.floor(part * 64) / 64
 
 
 def _runs(cells: Int64Array, length: int) -> Int64Array:

@@ -79,7 +79,8 @@ def on_the_simplex(cells: FloatArray, total: float) -> FloatArray:
         return np.zeros_like(cells)
     falling = np.sort(cells, axis=None)[::-1]
     taken = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
-    nearest: FloatArray = np.maximum(cells - taken[np.flatnonzero(falling > taken)[-1]], 0.0)
+    kept = max(int((falling > taken).sum()), 1)  # a run from the start; one of very large numbers may lose the total
+    nearest: FloatArray = np.maximum(cells - taken[kept - 1], 0.0)
     return nearest
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtr
@@ -156,7 +156,13 @@ def _figures(
         least=-bound,
         worst=np.zeros(LEVELS.size),
     )
-    return trend, spread, qq
+    return trend, spread, _rising(qq)
+
+
+def _rising(qq: _Along) -> _Along:
+    """The ends of its intervals moved outwards to where they never fall, as quantiles do not."""
+    lower = np.minimum.accumulate(qq.lower[::-1])[::-1]
+    return replace(qq, lower=lower, upper=np.maximum.accumulate(qq.upper))
 
 
 def pools_of(measurement: Measurement) -> tuple[Int64Array, Int64Array]:
