@@ -89,7 +89,9 @@ def linear_regression_tables(result: Mapping[str, Any]) -> list[Table]:
     low, high = numbers(result["y_bounds"])
     keys = result["keys"]
     groups = 1 if keys is None else len(keys)
-    columns: dict[str, list[Any]] = {name: numbers(result[name]) for name in ("slope", "intercept", "rows")}
+    columns: dict[str, list[Any]] = {name: numbers(result[name]) for name in ("slope", "intercept")}
+    # a method that needs no size releases none
+    columns["rows"] = [0.0 if rows is None else number(rows) for rows in result["rows"]]
     columns |= {"status": list(result["status"]), "method": list(result["methods"])}
     expected = [entry for name in ("slope", "intercept", "rows") for entry in (not_null(name), finite(name))]
     expected += [

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -29,6 +30,8 @@ from spark_jobs.publishing.tokens import css_variables
 
 NAME = "report.html"
 MEDIA_TYPE = "text/html"
+LISTED = 100
+"""Entries of one list of the request that the page shows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +98,7 @@ def report_html(
             budget=None if facts.account is None else budget_bar(facts.account),
             spent=formal_cost(facts.cost),
             lists=tuple((title, lines) for title, lines in lists if lines),
-            request_json=json.dumps(request.to_dict(), indent=2, ensure_ascii=False),
+            request_json=json.dumps(_shortened(request.to_dict()), indent=2, ensure_ascii=False),
             tokens=css_variables(),
         )
     )
@@ -169,6 +172,17 @@ def _subject(request: ReleaseRequest) -> Mapping[str, str]:
     if request.blocks != ("all",):
         facts["Blocks"] = ", ".join(request.blocks)
     return facts
+
+
+def _shortened(fields: Any) -> Any:
+    """JSON fields with long lists, such as thousands of groups, cut for a person; the manifest has all of them."""
+    if isinstance(fields, dict):
+        return {name: _shortened(value) for name, value in fields.items()}
+    if isinstance(fields, list):
+        more = len(fields) - LISTED
+        told = [_shortened(value) for value in fields[:LISTED]]
+        return [*told, f"... and {more:,} more"] if more > 0 else told
+    return fields
 
 
 def runs(text: str) -> list[tuple[str, bool]]:

@@ -44,7 +44,7 @@ def privacy_statement(facts: ReleaseFacts, guarantee: str) -> tuple[Paragraph, .
     request = facts.request
     return (
         Paragraph(heading="", text=_promise(facts.cost, request.neighbours, request.unit)),
-        Paragraph(heading="Who is protected", text=_protected(facts.cost, request.unit, request.record)),
+        Paragraph(heading="Who is protected", text=_protected(facts.cost, request)),
         Paragraph(heading="What is taken for granted", text=_taken_for_granted(request)),
         Paragraph(heading="What is not covered", text=_not_covered(request)),
         Paragraph(heading="Other releases", text=_other_releases(facts)),
@@ -125,7 +125,8 @@ def _zero_concentrated(rho: Decimal, secret: str) -> str:
     )
 
 
-def _protected(cost: Budget, unit: PrivacyUnit, record: str | None) -> str:
+def _protected(cost: Budget, request: ReleaseRequest) -> str:
+    unit, record = request.unit, request.record
     if unit.column is None:
         together = (
             f": for 5 rows the factor is e^{exponent(5 * cost.epsilon)}" if cost.rho is None and cost.delta == 0 else ""
@@ -136,11 +137,16 @@ def _protected(cost: Budget, unit: PrivacyUnit, record: str | None) -> str:
             f"by itself, and less for all of them together{together}."
         )
     rows = "one row is" if unit.max_rows == 1 else f"{unit.max_rows} rows are"
+    groups = ", whatever groups they are in" if unit.max_rows > 1 and _grouped(request) else ""
     return (
         f"Everything the table holds under one value of {unit.column}: at most {rows} used of each, and the promise "
-        "covers them all together. Rows without a value there are left out. Somebody who appears under several values "
-        "is protected for each by itself, and less for all of them together."
+        f"covers them all together{groups}. Rows without a value there are left out. Somebody who appears under "
+        "several values is protected for each by itself, and less for all of them together."
     )
+
+
+def _grouped(request: ReleaseRequest) -> bool:
+    return any(isinstance(asked, LinearRegressionOptions) and asked.group_by for asked in request.diagnostics)
 
 
 def _taken_for_granted(request: ReleaseRequest) -> str:

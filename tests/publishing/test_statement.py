@@ -106,3 +106,40 @@ def test_formal_line():
     assert formal_guarantee(facts, PRIVATE) == (
         "ε = 0.5, δ = 10^-6; neighbouring tables: all rows of one value of person_id replaced, at most 3 of them used"
     )
+
+
+LINES = {"kind": "linear_regression", "x": "a", "y": "b", "x_bounds": [0, 1], "y_bounds": [0, 1]}
+GROUPED = {**LINES, "group_by": "tract", "groups": ["001"]}
+PRIVATE_SIZES = {**GROUPED, "public_sizes": False}
+
+
+def test_a_model_that_nothing_needs_is_not_spoken_of():
+    text = statement_for(diagnostics=[LINES], label=None, model=None)
+    assert "model" not in text
+    assert statement_for(diagnostics=[LINES]) == text
+    assert "The model behind the scores was made" in statement_for(diagnostics=["roc_curve", LINES])
+    residuals = {"kind": "residual_plot", "outcome": "wage"}
+    assert "The model behind the fitted values was made" in statement_for(diagnostics=[residuals], label=None)
+    assert "behind the fitted values and scores" in statement_for(diagnostics=[residuals, "roc_curve"])
+
+
+@pytest.mark.parametrize(
+    ("lines", "neighbours", "told", "untold"),
+    [
+        (LINES, "add_remove", [], ["group", "taken to be public"]),
+        (GROUPED, "add_remove", ["The groups of tract are a public list."], ["taken to be public"]),
+        (PRIVATE_SIZES, "replace_one", ["The groups of tract are a public list."], ["taken to be public"]),
+        (GROUPED, "replace_one", ["a public list", "Which row is in which of them is taken to be public too"], []),
+        (LINES, "replace_one", ["Which rows the line goes through is taken to be public"], ["group"]),
+    ],
+)
+def test_what_is_public_about_groups_is_said(lines, neighbours, told, untold):
+    text = statement_for(diagnostics=[lines], neighbours=neighbours)
+    assert all(part in text for part in told)
+    assert not any(part in text for part in untold)
+
+
+def test_rows_of_a_unit_in_several_groups_are_covered_together():
+    unit = {"column": "person_id", "max_rows": 3}
+    assert "all together, whatever groups they are in." in statement_for(diagnostics=[GROUPED], unit=unit)
+    assert "groups they are in" not in statement_for(diagnostics=[LINES], unit=unit)
