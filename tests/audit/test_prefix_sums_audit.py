@@ -10,7 +10,7 @@ from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.mechanisms.prefix_stream import StreamShape, StreamState, release_step
 from spark_jobs.mechanisms.shared_nodes import shared_node_prefixes, shared_node_weight
 from spark_jobs.mechanisms.square_root import square_root_prefixes
-from tests.support.audit import Tampered, audit, convicts, keeps, samples
+from tests.support.audit import Tampered, audit, convicts, exactly, keeps, samples
 from tests.support.noises import Still, worst_loss
 from tests.support.shared_nodes import differences, exact_loss, least_whole_weight, node_matrix
 from tests.support.zcdp_loss import zcdp_loss
@@ -65,7 +65,7 @@ def test_shared_nodes_with_a_third_of_the_noise_are_convicted(neighbours):
 @BOTH
 def test_points_evaluated_afresh_are_convicted(neighbours):
     mechanism = points_of(SeededNoise(92), neighbours, TABLES[neighbours], times=30)
-    found = audit(*mechanism, samples=samples(3000))
+    found = audit(*mechanism, samples=samples(1000))
     fault = "points evaluated afresh"
     assert convicts(found, "shared-node prefix counts", relation=neighbours, claimed=EPSILON, fault=fault)
 
@@ -73,9 +73,11 @@ def test_points_evaluated_afresh_are_convicted(neighbours):
 @BOTH
 def test_the_exact_loss_of_shared_nodes_is_epsilon_and_convicts_every_fault(neighbours):
     weight, every = shared_node_weight(POINTS, neighbours=neighbours), differences(POINTS, neighbours)
-    assert 0.9 < exact_loss(weight, POINTS, every) <= 1 + 1e-9
-    assert exact_loss(weight / 2, POINTS, every) > 1.5  # half the noise
-    assert exact_loss(weight - 1, POINTS, every) > 1.5  # a node less
+    what, said = "shared-node prefix counts", {"relation": neighbours, "claimed": EPSILON}
+    assert keeps(exactly(exact_loss(weight, POINTS, every)), what, **said, at_least=0.9)
+    halved, short = (exactly(exact_loss(less, POINTS, every)) for less in (weight / 2, weight - 1))
+    assert convicts(halved, what, **said, fault="half the noise")
+    assert convicts(short, what, **said, fault="a node less")
 
 
 def test_nodes_calibrated_for_added_rows_are_convicted_where_one_is_replaced():
@@ -102,16 +104,22 @@ def worst_graded_loss(*, times=1, **fault):
 
 
 def test_graded_trees_lose_epsilon_and_no_more():
-    assert worst_graded_loss() == EPSILON
+    found = exactly(worst_graded_loss())
+    assert keeps(found, "graded tree", relation=REPLACED, claimed=EPSILON, at_least=1)
 
 
 @pytest.mark.parametrize(
-    "fault",
-    [{"epsilon_factor": 2}, {"missing_rows": UNITS}, {"missing_rows": 1}, {"times": 2}],
-    ids=["half the noise", "one row only", "a unit less", "spent twice"],
+    ("fault", "planted"),
+    [
+        ("half the noise", {"epsilon_factor": 2}),
+        ("sensitivity off by one record", {"missing_rows": UNITS}),
+        ("a unit less", {"missing_rows": 1}),
+        ("budget spent twice", {"times": 2}),
+    ],
 )
-def test_graded_trees_with_a_fault_are_convicted(fault):
-    assert worst_graded_loss(**fault) > EPSILON
+def test_graded_trees_with_a_fault_are_convicted(fault, planted):
+    found = exactly(worst_graded_loss(**planted))
+    assert convicts(found, "graded tree", relation=REPLACED, claimed=EPSILON, fault=fault)
 
 
 STEPS = 12
@@ -149,29 +157,38 @@ def worst_zcdp(mechanism, neighbours, *, rho_factor=1):
 
 
 ALL = pytest.mark.parametrize("build", [at_once, step_by_step])
+IN_RHO = {at_once: "prefix counts by the square root", step_by_step: "prefix counts of a stream"}
+
+
+def in_rho(loss):
+    return exactly(loss, measure="ρ")
 
 
 @ALL
 @BOTH
 def test_gaussian_prefix_counts_lose_rho_and_no_more(build, neighbours):
-    assert 0.999 * float(RHO) < worst_zcdp(build(neighbours), neighbours) <= float(RHO)
+    found = in_rho(worst_zcdp(build(neighbours), neighbours))
+    assert keeps(found, IN_RHO[build], relation=neighbours, claimed=RHO, at_least=0.999)
 
 
 @ALL
 @BOTH
 def test_gaussian_prefix_counts_with_half_the_noise_are_convicted(build, neighbours):
-    assert worst_zcdp(build(neighbours), neighbours, rho_factor=4) > 3.9 * float(RHO)
+    found = in_rho(worst_zcdp(build(neighbours), neighbours, rho_factor=4))
+    assert convicts(found, IN_RHO[build], relation=neighbours, claimed=RHO, fault="half the noise")
 
 
 @ALL
 @BOTH
 def test_a_rho_spent_twice_is_convicted(build, neighbours):
-    assert worst_zcdp(build(neighbours, times=2), neighbours) > 1.9 * float(RHO)
+    found = in_rho(worst_zcdp(build(neighbours, times=2), neighbours))
+    assert convicts(found, IN_RHO[build], relation=neighbours, claimed=RHO, fault="budget spent twice")
 
 
 @ALL
 def test_gaussian_prefix_counts_calibrated_for_added_rows_are_convicted_where_one_is_replaced(build):
-    assert worst_zcdp(build(ADDED), REPLACED) > 1.2 * float(RHO)
+    found = in_rho(worst_zcdp(build(ADDED), REPLACED))
+    assert convicts(found, IN_RHO[build], relation=REPLACED, claimed=RHO, fault="noise for an added row")
 
 
 def test_the_secure_source_draws_the_noise_that_the_loss_is_computed_for():
