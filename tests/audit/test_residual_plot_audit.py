@@ -1,0 +1,167 @@
+"""The exact loss of whole residual plots: size, searches and counts along paths that were drawn, on both tables."""
+
+import math
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics.residual_plot import box, measure
+from spark_jobs.mechanisms.meter import BudgetMeter
+from spark_jobs.mechanisms.noise import SeededNoise, laplace_scale
+from spark_jobs.statistics import ResidualCounts
+from tests.support.audit import convicts, exactly, keeps
+from tests.support.sparse_vector_loss import geometric_mass, tail
+
+pytestmark = [pytest.mark.audit, pytest.mark.slow]
+
+EPSILON = Decimal(12)
+"""Large: the searches have small parts of it, and the sums over a threshold's noise end somewhere."""
+PATHS = 150
+MIDDLE = [(3.0, 0.2)] * 8 + [(5.0, -0.4)] * 8 + [(8.0, 1.0)] * 4
+ADDED = [(MIDDLE, [*MIDDLE, row]) for row in ((5.0, 0.1), (1e6, 3.0), (-70.0, -1e9))]
+REPLACED = [([*MIDDLE, (5.0, 0.1)], [*MIDDLE, (1e6, -1e9)]), ([*MIDDLE, (3.0, 0.2)], [*MIDDLE, (8.0, -40.0)])]
+RELATIONS = pytest.mark.parametrize(
+    ("relation", "pairs"),
+    [(Neighbours.ADD_REMOVE, ADDED), (Neighbours.REPLACE_ONE, REPLACED)],
+    ids=["added", "replaced"],
+)
+
+
+@dataclass
+class Path:
+    """Noise that keeps what it was asked and gave; given ``answers``, it plays them to another table.
+
+    ``factor``: the planted fault, by which the noise is too small.
+    """
+
+    source: SeededNoise
+    answers: list[Any] | None = None
+    factor: float = 1.0
+    steps: list[tuple[np.ndarray, float, Any]] = field(default_factory=list)
+    private = False
+    guarantee = "NOT PRIVATE"
+
+    def laplace(self, values, *, epsilon, l1_sensitivity):
+        scale = laplace_scale(epsilon, l1_sensitivity) / self.factor
+        drawn = self._or_played(lambda: self.source.laplace(values, epsilon=Decimal(1 / scale), l1_sensitivity=1))
+        self.steps.append((np.array(values), scale, drawn))
+        return drawn
+
+    def crossing(self, cells, *, threshold, epsilon, neighbours, noise):
+        """In the place of ``first_crossing``: the outcome is one number, and all else stays hidden."""
+        scale = laplace_scale(epsilon, 1 if neighbours is Neighbours.ADD_REMOVE else 2) / self.factor
+        counts = np.cumsum(cells)
+        found = self._or_played(lambda: self._search(counts, threshold, scale))
+        self.steps.append((counts, scale, (threshold, found)))
+        return found if found < counts.size else None
+
+    def _search(self, counts, threshold, scale):
+        cost = Decimal(1 / scale)
+        level = threshold + self.source.laplace(np.zeros(1, np.int64), epsilon=cost, l1_sensitivity=1)[0]
+        passing = np.flatnonzero(self.source.laplace(counts, epsilon=cost, l1_sensitivity=1) >= level)
+        return int(passing[0]) if passing.size else counts.size
+
+    def _or_played(self, draw):
+        if self.answers is None:
+            return draw()
+        played = self.answers[len(self.steps)]
+        return played[1] if isinstance(played, tuple) else played
+
+    def words(self, count):
+        return self.source.words(count)
+
+
+def walked(rows, path, relation, monkeypatch):
+    monkeypatch.setattr(box, "first_crossing", path.crossing)
+    statistic = ResidualCounts.from_arrays([row[0] for row in rows], [row[1] for row in rows])
+    return measure(statistic, epsilon=EPSILON, neighbours=relation, noise=path)
+
+
+def log_chance(counts, threshold, scale, outcome):
+    """Of the first crossing at this index, exactly: a sum over the noise of the threshold."""
+    support, mass = geometric_mass(scale, reach=max(150, int(40 * scale)))
+    # counts change in few places: the same factor comes as often as a count does
+    levels, often = np.unique(counts[:outcome], return_counts=True)
+    wanted = np.ceil(threshold + support[:, None] - levels)
+    with np.errstate(divide="ignore"):
+        chances = mass * np.exp((often * np.log1p(-np.minimum(tail(scale, wanted), 1.0))).sum(axis=1))
+    if outcome < counts.size:
+        chances = chances * tail(scale, np.ceil(threshold + support - counts[outcome]))
+    return math.log(max(chances.sum(), 1e-300))
+
+
+def loss_of(first, second):
+    """Log ratio of the chances of one path, on two tables."""
+    loss = 0.0
+    for (one, scale, outcome), (other, _, _) in zip(first.steps, second.steps, strict=True):
+        if isinstance(outcome, tuple):
+            threshold, index = outcome
+            loss += log_chance(one, threshold, scale, index) - log_chance(other, threshold, scale, index)
+        else:
+            loss += float((np.abs(outcome - other) - np.abs(outcome - one)).sum() / scale)
+    return loss
+
+
+def worst(pairs, relation, monkeypatch, *, factor=1.0, paths=PATHS):
+    """The largest loss over drawn paths, both ways round."""
+    found = 0.0
+    for pair in pairs:
+        for one, other in (pair, pair[::-1]):
+            for seed in range(paths):
+                first = Path(SeededNoise(seed), factor=factor)
+                drawn = walked(one, first, relation, monkeypatch)
+                second = Path(SeededNoise(0), answers=[step[2] for step in first.steps], factor=factor)
+                again = walked(other, second, relation, monkeypatch)
+                if not np.array_equal(drawn.box.fitted, again.box.fitted):
+                    return exactly(math.inf)  # one answer gave two grids: the grid was not made of answers
+                found = max(found, loss_of(first, second))
+    return exactly(found)
+
+
+@RELATIONS
+def test_a_residual_plot_keeps_epsilon_and_uses_it(relation, pairs, monkeypatch):
+    found = worst(pairs, relation, monkeypatch)
+    assert keeps(found, "residual plot", relation=relation, claimed=EPSILON, at_least=0.6)
+
+
+@RELATIONS
+def test_half_the_noise_is_convicted(relation, pairs, monkeypatch):
+    found = worst(pairs, relation, monkeypatch, factor=2.0, paths=40)
+    assert convicts(found, "residual plot", relation=relation, claimed=EPSILON, fault="half the noise")
+
+
+def test_noise_for_an_added_row_is_convicted_where_rows_are_replaced(monkeypatch):
+    found = worst(REPLACED, Neighbours.ADD_REMOVE, monkeypatch, paths=40)
+    relation, fault = Neighbours.REPLACE_ONE, "noise for an added row"
+    assert convicts(found, "residual plot", relation=relation, claimed=EPSILON, fault=fault)
+
+
+def test_tables_that_differ_by_two_rows_are_convicted(monkeypatch):
+    pairs = [(MIDDLE, [*MIDDLE, (5.0, 0.1), (5.0, 0.1)])]
+    found = worst(pairs, Neighbours.ADD_REMOVE, monkeypatch, paths=40)
+    relation, fault = Neighbours.ADD_REMOVE, "off by one record"
+    assert convicts(found, "residual plot", relation=relation, claimed=EPSILON, fault=fault)
+
+
+def test_a_budget_that_is_spent_twice_is_convicted(monkeypatch):
+    monkeypatch.setattr(BudgetMeter, "spend_rest", lambda meter, *, label: meter.granted.epsilon)
+    found = worst(ADDED, Neighbours.ADD_REMOVE, monkeypatch, paths=60)
+    relation, fault = Neighbours.ADD_REMOVE, "counts at the whole budget"
+    assert convicts(found, "residual plot", relation=relation, claimed=EPSILON, fault=fault)
+
+
+def test_bounds_that_are_read_off_the_rows_are_convicted(monkeypatch):
+    from spark_jobs.diagnostics.residual_plot import measurement
+
+    def largest(statistic, **_):
+        top = float(box.size_at(statistic.fitted_cells.max()) + 1)
+        return box.Bounds(residual=1.0, fitted_lower=0.0, fitted_upper=top)
+
+    monkeypatch.setattr(measurement, "noisy_bounds", largest)
+    found = worst(ADDED, Neighbours.ADD_REMOVE, monkeypatch, paths=1)
+    relation, fault = Neighbours.ADD_REMOVE, "bounds read off the rows"
+    assert convicts(found, "residual plot", relation=relation, claimed=EPSILON, fault=fault)
