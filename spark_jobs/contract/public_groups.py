@@ -53,10 +53,11 @@ def with_public_groups(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _resolved(entry: Any, table: Any) -> Any:
-    if not isinstance(entry, Mapping) or not isinstance(entry.get("groups"), Mapping):
+    groups = entry.get("groups") if isinstance(entry, Mapping) else None
+    if not isinstance(groups, (Mapping, str)):
         return entry
     try:
-        named = KeyFile.parse(dict(entry["groups"]))
+        named = KeyFile.parse({"path": groups} if isinstance(groups, str) else dict(groups))
     except RequestRefused as refused:
         raise refused.within(_FIELD) from None
     _require_apart(named.path, table)

@@ -55,6 +55,11 @@ def test_keys_are_read_in_the_order_of_the_file(file: Any, name: str, content: A
     assert keys({**named, "path": f"file://{named['path']}"}) == expected
 
 
+def test_a_file_of_one_column_may_be_named_by_its_path_alone(file: Any) -> None:
+    assert keys(file("tracts.csv", "tract\n001\n002\n")) == ("001", "002")
+    refused("no/such.csv", "diagnostics.groups.path: got 'no/such.csv'; must be a file that can be read")
+
+
 def test_what_names_no_file_stays_as_it_is() -> None:
     assert keys(["001"]) == ["001"]
     fields = {"diagnostics": ["roc_curve", {"kind": "ecdf"}], "table": 3}

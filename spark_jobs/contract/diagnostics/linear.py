@@ -158,14 +158,18 @@ class LinearRegressionOptions(Options):
     def _allowed(cls, value: str) -> str:
         return _expression(value)
 
+    @field_validator("x_bounds", "y_bounds", mode="before")
+    @classmethod
+    def _two(cls, value: Any) -> Any:
+        if not isinstance(value, (list, tuple)) or len(value) != 2:
+            raise _no_bounds(value)
+        return value
+
     @field_validator("x_bounds", "y_bounds")
     @classmethod
     def _ascending(cls, value: Bounds) -> Bounds:
         if not -(10.0**300) < value[0] < value[1] < 10.0**300:
-            raise RequestRefused(
-                "", given=list(value), bound="must be two finite numbers in ascending order",
-                remedy="give public bounds of the values, such as [0, 100000]; values beyond them count there",
-            )  # fmt: skip
+            raise _no_bounds(list(value))
         return value
 
     @field_validator("cells")
@@ -280,9 +284,16 @@ def _is_key(key: Any) -> bool:
     return isinstance(key, int) and not isinstance(key, bool) and -(2**63) <= key < 2**63
 
 
+def _no_bounds(given: Any) -> RequestRefused:
+    return RequestRefused(
+        "", given=given, bound="must be two finite numbers in ascending order",
+        remedy="give public bounds of the values, such as [0, 100000]; values beyond them count there",
+    )  # fmt: skip
+
+
 def _power_of_two(value: int) -> int:
     if value.bit_count() != 1:
-        raise RequestRefused("", given=value, bound="must be a power of two", remedy="round it, e.g. to 32 or 1024")
+        raise RequestRefused("", given=value, bound="must be a power of two", remedy="round it, e.g. to 32")
     return value
 
 
