@@ -13,6 +13,7 @@ from airflow.dag_processing.dagbag import DagBag
 from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.checks.release_contract import check_release
 from dp_operators.demo import lake, setting
+from dp_operators.releasing import ReleaseKey
 from spark_jobs.contract.layout import release_folder
 from spark_jobs.contract.release import Release
 from tests.support.airflow import RUN_DATE, run_dag, states
@@ -30,7 +31,8 @@ def load() -> Any:
 
 
 def released(ledger: PrivacyLedger, task_id: str) -> Release:
-    [charge] = [charge for charge in ledger.history(setting.FIT_ACCOUNT) if f"/{task_id}" in charge.release]
+    charges = ledger.history(setting.FIT_ACCOUNT)
+    [charge] = [charge for charge in charges if ReleaseKey.parse(charge.release).task_id == task_id]
     assert charge.state is ChargeState.COMMITTED
     folder = Path(release_folder(setting.OUTPUT, charge.release))
     release = Release.from_json((folder / "release.json").read_bytes())

@@ -40,7 +40,12 @@ def spreads(
     size = products.layout.size
     count = max(min(COPIES, MOST_NUMBERS // size**2), 100)
     drawn = products.copies(count, noise=noise)
-    copies = solve(products.matrix + drawn, stddev=products.stddev, least_ridge=float(found.ridge))
+    copies = solve(
+        products.matrix + drawn,
+        stddev=products.stddev,
+        step=1 / products.layout.unit,
+        least_ridge=float(found.ridge),
+    )
     centre = finish(found)
     noisy = finish(copies) - centre
     sampled = finish(_resampled(found, copies, noise=noise)) - centre

@@ -6,7 +6,8 @@ slopes solve ``(S + ridge I) b = t``: least squares, pulled towards 0 by a ridge
 
 The ridge: independent noise of standard deviation ``s`` makes a symmetric p x p matrix whose eigenvalues lie within
 ``2 s sqrt(p)`` (Wigner's semicircle). S is trusted where its least eigenvalue is at least that; otherwise the ridge
-lifts it there. Without noise there is no ridge but one that only a matrix without full rank meets.
+lifts it there. Without noise the least eigenvalue that is trusted is what rounding to the lattice could make:
+features that are functions of each other share their coefficient, as in a solution of least norm.
 """
 
 from __future__ import annotations
@@ -17,9 +18,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_jobs.mechanisms.trees import FloatArray
-
-RANK = 1e-11
-"""Of the largest eigenvalue: what the least one is lifted to where features depend on each other exactly."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,12 +53,13 @@ class Solution:
         return variance
 
 
-def solve(matrices: FloatArray, *, stddev: float, least_ridge: float = 0.0) -> Solution:
+def solve(matrices: FloatArray, *, stddev: float, step: float, least_ridge: float = 0.0) -> Solution:
     """Least squares from noisy sums of products.
 
     Args:
         matrices: symmetric; intercept first, outcome last. Shape (..., p + 2, p + 2).
         stddev: of the noise in each entry.
+        step: of the lattice that numbers were rounded to.
         least_ridge: the ridge is at least this.
     """
     rows = np.maximum(matrices[..., 0, 0], 1.0)
@@ -71,7 +70,7 @@ def solve(matrices: FloatArray, *, stddev: float, least_ridge: float = 0.0) -> S
     cross = matrices[..., 1:-1, -1] - scaled * outcome[..., None]
     total = np.clip(matrices[..., -1, -1] - rows * outcome**2, 0.0, rows)
     values, vectors = np.linalg.eigh(spread)
-    floor = np.maximum(2.0 * stddev * math.sqrt(means.shape[-1]), RANK * np.maximum(values[..., -1], 1.0))
+    floor = np.maximum(2.0 * stddev * math.sqrt(means.shape[-1]), rows * step**2)
     ridge = np.maximum(floor - values[..., 0], least_ridge)
     ridge = np.where(ridge <= 0.0, 0.0, ridge)
     turned = np.einsum("...ji,...j->...i", vectors, cross) / (values + ridge[..., None])

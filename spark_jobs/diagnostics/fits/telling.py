@@ -34,7 +34,7 @@ def tell(
         seed: of the simulations behind intervals; public.
     """
     products = measurement.products
-    found = solve(products.matrix, stddev=products.stddev)
+    found = solve(products.matrix, stddev=products.stddev, step=1 / products.layout.unit)
 
     def finish(solution: Solution) -> FloatArray:
         intercept, slopes = line(solution)

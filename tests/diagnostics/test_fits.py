@@ -1,0 +1,246 @@
+"""Private linear and logistic fits, against statsmodels and the published solution on the same rows."""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+from dp_operators.checks.expectations import unmet
+from dp_operators.checks.results import RESULTS
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.contract.tables import LinearModel, LogisticModel
+from spark_jobs.diagnostics import linear_fit, logistic_fit
+from spark_jobs.diagnostics.fits.result import PrivateFit
+from spark_jobs.diagnostics.logistic_fit import stretched
+from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from spark_jobs.statistics.cross_products import (
+    LATTICE,
+    Bounded,
+    CrossProductCells,
+    CrossProducts,
+    LabelProductCells,
+    Levels,
+)
+
+AGE, PAY = Bounded(name="age", lower=18, upper=80), Bounded(name="pay", lower=-1000, upper=9000)
+REGION = Levels(column="region", levels=("north", "south", "west"))
+OUTCOME = Bounded(name="hours", lower=0, upper=60)
+LINEAR = CrossProductCells(features=(AGE, PAY), categorical=(REGION,), outcome=OUTCOME)
+LOGISTIC = LabelProductCells(features=(AGE, PAY), categorical=(REGION,))
+MODULES = {"linear_fit": linear_fit, "logistic_fit": logistic_fit}
+
+
+def rows(count: int = 5000, seed: int = 5) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(seed)
+    age, pay = random.normal(45, 18, count), random.lognormal(7.5, 0.7, count)
+    region = random.choice(["north", "south", "west"], count, p=[0.5, 0.3, 0.2])
+    hours = 20 + 0.3 * age + 0.001 * pay - 4 * (region == "west") + random.normal(0, 6, count)
+    label = (random.random(count) < expit((hours - 38) / 5)).astype(int)
+    return {"age": age, "pay": pay, "region": region, "hours": hours, "label": label}
+
+
+def rounded(values: np.ndarray, bounds: Bounded) -> np.ndarray:
+    """What the statistic counts: clipped, and moved to its lattice."""
+    steps = np.floor((np.clip(values, bounds.lower, bounds.upper) - bounds.middle) / bounds.half * LATTICE + 0.5)
+    return bounds.middle + bounds.half * steps / LATTICE
+
+
+def design_of(data: dict[str, np.ndarray]) -> np.ndarray:
+    numbers = [rounded(data["age"], AGE), rounded(data["pay"], PAY)]
+    levels = [(data["region"] == level).astype(float) for level in ("south", "west")]
+    return sm.add_constant(np.stack([*numbers, *levels], axis=1))
+
+
+def linear(data: dict[str, np.ndarray]) -> CrossProducts:
+    return CrossProducts.from_arrays(data, data["hours"], design=LINEAR)
+
+
+def logistic(data: dict[str, np.ndarray]) -> CrossProducts:
+    return CrossProducts.from_arrays(data, data["label"], design=LOGISTIC)
+
+
+STATISTICS = {"linear_fit": linear, "logistic_fit": logistic}
+EVERY_FIT = pytest.mark.parametrize("name", MODULES)
+
+
+def fitted(name: str, data: dict[str, np.ndarray], **options: Any) -> PrivateFit:
+    return MODULES[name].release(STATISTICS[name](data), **{"epsilon": 10**9, "noise": SeededNoise(1), **options})
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_without_noise_a_linear_fit_is_ordinary_least_squares(neighbours: Neighbours) -> None:
+    data = rows()
+    found = fitted("linear_fit", data, neighbours=neighbours)
+    expected = sm.OLS(rounded(data["hours"], OUTCOME), design_of(data)).fit()
+    assert found.terms == ("intercept", "age", "pay", "region = south", "region = west")
+    np.testing.assert_allclose(found.coefficients, expected.params, rtol=1e-6)
+    assert found.fit["r_squared"] == pytest.approx(expected.rsquared, abs=1e-6)
+    assert found.fit["residual_stddev"] == pytest.approx(math.sqrt(expected.mse_resid), rel=1e-5)
+    assert found.rows == pytest.approx(5000, abs=1e-3)
+    assert (found.status, found.ridge) == ("ok", 0.0)
+    # sampling alone: the classical standard errors, from a thousand copies
+    wide = (found.upper_population - found.lower_population) / 2
+    np.testing.assert_allclose(wide, 1.645 * expected.bse, rtol=0.15)
+    assert np.abs(found.upper - found.lower).max() < 1e-4
+
+
+@pytest.mark.parametrize("radius", [2.0, 4.0])
+def test_without_noise_a_logistic_fit_is_the_published_solution(radius: float) -> None:
+    """PASS-GLM of degree two: the maximum of a quadratic in place of the log likelihood, solved from its gradient."""
+    data = rows()
+    found = fitted("logistic_fit", data, radius=radius, intercept="polynomial")
+    chebyshev = np.polynomial.Chebyshev.interpolate(
+        lambda u: -np.logaddexp(0.0, -u), 2, domain=[-radius, radius]
+    ).convert(kind=np.polynomial.Polynomial)
+    _, first, second = chebyshev.coef
+    x, y = design_of(data), 2.0 * data["label"] - 1.0
+    expected = np.linalg.solve(-2.0 * second * x.T @ x, first * x.T @ y)
+    np.testing.assert_allclose(found.coefficients, expected, rtol=1e-5)
+    assert stretched(radius) == pytest.approx(-first / (2 * second))
+
+
+def test_the_matched_intercept_gives_the_share_of_positives() -> None:
+    data = rows(50_000)
+    found = fitted("logistic_fit", data)
+    probability = expit(design_of(data) @ found.coefficients)
+    assert probability.mean() == pytest.approx(data["label"].mean(), abs=0.005)
+    assert found.fit["positives"] == pytest.approx(data["label"].mean(), abs=1e-6)
+    slopes = fitted("logistic_fit", data, intercept="polynomial").coefficients[1:]
+    assert found.coefficients[1:].tolist() == slopes.tolist()
+
+
+def test_a_logistic_fit_ranks_rows_as_a_plain_one_does() -> None:
+    data = rows(20_000)
+    x = design_of(data)
+    plain = LogisticRegression(C=np.inf, max_iter=1000).fit(x / x.std(axis=0).clip(1e-9), data["label"])
+    best = roc_auc_score(data["label"], plain.decision_function(x / x.std(axis=0).clip(1e-9)))
+    for epsilon, slack in ((10**9, 0.002), (1, 0.02)):
+        found = fitted("logistic_fit", data, epsilon=epsilon)
+        assert roc_auc_score(data["label"], x @ found.coefficients) > best - slack
+
+
+def score(model: dict[str, Any], data: dict[str, np.ndarray]) -> np.ndarray:
+    """The linear predictor, as scoring computes it."""
+    total = np.full(data["age"].size, model["intercept"])
+    for name, coefficient in model["coefficients"].items():
+        total += coefficient * np.clip(data[name], *model["bounds"][name])
+    for name, levels in model["categorical"].items():
+        total += np.array([levels.get(level, 0.0) for level in data[name]])
+    return total
+
+
+@EVERY_FIT
+def test_the_model_is_one_that_a_request_takes_and_scores_as_it_was_fitted(name: str) -> None:
+    data = rows()
+    found = fitted(name, data)
+    parsed = {"linear_fit": LinearModel, "logistic_fit": LogisticModel}[name].parse(found.model)
+    assert parsed.basis == "differentially_private"
+    assert found.model["categorical"]["region"]["north"] == 0.0
+    np.testing.assert_allclose(score(found.model, data), design_of(data) @ found.coefficients, atol=2e-3)
+    assert found.spans.tolist() == [1, 62, 10_000, 1, 1]
+
+
+def test_intervals_cover_what_the_rows_give_without_noise() -> None:
+    data = rows(4000)
+    for name, statistic in STATISTICS.items():
+        exact = fitted(name, data).coefficients
+        made = [
+            MODULES[name].release(statistic(data), epsilon=2, noise=SeededNoise(seed), confidence=0.8)
+            for seed in range(60)
+        ]
+        assert all(one.status == "ok" for one in made)
+        inside = np.mean([(one.lower <= exact) & (exact <= one.upper) for one in made])
+        # 300 intervals, those of one fit not independent: four standard errors of 60
+        assert 0.8 - 4 * math.sqrt(0.16 / 60) <= inside <= 1.0, name
+
+
+@EVERY_FIT
+def test_less_noise_comes_closer_and_a_drowned_fit_is_pulled_towards_0(name: str) -> None:
+    data = rows(20_000)
+    exact = fitted(name, data).coefficients[1:]
+    errors = []
+    for epsilon in (0.02, 0.5, 10):
+        made = [fitted(name, data, epsilon=epsilon, noise=SeededNoise(seed)) for seed in range(20)]
+        errors.append(np.mean([np.abs((one.coefficients[1:] - exact) * one.spans[1:]).mean() for one in made]))
+        if epsilon == 0.02:
+            assert all(one.status == "shrunk" and one.ridge > 0 for one in made)
+    assert errors[0] > 2 * errors[1] > 4 * errors[2]
+
+
+DEGENERATE = {
+    "no rows": rows(0),
+    "one row": rows(1),
+    "a constant feature": {**rows(500), "age": np.full(500, 40.0)},
+    "a constant outcome": {**rows(500), "hours": np.full(500, 7.0), "label": np.zeros(500, dtype=int)},
+    "everything beyond the bounds": {**rows(500), "age": np.full(500, 1e9), "pay": np.full(500, -np.inf)},
+    "nothing known": {**rows(500), "age": np.full(500, np.nan)},
+    "one level": {**rows(500), "region": np.full(500, "west")},
+    "features that are one": {**rows(500), "pay": (np.clip(rows(500)["age"], 18, 80) - 18) / 62 * 10_000 - 1000},
+}
+
+
+@EVERY_FIT
+@pytest.mark.parametrize("case", DEGENERATE)
+@pytest.mark.parametrize(("epsilon", "delta"), [("1e-6", 0), (1, "1e-9"), (10**9, 0)])
+def test_whatever_the_rows_are_the_form_is_the_same(name: str, case: str, epsilon: Any, delta: Any) -> None:
+    found = fitted(name, DEGENERATE[case], epsilon=epsilon, delta=delta)
+    told = found.to_dict()
+    usual = fitted(name, rows(100)).to_dict()
+    assert told.keys() == usual.keys()
+    assert told["terms"] == usual["terms"]
+    assert unmet(RESULTS[name](json.loads(json.dumps(told, allow_nan=False)))) == []
+    if case in ("no rows", "nothing known"):
+        assert found.status == "undefined"
+
+
+@EVERY_FIT
+def test_features_that_depend_on_each_other_get_the_least_coefficients(name: str) -> None:
+    data = DEGENERATE["features that are one"]
+    found = fitted(name, data)
+    effects = found.coefficients[1:3] * found.spans[1:3]
+    assert effects[0] == pytest.approx(effects[1], rel=1e-2)
+
+
+@EVERY_FIT
+def test_a_measurement_is_all_that_a_fit_is_made_from(name: str) -> None:
+    module = MODULES[name]
+    measurement = module.measure(STATISTICS[name](rows()), epsilon="0.7", delta="1e-6", noise=SecureNoise())
+    again = module.Measurement.from_dict(json.loads(json.dumps(measurement.to_dict())))
+    assert module.summarise(again, seed=4).to_dict() == module.summarise(measurement, seed=4).to_dict()
+    assert measurement.epsilon == Decimal("0.7")
+    assert measurement.guarantee == "differentially private"
+
+
+@EVERY_FIT
+@pytest.mark.parametrize(("method", "delta", "spent"), [("laplace", "1e-6", "0"), ("gaussian", "1e-6", "1e-6")])
+def test_delta_is_spent_by_gaussian_noise_alone(name: str, method: str, delta: str, spent: str) -> None:
+    found = fitted(name, rows(), epsilon=1, delta=delta, method=method)
+    assert (found.method, found.delta, found.epsilon) == (method, Decimal(spent), 1)
+
+
+@EVERY_FIT
+def test_bad_options_are_refused_in_a_line(name: str) -> None:
+    other = {"linear_fit": logistic, "logistic_fit": linear}[name]
+    with pytest.raises(RequestRefused, match="statistic"):
+        MODULES[name].release(other(rows(10)), epsilon=1)
+    for options, line in (
+        ({"confidence": 1.5}, "confidence"),
+        ({"method": "cauchy"}, "method"),
+        ({"method": "gaussian"}, "delta"),
+        ({"epsilon": 0}, "epsilon"),
+    ):
+        with pytest.raises(RequestRefused, match=line):
+            fitted(name, rows(10), **{"epsilon": 1, **options})
+    for options in ({"radius": 0}, {"intercept": "none"}):
+        with pytest.raises(RequestRefused, match=next(iter(options))):
+            fitted("logistic_fit", rows(10), **options)
