@@ -99,7 +99,8 @@ def theil_sen(
         density: of ``SMOOTH``.
 
     Returns:
-        Values of the public grid of ``2^20`` points from ``lower`` to ``upper``; shape (len(at),).
+        Values of a public grid from ``lower`` to ``upper``, of ``2^20`` points (``SMOOTH``: ``2^30`` steps); shape
+        (len(at),).
 
     Raises:
         RequestRefused: ``ADD_REMOVE``; a budget too small, matchings below 1, ends that do not ascend, a distance

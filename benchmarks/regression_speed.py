@@ -1,0 +1,110 @@
+"""How long private lines take on the driver: ``python -m benchmarks.regression_speed``.
+
+Theil-Sen over all pairs of 2,000 rows and by 10 matchings of 1,000,000, each with the three private medians; and the
+noisy sums of thousands of groups at once. Secure noise throughout. Cases run by turns; medians and ranges.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.driver_mechanisms import in_milliseconds
+from benchmarks.harness import Report, Target, Timing, alternate, arguments, progress, publish
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.noise import Int64Array, SecureNoise
+from spark_jobs.mechanisms.regression.gradient_descent import gradient_descent
+from spark_jobs.mechanisms.regression.moments import noisy_moments, noisy_moments_zcdp
+from spark_jobs.mechanisms.regression.noisy_intercept import noisy_intercept
+from spark_jobs.mechanisms.regression.noisy_stats import noisy_stats, noisy_stats_zcdp
+from spark_jobs.mechanisms.regression.sums import GroupSums
+from spark_jobs.mechanisms.regression.theil_sen import Median, theil_sen
+
+STEPS = 2048
+"""Of the box: the middles of 1,024 cells."""
+ROWS_A_GROUP = 30
+NOISE = SecureNoise()
+REPLACED = Neighbours.REPLACE_ONE
+
+
+def points(rows: int, generator: np.random.Generator) -> tuple[Int64Array, Int64Array]:
+    """Rows about a line, in the middles of cells."""
+    x = generator.random(rows)
+    y = np.clip(0.2 + 0.5 * x + 0.1 * generator.normal(size=rows), 0, 1)
+    cells = (np.minimum(values * STEPS / 2, STEPS / 2 - 1).astype(np.int64) for values in (x, y))
+    first, second = (2 * cell + 1 for cell in cells)
+    return first, second
+
+
+def pairs(generator: np.random.Generator, *, quick: bool) -> dict[str, Callable[[], object]]:
+    """Theil-Sen, by number of rows and of matchings."""
+    cases: dict[str, Callable[[], object]] = {}
+    for rows, matchings in ((2000, None), (10_000 if quick else 1_000_000, 10)):
+        x, y = points(rows, generator)
+        for method in Median:
+            name = f"{method}, {'all pairs' if matchings is None else f'{matchings} matchings'} of {rows:,} rows"
+            options: dict[str, Any] = {"method": method, "matchings": matchings, "neighbours": REPLACED}
+            cases[name] = lambda x=x, y=y, options=options: theil_sen(  # type: ignore[misc]
+                x, y, steps=STEPS, epsilon="1", noise=NOISE, **options
+            )
+    return cases
+
+
+def groups(generator: np.random.Generator, *, quick: bool) -> dict[str, Callable[[], object]]:
+    """Noisy sums and gradients of many groups in one call."""
+    count = 200 if quick else 10_000
+    x, y = points(count * ROWS_A_GROUP, generator)
+    where, ones = np.repeat(np.arange(count), ROWS_A_GROUP), np.ones(x.size, dtype=np.int64)
+    sums = GroupSums.from_cells(where, x, y, ones, groups=count, steps=STEPS)
+    options: dict[str, Any] = {"neighbours": Neighbours.ADD_REMOVE, "noise": NOISE}
+    placed: dict[str, Any] = {"groups": count, "steps": STEPS}
+    return {
+        f"noisy_stats, {count:,} groups": lambda: noisy_stats(sums, epsilon="1", **options),
+        f"noisy_stats_zcdp, {count:,} groups": lambda: noisy_stats_zcdp(sums, rho="0.5", **options),
+        f"noisy_intercept, {count:,} groups": lambda: noisy_intercept(sums, epsilon="1", **options),
+        f"noisy_moments, {count:,} groups": lambda: noisy_moments(sums, epsilon="1", **options).lines(),
+        f"noisy_moments_zcdp, {count:,} groups": lambda: noisy_moments_zcdp(sums, rho="0.5", **options).lines(),
+        f"gradient_descent, {count:,} groups": lambda: gradient_descent(
+            where, x, y, ones, epsilon="1", **placed, **options
+        ),
+        f"sums of {x.size:,} places in {count:,} groups": lambda: GroupSums.from_cells(where, x, y, ones, **placed),
+    }
+
+
+def targets_of(timings: dict[str, Timing]) -> list[Target]:
+    """The figures that were aimed at."""
+    aimed = {"all pairs of 2,000 rows": 1.0, "10 matchings of 1,000,000 rows": 2.0}
+    return [
+        Target(
+            what=name,
+            target=f"at most {seconds:.0f} s",
+            seen=in_milliseconds(timing),
+            met=timing.median <= seconds,
+        )
+        for end, seconds in aimed.items()
+        for name, timing in timings.items()
+        if name.endswith(end)
+    ]
+
+
+def main() -> int:
+    """Print the figures of docs/benchmarks/driver.md."""
+    given = arguments(__doc__.splitlines()[0]).parse_args()
+    generator = np.random.default_rng(0)
+    progress("lines by turns")
+    timings = alternate(pairs(generator, quick=given.quick) | groups(generator, quick=given.quick), warmups=1)
+    report = Report(
+        name="regression_speed",
+        columns=("what", "seen"),
+        rows=[(name, in_milliseconds(timing)) for name, timing in timings.items()],
+        targets=[] if given.quick else targets_of(timings),
+        figures={name: timing.wall for name, timing in timings.items()},
+    )
+    return publish(report, given.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
