@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from dp_operators.checks.comparison_results import roc_comparison_tables
 from dp_operators.checks.expectations import Table
 from dp_operators.checks.fit_results import fit_tables
 from dp_operators.checks.linear_results import linear_regression_tables, residual_plot_tables
@@ -21,6 +22,7 @@ from dp_operators.checks.value_results import ecdf_tables
 
 RESULTS: dict[str, Callable[[Mapping[str, Any]], list[Table]]] = {
     "roc_curve": roc_curve_tables,
+    "roc_comparison": roc_comparison_tables,
     "auc": partial(score_figure_tables, "auc"),
     "average_precision": partial(score_figure_tables, "average_precision"),
     "binormal_roc": binormal_roc_tables,

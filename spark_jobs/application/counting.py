@@ -17,7 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_jobs.application.summing import SUMMINGS, Summing
-from spark_jobs.contract.diagnostics import PointCells, ResidualCells, ScoreCells, Statistic, ValueCells
+from spark_jobs.contract.diagnostics import (
+    OtherScoreCells,
+    PointCells,
+    ResidualCells,
+    ScoreCells,
+    Statistic,
+    ValueCells,
+)
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.statistics import PointCounts, ResidualCounts, ScoreCounts, ValueCounts
@@ -57,22 +64,29 @@ class Counting(Protocol):
 
 
 class _Scores:
-    def inputs(self, statistic: ScoreCells, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
+    def inputs(self, statistic: Any, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
         from spark_jobs.tables.scoring import label_and_score
 
         return label_and_score(scored, request)
 
-    def key(self, statistic: ScoreCells, *inputs: Column) -> Column:
+    def key(self, statistic: Any, *inputs: Column) -> Column:
         from spark_jobs.statistics.spark.scores import score_key
 
         label, score = inputs
         return score_key(label, score)
 
-    def size(self, statistic: ScoreCells) -> int:
+    def size(self, statistic: Any) -> int:
         return 2 * DEFAULT_CELLS
 
-    def build(self, statistic: ScoreCells, keys: Int64Array, counts: Int64Array) -> ScoreCounts:
+    def build(self, statistic: Any, keys: Int64Array, counts: Int64Array) -> ScoreCounts:
         return ScoreCounts.from_keys(keys, counts)
+
+
+class _OtherScores(_Scores):
+    def inputs(self, statistic: Any, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
+        from spark_jobs.tables.scoring import label_and_score
+
+        return label_and_score(scored, request, statistic.model)
 
 
 class _Values:
@@ -172,6 +186,7 @@ def _require_whole_numbers(statistic: PointCells) -> None:
 
 COUNTINGS: Mapping[type[Statistic], Counting] = {
     ScoreCells: _Scores(),
+    OtherScoreCells: _OtherScores(),
     ValueCells: _Values(),
     ResidualCells: _Residuals(),
     PointCells: _Points(),

@@ -9,7 +9,7 @@ from typing import Any
 
 from spark_jobs.application.draw import Draw
 from spark_jobs.contract.account import AccountState
-from spark_jobs.contract.diagnostics import ScoreCells
+from spark_jobs.contract.diagnostics import OtherScoreCells, ScoreCells
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.shared_groups import SharedGroups, read_as
@@ -32,6 +32,11 @@ def diagnostic(kind: str) -> Any:
 def assumptions(request: ReleaseRequest) -> tuple[str, ...]:
     """What the guarantee of a release for ``request`` rests on."""
     said = [ASSUMED_OF_MODEL[request.needed_model.basis]] if request.uses_model else []
+    said += [
+        ASSUMED_OF_MODEL[statistic.model.basis].replace("The model", "The second model", 1)
+        for statistic in request.statistics
+        if isinstance(statistic, OtherScoreCells)
+    ]
     if request.record is not None:
         said.append(f"A row of the table is one {request.record}, as the request declares.")
     said.append(f"The table is read as of {request.table.snapshot.describe()}, which is not written again.")

@@ -198,12 +198,13 @@ def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, n
 def _measure_part(request: ReleaseRequest, allotment: Allotment, counts: Counts, noise: Noise) -> Any:
     """The measurement that one part of the budget buys: of a diagnostic, or of several that share it."""
     (options, *_) = allotment.diagnostics
-    statistic, epsilon = counts[options.statistic], allotment.epsilon_per_row
+    statistics, epsilon = [counts[statistic] for statistic in options.statistics], allotment.epsilon_per_row
     if allotment.shared:
         return measure_shared(
-            statistic, kinds=allotment.kinds, epsilon=epsilon, neighbours=request.neighbours, noise=noise
+            statistics[0], kinds=allotment.kinds, epsilon=epsilon, neighbours=request.neighbours, noise=noise
         )
     delta = {"delta": allotment.delta_per_row} if options.takes_delta else {}
+    statistic = statistics[0] if len(statistics) == 1 else tuple(statistics)
     return diagnostic(options.kind).measure(
         statistic, epsilon=epsilon, neighbours=request.neighbours, noise=noise, **delta, **options.chosen()
     )

@@ -6,12 +6,13 @@ Names and types of columns are public; nothing here looks at a value.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from spark_jobs.contract.diagnostics import (
     CrossProductCells,
     LabelProductCells,
+    OtherScoreCells,
     PointCells,
     ResidualCells,
     Statistic,
@@ -21,7 +22,7 @@ from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.expression_tree import columns as columns_of
 from spark_jobs.contract.expressions import parse
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.tables import ColumnsModel, Label, LinearModel, LogisticModel
+from spark_jobs.contract.tables import ColumnsModel, Label, LinearModel, LogisticModel, Model
 
 
 class Kind(StrEnum):
@@ -108,24 +109,32 @@ def _needs(request: ReleaseRequest, columns: Collection[str]) -> Iterator[Column
         yield from _reads(request.where, "where")
     if request.uses_label:
         yield label_need(request.needed_label)
-    match request.needed_model if request.uses_model else None:
-        case ColumnsModel(score=score):
-            yield score_need(score)
-        case LinearModel() | LogisticModel() as model:
-            for feature in model.coefficients:
-                yield from _amount(feature_need(feature), columns)
-            for name in model.categorical:
-                yield categorical_need(name)
+    if request.uses_model:
+        yield from _read_by(request.needed_model, columns)
     for statistic in request.statistics:
         yield from _counted(statistic, columns)
     if request.unit.column is not None:
         yield ColumnNeed(name=request.unit.column, field="unit.column")
 
 
+def _read_by(model: Model, columns: Collection[str]) -> Iterator[ColumnNeed]:
+    match model:
+        case ColumnsModel(score=score):
+            yield score_need(score)
+        case LinearModel() | LogisticModel():
+            for feature in model.coefficients:
+                yield from _amount(feature_need(feature), columns)
+            for name in model.categorical:
+                yield categorical_need(name)
+
+
 def _counted(statistic: Statistic, columns: Collection[str]) -> Iterator[ColumnNeed]:
     match statistic:
         case ValueCells(column=name):
             yield value_need(name)
+        case OtherScoreCells():
+            for need in _read_by(statistic.model, columns):
+                yield replace(need, field=need.field.replace("model", "diagnostics.other", 1))
         case ResidualCells(outcome=outcome):
             yield from _amount(amount_need(outcome, "outcome"), columns)
         case CrossProductCells() | LabelProductCells():

@@ -106,12 +106,12 @@ class ReleaseRequest(Frozen):
 
     def _check_needed(self) -> None:
         for options in self.diagnostics:
-            if options.statistic.of_label and self.label is None:
+            if any(statistic.of_label for statistic in options.statistics) and self.label is None:
                 raise RequestRefused(
                     "label", bound=f"is required by {options.kind}",
                     remedy="name the column of the 0/1 outcome, with its two values where they are others",
                 )  # fmt: skip
-            if options.statistic.of_model is not None and self.model is None:
+            if any(statistic.of_model is not None for statistic in options.statistics) and self.model is None:
                 raise RequestRefused(
                     "model", bound=f"is required by {options.kind}",
                     remedy="say where scores or fitted values come from, e.g. a column of them",
@@ -166,7 +166,7 @@ class ReleaseRequest(Frozen):
     @property
     def statistics(self) -> tuple[Statistic, ...]:
         """What Spark counts for the diagnostics: each statistic once, in the order in which they are asked for."""
-        return tuple(dict.fromkeys(options.statistic for options in self.diagnostics))
+        return tuple(dict.fromkeys(statistic for options in self.diagnostics for statistic in options.statistics))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; decimals as strings."""

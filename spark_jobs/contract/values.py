@@ -47,7 +47,7 @@ def refusal(error: ValidationError) -> RequestRefused:
     """The first thing pydantic found, as one line of ours."""
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"] if not _is_tag(part))
-    where = re.sub(r"^model\.(columns|linear|logistic|spark_ml)\b", "model", where)
+    where = re.sub(r"^(model|other)\.(columns|linear|logistic|spark_ml)\b", r"\1", where)
     inner = first.get("ctx", {}).get("error")
     if isinstance(inner, RequestRefused):
         return inner.within(where) if where else inner

@@ -13,6 +13,7 @@ from spark_jobs.publishing import (
     ecdf,
     linear_regression,
     residual_plot,
+    roc_comparison,
     roc_curve,
     score_figure,
 )
@@ -20,6 +21,7 @@ from spark_jobs.publishing.rendering import Renderer
 
 RENDERERS: Mapping[str, Renderer] = {
     "roc_curve": roc_curve.render,
+    "roc_comparison": roc_comparison.render,
     "auc": score_figure.render_auc,
     "average_precision": score_figure.render_average_precision,
     "binormal_roc": binormal_roc.render,

@@ -95,7 +95,8 @@ def _columns(curve: RocValues) -> dict[str, Column]:
     }
 
 
-def _defined(curve: RocValues) -> bool:
+def defined_curve(curve: RocValues) -> bool:
+    """Whether there is a curve to draw."""
     return curve.status == "ok" and finite(curve.auc)
 
 
@@ -122,7 +123,7 @@ def _plot(curve: RocValues) -> Plot:
         description=_description(curve),
         draw=draw,
         axes=_BOX,
-        probes=_probes(curve) if _defined(curve) else (),
+        probes=_probes(curve) if defined_curve(curve) else (),
     )
 
 
@@ -132,8 +133,8 @@ def _draw_curve(axes: Axes, curve: RocValues) -> None:
     axes.set_yticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
     axes.set_xlim(-_MARGIN, 1 + _MARGIN)
     axes.set_ylim(-_MARGIN, 1 + _MARGIN)
-    if _defined(curve):
-        shown = _shown(curve)
+    if defined_curve(curve):
+        shown = drawn_points(curve)
         bands = {
             "of the whole curve": (curve.tpr_lower_everywhere, curve.tpr_upper_everywhere),
             "of each point": (curve.tpr_lower, curve.tpr_upper),
@@ -162,7 +163,7 @@ def _draw_curve(axes: Axes, curve: RocValues) -> None:
     axes.plot([0, 1], [0, 1], color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), label="chance")
 
 
-def _shown(curve: RocValues) -> NDArray[np.intp]:
+def drawn_points(curve: RocValues) -> NDArray[np.intp]:
     """Points that draw the curve to a fraction of a pixel: the first in each small step along it, and the last."""
     if len(curve.fpr) <= _STEPS:
         return np.arange(len(curve.fpr))
@@ -171,7 +172,7 @@ def _shown(curve: RocValues) -> NDArray[np.intp]:
     return np.unique(np.append(first, len(along) - 1))
 
 
-def _at(curve: RocValues, fpr: float) -> int:
+def point_at(curve: RocValues, fpr: float) -> int:
     """The highest released point whose false positive rate is at most ``fpr``."""
     return max(0, int(np.searchsorted(curve.fpr, fpr + 1e-12, side="right")) - 1)
 
@@ -187,7 +188,7 @@ def _cut(threshold: float) -> str:
 def _probes(curve: RocValues) -> tuple[Probe, ...]:
     found = []
     for fpr in _PROBES:
-        i = _at(curve, fpr)
+        i = point_at(curve, fpr)
         tpr, low, high = float(curve.tpr[i]), float(curve.tpr_lower[i]), float(curve.tpr_upper[i])
         found.append(
             Probe(
@@ -212,7 +213,7 @@ def _range(low: float, high: float) -> str:
 def _table(curve: RocValues) -> ValueTable:
     rows = []
     for fpr in READ_AT:
-        i = _at(curve, fpr)
+        i = point_at(curve, fpr)
         cells = (
             (
                 percent(float(curve.fpr[i])),
@@ -220,7 +221,7 @@ def _table(curve: RocValues) -> ValueTable:
                 _range(float(curve.tpr_lower[i]), float(curve.tpr_upper[i])),
                 _cut(float(curve.thresholds[i])),
             )
-            if _defined(curve)
+            if defined_curve(curve)
             else (ABSENT,) * 4
         )
         rows.append((f"at most {100 * fpr:.0f} %", *cells))
@@ -248,7 +249,7 @@ def _places(curve: RocValues) -> int:
 
 
 def _auc_line(curve: RocValues) -> str:
-    if not _defined(curve):
+    if not defined_curve(curve):
         return "AUC undefined"
     return f"AUC {_auc(curve)}  ({_interval(curve)})"
 
@@ -263,10 +264,10 @@ def _band_line(curve: RocValues) -> str:
 
 
 def _description(curve: RocValues) -> str:
-    if not _defined(curve):
+    if not defined_curve(curve):
         return "An empty ROC plot: the curve is undefined because a class is too small to tell through the noise."
     points = "; ".join(
-        f"at {percent(fpr)} it catches {percent(float(curve.tpr[_at(curve, fpr)]))}" for fpr in (0.1, 0.2, 0.5)
+        f"at {percent(fpr)} it catches {percent(float(curve.tpr[point_at(curve, fpr)]))}" for fpr in (0.1, 0.2, 0.5)
     )
     return (
         "ROC curve from lower left to upper right: share of the positives caught against share of the negatives "
@@ -275,7 +276,7 @@ def _description(curve: RocValues) -> str:
 
 
 def _section(curve: RocValues, request: ReleaseRequest) -> Section:
-    defined = _defined(curve)
+    defined = defined_curve(curve)
     low, high = curve.auc_interval if defined else (np.nan, np.nan)
     meaning = f" \N{EN DASH} here about {round(100 * curve.auc)} times in 100" if defined else ""
     return Section(

@@ -8,6 +8,7 @@ from spark_jobs.contract.diagnostics import (
     CrossProductCells,
     LabelProductCells,
     LinearRegressionOptions,
+    OtherScoreCells,
     PointCells,
     ResidualCells,
     ScoreCells,
@@ -26,6 +27,9 @@ def rules(request: ReleaseRequest) -> tuple[str, ...]:
         match statistic:
             case ScoreCells():
                 told += _scores(request, request.needed_label, request.needed_model)
+            case OtherScoreCells(model=model):
+                of_scores = _scores(request, request.needed_label, model)[1:]
+                told += [f"Of the second model: {rule[0].lower()}{rule[1:]}" for rule in (*_inputs(model), *of_scores)]
             case ValueCells():
                 told += _values(statistic, scored=request.uses_label)
             case ResidualCells():

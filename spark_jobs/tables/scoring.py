@@ -60,13 +60,18 @@ def prepare_model(frame: DataFrame, model: Model) -> DataFrame:
     return apply_pipeline(frame, model, PIPELINE_SCORE) if isinstance(model, SparkMLModel) else frame
 
 
-def label_and_score(frame: DataFrame, request: ReleaseRequest) -> LabelAndScore:
+def label_and_score(frame: DataFrame, request: ReleaseRequest, model: Model | None = None) -> LabelAndScore:
     """The label and the score of each row of ``frame``, which ``prepare_model`` has prepared.
+
+    Args:
+        frame: the table.
+        request: says which label, and how scores that do not fit are read.
+        model: where the scores come from, if not from the request's own model.
 
     Raises:
         RequestRefused: a column of the label or the model is missing or of a type that does not fit.
     """
-    score = _score(frame, request.needed_model, request.scoring)
+    score = _score(frame, model or request.needed_model, request.scoring)
     return LabelAndScore(label=label_column(request.needed_label, frame.schema), score=score)
 
 

@@ -22,6 +22,8 @@ from spark_jobs.contract.diagnostics.scores import (
     BinormalRocOptions,
     CalibrationOptions,
     ConfusionMatrixOptions,
+    OtherScoreCells,
+    RocComparisonOptions,
     RocCurveOptions,
 )
 from spark_jobs.contract.diagnostics.values import EcdfOptions, ReferenceDistribution, ValueCells
@@ -41,10 +43,12 @@ __all__ = [
     "LinearRegressionOptions",
     "LogisticFitOptions",
     "Options",
+    "OtherScoreCells",
     "PointCells",
     "ReferenceDistribution",
     "ResidualCells",
     "ResidualPlotOptions",
+    "RocComparisonOptions",
     "RocCurveOptions",
     "ScoreCells",
     "Statistic",
@@ -53,6 +57,7 @@ __all__ = [
 
 DIAGNOSTICS: dict[str, type[Options]] = {
     "roc_curve": RocCurveOptions,
+    "roc_comparison": RocComparisonOptions,
     "auc": AucOptions,
     "average_precision": AveragePrecisionOptions,
     "binormal_roc": BinormalRocOptions,

@@ -70,6 +70,11 @@ class Options(Frozen):
         return ScoreCells()
 
     @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """All that Spark has to count for it: of several its ``measure`` is given a tuple, in this order."""
+        return (self.statistic,)
+
+    @property
     def approximate(self) -> bool:
         """Whether it spends delta, so that a budget without any is refused."""
         return False

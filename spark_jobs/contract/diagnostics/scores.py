@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, TypeAdapter, field_validator, model_validator
 
-from spark_jobs.contract.diagnostics.base import Options
+from spark_jobs.contract.diagnostics.base import Options, ScoreCells, Statistic
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.expressions import check_feature
+from spark_jobs.contract.tables import ColumnsModel, LinearModel, LogisticModel
+
+if TYPE_CHECKING:
+    from spark_jobs.contract.request import ReleaseRequest
+
+OtherModel = Annotated[ColumnsModel | LinearModel | LogisticModel, Field(discriminator="kind")]
+_OTHER: TypeAdapter[OtherModel] = TypeAdapter(OtherModel)
+
+
+class OtherScoreCells(Statistic):
+    """The statistic of a second classifier on the same rows and label (``statistics.ScoreCounts``).
+
+    Attributes:
+        described: the second model, as canonical JSON.
+    """
+
+    of_label: ClassVar[bool] = True
+    kind: Literal["other_scores"] = "other_scores"
+    described: str
+
+    @classmethod
+    def of(cls, model: OtherModel) -> OtherScoreCells:
+        """The statistic of ``model``."""
+        return cls(described=json.dumps(model.model_dump(mode="json"), sort_keys=True))
+
+    @property
+    def model(self) -> OtherModel:
+        """The second model."""
+        return _OTHER.validate_json(self.described)
 
 
 class RocCurveOptions(Options):
@@ -56,6 +87,38 @@ class RocCurveOptions(Options):
     def sharing(self) -> bool:
         """Whether it is made from counts that it may share."""
         return self.share and self.method == "auto"
+
+
+class RocComparisonOptions(Options):
+    """The ROC curves of two models on the same rows, and whether they differ.
+
+    Attributes:
+        other: the second model; the first one is the request's. Not a saved pipeline.
+        confidence: nominal level of bands and intervals.
+    """
+
+    kind: Literal["roc_comparison"]
+    other: OtherModel
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Counts of the scores of both models."""
+        return ScoreCells(), OtherScoreCells.of(self.other)
+
+    def check(self, request: ReleaseRequest) -> None:
+        """Refuse features of the second model that are none of the allow-list's expressions.
+
+        Raises:
+            RequestRefused: one of them is not.
+        """
+        if not isinstance(self.other, ColumnsModel):
+            for feature in self.other.coefficients:
+                check_feature(feature)
+
+    def chosen(self) -> dict[str, Any]:
+        """The options that ``diagnostics.roc_comparison.measure`` takes."""
+        return {"confidence": self.confidence}
 
 
 class BinnedResidualsOptions(Options):

@@ -1,0 +1,225 @@
+"""The ROC curves of two models: data file, picture of both and of their difference, and part of the report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.diagnostics.roc_comparison import RocComparison
+from spark_jobs.diagnostics.roc_curve import RocCurve
+from spark_jobs.publishing import drawing
+from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
+from spark_jobs.publishing.rendering import Column, Headline, Measure, Plot, Rendering, Section, ValueTable, finite
+from spark_jobs.publishing.roc_curve import READ_AT, drawn_points, point_at
+from spark_jobs.publishing.tokens import light
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SURE = 0.05
+"""Below this p-value the report says that the curves differ."""
+_COLOURS = {"first": "curve", "second": "spent"}
+_STYLES = {"first": "-", "second": (0, (6, 2))}
+_WIDTH, _HEIGHT, _HEADING, _SMALL = 5.6, 5.3, 0.95, 4.7
+_BOX = (0.17, 0.145, 0.785, 0.83)
+_TITLE = "ROC curves of two models"
+
+
+def render(found: RocComparison, request: ReleaseRequest) -> Rendering:
+    """Files and report of a comparison; names, columns, rows and tables are the same whatever was released."""
+    return Rendering(columns=_columns(found), plots=(_plot(found),), section=_section(found, request))
+
+
+def _curves(found: RocComparison) -> dict[str, RocCurve]:
+    return {"first": found.first, "second": found.second}
+
+
+def _columns(found: RocComparison) -> dict[str, Column]:
+    columns: dict[str, Column] = {}
+    for which, curve in _curves(found).items():
+        of = f"of the {which} model"
+        band = f"{100 * curve.confidence:.4g} % band of tpr, point by point, {of}"
+        columns |= {
+            f"{which}_threshold": Column(
+                values=curve.thresholds, meaning=f"a row counts as positive if its score {of} is at least this"
+            ),
+            f"{which}_fpr": Column(values=curve.fpr, meaning=f"false positive rate {of}"),
+            f"{which}_tpr": Column(values=curve.tpr, meaning=f"true positive rate {of}"),
+            f"{which}_tpr_lower": Column(values=curve.tpr_lower, meaning=f"lower end of the {band}"),
+            f"{which}_tpr_upper": Column(values=curve.tpr_upper, meaning=f"upper end of the {band}"),
+        }
+    return columns
+
+
+def _defined(found: RocComparison) -> bool:
+    return found.status == "ok"
+
+
+def _plot(found: RocComparison) -> Plot:
+    def draw(alone: bool) -> Figure:
+        width, height = (_WIDTH, _HEIGHT + _HEADING) if alone else (_SMALL, _SMALL * _HEIGHT / _WIDTH)
+        left, bottom, wide, high = _BOX
+        part = _HEIGHT / (_HEIGHT + _HEADING) if alone else 1.0
+        figure, axes = drawing.new_axes(
+            (width, height),
+            (left, bottom * part, wide, high * part),
+            x_label="Negatives flagged by mistake (false positive rate)",
+            y_label="Positives caught (true positive rate)",
+        )
+        _draw(axes, found)
+        if alone:
+            axes.legend(loc="lower right", fontsize=9, labelcolor=light("ink"), edgecolor="none", framealpha=0.85)
+            drawing.heading(figure, left=0.03, title=_TITLE, lines=(_verdict(found), _difference_line(found)))
+        return figure
+
+    return Plot(name="roc_comparison", title=_TITLE, description=_description(found), draw=draw, axes=_BOX)
+
+
+def _draw(axes: Axes, found: RocComparison) -> None:
+    ticks = np.linspace(0.0, 1.0, 6)
+    axes.set_xticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
+    axes.set_yticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
+    axes.set_xlim(-0.01, 1.01)
+    axes.set_ylim(-0.01, 1.01)
+    if _defined(found):
+        for which, curve in _curves(found).items():
+            shown, colour = drawn_points(curve), light(_COLOURS[which])
+            axes.fill_between(
+                curve.fpr[shown], curve.tpr_lower[shown], curve.tpr_upper[shown], color=colour, alpha=0.16, linewidth=0
+            )
+            axes.plot(
+                curve.fpr[shown],
+                curve.tpr[shown],
+                color=colour,
+                linewidth=1.8,
+                linestyle=_STYLES[which],
+                label=f"{which} model, AUC {decimals(curve.auc)}",
+            )
+    else:
+        drawing.say_undefined(axes, "a class is too small to tell")
+    axes.plot([0, 1], [0, 1], color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), label="chance")
+
+
+def _verdict(found: RocComparison) -> str:
+    if not _defined(found):
+        return "Undefined: too few rows to tell through the noise"
+    if found.comparison.p_value < SURE:
+        return f"The curves differ on these rows (p {_p(found.comparison.p_value)})"
+    return f"No difference of the curves can be told from the noise (p {_p(found.comparison.p_value)})"
+
+
+def _p(value: float) -> str:
+    # the least that the simulated copies can show
+    return f"= {value:.3f}" if value > 0.0025 else "≤ 0.003"
+
+
+def _interval(found: RocComparison) -> str:
+    low, high = found.comparison.auc_interval
+    return f"{level(found.comparison.confidence)} interval {decimals(low)} to {decimals(high)}"
+
+
+def _difference_line(found: RocComparison) -> str:
+    if not _defined(found):
+        return "released with noise"
+    return f"AUC of the first less that of the second: {decimals(found.comparison.auc_difference)} ({_interval(found)})"
+
+
+def _description(found: RocComparison) -> str:
+    if not _defined(found):
+        return (
+            "An empty ROC plot: one of the curves is undefined, because a class is too small to tell through the noise."
+        )
+    areas = " and ".join(f"{decimals(curve.auc)} of the {which} model" for which, curve in _curves(found).items())
+    return f"Two ROC curves with bands, of areas {areas}. {_verdict(found)}. {_difference_line(found)}."
+
+
+def _caught(curve: RocCurve, fpr: float) -> NDArray[np.float64]:
+    i = point_at(curve, fpr)
+    return np.array([curve.tpr[i], curve.tpr_lower[i], curve.tpr_upper[i]])
+
+
+def _table(found: RocComparison) -> ValueTable:
+    rows = []
+    for fpr in READ_AT:
+        cells = [ABSENT] * 5
+        if _defined(found):
+            first, second = (_caught(curve, fpr) for curve in (found.first, found.second))
+            cells = [
+                percent(float(first[0])),
+                f"{percent(float(first[1]))} to {percent(float(first[2]))}",
+                percent(float(second[0])),
+                f"{percent(float(second[1]))} to {percent(float(second[2]))}",
+                f"{100 * float(first[0] - second[0]):+.1f}{SPACE}points",
+            ]
+        rows.append((f"at most {100 * fpr:.0f} %", *cells))
+    band = f"{level(found.comparison.confidence)} band"
+    return ValueTable(
+        caption="Both curves in numbers: what each catches within a bound on false positives.",
+        header=("Allowed by mistake", "First catches", band, "Second catches", band, "Difference"),
+        rows=tuple(rows),
+    )
+
+
+def _section(found: RocComparison, request: ReleaseRequest) -> Section:
+    defined, compared = _defined(found), found.comparison
+    low, high = compared.auc_interval
+    marks = tuple(float((1 + each) / 2) for each in (low, compared.auc_difference, high))
+    return Section(
+        title=_TITLE,
+        reading=(
+            "Each curve shows what a model catches against what it flags by mistake; the first is the request's own "
+            "model, the second the one it is compared with.",
+            f"{_verdict(found)}. The test asks whether the exact curves of these rows are equal; of other rows it says "
+            "nothing.",
+        ),
+        headline=Headline(
+            label="AUC of the first model less that of the second",
+            value=decimals(compared.auc_difference) if defined else "undefined",
+            interval=_interval(found) if defined else None,
+            scale=("-1 second perfect", "1 first perfect"),
+            marks=(marks[0], marks[1], marks[2]) if defined else None,
+            reference=("0 equal", 0.5),
+        ),
+        measures=(
+            Measure(
+                label="Curves differ",
+                value=f"p {_p(compared.p_value)}" if defined else ABSENT,
+                note="by their largest difference",
+            ),
+            Measure(
+                label="Areas differ", value=f"p {_p(compared.auc_p_value)}" if defined else ABSENT, note="by their AUCs"
+            ),
+            *(
+                Measure(
+                    label=f"AUC, {which} model",
+                    value=decimals(curve.auc) if defined and finite(curve.auc) else ABSENT,
+                    note=f"{decimals(curve.auc_interval[0])} to {decimals(curve.auc_interval[1])}" if defined else "",
+                )
+                for which, curve in _curves(found).items()
+            ),
+            Measure(
+                label="Positives",
+                value=f"≈{SPACE}{count(found.first.positives)}",
+                note=f"{request.needed_label.column} = {request.needed_label.positive}",
+            ),
+            Measure(
+                label="Negatives",
+                value=f"≈{SPACE}{count(found.first.negatives)}",
+                note=f"{request.needed_label.column} = {request.needed_label.negative}",
+            ),
+        ),
+        table=_table(found),
+        legend=(("curve", "first model, with band"), ("spent", "second model, dashed"), ("chance", "chance")),
+        notes=(
+            "Bands, interval and p-values account for the noise of this release alone: they speak of these rows. The "
+            "curves are read with a prior where noise is large; the test is made without it.",
+        ),
+        notice=None
+        if defined
+        else "Undefined: through the noise, one of the two classes is too small to tell how a model ranks it. "
+        "The release has been made and paid for like any other.",
+    )
