@@ -252,11 +252,11 @@ def test_medians_of_pairs_keep_epsilon(method, matchings):
 @METHODS
 @pytest.mark.parametrize(
     ("fault", "planted"),
-    [("half the noise", {"epsilon": 4.0}), ("the whole budget for each of eight heights", {"times": 8})],
+    [("half the noise", {"epsilon": 4.0}), ("the whole budget for each of sixteen heights", {"times": 16})],
     ids=["half", "each"],
 )
 def test_faulty_medians_of_pairs_are_convicted(method, fault, planted):
-    found = audit(*lines(method, SeededNoise(53), **planted), samples=samples(2000 if "times" in planted else 5000))
+    found = audit(*lines(method, SeededNoise(53), **planted), samples=samples(1500 if "times" in planted else 5000))
     name = f"{LABELS[method]}, all pairs"
     assert convicts(found, name, relation=REPLACED, claimed=2.0, fault=fault)
 

@@ -29,7 +29,7 @@ def neighbours_of(table, steps, relation):
 
 def sums_of(table, steps, *, copies=1):
     """The sums of a table, of as many groups as it has copies."""
-    points = np.array(table, dtype=np.int64).reshape(-1, 2)
-    group = np.repeat(np.arange(copies), len(points))
-    x, y = np.tile(points, (copies, 1)).T
-    return GroupSums.from_cells(group, x, y, np.ones(x.size, np.int64), groups=copies, steps=steps)
+    x, y = np.array(table, dtype=np.int64).reshape(-1, 2).T
+    one = GroupSums.from_cells(0 * x, x, y, np.ones(x.size, np.int64), groups=1, steps=steps)
+    repeated = {name: np.repeat(getattr(one, name), copies) for name in ("rows", "x", "y", "xx", "xy")}
+    return GroupSums(steps=steps, **repeated)
