@@ -1,0 +1,86 @@
+"""Streams of counts, step by step: speed with noise drawn beforehand, and error: ``python -m benchmarks.streams``.
+
+Made streams of 200,000 steps: nothing happens, a steady rate, a rate that changes every thousand steps, bursts in
+silence, and counts of which no two are alike. The error is the mean absolute one of the estimates, over that of the
+plain Laplace mechanism with the whole epsilon.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+
+from benchmarks.harness import Report, Target, arguments, progress, publish
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.noise import Int64Array, SeededNoise
+from spark_jobs.mechanisms.streams.pegasus import PegasusShape, PegasusState, draw_noise, take_steps
+from spark_jobs.mechanisms.streams.smoothing import Smoother
+
+STEPS = 200_000
+AIM = 200_000
+REPETITIONS = 5
+EPSILONS = ("1", "0.1", "0.01")
+
+
+def streams(steps: int) -> dict[str, Int64Array]:
+    """Counts of every step."""
+    random = np.random.default_rng(4)
+    rates = np.repeat(random.gamma(1.0, 40.0, -(-steps // 1000)), 1000)[:steps]
+    burst = random.random(steps) < 0.001
+    return {
+        "nothing": np.zeros(steps, dtype=np.int64),
+        "steady": random.poisson(20, steps),
+        "changing": random.poisson(rates),
+        "bursts": np.where(burst, random.poisson(500, steps), 0),
+        "all different": random.integers(0, 10**6, steps),
+    }
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Take every stream several times and print the table."""
+    given = arguments(__doc__.splitlines()[0]).parse_args(argv)
+    steps = 2000 if given.quick else STEPS
+    rows: list[list[str]] = []
+    figures: dict[str, object] = {}
+    slowest = float("inf")
+    for name, counts in streams(steps).items():
+        for epsilon in EPSILONS:
+            progress(f"{name}, epsilon {epsilon}")
+            shape = PegasusShape(epsilon=epsilon, neighbours=Neighbours.ADD_REMOVE)
+            rates: list[float] = []
+            errors: dict[Smoother, list[float]] = {each: [] for each in Smoother}
+            for seed in range(1 if given.quick else REPETITIONS):
+                drawn = draw_noise(counts, shape=shape, noise=SeededNoise(seed))
+                start = time.process_time()
+                _, made = take_steps(PegasusState(), counts, shape=shape, drawn=drawn)
+                rates.append(steps / (time.process_time() - start))
+                for each in Smoother:
+                    other = PegasusShape(epsilon=epsilon, neighbours=Neighbours.ADD_REMOVE, smoother=each)
+                    _, smoothed = take_steps(PegasusState(), counts, shape=other, drawn=drawn)
+                    errors[each].append(np.abs(smoothed.estimates - counts).mean())
+            plain = np.abs(SeededNoise(9).laplace(counts, epsilon=epsilon, l1_sensitivity=1) - counts).mean()
+            rate, groups = float(np.median(rates)), steps / np.unique(made.starts).size
+            slowest = min(slowest, rate)
+            figures[f"{name} {epsilon}"] = {"rates": rates, "errors": errors}
+            relative = [f"{np.mean(errors[each]) / plain:.2f}" for each in Smoother]
+            rows.append([name, epsilon, f"{rate:,.0f}", f"{groups:.1f}", *relative])
+    aim = Target(
+        what="steps a second of processor time, noise drawn beforehand, the slowest of these streams",
+        target=f">= {AIM:,}",
+        seen=f"{slowest:,.0f}",
+        met=slowest >= AIM,
+    )
+    report = Report(
+        name=f"streams: {steps:,} steps, medians of {REPETITIONS}",
+        columns=("stream", "epsilon", "steps a second", "steps a group", *(f"error, {each}" for each in Smoother)),
+        rows=rows,
+        targets=[] if given.quick else [aim],
+        figures=figures,
+    )
+    return publish(report, given.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
