@@ -23,11 +23,14 @@ import numpy as np
 from scipy.stats import norm
 
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.regression.lines import NoisyLines
 from spark_jobs.mechanisms.regression.moments import NoisyMoments
 from spark_jobs.mechanisms.trees import FloatArray
 
 COPIES = 2000
+FINE = 1 << 20
+"""Steps of the simulated noise in one scale."""
 _AT_ONCE = 1 << 22
 
 
@@ -48,10 +51,10 @@ class Simulated:
     @classmethod
     def drawn(cls, *, seed: int, confidence: float, parts: int = 5) -> Simulated:
         """The copies of a public seed."""
-        random = np.random.default_rng(seed)
+        noise, nothing = SeededNoise(seed), np.zeros((parts, COPIES), dtype=np.int64)
         return cls(
-            laplace=random.laplace(size=(parts, COPIES)),
-            normal=random.standard_normal((parts, COPIES)),
+            laplace=noise.laplace(nothing, epsilon=1, l1_sensitivity=FINE) / FINE,
+            normal=noise.gaussian(nothing, rho="0.5", l2_sensitivity=FINE) / FINE,
             confidence=confidence,
         )
 
