@@ -203,6 +203,17 @@ def room(limits: Limits, spent: Budget, kind: str = "pure") -> Budget:
     return exact_budget(max([*ways, _ZERO]), delta if kind == "approximate" else _ZERO, rho)
 
 
+def part_spent(limits: Limits, spent: Budget) -> Decimal:
+    """The part of the limits that is spent, in the currency that ends them; where two sums may fit, the lesser."""
+    ways = [
+        amount / most
+        for amount, most in ((spent.epsilon, limits.epsilon), (spent.rho, limits.rho))
+        if amount is not None and most is not None and most > 0
+    ]
+    delta = spent.delta / limits.delta if limits.delta > 0 else _ZERO
+    return max(min(ways, default=_ZERO), delta)
+
+
 def least(budgets: Iterable[Budget]) -> Budget:
     """What is left where several bounds hold at once: of each currency the least of them."""
     found = tuple(budgets)

@@ -90,16 +90,9 @@ def used(account: Account, spent: Budget) -> Decimal:
 
     Where either of two sums may fit, the one that leaves more counts.
     """
-    from dp_operators.budget.composition import limits_of
+    from dp_operators.budget.composition import limits_of, part_spent
 
-    limits = limits_of(account.composition, account.cap, account.slack)
-    ways = [
-        amount / most
-        for amount, most in ((spent.epsilon, limits.epsilon), (spent.rho, limits.rho))
-        if amount is not None and most is not None and most > 0
-    ]
-    delta = spent.delta / limits.delta if limits.delta > 0 else Decimal(0)
-    return max(min(ways, default=Decimal(0)), delta)
+    return part_spent(limits_of(account.composition, account.cap, account.slack), spent)
 
 
 def _part(value: Any) -> Decimal:

@@ -1,0 +1,133 @@
+"""The pages about a ledger: what it says, in HTML without scripts; every text in it is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from functools import cache
+from typing import Any
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from dp_operators.budget import Account, Charge, ChargeState, LedgerReader
+from dp_operators.budget.composition import APPROXIMATE, ZCDP, limits_of, part_spent
+from dp_operators.budget.values import ALL
+from spark_jobs.contract.privacy import Budget, plain
+
+LISTED = 200
+"""Charges and blocks that a page shows at most; the newest."""
+
+
+def ledgers(connections: Iterable[str], *, nonce: str) -> str:
+    """The ledgers that somebody may look at."""
+    return _render("ledgers.html.j2", connections=tuple(connections), nonce=nonce)
+
+
+def accounts(connection: str, ledger: LedgerReader, *, nonce: str) -> str:
+    """All accounts of a ledger, each with the block that has the least left."""
+    rows = []
+    for each in ledger.accounts():
+        blocks = _blocks(ledger, each)
+        tight = max(blocks, key=lambda block: (block["share"], block["name"]))
+        rows.append({"account": _told(each), "block": tight, "blocks": len(ledger.blocks(each.name))})
+    return _render("accounts.html.j2", connection=connection, rows=rows, frozen=ledger.frozen(), nonce=nonce)
+
+
+def account(connection: str, ledger: LedgerReader, name: str, *, nonce: str) -> str:
+    """One account, its blocks and its last charges.
+
+    Raises:
+        RequestRefused: there is no such account.
+    """
+    found = ledger.account(name)
+    charges = ledger.history(name)
+    blocks = _blocks(ledger, found)
+    return _render(
+        "account.html.j2",
+        connection=connection,
+        account=_told(found),
+        blocks=blocks[-LISTED:],
+        charges=[_charge(each, found) for each in reversed(charges[-LISTED:])],
+        all_charges=len(charges),
+        all_blocks=len(blocks),
+        allotments=[(each.name, _amount(each.cap, found)) for each in ledger.allotments(name)],
+        frozen=ledger.frozen(),
+        nonce=nonce,
+    )
+
+
+def failure(line: str, *, nonce: str) -> str:
+    """One line about what went wrong."""
+    return _render("failure.html.j2", line=line, nonce=nonce)
+
+
+def _blocks(ledger: LedgerReader, account: Account) -> list[dict[str, Any]]:
+    kind = APPROXIMATE if account.composition == APPROXIMATE else "pure"
+    spent = ledger.blocks(account.name)
+    limits = limits_of(account.composition, account.cap, account.slack)
+    return [
+        {
+            "name": block,
+            "spent": "0" if block not in spent else _amount(spent[block], account),
+            "left": _amount(ledger.remaining(account.name, block, kind=kind), account),
+            "share": Decimal(0) if block not in spent else part_spent(limits, spent[block]),
+        }
+        for block in (list(spent) or [ALL])
+    ]
+
+
+def _told(account: Account) -> dict[str, Any]:
+    return {
+        "name": account.name,
+        "cap": _amount(account.cap, account)
+        if account.composition == ZCDP
+        else f"epsilon {_amount(account.cap, account)}",
+        "composition": account.composition,
+        "protects": account.unit.describe(),
+        "neighbours": account.neighbours.value,
+        "tables": account.tables,
+        "expression": None if account.blocks is None else str(account.blocks),
+        "unit_stays": account.unit_stays,
+        "opened_at": account.opened_at[:10],
+        "opened_by": account.opened_by,
+    }
+
+
+def _charge(charge: Charge, account: Account) -> dict[str, str]:
+    return {
+        "at": charge.reserved_at[:19].replace("T", " "),
+        "state": charge.state.value,
+        "counts": "no" if charge.state is ChargeState.VOID else "yes",
+        "cost": _amount(charge.cost, account),
+        "blocks": ", ".join(charge.blocks),
+        "allotment": charge.allotment,
+        "release": charge.release,
+        "actor": charge.actor,
+    }
+
+
+def _amount(budget: Budget, account: Account) -> str:
+    """An amount in the currency of an account, with at most 12 decimals; the ledger's own is exact."""
+    if account.composition == ZCDP:
+        return f"rho {_short(budget.rho or Decimal(0))}"
+    epsilon = _short(budget.epsilon)
+    return epsilon if budget.delta == 0 else f"{epsilon}, delta {_short(budget.delta)}"
+
+
+def _short(number: Decimal) -> str:
+    shown = plain(number)
+    whole, _, decimals = shown.partition(".")
+    return shown if len(decimals) <= 12 else f"{whole}.{decimals[:12]}…"
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(loader=PackageLoader("dp_operators.plugins"), autoescape=True, undefined=StrictUndefined)
+    made.filters["urlpart"] = lambda text: quote(str(text), safe="")
+    made.filters["percent"] = lambda share: str(int(min(100 * share, Decimal(100))))
+    return made
+
+
+def _render(template: str, **given: Any) -> str:
+    return _environment().get_template(template).render(**given)

@@ -1,0 +1,204 @@
+"""The page *Privacy budget* in a really started API server: who may see what, and what it looks like in a browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dp_operators.budget import PrivacyLedger
+from dp_operators.budget.grants import grants
+from tests.support.chromium import PHONE, browse
+from tests.support.ledgers import execute
+from tests.support.live_api_server import LiveApiServer, live_api_server
+from tests.support.postgres import PostgresServer
+
+pytestmark = [pytest.mark.airflow, pytest.mark.postgres, pytest.mark.slow]
+
+PAGE = "/privacy-ledger"
+ROLES = {"olga": "op", "vera": "viewer"}
+SNEAKY = "<script>document.title='x'</script>"
+
+
+@pytest.fixture(scope="module")
+def ledger(postgres_server: PostgresServer) -> Iterator[tuple[PrivacyLedger, str]]:
+    """A ledger with two accounts, of which the role of one team may see one; and that role's URL."""
+    url = postgres_server.create_database()
+    ledger = PrivacyLedger(url)
+    ledger.migrate()
+    ledger.open_account("visits", epsilon="1", tables=["/lake/visits"], blocks="day(at)", actor="dora")
+    ledger.open_account("others & co", epsilon="2")
+    ledger.open_account("noisy", composition="zcdp", rho="0.5", delta="1e-6")
+    done = ledger.reserve("visits", release=SNEAKY, epsilon="0.875", blocks="2026-11-21", actor="airflow:dag.task")
+    ledger.commit(done.id, "ab")
+    ledger.void(ledger.reserve("visits", release="given back", epsilon="0.125", blocks="2026-11-20").id)
+    ledger.reserve("others & co", release="secret", epsilon="0.5")
+    ledger.reserve("noisy", release="n", rho="0.125")
+    execute(url, "CREATE ROLE visits_team LOGIN", *grants("visits_team", "view", account="visits"))
+    yield ledger, url.replace("postgres@", "visits_team@")
+    ledger.close()
+    execute(url, "DROP OWNED BY visits_team", "DROP ROLE visits_team")
+    postgres_server.drop_database(url)
+
+
+@pytest.fixture(scope="module")
+def server(ledger: tuple[PrivacyLedger, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveApiServer]:
+    owner, of_team = ledger
+    urls = {
+        "PRIVACY_LEDGER_DEFAULT": owner._database._url.render_as_string(hide_password=False),
+        "LEDGER_OF_VISITS": of_team,
+        "LEDGER_AWAY": "postgresql://127.0.0.1:1/none",
+    }
+    environment = {
+        f"AIRFLOW_CONN_{name}": json.dumps({"conn_type": "privacy_ledger", "extra": {"url": url}})
+        for name, url in urls.items()
+    } | {"AIRFLOW_CONN_NOT_A_LEDGER": json.dumps({"conn_type": "http", "host": "example.org"})}
+    folder = tmp_path_factory.mktemp("server")
+    with live_api_server(folder, roles=ROLES, environment=environment) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def olga(server: LiveApiServer) -> str:
+    return server.token("olga")
+
+
+PATHS = ["/", "/privacy_ledger_default/", "/privacy_ledger_default/account?name=visits", "/no_such/", "/ledger_away/"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_nobody_is_shown_anything_without_saying_who_they_are(server: LiveApiServer, path: str) -> None:
+    for proof in ({}, {"token": "forged"}, {"cookie": "forged"}):
+        status, body, _ = server.get(f"{PAGE}{path}", **proof)
+        assert status in (401, 403)
+        assert "visits" not in body
+
+
+@pytest.mark.parametrize("path", PATHS[1:])
+def test_user_who_may_not_read_the_connection_sees_no_ledger(server: LiveApiServer, path: str) -> None:
+    status, body, _ = server.get(f"{PAGE}{path}", token=server.token("vera"))
+    assert status == 403
+    assert json.loads(body) == {"detail": "there is no such ledger, or you may not read its connection"}
+
+
+def test_user_without_connections_is_told_of_none(server: LiveApiServer) -> None:
+    status, body, _ = server.get(f"{PAGE}/", token=server.token("vera"))
+    assert status == 200
+    assert "no ledger whose connection you may read" in body
+    assert "privacy_ledger_default" not in body
+
+
+@pytest.mark.parametrize("proof", ["token", "cookie"])
+def test_user_who_may_read_the_connection_sees_the_accounts(server: LiveApiServer, olga: str, proof: str) -> None:
+    proven = {proof: olga}
+    assert 'href="privacy_ledger_default/"' in server.get(f"{PAGE}/", **proven)[1]
+    status, body, headers = server.get(f"{PAGE}/privacy_ledger_default/", **proven)
+    assert status == 200
+    for shown in ("visits", "others &amp; co", "rho 0.375", "0.875", "0.125", "2026-11-21", "one row of the table"):
+        assert shown in body
+    assert "script-src" not in headers["content-security-policy"]
+    assert headers["content-security-policy"].startswith("default-src 'none'")
+    assert headers["cache-control"] == "no-store"
+
+
+def test_account_is_shown_with_its_charges_and_every_text_escaped(server: LiveApiServer, olga: str) -> None:
+    status, body, _ = server.get(f"{PAGE}/privacy_ledger_default/account?name=visits", token=olga)
+    assert status == 200
+    assert SNEAKY not in body
+    for shown in (
+        "&lt;script&gt;",
+        "committed",
+        "void",
+        "airflow:dag.task",
+        "day(at)",
+        "by dora",
+        "file:///lake/visits",
+    ):
+        assert shown in body
+    status, body, _ = server.get(f"{PAGE}/privacy_ledger_default/account?name=others%20%26%20co", token=olga)
+    assert status == 200
+    assert "secret" in body
+
+
+def test_connection_of_a_team_shows_what_its_login_may_see(server: LiveApiServer, olga: str) -> None:
+    status, body, _ = server.get(f"{PAGE}/ledger_of_visits/", token=olga)
+    assert status == 200
+    assert "visits" in body
+    assert "others" not in body
+    status, body, _ = server.get(f"{PAGE}/ledger_of_visits/account?name=others%20%26%20co", token=olga)
+    assert status == 404
+    assert "must be an open account" in body
+    assert "secret" not in body
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        ("/privacy_ledger_default/account?name=nobody", 404, "must be an open account"),
+        ("/ledger_away/", 503, "cannot be used"),
+        ("/not_a_ledger/", 404, "must be of type privacy_ledger"),
+        ("/no_such/", 404, "there is no such ledger"),
+        ("/privacy_ledger_default/account", 422, "name"),
+    ],
+)
+def test_what_cannot_be_shown_is_told_in_one_line(
+    server: LiveApiServer, olga: str, path: str, status: int, said: str
+) -> None:
+    found, body, _ = server.get(f"{PAGE}{path}", token=olga)
+    assert (found, said in body, "Traceback" in body) == (status, True, False)
+
+
+def test_frozen_ledger_says_so(server: LiveApiServer, olga: str, ledger: tuple[PrivacyLedger, str]) -> None:
+    ledger[0].freeze(reason="restored & unsure")
+    try:
+        for path in ("/privacy_ledger_default/", "/privacy_ledger_default/account?name=visits"):
+            assert "is frozen: restored &amp; unsure" in server.get(f"{PAGE}{path}", token=olga)[1]
+    finally:
+        ledger[0].thaw(actor="dora", reason="tests")
+
+
+def test_page_is_in_airflows_navigation(server: LiveApiServer, olga: str) -> None:
+    status, body, _ = server.get("/api/v2/plugins", token=olga)
+    assert status == 200
+    [plugin] = [each for each in json.loads(body)["plugins"] if each["name"] == "privacy_ledger"]
+    [view] = plugin["external_views"]
+    assert (view["name"], view["href"]) == ("Privacy budget", "/privacy-ledger/")
+
+
+@pytest.mark.parametrize("size", [(1280, 900), PHONE])
+def test_page_reads_well_in_a_browser(server: LiveApiServer, olga: str, size: tuple[int, int], tmp_path: Path) -> None:
+    with browse() as browser:
+        page = browser.new_page()
+        page.show(size=size)
+        page.call("Network.setCookie", name="_token", value=olga, url=server.url)
+        page.open(f"{server.url}{PAGE}/privacy_ledger_default/")
+        assert page.evaluate("document.querySelector('h1').textContent") == "Accounts of privacy_ledger_default"
+        assert page.evaluate("document.querySelectorAll('tbody tr').length") == 3
+        page.evaluate("[...document.links].find(a => a.textContent == 'visits').click()")
+        browser.wait_for("Page.loadEventFired", page=page)
+        assert page.evaluate("document.title") == "visits: privacy budget"
+        # no text of a user runs, nothing is fetched from elsewhere, and the style is the page's own
+        assert all(request.startswith(server.url) for request in page.requests)
+        assert page.complaints == []
+        assert page.evaluate("getComputedStyle(document.querySelector('table')).borderCollapse") == "collapse"
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        meters = [node for node in page.accessibility_tree() if node["role"] == "meter"]
+        assert [node["name"] for node in meters] == ["spent"] * 2
+
+
+def test_other_processes_of_airflow_load_the_plugin_without_a_web_framework(tmp_path: Path) -> None:
+    script = (
+        "import sys; from airflow import plugins_manager; plugins_manager.ensure_plugins_loaded(); "
+        "names = [each.name for each in plugins_manager._get_plugins()[0]]; "
+        "print('privacy_ledger' in names, 'dp_operators.plugins.app' in sys.modules)"
+    )
+    env = {**os.environ, "AIRFLOW_HOME": str(tmp_path)}
+    said = subprocess.run(
+        [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True, timeout=120
+    )
+    assert said.stdout.split()[-2:] == ["True", "False"]
