@@ -20,7 +20,8 @@ and y. See ``measure``.
 from __future__ import annotations
 
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.diagnostics.linear_regression.measurement import PLACES, SECURE, Measurement, measure
+from spark_jobs.diagnostics.linear_regression.drawing import PLACES, SECURE, measure
+from spark_jobs.diagnostics.linear_regression.measurement import Measurement
 from spark_jobs.diagnostics.linear_regression.result import LinearFit
 from spark_jobs.diagnostics.linear_regression.summary import summarise
 from spark_jobs.mechanisms.noise import Cost, Noise

@@ -1,0 +1,253 @@
+"""Drawing the noise of lines: which method runs on which groups, on what, and at what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from spark_jobs.contract.diagnostics import LinearRegressionOptions
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import Neighbours, share
+from spark_jobs.diagnostics.linear_regression.choosing import choose
+from spark_jobs.diagnostics.linear_regression.measurement import Draw, Measurement, NoisyHeights, Part
+from spark_jobs.mechanisms.meter import BudgetMeter
+from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, SecureNoise
+from spark_jobs.mechanisms.regression.gradient_descent import gradient_descent, gradient_descent_zcdp
+from spark_jobs.mechanisms.regression.lines import NoisyLines
+from spark_jobs.mechanisms.regression.moments import noisy_moments, noisy_moments_zcdp
+from spark_jobs.mechanisms.regression.noisy_intercept import noisy_intercept
+from spark_jobs.mechanisms.regression.noisy_stats import noisy_stats, noisy_stats_zcdp
+from spark_jobs.mechanisms.regression.sums import GroupSums
+from spark_jobs.mechanisms.regression.theil_sen import Median, theil_sen
+from spark_jobs.mechanisms.zcdp import rho_within
+from spark_jobs.statistics import Moments, PointCounts
+
+SECURE = SecureNoise()
+PLACES = (0.25, 0.75)
+THEIL_SEN = {
+    "dp_exp_theil_sen": Median.EXPONENTIAL,
+    "dp_wide_theil_sen": Median.WIDE,
+    "dp_ss_theil_sen": Median.SMOOTH,
+}
+GRADIENTS = ("dp_grad_descent", "dp_grad_descent_zcdp")
+ALL_PAIRS = 256
+"""Up to so many rows each is paired with all others, unless the request says how often."""
+FEW_PAIRS = 10
+
+
+def measure(
+    points: PointCounts | Moments,
+    *,
+    epsilon: Cost,
+    delta: Cost = 0,
+    neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    noise: Noise = SECURE,
+    method: str = "auto",
+    at: tuple[float, ...] = PLACES,
+    size_bound: int | None = None,
+    matchings: int | None = None,
+    confidence: float = 0.9,
+    public_sizes: bool = True,
+) -> Measurement:
+    """Draw the noise of lines, one for each group; see the package for methods and guarantee.
+
+    Groups are disjoint, so all of them together cost what one does. ``ADD_REMOVE``: the row is in one group.
+    ``REPLACE_ONE`` with ``public_sizes``: a row is replaced by one of its own group. Without: a replacement is a
+    removal and an addition, perhaps in two groups, so that mechanisms for ``ADD_REMOVE`` run at ``epsilon / 2``, or at
+    ``rho / 4``.
+
+    Args:
+        points: exact; private. ``Moments`` are enough for methods that need no single points.
+        epsilon: what the release may cost; all of it is spent.
+        delta: of the methods of zCDP, which spend all of it; the others spend none.
+        neighbours: the relation.
+        noise: where the noise comes from.
+        method: see the package.
+        at: where lines are evaluated, in parts of the way from the lower bound of x to the upper one.
+        size_bound: a public guess at the rows of a group, for ``auto`` where sizes are private.
+        matchings: how many partners a row gets, of Theil-Sen methods; None: all in groups of at most 256, else 10.
+        confidence: nominal level of intervals.
+        public_sizes: under ``REPLACE_ONE``, whether group sizes and members are public.
+
+    Raises:
+        RequestRefused: an option is out of its bounds, a budget is none or too small for the method, or the method
+            needs public sizes or single points and there are none.
+    """
+    options = LinearRegressionOptions(
+        kind="linear_regression",
+        x="x",
+        y="y",
+        x_bounds=(points.grid.x.lower, points.grid.x.upper),
+        y_bounds=(points.grid.y.lower, points.grid.y.upper),
+        method=method,
+        at=tuple(at),
+        size_bound=size_bound,
+        matchings=matchings,
+        public_sizes=public_sizes,
+        confidence=confidence,
+        cells=points.cells,
+    )
+    meter = BudgetMeter(epsilon, delta)
+    public = neighbours is Neighbours.REPLACE_ONE and options.public_sizes
+    _require_possible(options.method, points, public=public)
+    drawing = _Drawing(points, options, meter, neighbours, noise, public=public)
+    return Measurement(
+        method=options.method,
+        at=options.at,
+        confidence=options.confidence,
+        neighbours=neighbours,
+        public_sizes=public,
+        guarantee=noise.guarantee,
+        parts=drawing.parts(),
+        spendings=meter.events,
+        keys=points.keys,
+        x_bounds=options.x_bounds,
+        y_bounds=options.y_bounds,
+        cells=points.cells,
+    )
+
+
+def _require_possible(method: str, points: PointCounts | Moments, *, public: bool) -> None:
+    if method in THEIL_SEN and not public:
+        raise RequestRefused(
+            "method",
+            given=method,
+            bound="is private where group sizes are public alone: under neighbours replace_one, with public_sizes",
+            remedy="ask for neighbours replace_one, or for another method",
+        )
+    if isinstance(points, Moments) and (method in THEIL_SEN or method in GRADIENTS):
+        raise RequestRefused(
+            "method", given=method, bound="needs the points, not their sums", remedy="count them with PointCounts"
+        )
+
+
+class _Drawing:
+    """One release: what each method is run on, and at what."""
+
+    def __init__(
+        self,
+        points: PointCounts | Moments,
+        options: LinearRegressionOptions,
+        meter: BudgetMeter,
+        neighbours: Neighbours,
+        noise: Noise,
+        *,
+        public: bool,
+    ) -> None:
+        self.points, self.options, self.noise, self.public = points, options, noise, public
+        self.relation = Neighbours.REPLACE_ONE if public else Neighbours.ADD_REMOVE
+        halved = neighbours is Neighbours.REPLACE_ONE and not public
+        label = f"lines of {points.grid.groups} groups, in parallel"
+        self.rho = Decimal(0)
+        if options.approximate:
+            granted = meter.granted
+            rho = rho_within(granted.epsilon, granted.delta)
+            self.epsilon = meter.spend(granted.epsilon, delta=granted.delta, label=label)
+            self.rho = share(rho, 4) if halved else rho
+        else:
+            spent = meter.spend_rest(label=label)
+            self.epsilon = share(spent, 2) if halved else spent
+        moments = points if isinstance(points, Moments) else Moments.from_points(points)
+        self.moments = moments.with_every_row() if public else moments
+
+    def parts(self) -> tuple[Part, ...]:
+        """What each method draws for the groups that it is chosen for, by public facts alone."""
+        options = self.options
+        public_rows = self.moments.n.astype(np.float64) if self.public else None
+        chosen = choose(
+            options.method,
+            epsilon=float(self.epsilon),
+            groups=self.points.grid.groups,
+            cells=self.points.cells if isinstance(self.points, PointCounts) else 0,
+            public_rows=public_rows,
+            size_bound=options.size_bound,
+        )
+        found = []
+        for method in np.unique(chosen).tolist():
+            groups = np.flatnonzero(chosen == method)
+            found.append(Part(method=method, groups=groups, draw=self._draw(method, groups)))
+        return tuple(found)
+
+    def _draw(self, method: str, groups: Int64Array) -> Draw:
+        if method in THEIL_SEN:
+            return self._heights(THEIL_SEN[method], groups)
+        if method in GRADIENTS:
+            return self._descended(method)
+        sums = GroupSums(
+            steps=2 * self.points.cells,
+            **{
+                to: getattr(self.moments, of)[groups]
+                for to, of in zip(_OF_SUMS, ("n", "x", "y", "xx", "xy"), strict=True)
+            },
+        )
+        common: dict[str, Any] = {"neighbours": self.relation, "noise": self.noise}
+        if method in _BY_RHO:
+            return _BY_RHO[method](sums, rho=self.rho, **common)
+        return _BY_EPSILON[method](sums, epsilon=self.epsilon, **common)
+
+    def _heights(self, median: Median, groups: Int64Array) -> NoisyHeights:
+        """Theil-Sen lines, at the ends of what is asked for; a line is two heights."""
+        assured = self.points
+        if not isinstance(assured, PointCounts):
+            raise TypeError("single points are needed")
+        places = (min(self.options.at), max(self.options.at))
+        places = places if places[0] < places[1] else PLACES
+        cells, heights = assured.cells, np.empty((groups.size, 2))
+        for row, group in enumerate(groups.tolist()):
+            x, y = assured.points(group)
+            missing = np.full(int(assured.unusable[group]), cells)
+            rows = x.size + missing.size
+            heights[row] = theil_sen(
+                np.concatenate([x, missing]),
+                np.concatenate([y, missing]),
+                steps=2 * cells,
+                epsilon=self.epsilon,
+                neighbours=self.relation,
+                noise=self.noise,
+                method=median,
+                usable=np.arange(rows) < x.size,
+                at=places,
+                widen=1 / (2 * cells),  # heights of points are known to half a cell
+                matchings=self.options.matchings or (None if rows <= ALL_PAIRS else FEW_PAIRS),
+            )
+        return NoisyHeights(places=places, heights=heights, rows=self.moments.n[groups].astype(np.float64))
+
+    def _descended(self, method: str) -> NoisyLines:
+        points = self.points
+        if not isinstance(points, PointCounts):
+            raise TypeError("single points are needed")
+        every, middle = np.arange(points.grid.groups), np.full(points.grid.groups, points.cells)
+        missing = points.unusable if self.public else np.zeros_like(points.unusable)
+        columns = (
+            np.concatenate([points.group, every]),
+            np.concatenate([2 * points.x_cell + 1, middle]),
+            np.concatenate([2 * points.y_cell + 1, middle]),
+            np.concatenate([points.count, missing]),
+        )
+        common: dict[str, Any] = {
+            "groups": points.grid.groups,
+            "steps": 2 * points.cells,
+            "neighbours": self.relation,
+            "noise": self.noise,
+        }
+        if method == "dp_grad_descent_zcdp":
+            lines = gradient_descent_zcdp(*columns, rho=self.rho, **common)
+        else:
+            lines = gradient_descent(*columns, epsilon=self.epsilon, **common)
+        return replace(lines, rows=self.moments.n.astype(np.float64)) if self.public else lines
+
+
+_OF_SUMS = ("rows", "x", "y", "xx", "xy")
+_BY_EPSILON: dict[str, Callable[..., Draw]] = {
+    "noisy_moments": noisy_moments,
+    "noisy_stats": noisy_stats,
+    "noisy_intercept": noisy_intercept,
+}
+_BY_RHO: dict[str, Callable[..., Draw]] = {
+    "noisy_moments_zcdp": noisy_moments_zcdp,
+    "noisy_stats_zcdp": noisy_stats_zcdp,
+}
