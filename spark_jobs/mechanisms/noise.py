@@ -39,6 +39,8 @@ Cost: TypeAlias = Decimal | float | int | str
 
 _INT64 = np.iinfo(np.int64)
 _CHUNK = 1 << 15
+_LEAST_PIECE = 256
+"""Draws that take longer than it takes to start a thread for them."""
 _THREADS = 4
 
 
@@ -227,12 +229,13 @@ def _magnitude(values: NDArray[Any]) -> float:
 def _in_parallel(measurement: Callable[[Int64Array], Any], values: Int64Array) -> Int64Array:
     # coordinates get independent noise, so the pieces make the vector; the samplers run outside the interpreter lock
     flat = values.reshape(-1)
-    if flat.size <= _CHUNK:
+    pieces = max(min(flat.size // _LEAST_PIECE, _THREADS), -(-flat.size // _CHUNK))
+    if pieces <= 1:
         noisy = np.asarray(measurement(flat), dtype=np.int64)
     else:
-        pieces = np.array_split(flat, -(-flat.size // _CHUNK))
         with ThreadPoolExecutor(_THREADS) as pool:
-            noisy = np.concatenate([np.asarray(piece, dtype=np.int64) for piece in pool.map(measurement, pieces)])
+            drawn = pool.map(measurement, np.array_split(flat, pieces))
+            noisy = np.concatenate([np.asarray(piece, dtype=np.int64) for piece in drawn])
     return noisy.reshape(values.shape)
 
 
