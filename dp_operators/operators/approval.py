@@ -28,7 +28,9 @@ class RequestMoreBudgetOperator(ApprovalOperator):
         epsilon, delta, rho: the new cap of each block; what is not given stays.
         reason: why more is needed; shown to the person, and kept.
         allotment: an allotment of the account whose cap is to be raised instead.
-        privacy_ledger_conn_id: the connection of the ledger.
+        privacy_ledger_conn_id: the connection of the ledger; its login needs the part ``administer``.
+        assigned_users: Airflow's own argument: ``{"id", "name"}`` of those whose approval counts; by default of anybody
+            who may answer for the DAG.
 
     Raises:
         RequestRefused: on construction: ``defaults`` are given, or no reason.
