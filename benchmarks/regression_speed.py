@@ -1,7 +1,9 @@
-"""How long private lines take on the driver: ``python -m benchmarks.regression_speed``.
+"""How long private lines take on the driver, and what noisy sums cost in accuracy: ``python -m
+benchmarks.regression_speed``.
 
 Theil-Sen over all pairs of 2,000 rows and by 10 matchings of 1,000,000, each with the three private medians; and the
-noisy sums of thousands of groups at once. Secure noise throughout. Cases run by turns; medians and ranges.
+noisy sums of thousands of groups at once. Secure noise throughout. Cases run by turns; medians and ranges. Then the
+error of heights by NoisyStats, with its budget in two ways, and by one release of moments.
 """
 
 from __future__ import annotations
@@ -15,19 +17,25 @@ import numpy as np
 from benchmarks.driver_mechanisms import in_milliseconds
 from benchmarks.harness import Report, Target, Timing, alternate, arguments, progress, publish
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.mechanisms.noise import Int64Array, SecureNoise
+from spark_jobs.mechanisms.noise import Cost, Int64Array, SecureNoise, SeededNoise
 from spark_jobs.mechanisms.regression.gradient_descent import gradient_descent
 from spark_jobs.mechanisms.regression.moments import noisy_moments, noisy_moments_zcdp
 from spark_jobs.mechanisms.regression.noisy_intercept import noisy_intercept
 from spark_jobs.mechanisms.regression.noisy_stats import noisy_stats, noisy_stats_zcdp
 from spark_jobs.mechanisms.regression.sums import GroupSums
-from spark_jobs.mechanisms.regression.theil_sen import Median, theil_sen
+from spark_jobs.mechanisms.regression.theil_sen import AT, Median, theil_sen
+from spark_jobs.mechanisms.trees import FloatArray
 
 STEPS = 2048
 """Of the box: the middles of 1,024 cells."""
 ROWS_A_GROUP = 30
 NOISE = SecureNoise()
 REPLACED = Neighbours.REPLACE_ONE
+EQUAL: dict[Neighbours, tuple[Cost, ...]] = {
+    Neighbours.ADD_REMOVE: ("0.25",) * 4,
+    Neighbours.REPLACE_ONE: ("0.34", "0.33", "0.33"),
+}
+"""Of epsilon, as the paper shares it out."""
 
 
 def points(rows: int, generator: np.random.Generator) -> tuple[Int64Array, Int64Array]:
@@ -74,6 +82,37 @@ def groups(generator: np.random.Generator, *, quick: bool) -> dict[str, Callable
     }
 
 
+def errors(generator: np.random.Generator, *, quick: bool) -> list[tuple[str, str]]:
+    """Median errors of the heights over x = 1/4 and 3/4 at epsilon 3, against least squares on the same rows."""
+    count, said = 100 if quick else 2000, []
+    for rows, spread, told in ((100, 1.0, "uniform x"), (100, 0.35, "crowded x"), (1000, 0.35, "crowded x")):
+        x = 0.5 + spread * (generator.random(count * rows) - 0.5)
+        y = np.clip(0.25 + 0.4 * x + 0.15 * generator.normal(size=x.size), 0, 1)
+        u, v = (np.rint(values * STEPS).astype(np.int64) for values in (x, y))
+        where = np.repeat(np.arange(count), rows)
+        sums = GroupSums.from_cells(where, u, v, np.ones_like(u), groups=count, steps=STEPS)
+        noise = SeededNoise(1)
+        exact = noisy_moments(sums, epsilon="1e12", neighbours=REPLACED, noise=noise).lines().predict(AT)
+        for relation in Neighbours:
+            options: dict[str, Any] = {"epsilon": "3", "neighbours": relation, "noise": noise}
+            released = {
+                "equal shares": noisy_stats(sums, shares=EQUAL[relation], **options),
+                "noisy_stats": noisy_stats(sums, **options),
+                "noisy_moments": noisy_moments(sums, **options).lines(),
+            }
+            seen = [f"{name} {median_error(lines.predict(AT) - exact)}" for name, lines in released.items()]
+            said.append((f"error, {count:,} groups of {rows:,} rows, {told}, {relation}", "; ".join(seen)))
+    return said
+
+
+def median_error(differences: FloatArray) -> str:
+    """The median absolute difference with its 95% confidence interval, by ranks."""
+    ordered = np.sort(np.abs(differences).mean(axis=1))
+    middle, reach = ordered.size / 2, 0.98 * ordered.size**0.5
+    low, high = (float(ordered[int(middle + sign * reach)]) for sign in (-1, 1))
+    return f"{float(np.median(ordered)):.4f} ({low:.4f}-{high:.4f})"
+
+
 def targets_of(timings: dict[str, Timing]) -> list[Target]:
     """The figures that were aimed at."""
     aimed = {"all pairs of 2,000 rows": 1.0, "10 matchings of 1,000,000 rows": 2.0}
@@ -96,10 +135,12 @@ def main() -> int:
     generator = np.random.default_rng(0)
     progress("lines by turns")
     timings = alternate(pairs(generator, quick=given.quick) | groups(generator, quick=given.quick), warmups=1)
+    progress("errors")
     report = Report(
         name="regression_speed",
         columns=("what", "seen"),
-        rows=[(name, in_milliseconds(timing)) for name, timing in timings.items()],
+        rows=[(name, in_milliseconds(timing)) for name, timing in timings.items()]
+        + errors(generator, quick=given.quick),
         targets=[] if given.quick else targets_of(timings),
         figures={name: timing.wall for name, timing in timings.items()},
     )
