@@ -21,10 +21,14 @@ from spark_jobs.diagnostics import auc, average_precision, binned_residuals, cal
 from spark_jobs.diagnostics.shared_groups import measure_shared, read_as
 from spark_jobs.mechanisms.continuous_noise import cauchy_noise, laplace_noise, polynomial_noise
 from spark_jobs.mechanisms.histograms import release_histogram
+from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Cost, Int64Array, SecureNoise, SeededNoise
+from spark_jobs.mechanisms.pruning import refined_nodes
 from spark_jobs.mechanisms.quantiles import recursive_medians
 from spark_jobs.mechanisms.selection import median_by_exponential, permute_and_flip
 from spark_jobs.mechanisms.smooth_sensitivity import auc_bound, release_auc, release_average_precision
+from spark_jobs.mechanisms.sparse_vector import above_threshold
+from spark_jobs.mechanisms.square_root import square_root_prefixes
 from spark_jobs.statistics import ScoreCounts
 
 DRAWS = 3000
@@ -108,6 +112,13 @@ def score_diagnostics(table: ScoreCounts) -> None:
         module.release(table, epsilon="0.166", **options)
 
 
+def spend_a_thousand_times() -> None:
+    """What a release of very many parts would ask of its meter."""
+    meter = BudgetMeter(1)
+    for part in range(1000):
+        meter.spend("0.001", label=f"part {part}")
+
+
 def timed(generator: np.random.Generator, *, quick: bool) -> dict[str, Timing]:
     """Times of the cases, by turns."""
     rows = 20_000 if quick else 1_000_000
@@ -138,6 +149,16 @@ def timed(generator: np.random.Generator, *, quick: bool) -> dict[str, Timing]:
         f"widened median, {rows:,} estimates": lambda: median_by_exponential(
             values, steps=1 << 30, epsilon="0.5", neighbours=REPLACED, noise=NOISE, changes=10, widen=1 << 20
         ),
+        "threshold test, 65,536 queries, its noise included": lambda: above_threshold(
+            many.negatives, thresholds=10**9, epsilon=1, noise=NOISE, monotone=True
+        ),
+        "pruning of a hierarchy of 65,536 leaves, its noise included": lambda: refined_nodes(
+            many.negatives, threshold=20, epsilon=1, neighbours=ADDED, noise=NOISE
+        ),
+        "prefix sums of 32,768 cells by the square root, their noise included": lambda: square_root_prefixes(
+            many.negatives[: 1 << 15], rho="0.5", neighbours=ADDED, noise=NOISE
+        ),
+        "a thousand spendings on a budget meter": spend_a_thousand_times,
     }
     return alternate(cases, warmups=1)
 
