@@ -148,3 +148,23 @@ def test_noise_never_decides_whether_an_average_precision_is_refused(epsilon: st
 def test_bad_options_are_refused_in_one_line(options: dict[str, Any], message: str) -> None:
     with pytest.raises(RequestRefused, match=message):
         auc.release(ScoreCounts.from_arrays([], []), **{"epsilon": 1, "noise": SeededNoise(1), **options})
+
+
+@pytest.mark.parametrize(
+    ("positives", "epsilon", "neighbours", "method"),
+    [
+        (400, 1, Neighbours.ADD_REMOVE, "counts"),
+        (8000, 1, Neighbours.ADD_REMOVE, "polynomial"),
+        (8000, "0.2", Neighbours.ADD_REMOVE, "counts"),
+        (3500, 1, Neighbours.REPLACE_ONE, "counts"),
+        (3500, 1, Neighbours.ADD_REMOVE, "polynomial"),
+    ],
+)
+def test_the_default_takes_counts_where_positives_are_few(
+    positives: int, epsilon: Any, neighbours: Neighbours, method: str
+) -> None:
+    labels = np.repeat([0, 1], [2 * positives, positives])
+    scores = (np.arange(labels.size) % 97 + 20 * labels) / 120
+    statistic = ScoreCounts.from_arrays(labels, scores, cells=1024)
+    made = average_precision.measure(statistic, epsilon=epsilon, neighbours=neighbours, noise=SeededNoise(3))
+    assert made.method == method

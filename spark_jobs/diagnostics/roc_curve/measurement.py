@@ -45,8 +45,9 @@ FEW_SEEN, HARDLY_ANY_SEEN = 10.0, 2.5
 LEAST_SIGNAL, REFINING_SIGNAL, AMPLE_SIGNAL = 100, 1_000, 3_000
 """Rows times epsilon from which a closer look is worth its cost if hardly any cells are in use, if few are, and in any
 case: the second look tells the classes apart, the third has cells for both of them."""
-FULL_GRID_SIGNAL = 200_000
-"""Rows times epsilon from which a tree over the whole grid is as good as a few cells, and exact about ties."""
+FINER_SIGNAL, FULL_GRID_SIGNAL = 2_000, 200_000
+"""Rows times epsilon from which cells may be finer, and from which a tree over the whole grid is as good as a few cells,
+and exact about ties."""
 GUESS_CENTRE, GUESS_WIDTH = -0.5, 1.2
 """Where scores lie, before they are seen: a logistic law of their log-odds, from about 0.02 to 0.95."""
 CURVE_POINTS = 256
@@ -150,6 +151,7 @@ def measure(
     thresholds: int | None = None,
     confidence: float = 0.9,
     histogram: str | None = None,
+    finer: int = 1,
 ) -> Measurement:
     """Draw the noise of a ROC release; ``epsilon``-DP for one row added, removed or replaced.
 
@@ -169,6 +171,7 @@ def measure(
         thresholds: points of the curve; None for a number that depends on epsilon and the method alone.
         confidence: nominal level of bands and intervals.
         histogram: what releases the counts of ``fixed_cells`` and ``recursive_medians``; None for a tree.
+        finer: of ``auto``, how many times as many cells there are where signal is ample; public.
 
     Raises:
         RequestRefused: an option is out of its bounds, more thresholds than cells, or medians without a delta.
@@ -180,7 +183,7 @@ def measure(
     counts = np.stack([statistic.negatives, statistic.positives])
     grid = counts.shape[1]
     points = points_for(options, epsilon=float(meter.granted.epsilon), grid=grid)
-    cuts, located = _place(counts, options.method, points, meter=meter, neighbours=neighbours, noise=noise)
+    cuts, located = _place(counts, options.method, points, finer=finer, meter=meter, neighbours=neighbours, noise=noise)
     rest = meter.spend_rest(label=f"counts of both classes in {cuts.size - 1} cells")
     negatives, positives = (
         _counted(totals(row, cuts), options.histogram, epsilon=rest, neighbours=neighbours, noise=noise)
@@ -228,7 +231,14 @@ def points_for(options: RocCurveOptions, *, epsilon: float, grid: int) -> int:
 
 
 def _place(
-    counts: Int64Array, method: str, points: int, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
+    counts: Int64Array,
+    method: str,
+    points: int,
+    *,
+    finer: int,
+    meter: BudgetMeter,
+    neighbours: Neighbours,
+    noise: Noise,
 ) -> tuple[Int64Array, tuple[NoisyCells, ...]]:
     """The cells that the curve is measured on, and the noisy counts that were bought to place them."""
     grid = counts.shape[1]
@@ -242,7 +252,11 @@ def _place(
     rounds, signal = look_at_scores(counts, meter=meter, neighbours=neighbours, noise=noise, ample=ample)
     if signal >= ample:
         return equal_width(grid, grid), rounds
-    cells = points if method == "equi_depth" else min(points, grid, cells_for(signal))
+    cells = (
+        points
+        if method == "equi_depth"
+        else min(points, grid, cells_for(signal) * (finer if signal >= FINER_SIGNAL else 1))
+    )
     return place_cells(rounds[-1], grid=grid, cells=cells), rounds
 
 

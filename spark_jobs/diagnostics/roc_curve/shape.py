@@ -19,7 +19,7 @@ from spark_jobs.mechanisms.trees import FloatArray
 
 BoolArray = NDArray[np.bool_]
 
-TIED = 3.0
+TIED = 5.0
 """A cell this many times as deep as the others is taken for one score that many rows share: straight, not curved."""
 INNER = 33
 """Places in a cell at which its course is computed; straight between them."""

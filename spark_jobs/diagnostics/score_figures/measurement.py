@@ -37,9 +37,10 @@ SIZES_SHARE = Decimal("0.05")
 """Of the budget, for the noisy class sizes that an interval needs."""
 COUNTS_ABOVE = 60
 """Epsilon from which counts are nearer to the exact figure than a direct release, which spends at most 10."""
-COUNTS_PREVALENCE = 0.2
-"""Noisy share of positives from which ``auto`` makes the average precision from counts: below it, cells of equal depth
-are too wide where the precision changes most."""
+COUNTS_UP_TO, FINER = 2_500, 2
+"""Noisy positives times epsilon up to which ``auto`` makes the average precision from counts: beyond it, the error of
+a direct release, which falls faster, is the smaller one. Cells are finer than for a curve, because the precision
+changes most at the top of the ranking."""
 _DIGITS = 60
 
 
@@ -154,11 +155,17 @@ def measure_figure(
     if method != "counts" and (interval or (method == "auto" and figure == "average_precision")):
         sizes = _sizes(statistic, meter=meter, neighbours=neighbours, noise=noise)
     if method == "auto":
-        method = "counts" if figure == "average_precision" and _many_positives(sizes) else "polynomial"
+        few = figure == "average_precision" and _few_positives(sizes, meter.granted.epsilon, neighbours)
+        method = "counts" if few else "polynomial"
     value, counts, spendings = None, None, meter.events
     if method == "counts":
         counts = roc.measure(
-            statistic, epsilon=meter.remaining, neighbours=neighbours, noise=noise, confidence=confidence
+            statistic,
+            epsilon=meter.remaining,
+            neighbours=neighbours,
+            noise=noise,
+            confidence=confidence,
+            finer=FINER if figure == "average_precision" else 1,
         )
         spendings += counts.spendings
     else:
@@ -177,8 +184,8 @@ def measure_figure(
     )
 
 
-def _many_positives(sizes: tuple[int, int] | None) -> bool:
-    return sizes is not None and sizes[1] >= COUNTS_PREVALENCE * sum(sizes)
+def _few_positives(sizes: tuple[int, int] | None, epsilon: Decimal, neighbours: Neighbours) -> bool:
+    return sizes is not None and sizes[1] * epsilon <= COUNTS_UP_TO * rows_changed(neighbours)
 
 
 def _direct(
