@@ -113,7 +113,11 @@ def test_shape_order_and_dtype_are_kept(noise):
     assert noisy.shape == values.shape
     assert noisy.dtype == np.int64
     assert np.abs(noisy - values).max() < 100
-    assert noise.laplace(np.zeros(0, dtype=np.int64), epsilon=1, l1_sensitivity=1).shape == (0,)
+    for size in (0, 1, 511, 513, 1025, 5000):  # in one piece, and in as many as threads draw
+        line = np.arange(size, dtype=np.int64) * 1000
+        noisy = noise.laplace(line, epsilon=1, l1_sensitivity=1)
+        assert noisy.shape == line.shape
+        assert np.all(np.abs(noisy - line) < 100)
     assert noise.gaussian(values, rho=1, l2_sensitivity=1.0).shape == values.shape
 
 
@@ -177,8 +181,9 @@ def test_secure_noise_cannot_be_seeded_and_does_not_repeat():
 
 
 @BOTH
-def test_pieces_of_a_long_vector_get_independent_noise(noise):
-    sample = noise.laplace(np.zeros(1 << 16, dtype=np.int64), epsilon="0.05", l1_sensitivity=1)
+@pytest.mark.parametrize("size", [1 << 10, 1 << 16])
+def test_pieces_of_a_vector_get_independent_noise(noise, size):
+    sample = noise.laplace(np.zeros(size, dtype=np.int64), epsilon="0.05", l1_sensitivity=1)
     halves = sample.reshape(2, -1)
     correlation = np.corrcoef(halves)[0, 1]
     assert abs(correlation) < stats.norm.isf(FALSE_ALARM / 2) / math.sqrt(halves.shape[1])
