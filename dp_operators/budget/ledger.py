@@ -268,14 +268,14 @@ class PrivacyLedger(LedgerReader):
         manifest = arguments.note("manifest_sha256", manifest_sha256) or None
         return self._settle(id, ChargeState.COMMITTED, manifest=manifest, events=events, actor=actor)
 
-    def burn(self, id: str, *, actor: str = "", reason: str = "") -> Charge:
-        """Spend a reservation whose draw exists and will never be published.
+    def burn(self, id: str, *, events: Iterable[Any] | None = None, actor: str = "", reason: str = "") -> Charge:
+        """Spend a reservation whose draw exists and will never be published; ``events`` as for ``commit``.
 
         Raises:
             ChargeConflict: the charge is committed or void.
             RequestRefused: no such charge.
         """
-        return self._settle(id, ChargeState.BURNT, actor=actor, reason=reason)
+        return self._settle(id, ChargeState.BURNT, events=events, actor=actor, reason=reason)
 
     def void(self, id: str, *, actor: str = "", reason: str = "") -> Charge:
         """Give a reservation back. Only for a charge whose draw can no longer come to be: tombstone it first.

@@ -10,6 +10,7 @@ from dp_operators.releasing.drafts import document
 from dp_operators.releasing.errors import store_faults
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.requests import require_charged, with_blocks
+from dp_operators.releasing.spendings import drawn_events
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.failpoints import failpoint
 from spark_jobs.contract.layout import ReleaseLayout, claim_uri
@@ -59,8 +60,7 @@ def give_back(
     with store_faults():
         require_claim(store, output, charge.release, account)
         layout = ReleaseLayout.of(output, charge.release, charge.id)
-        drawn = not lay_tombstone(store, layout, charge, reason)
-        return settle(ledger, charge, drawn=drawn, actor=actor, reason=reason)
+        return _give_back(store, layout, charge, ledger, actor=actor, reason=reason)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,8 +101,7 @@ def release_stale(
                 done.append(Released(charge=charge, kept="it did not begin in this store"))
                 continue
             layout = ReleaseLayout.of(output, charge.release, charge.id)
-            drawn = not lay_tombstone(store, layout, charge, reason)
-            done.append(Released(charge=settle(ledger, charge, drawn=drawn, actor=actor, reason=reason)))
+            done.append(Released(charge=_give_back(store, layout, charge, ledger, actor=actor, reason=reason)))
     return tuple(done)
 
 
@@ -165,7 +164,24 @@ def lay_tombstone(store: ObjectStore, layout: ReleaseLayout, charge: Charge, rea
     return is_tombstone(content)
 
 
-def settle(ledger: PrivacyLedger, charge: Charge, *, drawn: bool, actor: str, reason: str) -> Charge:
+def _give_back(
+    store: ObjectStore, layout: ReleaseLayout, charge: Charge, ledger: PrivacyLedger, *, actor: str, reason: str
+) -> Charge:
+    if lay_tombstone(store, layout, charge, reason):
+        return settle(ledger, charge, drawn=False, actor=actor, reason=reason)
+    told = drawn_events(store.read(layout.draw), max_rows=charge.unit.max_rows)
+    return settle(ledger, charge, drawn=True, events=told, actor=actor, reason=reason)
+
+
+def settle(
+    ledger: PrivacyLedger,
+    charge: Charge,
+    *,
+    drawn: bool,
+    events: tuple[dict[str, str], ...] | None = None,
+    actor: str,
+    reason: str,
+) -> Charge:
     """Tell the ledger how a reservation ended: spent if something was drawn, free again if nothing ever can be.
 
     Raises:
@@ -173,6 +189,9 @@ def settle(ledger: PrivacyLedger, charge: Charge, *, drawn: bool, actor: str, re
         LedgerUnavailable: the ledger cannot be asked; try again.
     """
     failpoint("before_settle")
-    settled = (ledger.burn if drawn else ledger.void)(charge.id, actor=actor, reason=reason)
+    if drawn:
+        settled = ledger.burn(charge.id, events=events, actor=actor, reason=reason)
+    else:
+        settled = ledger.void(charge.id, actor=actor, reason=reason)
     failpoint("after_settle")
     return settled

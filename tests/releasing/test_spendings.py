@@ -66,3 +66,12 @@ def test_ledger_is_told_at_the_commit_and_again_after_a_restore(lab: Lab) -> Non
     assert reconcile(lab.output, lab.ledger(), actor="dpo").committed == (charge.id,)
     assert lab.charges()[0].drawn_events == told
     assert lab.ledger().verify()
+
+
+def test_ledger_is_told_of_a_draw_that_is_given_back_too(lab: Lab) -> None:
+    lab.attempt("after_run").wait()
+    assert lab.give_back().wait().error is None
+    [charge] = lab.charges()
+    assert charge.state.value == "burnt"
+    assert charge.drawn_events == ({"mechanism": "pure", "label": "roc_curve: noise", "epsilon": "1"},)
+    assert lab.ledger().verify()
