@@ -191,7 +191,16 @@ def _interval(found: ResidualPlot, name: str, i: int) -> str:
 
 
 def _verdict(found: ResidualPlot) -> str:
-    return found.verdict if _defined(found) else "Undefined: too few rows to tell through the noise"
+    """The verdict in a line that fits the picture; the page has it in full."""
+    if not _defined(found):
+        return "Undefined: too few rows to tell through the noise"
+    words = [_FAULTS[name] for name in found.findings]
+    told = " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)
+    rate = f"found in at most {100 * found.error_rate:.4g} in 100 models that hold"
+    return f"Found: {told} ({rate})" if told else "No slope, curvature or change of spread was found"
+
+
+_FAULTS = {"line": "a slope", "curvature": "curvature", "variance": "unequal variance"}
 
 
 def _size_line(found: ResidualPlot) -> str:

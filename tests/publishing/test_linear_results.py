@@ -38,6 +38,10 @@ RELEASED = {
     "a plot": linear_results.residual_plot(),
     "a coarse plot": linear_results.residual_plot(bins=4, rows=300),
     "a fine plot": linear_results.residual_plot(bins=256),
+    "a plot with all faults": replace(
+        linear_results.residual_plot(), findings=("line", "curvature", "variance"), verdict="All is wrong. " * 20
+    ),
+    "a plot without fault": replace(linear_results.residual_plot(), findings=(), verdict="Nothing was found. " * 20),
     "no plot": linear_results.undefined_residual_plot(),
     "a line": linear_results.linear_fit(),
     "groups": linear_results.linear_fit(40),
