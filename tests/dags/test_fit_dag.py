@@ -53,7 +53,8 @@ def test_a_model_is_fitted_and_diagnosed_under_one_account(airflow_ledger: Priva
     # by 20,190 rows and epsilon 1: a plain logistic regression has 0.663 on them, and noise costs a few hundredths
     assert diagnosed.results["roc_curve"]["auc"] == pytest.approx(0.64, abs=0.05)
     assert diagnosed.results["calibration"]["status"] == "ok"
-    assert fit.results["logistic_fit"]["status"] == "ok"
+    # which of the two, noise decides
+    assert fit.results["logistic_fit"]["status"] in ("ok", "shrunk")
 
     assert airflow_ledger.remaining(setting.FIT_ACCOUNT).epsilon == Decimal("0.5")
     assert airflow_ledger.verify()
