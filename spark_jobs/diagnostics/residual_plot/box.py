@@ -1,8 +1,8 @@
 """Where a residual plot lies: noisy bounds of fitted values and residuals, and the grid between them.
 
 Bounds are found by nested AboveThreshold (``mechanisms.sparse_vector.first_crossing``) along public chains of growing
-sets: ``|residual| <= b``, ``fitted <= u`` and ``fitted >= l``, where b, u and l run through edges of cells, eight or
-sixteen to a doubling, up to 2^60 units in size. A chain is as long as the axis, so every search ends, and its cost does
+sets: ``|residual| <= b``, ``fitted <= u`` and ``fitted >= l``, where b, u and l run through edges of cells, eight to
+a doubling, up to 2^60 units in size. A chain is as long as the axis, so every search ends, and its cost does
 not grow with its length. Short steps make mistakes cheap: a search that goes on past the data, as it does every now and
 then, stops a few steps later, and not at the next power of two but one.
 """
@@ -24,9 +24,9 @@ from spark_jobs.mechanisms.trees import FloatArray
 from spark_jobs.statistics import ResidualCounts
 from spark_jobs.statistics.residual_counts import AXIS, DOUBLINGS, MOST_BINS, SIDE, STEPS, cut_at, size_at
 
-SIZE_STEPS, END_STEPS = 8, 16
-"""Steps of a doubling: of the residuals' bound, and of either end of the fitted values."""
-ALLOWANCE = 3.5
+DOUBLING = 8
+"""Steps of a doubling."""
+ALLOWANCE = 3.0
 """Scales of a search's noise by which its threshold is lowered: few searches go far beyond the data."""
 _RESOLUTION = MOST_BINS // 2
 """Cells between 0 and the outermost bound of an axis, at the finest."""
@@ -98,9 +98,9 @@ def noisy_bounds(
 
     fitted, residuals = statistic.axis_counts()
     outwards = residuals[SIDE:] + residuals[SIDE - 1 :: -1]
-    size, step = STEPS // SIZE_STEPS, STEPS // END_STEPS
+    step = STEPS // DOUBLING
     each_end = (1 + coverage) / 2
-    bound = float(size_at(np.array(SIDE + size * (1 + search(_runs(outwards, size), coverage)))))
+    bound = float(size_at(np.array(SIDE + step * (1 + search(_runs(outwards, step), coverage)))))
     upper = float(size_at(np.array(step * (1 + search(_runs(fitted, step), each_end)))))
     lower = float(size_at(np.array(AXIS - step * (1 + search(_runs(fitted[::-1], step), each_end)))))
     lower, upper = min(lower, upper), max(lower, upper)

@@ -23,8 +23,8 @@ SIZE_SHARE = Decimal("0.04")
 """Of epsilon, for the number of rows."""
 MOST_FOR_BOUNDS = Decimal("0.3")
 """Of epsilon, for the three searches together."""
-WORTH_OF_BOUNDS = 3.0
-"""The three searches cost this over the root of rows times epsilon, of epsilon: a tenth of it where that is 1,000."""
+WORTH_OF_BOUNDS = 4.5
+"""The three searches cost this over the root of rows times epsilon, of epsilon: a seventh of it where that is 1,000."""
 ROWS_PER_CELL = 7.0
 """Rows times epsilon that a cell shall have, on average, at least: the root is rounded down to a power of two."""
 FEWEST, MOST = 4, 64
