@@ -42,14 +42,14 @@ def shared_area(statistic: ScoreCounts, noise: SeededNoise) -> float:
     return trace(read_as(DIAGNOSTICS["roc_curve"](kind="roc_curve"), drawn)).auc
 
 
-def published_cauchy(statistic: ScoreCounts, noise: SeededNoise) -> float:
+def published_cauchy(statistic: ScoreCounts, noise: SeededNoise, epsilon: float = 1.0) -> float:
     """The release of Boyd, Lantz and Page: smoothness epsilon / 6, Cauchy noise of scale 6 S / epsilon."""
     sizes = int(statistic.negatives.sum()), int(statistic.positives.sum())
     least = min(sizes)
-    bound = max(1 / max(least, 1), float(np.exp(-(least - 1) / 6)))
+    bound = max(1 / max(least, 1), float(np.exp(-epsilon * (least - 1) / 6)))
     exact = float(auc_fraction(statistic.negatives, statistic.positives))
     uniform = (float(noise.words(1)[0] >> np.uint64(11)) + 0.5) / 2.0**53
-    return float(np.clip(exact + 6 * bound * np.tan(np.pi * (uniform - 0.5)), 0, 1))
+    return float(np.clip(exact + 6 * bound / epsilon * np.tan(np.pi * (uniform - 0.5)), 0, 1))
 
 
 def area_at_thousand(*, releases: int) -> tuple[list[list[str]], list[Target], dict[str, object]]:

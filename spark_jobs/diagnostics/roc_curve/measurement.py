@@ -46,8 +46,8 @@ LEAST_SIGNAL, REFINING_SIGNAL, AMPLE_SIGNAL = 100, 1_000, 3_000
 """Rows times epsilon from which a closer look is worth its cost if hardly any cells are in use, if few are, and in any
 case: the second look tells the classes apart, the third has cells for both of them."""
 FINER_SIGNAL, FULL_GRID_SIGNAL = 2_000, 200_000
-"""Rows times epsilon from which cells may be finer, and from which a tree over the whole grid is as good as a few cells,
-and exact about ties."""
+"""Rows times epsilon from which cells may be finer, and from which a tree over the whole grid is as good as a few
+cells, and exact about ties."""
 GUESS_CENTRE, GUESS_WIDTH = -0.5, 1.2
 """Where scores lie, before they are seen: a logistic law of their log-odds, from about 0.02 to 0.95."""
 CURVE_POINTS = 256
@@ -252,11 +252,8 @@ def _place(
     rounds, signal = look_at_scores(counts, meter=meter, neighbours=neighbours, noise=noise, ample=ample)
     if signal >= ample:
         return equal_width(grid, grid), rounds
-    cells = (
-        points
-        if method == "equi_depth"
-        else min(points, grid, cells_for(signal) * (finer if signal >= FINER_SIGNAL else 1))
-    )
+    times = finer if signal >= FINER_SIGNAL else 1
+    cells = points if method == "equi_depth" else min(points, grid, times * cells_for(signal))
     return place_cells(rounds[-1], grid=grid, cells=cells), rounds
 
 

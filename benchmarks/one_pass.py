@@ -1,0 +1,88 @@
+"""Five diagnostics of one request against each of them alone: ``python -m benchmarks.one_pass [--rows N] [--quick]``.
+
+What is timed is what Spark does: the plan of the request and its one pass over the table. ROC curve, binned residuals,
+calibration and the distribution of the scores are made of the same counts; a residual plot brings counts of its own.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.harness import Report, Target, alternate, arguments, publish, scratch_folder
+from benchmarks.score_counts import jvm_clock, open_session, write_parts
+from spark_jobs.application.counting import count, prepare
+from spark_jobs.contract.request import ReleaseRequest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DIAGNOSTICS: dict[str, dict[str, Any]] = {
+    "roc_curve": {},
+    "binned_residuals": {},
+    "calibration": {},
+    "ecdf": {},
+    "residual_plot": {"outcome": "not_read"},
+}
+MOST = 2.0
+
+
+def request(folder: Path, kinds: Sequence[str]) -> ReleaseRequest:
+    """A request for these diagnostics of the table that ``score_counts`` writes."""
+    return ReleaseRequest.parse(
+        {
+            "table": {"path": str(folder), "snapshot": {"path_version": "part-0"}},
+            "label": "label",
+            "model": {"kind": "columns", "score": "score", "basis": "public"},
+            "diagnostics": [{"kind": kind, **DIAGNOSTICS[kind]} for kind in kinds],
+            "budget": {"epsilon": "1"},
+        }
+    )
+
+
+def counting(spark: SparkSession, asked: ReleaseRequest) -> Callable[[], object]:
+    """What a run of the application does between opening its session and drawing noise."""
+    return lambda: count(prepare(spark, asked), asked)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure, print, and delete the data."""
+    parser = arguments(str(__doc__).splitlines()[0])
+    parser.add_argument("--rows", type=int, help="of the table (default: 50 million)")
+    parser.add_argument("--master", default="local[2]", help="Spark master (default: local[2])")
+    chosen = parser.parse_args(argv)
+    size = chosen.rows or (500_000 if chosen.quick else 50_000_000)
+    with scratch_folder() as folder:
+        write_parts(chosen.master, folder, rows=size, parts=1)
+        spark = open_session(chosen.master)
+        asked = {kind: request(folder, [kind]) for kind in DIAGNOSTICS} | {"all five": request(folder, [*DIAGNOSTICS])}
+        cases = {name: counting(spark, each) for name, each in asked.items()}
+        timed = alternate(cases, repetitions=chosen.repetitions, cpu_clock=jvm_clock(spark))
+        spark.stop()
+    alone = {name: timed[name] for name in DIAGNOSTICS}
+    dearest = max(alone, key=lambda name: alone[name].median)
+    ratio = timed["all five"].median / alone[dearest].median
+    report = Report(
+        name=f"one_pass: {size:,} rows",
+        columns=("diagnostics", "time", "processor time"),
+        rows=[[name, str(timing), f"{timing.median_cpu:.2f} s"] for name, timing in timed.items()],
+        targets=[]
+        if chosen.quick
+        else [
+            Target(
+                what="five diagnostics in one pass, against the dearest of them alone",
+                target=f"at most {MOST:g}x",
+                seen=f"{ratio:.2f}x ({dearest})",
+                met=ratio <= MOST,
+            )
+        ],
+        figures={name: asdict(timing) for name, timing in timed.items()},
+    )
+    return publish(report, chosen.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
