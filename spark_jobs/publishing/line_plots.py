@@ -6,8 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.patches import PathPatch
-from matplotlib.path import Path
+from matplotlib.collections import LineCollection
 from matplotlib.ticker import MaxNLocator
 
 from spark_jobs.diagnostics.linear_regression import LinearFit
@@ -56,11 +55,10 @@ def all_lines_plot(found: LinearFit, x_name: str, y_name: str) -> Plot:
         chosen = np.unique(np.linspace(0, found.groups - 1, min(found.groups, _MOST_LINES)).astype(int))
         faint = max(0.1, min(1.0, (14.0 / len(chosen)) ** 0.7))
         for failed, token, dashes in ((True, "chance", (0, (3, 2))), (False, "curve", "solid")):
-            ends = [Path(_ends(found, int(g))) for g in chosen if (found.status[g] != "ok") == failed]
-            if ends:
-                style = {"edgecolor": light(token), "linestyle": dashes, "alpha": faint}
-                path = Path.make_compound_path(*ends)
-                axes.add_patch(PathPatch(path, fill=False, linewidth=1.8 if one else 1.0, **style))
+            ends = [_ends(found, int(g)) for g in chosen if (found.status[g] != "ok") == failed]
+            if ends:  # one by one, so that where many lie it is darker
+                style = {"color": light(token), "linestyle": dashes, "alpha": faint}
+                axes.add_collection(LineCollection(ends, linewidth=1.8 if one else 1.0, **style), autolim=False)
         if one:
             _dots(axes, found, 0, size=6.0)
         if alone:
