@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 from spark_jobs.contract.diagnostics import LinearFitOptions
 from spark_jobs.contract.request import ReleaseRequest
@@ -25,6 +26,7 @@ _MOST_SHOWN = 40
 """Terms in the picture: the first of the request's list. The table and the data file have them all."""
 _LABEL_CHARACTERS = 26
 _ROOM = 0.06
+_MOST_TICKS = 5
 
 
 def render(found: PrivateFit, request: ReleaseRequest) -> Rendering:
@@ -108,10 +110,13 @@ def _limits(found: PrivateFit) -> tuple[float, float]:
 def _draw(axes: Axes, found: PrivateFit) -> None:
     value, low, high, lowest, highest = _effects(found)
     names = [_short(term, _LABEL_CHARACTERS) for term in found.terms[1 : 1 + value.size]]
-    axes.set_xlim(*_limits(found))
+    low_end, high_end = _limits(found)
+    axes.set_xlim(low_end, high_end)
+    ticks = MaxNLocator(nbins=_MOST_TICKS, steps=[1, 2, 5, 10]).tick_values(low_end, high_end)
+    ticks = [tick for tick in ticks if low_end <= tick <= high_end]
+    axes.set_xticks(ticks, [number(tick, 4, plain_below=6) for tick in ticks])
     axes.set_ylim(value.size - 0.5, -0.5)
     axes.set_yticks(range(value.size), names)
-    axes.xaxis.set_major_formatter(lambda x, _: number(x, 4, plain_below=6))
     axes.grid(axis="y", visible=False)
     axes.axvline(0.0, color=light("chance"), linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
     places = np.arange(value.size)
