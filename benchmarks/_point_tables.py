@@ -81,6 +81,22 @@ def _stocks() -> PointTable:
     return _table("stocks", table["EM"] * 0, table["EM"], table["ISE_USD"], (-0.1, -0.1), (0.1, 0.1))
 
 
+def _wages() -> PointTable:
+    """Log wages by experience, for women and men of each region and schooling."""
+    table = pd.read_csv(FOLDER / "cps2012.csv.gz")
+    levels = table[["female", "mw", "so", "we", "hsd08", "hsd911", "hsg", "cg", "ad"]].to_numpy(dtype=np.int64)
+    group = pd.Series(levels @ (2 ** np.arange(levels.shape[1])))
+    return _table("wages", group, table["exp1"], table["lnw"], (0, 0), (60, 6))
+
+
+def _flights() -> PointTable:
+    """Delays at arrival by delays at departure, for each carrier and day of a month."""
+    table = pd.read_csv(FOLDER / "nycflights13.csv.gz", usecols=["month", "day", "carrier", "dep_delay", "arr_delay"])
+    table = table[table["month"] == 1].dropna()
+    group = table["carrier"].astype("category").cat.codes * 100 + table["day"]
+    return _table("flights", group, table["dep_delay"], table["arr_delay"], (-60, -100), (600, 600))
+
+
 def _table(
     name: str, group: pd.Series, x: pd.Series, y: pd.Series, lower: tuple[float, float], upper: tuple[float, float]
 ) -> PointTable:
@@ -90,8 +106,15 @@ def _table(
 
 
 TABLES: tuple[Callable[[], PointTable], ...] = (_incomes, _bicycles, _nanotubes, _stocks)
+HELD_OUT: tuple[Callable[[], PointTable], ...] = (_wages, _flights)
+"""What no rule was made from."""
 
 
 def point_tables() -> list[PointTable]:
-    """All of them; none if the files are not there (``MISSING`` says so)."""
+    """The papers' data; none if the files are not there (``MISSING`` says so)."""
     return [read() for read in TABLES] if FOLDER.is_dir() else []
+
+
+def held_out_tables() -> list[PointTable]:
+    """What rules were not made from; none if the files are not there."""
+    return [read() for read in HELD_OUT] if FOLDER.is_dir() else []
