@@ -10,22 +10,11 @@ import pytest
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.releasing import ReleaseFailed, fitted_model, is_reference, with_fitted_model
-from dp_operators.releasing.drafts import sha256
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.layout import release_folder
-from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
-from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
+from tests.support.fitted import KEY, LOGISTIC, fitted_release
 from tests.support.requests import a_request
 
-KEY = "test/fit/1"
-LOGISTIC = {
-    "kind": "logistic",
-    "basis": "differentially_private",
-    "intercept": -1.5,
-    "coefficients": {"age": 0.25},
-    "bounds": {"age": [18.0, 80.0]},
-}
 LINEAR = {**LOGISTIC, "kind": "linear"}
 
 
@@ -38,34 +27,8 @@ class Place:
         self.ledger.migrate()
         self.ledger.open_account("fits", epsilon="3", tables=["/lake/visits"])
 
-    def write(self, *, key: str = KEY, commit: bool = True, **changes: Any) -> str:
-        """Write a manifest, commit it, and say where it lies."""
-        request = a_request(account="fits", output=self.output)
-        charge = self.ledger.reserve("fits", release=key, epsilon=1, request_sha256=request.sha256)
-        fields: dict[str, Any] = {
-            "key": key,
-            "charge_id": charge.id,
-            "status": "CHARGED",
-            "guarantee": "differentially private",
-            "request_sha256": request.sha256,
-            "request": request.to_dict(),
-            "cost": Budget(epsilon=1),
-            "neighbours": Neighbours.ADD_REMOVE,
-            "unit": PrivacyUnit(),
-            "statement": "",
-            "rules": (),
-            "assumptions": (),
-            "drawn_at": "2026-11-21T00:00:00Z",
-            "results": {"logistic_fit": {"model": LOGISTIC}},
-            "versions": {},
-        }
-        content = Release(**{**fields, **changes}).to_json().encode()
-        folder = Path(release_folder(self.output, key))
-        folder.mkdir(parents=True)
-        (folder / "release.json").write_bytes(content)
-        if commit:
-            self.ledger.commit(charge.id, manifest_sha256=sha256(content))
-        return str(folder)
+    def write(self, **changes: Any) -> str:
+        return fitted_release(self.ledger, self.output, **changes)
 
     def refusal(self, uri: object, **options: Any) -> str:
         with pytest.raises(RequestRefused) as refused:
