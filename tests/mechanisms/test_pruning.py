@@ -13,9 +13,9 @@ from spark_jobs.mechanisms.meter import BudgetMeter, BudgetOverspent
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.pruning import levels_above, node_noise, refined_nodes
 from tests.support.flawed.pruning import fresh_threshold_tests
+from tests.support.pruning_loss import THRESHOLD, worst_path_loss
 from tests.support.sparse_vector_loss import RecordingNoise, geometric_mass, tail
 
-THRESHOLD = 50
 BOTH = pytest.mark.parametrize("neighbours", Neighbours)
 
 
@@ -23,34 +23,6 @@ def prune(counts, *, epsilon="1", noise=None, neighbours=Neighbours.ADD_REMOVE, 
     return refined_nodes(
         counts, threshold=THRESHOLD, epsilon=epsilon, neighbours=neighbours, noise=noise or SeededNoise(1), **more
     )
-
-
-def path_loss(totals: np.ndarray, changed: np.ndarray, scale: float, step: int) -> float:
-    """The greatest log ratio over the outcomes of one path: refined down to some level, then not; or throughout."""
-    depth = np.arange(totals.size)
-    refined = [
-        tail(scale, THRESHOLD + 1 - np.maximum(each - depth * step, THRESHOLD - step)) for each in (totals, changed)
-    ]
-    yes = np.log(refined[1] / refined[0])
-    no = np.log((1 - refined[1]) / (1 - refined[0]))
-    so_far = np.concatenate([[0.0], np.cumsum(yes)])
-    return float(max(np.abs(so_far[:-1] + no).max(), abs(so_far[-1])))
-
-
-def worst_path_loss(scale: float, step: int, *, paths: int = 2_000) -> float:
-    """Over one row more on random paths, and on paths whose scores stay where the loss is greatest."""
-    random = np.random.default_rng(3)
-    worst = 0.0
-    for _ in range(paths):
-        height = int(random.integers(1, 12))
-        falls = np.cumsum(random.choice([0, 0, 0, 1, 2, 5, 20], size=height))
-        totals = np.maximum(THRESHOLD + int(random.integers(-5, 6)) + int(random.integers(12)) * step - falls, 0)
-        worst = max(worst, path_loss(totals, totals + 1, scale, step))
-    for height in range(1, 12):
-        for above in range(-2 * step, (height + 2) * step, max(1, step // 3)):
-            level = np.full(height, THRESHOLD + above)
-            worst = max(worst, path_loss(level, level + 1, scale, step))
-    return worst
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "3"])
