@@ -99,8 +99,7 @@ def theil_sen(
         density: of ``SMOOTH``.
 
     Returns:
-        Values of a public grid from ``lower`` to ``upper``, of ``2^20`` points (``SMOOTH``: ``2^30`` steps); shape
-        (len(at),).
+        Points of a public grid from ``lower`` to ``upper`` of ``2^20`` points (``SMOOTH``: 2^30); shape (len(at),).
 
     Raises:
         RequestRefused: ``ADD_REMOVE``; a budget too small, matchings below 1, ends that do not ascend, a distance
