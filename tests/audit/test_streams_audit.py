@@ -55,7 +55,7 @@ def worst(relation, scales):
 @BOTH
 def test_groups_lose_no_more_than_their_epsilon(relation):
     found = worst(relation, scales_of(relation))
-    # a deviation cannot move by two both ways, as the proof allows: groups leave a third of their epsilon unused
+    # a deviation cannot move by two both ways, as the proof allows: groups use about a third of their epsilon
     assert keeps(found, GROUPS, relation=relation, claimed=EPSILON, at_least=0.2)
     sixth = worst(relation, scales_of(relation, less=6))
     assert convicts(sixth, GROUPS, relation=relation, claimed=EPSILON, fault="a sixth of the noise")
