@@ -12,6 +12,7 @@ from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.diagnostics import OtherScoreCells, ScoreCells
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.tables import Model
 from spark_jobs.diagnostics.shared_groups import SharedGroups, read_as
 from spark_jobs.publishing import ReleaseFacts, publish
 from spark_jobs.statistics.score_counts import DEFAULT_CELLS
@@ -31,9 +32,9 @@ def diagnostic(kind: str) -> Any:
 
 def assumptions(request: ReleaseRequest) -> tuple[str, ...]:
     """What the guarantee of a release for ``request`` rests on."""
-    said = [ASSUMED_OF_MODEL[request.needed_model.basis]] if request.uses_model else []
+    said = [_assumed_of(request.needed_model)] if request.uses_model else []
     said += [
-        ASSUMED_OF_MODEL[statistic.model.basis].replace("The model", "The second model", 1)
+        _assumed_of(statistic.model).replace("The model", "The second model", 1)
         for statistic in request.statistics
         if isinstance(statistic, OtherScoreCells)
     ]
@@ -41,6 +42,13 @@ def assumptions(request: ReleaseRequest) -> tuple[str, ...]:
         said.append(f"A row of the table is one {request.record}, as the request declares.")
     said.append(f"The table is read as of {request.table.snapshot.describe()}, which is not written again.")
     return tuple(said)
+
+
+def _assumed_of(model: Model) -> str:
+    fitted_by = getattr(model, "fitted_by", None)
+    if fitted_by is not None:
+        return f"The model was fitted privately, by release {fitted_by}, which paid for it."
+    return ASSUMED_OF_MODEL[model.basis]
 
 
 def draft(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from spark_jobs.application.allotment import allot
+from spark_jobs.application.drafting import assumptions
 from spark_jobs.contract.diagnostics import CrossProductCells, LabelProductCells
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.tables import LinearModel
@@ -113,3 +114,10 @@ def test_bounds_of_a_model_are_those_of_its_features() -> None:
     for bounds in ([9, 0], [0, 0], [0, float("inf")], [float("nan"), 1]):
         with pytest.raises(RequestRefused, match="ascending order"):
             LinearModel.parse({**fields, "bounds": {"age": bounds}})
+
+
+def test_a_release_says_which_release_fitted_its_model() -> None:
+    fields = {"coefficients": {"age": 0.1}, "basis": "differentially_private"}
+    named = a_logistic_request(**fields, fitted_by="d/dag/run/fit/-1")
+    assert "The model was fitted privately, by release d/dag/run/fit/-1, which paid for it." in assumptions(named)
+    assert "accounted for elsewhere" in assumptions(a_logistic_request(**fields))[0]
