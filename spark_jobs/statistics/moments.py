@@ -68,8 +68,8 @@ class Moments:
 
         Example:
             >>> moments = Moments.from_points(PointCounts.from_arrays([0.1, 0.9], [0.1, 0.6], cells=2))
-            >>> [int(getattr(moments, name)[0]) for name in ("n", "x", "y", "xx", "xy")]
-            [2, 4, 4, 10, 10]
+            >>> tuple(int(getattr(moments, name)[0]) for name in ("n", "x", "y", "xx", "xy"))
+            (2, 4, 4, 10, 10)
         """
         x, y = 2 * points.x_cell + 1, 2 * points.y_cell + 1
         terms = {"n": np.ones_like(x), "x": x, "y": y, "xx": x * x, "xy": x * y}
