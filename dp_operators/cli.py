@@ -207,10 +207,10 @@ def main() -> None:
 
 
 def _request(path: Path, output: str | None, ledger: str | None) -> ReleaseRequest:
-    from dp_operators.releasing import is_reference, with_fitted_model
+    from dp_operators.releasing import refers, with_fitted_model
 
     fields = load_fields(path)
-    if is_reference(fields.get("model")):
+    if refers(fields):
         with _closing(ledger) as opened:
             fields = with_fitted_model(fields, opened)
     request = ReleaseRequest.build(fields)

@@ -273,10 +273,10 @@ def checked_fields(given: str | Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         RequestRefused: they make no request.
     """
-    from dp_operators.releasing import is_reference
+    from dp_operators.releasing import refers
 
     fields = request_fields(given)
-    if not is_reference(fields.get("model")):
+    if not refers(fields):
         ReleaseRequest.build(fields)
     return fields
 

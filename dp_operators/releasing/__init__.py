@@ -1,7 +1,7 @@
 """The release protocol: reserve, run, draw, commit, publish; and what starts the Spark application."""
 
 from dp_operators.releasing.errors import ReleaseDamaged, ReleaseError, ReleaseFailed, ReleaseRejected, ReleaseSettled
-from dp_operators.releasing.fitted import fitted_model, is_reference, with_fitted_model
+from dp_operators.releasing.fitted import fitted_model, is_reference, refers, with_fitted_model
 from dp_operators.releasing.inspection import check_release_folder
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.protocol import Check, Published, release
@@ -42,6 +42,7 @@ __all__ = [
     "is_reference",
     "price",
     "reconcile",
+    "refers",
     "release",
     "release_stale",
     "with_blocks",

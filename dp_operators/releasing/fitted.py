@@ -29,18 +29,41 @@ def is_reference(model: object) -> bool:
     return isinstance(model, Mapping) and "basis" not in model and ("release" in model or "uri" in model)
 
 
+def refers(fields: Mapping[str, Any]) -> bool:
+    """Whether a request's fields name a release where they could hold a model: its own, or one to compare it with."""
+    return is_reference(fields.get("model")) or any(map(_compares_with_a_release, _entries(fields)))
+
+
 def with_fitted_model(fields: Mapping[str, Any], ledger: LedgerReader) -> dict[str, Any]:
-    """A request's fields with the model itself where they name a release that fitted it; others as they are.
+    """A request's fields with the models themselves where they name releases that fitted them; others as they are.
 
     Raises:
         RequestRefused: see ``fitted_model``.
         ReleaseFailed: the store failed.
         LedgerUnavailable: the ledger cannot be asked.
     """
-    model = fields.get("model")
-    if not isinstance(model, Mapping) or not is_reference(model):
-        return dict(fields)
-    return {**fields, "model": fitted_model(model.get("release", model.get("uri")), ledger, kind=model.get("kind"))}
+    filled = dict(fields)
+    if is_reference(fields.get("model")):
+        filled["model"] = _looked_up(fields["model"], ledger)
+    if any(map(_compares_with_a_release, _entries(fields))):
+        filled["diagnostics"] = [
+            {**entry, "other": _looked_up(entry["other"], ledger)} if _compares_with_a_release(entry) else entry
+            for entry in _entries(fields)
+        ]
+    return filled
+
+
+def _entries(fields: Mapping[str, Any]) -> list[Any]:
+    diagnostics = fields.get("diagnostics")
+    return list(diagnostics) if isinstance(diagnostics, (list, tuple)) else []
+
+
+def _compares_with_a_release(entry: Any) -> bool:
+    return isinstance(entry, Mapping) and is_reference(entry.get("other"))
+
+
+def _looked_up(model: Mapping[str, Any], ledger: LedgerReader) -> dict[str, Any]:
+    return fitted_model(model.get("release", model.get("uri")), ledger, kind=model.get("kind"))
 
 
 def fitted_model(uri: object, ledger: LedgerReader, *, kind: object = None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dp_operators.budget import PrivacyLedger
-from dp_operators.releasing import ReleaseFailed, fitted_model, is_reference, with_fitted_model
+from dp_operators.releasing import ReleaseFailed, fitted_model, is_reference, refers, with_fitted_model
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.request import ReleaseRequest
 from tests.support.fitted import KEY, LOGISTIC, fitted_release
@@ -134,3 +134,16 @@ def test_a_store_that_fails_may_be_tried_again(place: Place, monkeypatch: pytest
     monkeypatch.setattr("spark_jobs.contract.stores.LocalStore.read", fail)
     with pytest.raises(ReleaseFailed):
         fitted_model(uri, place.ledger)
+
+
+def test_the_model_of_a_comparison_may_be_another_release(place: Place) -> None:
+    one, other = place.write(key="test/fit/1"), place.write(key="test/fit/2")
+    compared = {"kind": "roc_comparison", "other": {"release": other}}
+    fields = {**a_request().to_dict(), "model": {"release": one}, "diagnostics": ["roc_curve", compared]}
+    assert refers(fields)
+    filled = with_fitted_model(fields, place.ledger)
+    assert not refers(filled)
+    assert filled["diagnostics"][0] == "roc_curve"
+    assert filled["diagnostics"][1]["other"] == {**LOGISTIC, "fitted_by": "test/fit/2"}
+    made = ReleaseRequest.parse(filled)
+    assert made.to_dict()["diagnostics"][1]["other"]["fitted_by"] == "test/fit/2"
