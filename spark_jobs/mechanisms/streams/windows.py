@@ -1,4 +1,4 @@
-"""Queries over the last steps of a stream: sums of sliding windows, and jumps."""
+"""Queries over the last steps of a stream: sums of sliding windows, jumps, and the baselines to hold them against."""
 
 from __future__ import annotations
 
@@ -56,6 +56,23 @@ def jumps(estimates: FloatArray, *, width: int) -> FloatArray:
         raise ValueError(f"width: got {width}; must be at least 1")
     moved: FloatArray = np.abs(estimates[width:] - estimates[: max(estimates.size - width, 0)])
     return moved
+
+
+def trailing_means(noisy: Int64Array, *, width: int) -> FloatArray:
+    """The mean of the last ``width`` noisy counts at every step (fewer at the beginning); free.
+
+    The baseline of smoothing by groups: it knows nothing of where the stream changes.
+
+    Raises:
+        ValueError: the width is below 1.
+    """
+    if width < 1:
+        raise ValueError(f"width: got {width}; must be at least 1")
+    upto = np.concatenate([[0], np.cumsum(noisy)])
+    ends = np.arange(1, noisy.size + 1)
+    first = np.maximum(ends - width, 0)
+    means: FloatArray = (upto[ends] - upto[first]) / (ends - first)
+    return means
 
 
 def block_tree_windows(

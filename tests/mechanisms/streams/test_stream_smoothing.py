@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.streams.smoothing import Smoother, smooth
-from spark_jobs.mechanisms.streams.windows import block_tree_windows, jumps, window_sums
+from spark_jobs.mechanisms.streams.windows import block_tree_windows, jumps, trailing_means, window_sums
 from tests.support.noises import Still, worst_loss
 
 STREAMS = st.lists(st.tuples(st.integers(-20, 20), st.booleans()), min_size=1, max_size=30)
@@ -88,6 +88,14 @@ def test_a_jump_is_over_the_whole_width_and_not_one_step_less():
         jumps(estimates, width=0)
     with pytest.raises(ValueError, match="width"):
         window_sums(np.array([1]), np.array([0]), width=0)
+
+
+@given(st.lists(st.integers(-9, 9), min_size=1, max_size=20), st.integers(1, 8))
+def test_trailing_means_are_of_the_last_steps(noisy, width):
+    found = trailing_means(np.array(noisy), width=width)
+    assert found == pytest.approx([np.mean(noisy[max(0, t + 1 - width) : t + 1]) for t in range(len(noisy))])
+    with pytest.raises(ValueError, match="width"):
+        trailing_means(np.array(noisy), width=0)
 
 
 @pytest.mark.parametrize("width", [1, 2, 8])
