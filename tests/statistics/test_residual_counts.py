@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.statistics import ResidualCounts
-from spark_jobs.statistics.residual_counts import AXIS, DOUBLINGS, RESIDUAL_KEYS, SIDE
+from spark_jobs.statistics.residual_counts import AXIS, DOUBLINGS, RESIDUAL_KEYS, SIDE, cut_at, size_at
 from tests.support.residual_rows import NUMBERS, ROWS, columns, grid_by_fractions, nasty_pairs
 
 POWERS_OF_TWO = [2**i for i in range(9)]
@@ -93,6 +93,24 @@ def test_cells_never_fall_as_numbers_grow():
     keys = [counts_of([(number, 0.0)]).fitted_cells[0] for number in numbers]
     assert (np.diff(keys) >= 0).all()
     assert (keys[0], keys[-1]) == (0, AXIS - 1)
+
+
+def test_cuts_of_the_axis_are_the_ends_of_its_cells():
+    cuts = np.arange(AXIS + 1)
+    sizes = size_at(cuts)
+    assert (sizes[0], sizes[SIDE], sizes[-1]) == (-(2.0**60), 0.0, 2.0**60)
+    assert (np.diff(sizes) > 0).all()
+    assert cut_at(sizes).tolist() == cuts.tolist()
+
+
+@given(ROWS)
+def test_tables_of_any_cuts_hold_every_row_once(rows):
+    statistic = counts_of(rows)
+    one, other = np.array([0, 17, SIDE, SIDE + 700, AXIS]), np.array([0, AXIS])
+    cells = statistic.table(one, other)
+    fitted, residual = statistic.axis_counts()
+    assert cells[:, 0].tolist() == np.add.reduceat(fitted, one[:-1]).tolist()
+    assert statistic.table(other, one)[0].tolist() == np.add.reduceat(residual, one[:-1]).tolist()
 
 
 @given(ROWS, ROWS)
