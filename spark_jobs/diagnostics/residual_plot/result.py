@@ -40,10 +40,10 @@ class ResidualPlot:
         qq_theoretical: quantiles of the standard normal distribution; shape (q,), fixed.
         qq_residual, qq_lower, qq_upper: the residuals' quantiles at the same levels, and their intervals; shape (q,).
         qq_line: what the quantiles would be of a normal distribution with the same quartiles; shape (q,).
-        line_p_value: of the test that residuals have mean 0 and no slope: whether the line itself is off.
-        curvature_p_value: of the test that the mean residual is no quadratic function of the fitted value.
-        variance_p_value: of the test that the residuals' spread does not grow or shrink with the fitted value.
-        p_value: of all three together.
+        line_p_value: of the test for a slope of the mean residual along the fitted values: whether the line is off.
+        curvature_p_value: of the test for a bend of the mean residual.
+        variance_p_value: of the test for a spread that grows or shrinks with the fitted value.
+        p_value: of all three together: how often a model that holds has one at least as striking as the most striking.
         verdict: the findings in words.
         findings: the words' keys: any of ``line``, ``curvature``, ``variance``.
         error_rate: how often a model that holds is found fault with, at most (all three tests together).
