@@ -115,6 +115,13 @@ def parse_documented(data: dict[str, Any]) -> None:
                 KeyFile.parse(options["groups"])
                 options = {**options, "groups": ["a key of the file"]}
             DIAGNOSTICS[options["kind"]].parse(options)
+    elif set(data) == {"model", "diagnostics"}:
+        rest = {
+            "table": {"path": "/lake/t", "snapshot": {"path_version": "v1"}},
+            "label": "y",
+            "budget": {"epsilon": 1},
+        }
+        ReleaseRequest.parse({**rest, **data})
     elif "diagnostics" in data:
         ReleaseRequest.parse(data)
     elif "snapshot" in data:
@@ -138,6 +145,7 @@ def parse_documented(data: dict[str, Any]) -> None:
         {"format": "csv", "path": "/lake/t", "snapshot": {"path_version": "v1"}},
         {"unit": {"column": "person", "max_rows": 0}},
         {"diagnostics": [{"kind": "roc_curve", "confidence": 2}]},
+        {"model": {"kind": "columns"}, "diagnostics": ["roc_curve"]},
         {"conn_type": "privacy_ledger", "host": "db.example.org"},
     ],
 )
