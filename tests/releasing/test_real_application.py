@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dp_operators.budget.events import Event, events_of
 from dp_operators.checks.release_contract import check_release
 from dp_operators.releasing import LocalRunner, Published, ReleaseFailed
 from spark_jobs.contract import Release
@@ -69,6 +71,9 @@ def judge(lab: Lab) -> None:
     assert charge.state == "committed"
     assert hashlib.sha256(visible.read_bytes()).hexdigest() == charge.manifest_sha256
     assert len(draws(lab)) == 1
+    assert charge.drawn_events
+    spent = tuple(Event(mechanism=each["mechanism"], epsilon=Decimal(each["epsilon"])) for each in charge.drawn_events)
+    assert events_of(charge) == spent
     assert lab.ledger().remaining("visits").epsilon == 99
     assert lab.ledger().verify()
 
