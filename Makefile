@@ -10,6 +10,9 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for name in python3 python3.11 python3.12 python3.13; do \
 	"$$name" -c '$(NEW_ENOUGH)' 2> /dev/null && { echo "$$name"; exit; }; done; echo python3)
 
+# A process for each processor, up to four: every one of them may start a Spark session of its own.
+PARALLEL := --numprocesses=auto --maxprocesses=4 --dist=loadfile
+
 .DEFAULT_GOAL := help
 .PHONY: help env demo test test-fast audit storm bench docs lint format lock clean
 
@@ -37,10 +40,10 @@ demo: $(STAMP) ## a real DAG releases a private ROC curve; the budget holds the 
 
 test: $(STAMP) ## everything CI runs
 	$(MAKE) --no-print-directory lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 test-fast: $(STAMP) ## the inner loop: no Spark, no Airflow, no database server
-	$(BIN)/python -m pytest -q -m "not spark and not cluster and not airflow and not postgres and not slow"
+	$(BIN)/python -m pytest -q $(PARALLEL) -m "not spark and not cluster and not airflow and not postgres and not slow"
 
 audit: $(STAMP) ## the long privacy audits, and their table of results
 	DP_AUDIT=long DP_AUDIT_TABLE=docs/contributing/audit-results.md $(BIN)/python -m pytest -o timeout=7200 tests/audit
