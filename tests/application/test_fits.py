@@ -144,7 +144,10 @@ def test_what_does_not_fit_the_table_is_refused(table: tuple[Any, Path]) -> None
             {"kind": "logistic_fit", "features": {"tract": [0, 1]}},
             r"diagnostics\.features: got 'tract'; must be of type",
         ),
-        ({**LOGISTIC, "categorical": {"age": [1, 2]}}, r"diagnostics\.categorical: got 'age'; must be of type"),
+        (
+            {"kind": "logistic_fit", "categorical": {"age": [1, 2]}},
+            r"diagnostics\.categorical: got 'age'; must be of type",
+        ),
         ({**LINEAR, "categorical": {}, "outcome": "tract"}, r"diagnostics\.outcome: got 'tract'; must be of type"),
     ):
         with pytest.raises(RequestRefused, match=line):
