@@ -1,6 +1,7 @@
 """Named places where a test may kill the process, to show that no crash spends or publishes twice.
 
 ``DP_FAILPOINT=name`` kills the process with SIGKILL when it reaches ``failpoint("name")``; unset, it does nothing.
+``DP_FAILPOINT=name:after:N`` lets it pass N times first.
 ``DP_FAILPOINT=name:pause:FILE`` waits there until FILE exists, which turns a worker into a zombie; ``FILE.reached``
 is made first, so that a test knows when.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -70,6 +72,7 @@ FAILPOINTS: tuple[ProtocolPoint | ApplicationPoint | LedgerPoint, ...] = (
 )
 
 VARIABLE = "DP_FAILPOINT"
+_PASSED: Counter[str] = Counter()
 
 
 def failpoint(name: ProtocolPoint | ApplicationPoint | LedgerPoint) -> None:
@@ -80,6 +83,10 @@ def failpoint(name: ProtocolPoint | ApplicationPoint | LedgerPoint) -> None:
     target, _, action = wanted.partition(":")
     if target != name:
         return
+    if action.startswith("after:"):
+        _PASSED[name] += 1
+        if _PASSED[name] <= int(action.removeprefix("after:")):
+            return
     if action.startswith("pause:"):
         gate = Path(action.removeprefix("pause:"))
         gate.with_name(f"{gate.name}.reached").touch()

@@ -58,6 +58,44 @@ def test_interrupted_move_can_be_made_again(source: PrivacyLedger, tmp_path: Pat
     assert target.history("visits") == source.history("visits")
 
 
+@pytest.mark.parametrize("failpoint", ["ledger_before_commit", "ledger_after_commit"])
+@pytest.mark.parametrize("passed", range(4))
+def test_move_killed_at_any_of_its_changes_leaves_one_whole_ledger(
+    source: PrivacyLedger, empty_ledger_url: str, failpoint: str, passed: int
+) -> None:
+    """Frozen, copied, thawed: whichever was the last, no charge is lost and no two ledgers take charges."""
+    before = source.history("visits")
+    target = PrivacyLedger(empty_ledger_url)
+    target.migrate()
+    killed_at(f"{failpoint}:after:{passed}", lambda: move(source, target, actor="dba"))
+    assert source.verification().findings == ()
+    assert target.verification().findings == ()
+    copied = target.head().seq > 0
+    assert not copied or is_frozen(source)
+    if not copied:
+        move(source, target, actor="dba")
+    else:
+        with pytest.raises(RequestRefused, match="must be an empty ledger"):
+            move(source, target, actor="dba")
+        if is_frozen(target):
+            target.thaw(actor="dba", reason="moved")
+    assert is_frozen(source)
+    assert not is_frozen(target)
+    assert target.history("visits") == before
+    assert target.verification().findings == ()
+    target.close()
+
+
+def is_frozen(ledger: PrivacyLedger) -> bool:
+    """Whether it takes no charge; one that it takes is given back."""
+    try:
+        charge = ledger.reserve("rho", release="probe", rho="0.001")
+    except RequestRefused as refused:
+        return "is frozen" in str(refused)
+    ledger.void(charge.id)
+    return False
+
+
 def test_damaged_ledger_is_not_moved(source: PrivacyLedger, tmp_path: Path) -> None:
     execute(source.name, "UPDATE block_totals SET epsilon = '0'")
     target = PrivacyLedger(f"sqlite:///{tmp_path}/new.db")

@@ -11,6 +11,7 @@ import pytest
 from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.releasing import ReleaseSettled, check_release_folder, reconcile, release, release_stale
 from spark_jobs.contract import RequestRefused
+from tests.support.ledgers import killed_at
 from tests.support.release_lab import ForkRunner, Lab, accept, make_request
 from tests.support.s3_server import s3_server
 
@@ -99,6 +100,23 @@ def test_object_store_remembers_as_well(lab: Lab, tmp_path: Path, monkeypatch: p
         ledger.thaw(actor="dpo", reason="reconciled")
         assert check_release_folder(f"s3://bucket/releases/{copied.name}", ledger) == ()
     fsspec.filesystem("s3").clear_instance_cache()
+
+
+@pytest.mark.parametrize("failpoint", ["ledger_before_write", "ledger_before_commit", "ledger_after_commit"])
+@pytest.mark.parametrize("passed", range(5))
+def test_reconciliation_killed_at_any_of_its_changes_is_finished_by_the_next(
+    lab: Lab, forgotten: tuple, failpoint: str, passed: int
+) -> None:
+    """Three charges are entered again and two committed: five changes."""
+    ledger, uris, before = forgotten
+    killed_at(f"{failpoint}:after:{passed}", lambda: reconcile(lab.output, ledger, actor="dpo"))
+    assert ledger.verification().findings == ()
+    assert reconcile(lab.output, ledger, actor="dpo").findings == ()
+    assert ledger.remaining("people").epsilon == 2
+    assert {charge.id for charge in ledger.history("people")} == before
+    ledger.thaw(actor="dpo", reason="reconciled")
+    assert ledger.verification().findings == ()
+    assert [check_release_folder(uri, ledger) for uri in uris.values()] == [()] * 3
 
 
 def test_interrupted_release_goes_on_with_its_own_draw(lab: Lab, forgotten: tuple) -> None:
