@@ -1,10 +1,17 @@
 """Fixtures that every test may ask for."""
 
+import sys
+
+import xdist.remote
 from hypothesis import HealthCheck, settings
 
 # a busy machine is slow, not wrong: nothing here is a timed test
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+# a worker of pytest-xdist has a main module without a file, which PySpark takes for its own doctests, and exits
+if not hasattr(sys.modules["__main__"], "__file__"):
+    sys.modules["__main__"].__file__ = xdist.remote.__file__
 
 pytest_plugins = [
     "tests.support.airflow",
