@@ -87,7 +87,11 @@ def check_form(plot):
     assert (plot.counts >= 0).all()
     assert plot.overflow >= 0
     assert plot.counts.sum() + plot.overflow == round(plot.rows)
-    assert plot.points_fitted.shape == plot.points_residual.shape == (min(plot.counts.sum(), MOST_POINTS),)
+    assert plot.points_fitted.shape == plot.points_residual.shape == (min(round(plot.rows), MOST_POINTS),)
+    for points, edges in ((plot.points_fitted, plot.fitted_edges), (plot.points_residual, plot.residual_edges)):
+        reach = 1.000001 * (edges[1] - edges[0])  # of the frame
+        assert (points >= edges[0] - reach).all()
+        assert (points <= edges[-1] + reach).all()
     for name in ARRAYS:
         assert getattr(plot, name).shape == (m,)
     for lower, value, upper in (
@@ -298,6 +302,7 @@ def test_the_scatter_has_as_many_points_in_a_cell_as_its_count_says():
         plot.points_fitted, plot.points_residual, bins=[plot.fitted_edges, plot.residual_edges]
     )
     assert cells.tolist() == plot.counts.tolist()
+    assert plot.points_fitted.size - cells.sum() == plot.overflow > 0
     random = np.random.default_rng(1)
     many = ResidualCounts.from_arrays(random.uniform(0, 50, 40_000), random.normal(size=40_000))
     plot = residual_plot.release(many, epsilon=1, noise=SeededNoise(2))
@@ -305,7 +310,21 @@ def test_the_scatter_has_as_many_points_in_a_cell_as_its_count_says():
     cells, _, _ = np.histogram2d(
         plot.points_fitted, plot.points_residual, bins=[plot.fitted_edges, plot.residual_edges]
     )
-    np.testing.assert_allclose(cells, plot.counts * (MOST_POINTS / plot.counts.sum()), atol=1)
+    in_proportion = plot.counts * (MOST_POINTS / (plot.counts.sum() + plot.overflow))
+    np.testing.assert_allclose(cells, in_proportion, atol=1)
+
+
+def test_rows_beyond_the_box_are_points_on_the_side_where_they_lie():
+    """Without noise: as many points beyond each of its sides as rows."""
+    fitted, residual = TABLES["heavy tails"]
+    plot = residual_plot.release(counted("heavy tails"), epsilon=1e9, noise=SeededNoise(2))
+    for points, rows, low, high in (
+        (plot.points_fitted, fitted, plot.fitted_lower, plot.fitted_upper),
+        (plot.points_residual, residual, -plot.residual_bound, plot.residual_bound),
+    ):
+        assert (points < low).sum() == (rows < low).sum()
+        assert (points > high).sum() == (rows > high).sum()
+    assert (plot.points_residual > plot.residual_bound).sum() > 50
 
 
 def test_rows_outside_are_counted_with_the_cells_and_shown_as_overflow():

@@ -28,8 +28,9 @@ class ResidualPlot:
         residual_bound: the box along residuals.
         bins: m.
         counts: rows in each cell, whole numbers of at least 0; shape (m, m), fitted values first.
-        points_fitted, points_residual: a scatter of the counts, each point drawn evenly within its cell; one for each
-            row that ``counts`` has, or as many as a public limit allows, in proportion. Shapes (k,).
+        points_fitted, points_residual: a scatter of all rows, each point drawn evenly within its cell, those beyond
+            the box in one more cell on its sides; one for each row, or as many as a public limit allows, in proportion.
+            Shapes (k,).
         overflow: noisy number of rows outside the box, at least 0.
         trend_fitted: middle of each column of the box; shape (m,), as all that follow. Neighbouring columns with
             too few rows for the noise are pooled and share their values.

@@ -56,7 +56,7 @@ def summarise(measurement: Measurement, *, seed: int) -> ResidualPlot:
     total = round(max(rows, 0.0))
     framed = in_whole_rows(on_the_simplex(measurement.cells, float(total)), total)
     counts = framed[1:-1, 1:-1]
-    points = _scatter(counts, measurement, noise)
+    points = scatter(framed, measurement, noise)
     pools = pools_of(measurement)
     trend, spread, qq = _figures(measurement, framed, noise, defined=defined)
     faults = find_faults(measurement, noise) if defined else NOTHING
@@ -114,14 +114,23 @@ def _rows(measurement: Measurement) -> tuple[float, float]:
     return rows, float(np.sqrt(weight**2 * of_size + (1 - weight) ** 2 * of_cells))
 
 
-def _scatter(counts: Int64Array, measurement: Measurement, noise: SeededNoise) -> tuple[FloatArray, FloatArray]:
-    """A point for every row, or for every so many, evenly within its cell."""
+def scatter(framed: Int64Array, measurement: Measurement, noise: SeededNoise) -> tuple[FloatArray, FloatArray]:
+    """A point for every row, or for every so many, evenly within its cell; the frame's cells are as wide as all others.
+
+    A scatter without the rows beyond the box would be cut off at a place that differs from release to release, which
+    hides more of a plot's shape than the noise of its cells does.
+
+    Args:
+        framed: whole rows in the cells and the frame around them, shape (bins + 2, bins + 2).
+        measurement: whose box and unit are used.
+        noise: of a public seed.
+    """
     box, unit = measurement.box, measurement.unit
-    shown = counts if counts.sum() <= MOST_POINTS else in_whole_rows(counts.astype(np.float64), MOST_POINTS)
-    place = np.repeat(np.indices(counts.shape).reshape(2, -1), shown.reshape(-1), axis=1)
+    shown = framed if framed.sum() <= MOST_POINTS else in_whole_rows(framed.astype(np.float64), MOST_POINTS)
+    place = np.repeat(np.indices(framed.shape).reshape(2, -1), shown.reshape(-1), axis=1)
     within = (noise.words(2 * place.shape[1]) >> np.uint64(11)).reshape(place.shape) / 2.0**53
     fitted, residual = (
-        (edges[cells] + part * (edges[1] - edges[0])) * unit
+        (edges[0] + (cells - 1 + part) * (edges[1] - edges[0])) * unit
         for edges, cells, part in zip((box.fitted, box.residual), place, within, strict=True)
     )
     return fitted, residual
