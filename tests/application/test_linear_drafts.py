@@ -54,8 +54,8 @@ def drafted(made: ReleaseRequest, drawn: Draw) -> Any:
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("diagnostics", [[RESIDUALS], [LINE], [RESIDUALS, GROUPED]], ids=["plot", "line", "both"])
 def test_a_draw_makes_the_same_draft_again_and_again(diagnostics: Any, neighbours: str, unit: Any) -> None:
-    private = [{**each, "public_sizes": False} if unit and "x" in each else each for each in diagnostics]
-    made = asked(*private, neighbours=neighbours, unit=unit)
+    public = [{**each, "public_sizes": True} if not unit and "x" in each else each for each in diagnostics]
+    made = asked(*public, neighbours=neighbours, unit=unit)
     drawn = measure(made, exact(made, 3000), charge_id=None, noise=SecureNoise())
     assert 0.999 < drawn.cost.epsilon <= 1
     again = Draw.from_json(drawn.to_json(), charge_id=None, request_sha256=made.sha256)
@@ -116,9 +116,9 @@ def test_a_private_line_costs_no_more_for_many_groups() -> None:
         ({"method": "noisy_stats_zcdp"}, {"budget": {"epsilon": 1, "delta": "1e-6"}}),
         ({"method": "noisy_moments_zcdp"}, {"budget": {"epsilon": 1, "delta": "1e-6"}}),
         ({"method": "dp_grad_descent_zcdp"}, {"budget": {"epsilon": 1, "delta": "1e-6"}}),
-        ({"method": "dp_exp_theil_sen"}, {"neighbours": "replace_one"}),
-        ({"method": "dp_wide_theil_sen"}, {"neighbours": "replace_one"}),
-        ({"method": "dp_ss_theil_sen", "matchings": 5}, {"neighbours": "replace_one"}),
+        ({"method": "dp_exp_theil_sen", "public_sizes": True}, {"neighbours": "replace_one"}),
+        ({"method": "dp_wide_theil_sen", "public_sizes": True}, {"neighbours": "replace_one"}),
+        ({"method": "dp_ss_theil_sen", "matchings": 5, "public_sizes": True}, {"neighbours": "replace_one"}),
     ],
 )
 def test_every_method_can_be_asked_for(diagnostic: dict[str, Any], changes: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from spark_jobs.contract import ReleaseRequest, RequestRefused
 from spark_jobs.contract.columns import needs
 from spark_jobs.contract.diagnostics import LinearRegressionOptions, PointCells, ResidualCells, ResidualPlotOptions
 from spark_jobs.contract.diagnostics.linear import MOST_GROUPS
+from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.tables.rules import rules
 from tests.support.requests import LOGISTIC, a_request
 
@@ -131,7 +132,7 @@ def test_theil_sen_is_refused_where_sizes_are_private(method: str, changes: dict
         f"diagnostics.method: got '{method}'; is private where sizes are public alone: under neighbours replace_one, "
         "with public_sizes true; ask for neighbours replace_one, or for another method"
     )
-    assert asked(line(method=method), **REPLACED)
+    assert asked(line(method=method, public_sizes=True), **REPLACED)
 
 
 @pytest.mark.parametrize(
@@ -145,16 +146,27 @@ def test_theil_sen_is_refused_where_sizes_are_private(method: str, changes: dict
 )
 def test_sizes_are_public_only_where_nothing_private_chooses_rows(changes: dict[str, Any], fits: bool) -> None:
     if fits:
-        assert asked(line(), **REPLACED, **changes)
+        assert asked(line(public_sizes=True), **REPLACED, **changes)
     else:
         with pytest.raises(RequestRefused, match=r"^diagnostics\.public_sizes: got True; needs a unit of one row: "):
-            asked(line(), **REPLACED, **changes)
-    assert asked(line(), **changes)
-    assert asked(line(public_sizes=False), **REPLACED, **changes)
+            asked(line(public_sizes=True), **REPLACED, **changes)
+    assert asked(line(public_sizes=True), **changes)
+    assert asked(line(), **REPLACED, **changes)
+
+
+@pytest.mark.parametrize("where", [None, "diagnosis = 'rare' and age = 41"])
+def test_sizes_are_public_only_where_the_request_says_so(where: str | None) -> None:
+    # else every request under this relation would count the rows of a filter or a group of its choice, exactly
+    silent = asked(line(), **REPLACED, where=where).diagnostics[0]
+    assert not silent.sizes_are_public(Neighbours.REPLACE_ONE)
+    assert (
+        asked(line(public_sizes=True), **REPLACED, where=where).diagnostics[0].sizes_are_public(Neighbours.REPLACE_ONE)
+    )
+    assert not line(public_sizes=True).sizes_are_public(Neighbours.ADD_REMOVE)
 
 
 def test_one_row_of_each_unit_in_one_group_leaves_the_size_public() -> None:
-    whole = LinearRegressionOptions.parse(LINE)
+    whole = LinearRegressionOptions.parse({**LINE, "public_sizes": True})
     assert asked(whole, **REPLACED, unit={"column": "person"})
     with pytest.raises(RequestRefused, match="public_sizes"):
         asked(whole, **REPLACED, unit={"column": "person", "max_rows": 2})
@@ -163,8 +175,8 @@ def test_one_row_of_each_unit_in_one_group_leaves_the_size_public() -> None:
 def test_a_pipeline_that_may_skip_rows_makes_sizes_private() -> None:
     pipeline = {"kind": "spark_ml", "basis": "public", "path": "/m"}
     with pytest.raises(RequestRefused, match=r"^diagnostics\.public_sizes: got True; cannot be with a spark_ml model"):
-        asked(line(), plot(), **REPLACED, model=pipeline)
-    assert asked(line(public_sizes=False), plot(), **REPLACED, model=pipeline)
+        asked(line(public_sizes=True), plot(), **REPLACED, model=pipeline)
+    assert asked(line(), plot(), **REPLACED, model=pipeline)
 
 
 def test_methods_of_zcdp_spend_delta() -> None:
@@ -205,7 +217,7 @@ def test_rules_of_both_are_told() -> None:
         "the middles of 1,024 equal cells",
     ):
         assert part in told
-    public = " ".join(rules(asked(line(), **REPLACED)))
+    public = " ".join(rules(asked(line(public_sizes=True), **REPLACED)))
     assert "null or NaN stays a row of its line: in sums it counts at the middle of the bounds" in public
     assert "score" not in told
     assert "group" not in " ".join(rules(asked(LinearRegressionOptions.parse(LINE), model=None))).replace(

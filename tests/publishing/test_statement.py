@@ -110,7 +110,7 @@ def test_formal_line():
 
 LINES = {"kind": "linear_regression", "x": "a", "y": "b", "x_bounds": [0, 1], "y_bounds": [0, 1]}
 GROUPED = {**LINES, "group_by": "tract", "groups": ["001"]}
-PRIVATE_SIZES = {**GROUPED, "public_sizes": False}
+PUBLIC_SIZES = {"public_sizes": True}
 
 
 def test_a_model_that_nothing_needs_is_not_spoken_of():
@@ -128,9 +128,20 @@ def test_a_model_that_nothing_needs_is_not_spoken_of():
     [
         (LINES, "add_remove", [], ["group", "taken to be public"]),
         (GROUPED, "add_remove", ["The groups of tract are a public list."], ["taken to be public"]),
-        (PRIVATE_SIZES, "replace_one", ["The groups of tract are a public list."], ["taken to be public"]),
-        (GROUPED, "replace_one", ["a public list", "Which row is in which of them is taken to be public too"], []),
-        (LINES, "replace_one", ["Which rows the line goes through is taken to be public"], ["group"]),
+        (GROUPED, "replace_one", ["The groups of tract are a public list."], ["taken to be public"]),
+        (LINES, "replace_one", [], ["group", "taken to be public"]),
+        (
+            {**GROUPED, **PUBLIC_SIZES},
+            "replace_one",
+            ["a public list", "Which row is in which of them is taken to be public too"],
+            [],
+        ),
+        (
+            {**LINES, **PUBLIC_SIZES},
+            "replace_one",
+            ["Which rows the line goes through is taken to be public"],
+            ["group"],
+        ),
     ],
 )
 def test_what_is_public_about_groups_is_said(lines, neighbours, told, untold):

@@ -130,7 +130,7 @@ class LinearRegressionOptions(Options):
         matchings: how many partners each row gets, of Theil-Sen methods; None: all others in groups of at most 256
             rows, else 10.
         public_sizes: under ``replace_one``, whether each group's size is public, and a row that is replaced stays in
-            its group.
+            its group and within the request's filter: a weaker promise than the relation's, so the request must say it.
         confidence: nominal level of intervals.
         cells: of either axis, a power of two.
     """
@@ -149,7 +149,7 @@ class LinearRegressionOptions(Options):
     at: Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1, max_length=100)] = (0.25, 0.75)
     size_bound: Annotated[int, Field(ge=1, le=10**12)] | None = None
     matchings: Annotated[int, Field(ge=1, le=10**6)] | None = None
-    public_sizes: bool = True
+    public_sizes: bool = False
     confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
     cells: Annotated[int, Field(ge=2, le=16384)] = 1024
 
