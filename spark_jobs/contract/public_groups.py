@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -71,11 +72,21 @@ def _resolved(entry: Any, table: Any) -> Any:
 def _require_apart(path: str, table: Any) -> None:
     """Refuse a file of the private table: keys that are read off its rows would say who is in it."""
     place = table.get("path") if isinstance(table, Mapping) else None
-    if isinstance(place, str) and f"{table_identity(path)}/".startswith(f"{table_identity(place).rstrip('/')}/"):
+    if isinstance(place, str) and any(
+        f"{spelt(path)}/".startswith(f"{spelt(place).rstrip('/')}/") for spelt in (table_identity, _without_links)
+    ):
         raise RequestRefused(
             f"{_FIELD}.path", given=path, bound="must not lie within the table: keys read off its rows are not public",
             remedy="name a file that was made without the table",
         )  # fmt: skip
+
+
+def _without_links(path: str) -> str:
+    """The identity of a path, where it is on this machine as that of the folder that it leads to."""
+    identity = table_identity(path)
+    if not identity.startswith("file://"):
+        return identity
+    return table_identity(os.path.realpath(identity[identity.index("/", len("file://")) :]))
 
 
 def _keys(named: KeyFile) -> Iterable[Any]:

@@ -127,6 +127,29 @@ def test_the_private_table_is_no_public_file(path: str) -> None:
     refused({"path": path}, f"diagnostics.groups.path: got '{path}'; must not lie within the table: keys read off its")
 
 
+def test_links_lead_to_no_public_file_of_the_private_table(tmp_path: Path) -> None:
+    inside = tmp_path / "children" / "v1"
+    inside.mkdir(parents=True)
+    (inside / "keys.csv").write_text("key\na\n")
+    (tmp_path / "keys.csv").symlink_to(inside / "keys.csv")
+    (tmp_path / "link").symlink_to(tmp_path / "children")
+    table, linked = (
+        {"path": str(tmp_path / name), "snapshot": {"path_version": "v1"}} for name in ("children", "link")
+    )
+    for path in (
+        f"{tmp_path}/keys.csv",
+        f"{tmp_path}/link/v1/keys.csv",
+        f"{inside}/keys.csv",
+        f"file://localhost{inside}/keys.csv",
+    ):
+        for place in (table, linked):
+            with pytest.raises(RequestRefused, match="must not lie within the table"):
+                keys(path, place)
+    apart = tmp_path / "public.csv"
+    apart.write_text("key\na\n")
+    assert keys(str(apart), table) == keys(str(apart), linked) == ("a",)
+
+
 def test_a_folder_beside_the_table_is_not_the_table() -> None:
     path = "/lake/children-of-the-county/a.csv"
     refused({"path": path}, f"diagnostics.groups.path: got '{path}'; must be a file that can be read")
