@@ -24,6 +24,7 @@ from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
 
 MAX_QUERIES = 1 << 22
 """A public cap: a search that never passes its threshold ends."""
+_FURTHEST = float(1 << 62)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,12 +227,15 @@ def to_steps(values: ArrayLike, *, sensitivity: float, step: float) -> tuple[Int
 
 def _nested_noise(
     counts: Int64Array, threshold: float, epsilon: Cost, neighbours: Neighbours, noise: Noise
-) -> tuple[Int64Array, float]:
+) -> tuple[Int64Array, int]:
     if not math.isfinite(threshold):
         raise ValueError(f"threshold: got {threshold}; must be finite")
     # sensitivity 2 under REPLACE_ONE halves the epsilon of each of the two noises
     parts = 1 if neighbours is Neighbours.ADD_REMOVE else 2
-    level = threshold + float(noise.laplace(np.zeros(1, np.int64), epsilon=epsilon, l1_sensitivity=parts)[0])
+    # a whole number reaches the threshold if it reaches the next whole number: a sum of floats could be one off, and so
+    # shift by 0 or 2 where the proof shifts by 1
+    whole = np.array([math.ceil(min(max(threshold, -_FURTHEST), _FURTHEST))], dtype=np.int64)
+    level = int(noise.laplace(whole, epsilon=epsilon, l1_sensitivity=parts)[0])
     return noise.laplace(counts, epsilon=epsilon, l1_sensitivity=parts), level
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from decimal import Decimal
 from typing import Any
 
@@ -83,6 +84,29 @@ def crossing_scales(neighbours: Neighbours) -> tuple[float, float]:
 def test_nested_counts_cost_the_larger_of_the_two_noises_when_a_row_is_added() -> None:
     loss = worst_loss(nested_pairs(4), *crossing_scales(Neighbours.ADD_REMOVE), 1)
     assert 0.9 * EPSILON < loss <= EPSILON * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("threshold", [5.000000000000001, 94.99999999999999, 0.95 * 1_000_003])
+def test_noise_moves_a_threshold_by_whole_steps_however_large_it_is(threshold: float) -> None:
+    # a sum of floats rounds 5.000000000000001 + 1000 to 1005: one step of the noise would move it by nothing, or by two
+    for moved in (0, 3, 1000, 2**30, 2**52):
+        reached = math.ceil(threshold) + moved
+        for cells, found in (([reached - 1, 1], 1), ([reached - 1, 0], None)):
+            crossed = first_crossing(
+                cells, threshold=threshold, epsilon=1, neighbours=Neighbours.ADD_REMOVE, noise=Shifted(moved)
+            )
+            assert crossed == found
+
+
+class Shifted(SeededNoise):
+    """Moves what is drawn first, which is the threshold, and nothing else."""
+
+    def __init__(self, by: int) -> None:
+        super().__init__(0)
+        self.by = [by]
+
+    def laplace(self, values: Any, *, epsilon: Any, l1_sensitivity: int) -> Any:
+        return values + (self.by.pop() if self.by else 0)
 
 
 def replaced_pairs(length: int) -> list[tuple[Any, Any]]:
