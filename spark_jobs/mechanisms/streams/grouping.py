@@ -33,9 +33,9 @@ PARTS = 16
 """Deviations are rounded to whole parts of 1 / PARTS."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class GroupState:
-    """What is kept between two steps; private.
+    """What is kept between two steps; private, so its ``repr`` has no count.
 
     Attributes:
         step: steps so far.

@@ -92,9 +92,9 @@ class PegasusShape:
         return laplace_scale(self.perturbing, rows_changed(self.neighbours))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class PegasusState:
-    """What is kept between two steps; private as a whole.
+    """What is kept between two steps; private as a whole, so its ``repr`` has no count.
 
     Attributes:
         group: exact counts and threshold of the open group.
@@ -122,7 +122,7 @@ class PegasusSteps:
     estimates: FloatArray
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PegasusNoise:
     """Everything that steps draw: noisy counts, a noisy threshold and the noise of a test for each; private."""
 

@@ -143,3 +143,13 @@ def test_secure_noise_and_bad_counts_do_not_raise():
 def test_bad_shapes_are_refused(changed):
     with pytest.raises(RequestRefused, match=next(iter(changed))):
         shape(**changed)
+
+
+def test_what_is_kept_between_steps_shows_no_count():
+    exact = np.array([4711, 4711], dtype=np.int64)
+    # all join: what is kept is an open group
+    drawn = replace(draw_noise(exact, shape=shape(), noise=SeededNoise(1)), levels=np.full(2, 10**9))
+    after, _ = take_steps(PegasusState(), exact, shape=shape(), drawn=drawn)
+    assert after.group.counts == (4711, 4711)
+    assert not any("4711" in repr(kept) for kept in (after, after.group))
+    assert "array" not in repr(drawn)
