@@ -47,7 +47,7 @@ def assumptions(request: ReleaseRequest) -> tuple[str, ...]:
 def _assumed_of(model: Model) -> str:
     fitted_by = getattr(model, "fitted_by", None)
     if fitted_by is not None:
-        return f"The model was fitted privately, by release {fitted_by}, which paid for it."
+        return f"The model was fitted privately, as the request says by release {fitted_by}, which paid for it."
     return ASSUMED_OF_MODEL[model.basis]
 
 

@@ -68,8 +68,8 @@ def run_charged(
         raise OSError("the draw cannot be read back")
     announcer.stage(Stage.WRITING)
     failpoint("before_results")
-    adopted = adopt(stored)
     with no_refusal_after():
+        adopted = adopt(stored)
         release, files = draft(
             request, adopted, key=charged.key, rules=rules(request), account=read_account(store.read(layout.account))
         )

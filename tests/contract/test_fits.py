@@ -119,5 +119,6 @@ def test_bounds_of_a_model_are_those_of_its_features() -> None:
 def test_a_release_says_which_release_fitted_its_model() -> None:
     fields = {"coefficients": {"age": 0.1}, "basis": "differentially_private"}
     named = a_logistic_request(**fields, fitted_by="d/dag/run/fit/-1")
-    assert "The model was fitted privately, by release d/dag/run/fit/-1, which paid for it." in assumptions(named)
+    told = "The model was fitted privately, as the request says by release d/dag/run/fit/-1, which paid for it."
+    assert told in assumptions(named)
     assert "accounted for elsewhere" in assumptions(a_logistic_request(**fields))[0]
