@@ -105,3 +105,16 @@ def test_counts_above_reads_from_the_top_and_row_by_row():
     np.testing.assert_array_equal(
         counts_above(np.array([[1.0, 2.0, 4.0], [0.0, 1.0, 0.0]])), [[0, 4, 6, 7], [0, 0, 1, 1]]
     )
+
+
+def test_an_outermost_cell_with_hardly_a_row_does_not_turn_the_curve_beside_it():
+    """The curve leaves its end towards the first edge that holds something, wherever an edge before it lies."""
+    grid, cuts = 1 << 16, np.array([0, 20_000, 40_000, 60_000, 1 << 16])
+    score = norm.cdf(norm.ppf(cuts / grid))
+    negatives, positives = (10_000 * np.diff(norm.cdf(norm.ppf(score) - shift)) for shift in (-0.8, 0.8))
+    whole = curve_of(negatives, positives, cuts)
+    cuts, (negatives, positives) = np.insert(cuts, 4, 65_530), (np.append(each, 0.0) for each in (negatives, positives))
+    positives[-2:] += -1.0, 1.0
+    apart = curve_of(negatives, positives, cuts)
+    areas = [area(*read(curve, choose_points(curve, 256), curve.straight)) for curve in (whole, apart)]
+    assert areas[0] == pytest.approx(areas[1], abs=3e-4)

@@ -156,8 +156,8 @@ def test_bad_options_are_refused_in_one_line(options: dict[str, Any], message: s
         (400, 1, Neighbours.ADD_REMOVE, "counts"),
         (8000, 1, Neighbours.ADD_REMOVE, "polynomial"),
         (8000, "0.2", Neighbours.ADD_REMOVE, "counts"),
-        (3500, 1, Neighbours.REPLACE_ONE, "counts"),
-        (3500, 1, Neighbours.ADD_REMOVE, "polynomial"),
+        (5500, 1, Neighbours.REPLACE_ONE, "counts"),
+        (5500, 1, Neighbours.ADD_REMOVE, "polynomial"),
     ],
 )
 def test_the_default_takes_counts_where_positives_are_few(

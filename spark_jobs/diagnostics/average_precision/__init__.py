@@ -1,8 +1,8 @@
 """Private average precision: the mean over the positive rows of the precision at their score.
 
-Methods are those of ``spark_jobs.diagnostics.auc``. ``auto`` buys noisy class sizes first: where a fifth of the rows or
-more are positive it goes on with ``counts``, else with ``polynomial``; each has the lower error there. Direct releases
-take tied negatives first (Boyd, Lantz, Page 2015); ``counts`` counts tied scores as scikit-learn does.
+Methods are those of ``spark_jobs.diagnostics.auc``. ``auto`` buys noisy class sizes first: up to 4,000 positives times
+epsilon it goes on with ``counts``, beyond with ``polynomial``, whose error falls faster. Direct releases take tied
+negatives first (Boyd, Lantz, Page 2015); ``counts`` counts tied scores as scikit-learn does.
 
 Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``) or replaced (``REPLACE_ONE``);
 ``(epsilon, delta)``-DP for ``laplace``. Proof: ``mechanisms.smooth_sensitivity.average_precision_bound`` and

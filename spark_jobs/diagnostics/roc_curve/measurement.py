@@ -45,7 +45,7 @@ FEW_SEEN, HARDLY_ANY_SEEN = 10.0, 2.5
 LEAST_SIGNAL, REFINING_SIGNAL, AMPLE_SIGNAL = 100, 1_000, 3_000
 """Rows times epsilon from which a closer look is worth its cost if hardly any cells are in use, if few are, and in any
 case: the second look tells the classes apart, the third has cells for both of them."""
-FINER_SIGNAL, FULL_GRID_SIGNAL = 2_000, 200_000
+FINER_SIGNAL, FULL_GRID_SIGNAL = 8_000, 200_000
 """Rows times epsilon from which cells may be finer, and from which a tree over the whole grid is as good as a few
 cells, and exact about ties."""
 GUESS_CENTRE, GUESS_WIDTH = -0.5, 1.2

@@ -25,6 +25,9 @@ INNER = 33
 """Places in a cell at which its course is computed; straight between them."""
 NEAREST = 1e-3
 """Rates are not taken to be nearer to 0 and 1 than this, where the course inside a cell is told."""
+AT_AN_END = 1e-2
+"""An edge where both rates are as near to 0, or to 1, as this counts as the curve's end: outermost cells may be all but
+empty, and where a few rows lie says nothing of the direction in which the curve leaves."""
 DEVIATES_OUT = 8.0
 
 
@@ -157,10 +160,11 @@ def _inside_cells(curve: Edges, straight: BoolArray) -> tuple[FloatArray, FloatA
     deviates = ndtri(np.clip(rates, NEAREST, 1.0 - NEAREST))
     start, end = deviates[:, :-1, None], deviates[:, 1:, None]
     course = start + part * (end - start)
-    if curve.cuts.size > 2:
-        # the curve leaves and meets its ends along the line through the nearest edge
-        course[:, 0] = deviates[:, 1, None] - DEVIATES_OUT * (1.0 - part)
-        course[:, -1] = deviates[:, -2, None] + DEVIATES_OUT * part
+    # the curve leaves and meets its ends along the line through the nearest edge that is not one of them
+    leaves: BoolArray = np.maximum(curve.fpr, curve.tpr)[:-1, None] <= AT_AN_END
+    meets: BoolArray = np.minimum(curve.fpr, curve.tpr)[1:, None] >= 1.0 - AT_AN_END
+    course = np.where(leaves & ~meets, end - DEVIATES_OUT * (1.0 - part), course)
+    course = np.where(meets & ~leaves, start + DEVIATES_OUT * part, course)
     inner = ndtr(course)
     run = inner[..., -1:] - inner[..., :1]
     share = np.where(run > 1e-12, (inner - inner[..., :1]) / np.maximum(run, 1e-12), part)

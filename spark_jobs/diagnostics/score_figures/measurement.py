@@ -37,7 +37,7 @@ SIZES_SHARE = Decimal("0.05")
 """Of the budget, for the noisy class sizes that an interval needs."""
 COUNTS_ABOVE = 60
 """Epsilon from which counts are nearer to the exact figure than a direct release, which spends at most 10."""
-COUNTS_UP_TO, FINER = 2_500, 2
+COUNTS_UP_TO, FINER = 4_000, 2
 """Noisy positives times epsilon up to which ``auto`` makes the average precision from counts: beyond it, the error of
 a direct release, which falls faster, is the smaller one. Cells are finer than for a curve, because the precision
 changes most at the top of the ranking."""

@@ -33,7 +33,7 @@ def precision_from_counts(measurement: roc.Measurement, made: Trace, *, seed: in
     """
     if not made.defined:
         return 0.0, (0.0, 1.0)
-    value = _of_curve(made.edges, made.sizes)
+    value = precision_of_curve(made.edges, made.sizes)
     if made.drowned:
         return value, (0.0, 1.0)
     copies = _copies(measurement, made, seed=seed)
@@ -62,7 +62,7 @@ def _copies(measurement: roc.Measurement, made: Trace, *, seed: int) -> FloatArr
     figures = []
     for negatives, positives in zip(*above, strict=True):
         copy = edges(curve.cuts, negatives, positives, tied=curve.tied)
-        figures.append(_of_curve(copy, (max(negatives[-1], 1.0), max(positives[-1], 1.0))))
+        figures.append(precision_of_curve(copy, (max(negatives[-1], 1.0), max(positives[-1], 1.0))))
     return np.array(figures)
 
 
@@ -86,7 +86,8 @@ def _positives_first(t: FloatArray, f: FloatArray, p: FloatArray) -> FloatArray:
     return p - f * np.log1p(p / start)
 
 
-def _of_curve(curve: Edges, sizes: tuple[float, float]) -> float:
+def precision_of_curve(curve: Edges, sizes: tuple[float, float]) -> float:
+    """The figure that a curve and its class sizes, negatives first, make."""
     points = choose_points(curve, min(max(FINE_POINTS, curve.cuts.size - 1), int(curve.cuts[0])))
     fpr, tpr = read(curve, points, curve.straight)
     below = np.append(curve.cuts[0], points.cuts)
