@@ -92,8 +92,12 @@ def linear_regression_tables(result: Mapping[str, Any]) -> list[Table]:
     columns: dict[str, list[Any]] = {name: numbers(result[name]) for name in ("slope", "intercept")}
     # a method that needs no size releases none
     columns["rows"] = [0.0 if rows is None else number(rows) for rows in result["rows"]]
+    total = result["total_rows"]
+    columns["total_rows"] = [0.0 if total is None else number(total)] * len(columns["slope"])
     columns |= {"status": list(result["status"]), "method": list(result["methods"])}
-    expected = [entry for name in ("slope", "intercept", "rows") for entry in (not_null(name), finite(name))]
+    expected = [
+        entry for name in ("slope", "intercept", "rows", "total_rows") for entry in (not_null(name), finite(name))
+    ]
     expected += [
         within_set("status", ["ok", "failed"], what="status is ok or failed"),
         between("rows", 0, _MOST, what="rows is not negative"),

@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_WIDTH, _HEIGHT, _HEADING = 6.4, 4.4, 1.2
-_SMALL = 5.2
-_BOX = (0.13, 0.165, 0.815, 0.805)
+_FRAME = drawing.Frame(width=6.4, height=4.4, heading=1.2, small=5.2, box=(0.13, 0.165, 0.815, 0.805))
 _NOTED = 0.05
 
 
@@ -85,12 +83,8 @@ def _plot(found: ResidualValues) -> Plot:
     at = _points(found)
 
     def draw(alone: bool) -> Figure:
-        width, height = (_WIDTH, _HEIGHT + _HEADING) if alone else (_SMALL, _SMALL * _HEIGHT / _WIDTH)
-        left, bottom, wide, high = _BOX
-        share = _HEIGHT / (_HEIGHT + _HEADING) if alone else 1.0
-        figure, axes = drawing.new_axes(
-            (width, height),
-            (left, bottom * share, wide, high * share),
+        figure, axes = _FRAME.axes(
+            alone=alone,
             x_label="Predicted share of positives (mean score of the pool)",
             y_label="Observed minus predicted (points)",
         )
@@ -106,7 +100,7 @@ def _plot(found: ResidualValues) -> Plot:
         title="Binned residuals",
         description=_description(found, at),
         draw=draw,
-        axes=_BOX,
+        axes=_FRAME.box,
         probes=_probes(found, at) if _defined(found) else (),
     )
 

@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_WIDTH, _HEIGHT, _HEADING = 5.6, 5.3, 0.95
-_SMALL = 4.7
-_BOX = (0.17, 0.145, 0.785, 0.83)
+_FRAME = drawing.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83))
 _NOTED = 0.05
 _SCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
@@ -93,12 +91,8 @@ def _plot(found: CalibrationValues) -> Plot:
     at = _points(found)
 
     def draw(alone: bool) -> Figure:
-        width, height = (_WIDTH, _HEIGHT + _HEADING) if alone else (_SMALL, _SMALL * _HEIGHT / _WIDTH)
-        left, bottom, wide, high = _BOX
-        share = _HEIGHT / (_HEIGHT + _HEADING) if alone else 1.0
-        figure, axes = drawing.new_axes(
-            (width, height),
-            (left, bottom * share, wide, high * share),
+        figure, axes = _FRAME.axes(
+            alone=alone,
             x_label="Predicted share of positives (mean score of the pool)",
             y_label="Observed share of positives",
         )
@@ -115,7 +109,7 @@ def _plot(found: CalibrationValues) -> Plot:
         title="Calibration",
         description=_description(found, at),
         draw=draw,
-        axes=_BOX,
+        axes=_FRAME.box,
         probes=_probes(found, at) if _defined(found) else (),
     )
 

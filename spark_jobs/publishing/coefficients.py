@@ -174,7 +174,7 @@ def _section(found: PrivateFit, outcome: str) -> Section:
         ),
         measures=_measures(found),
         table=_table(found),
-        legend=(("curve", "released coefficient"), ("band", "interval for the noise; thin: and for sampling")),
+        legend=(("point", "released coefficient"), ("band", "interval for the noise; thin: and for sampling")),
         notes=_notes(found),
         notice=_notice(found),
     )
@@ -218,7 +218,7 @@ def _notes(found: PrivateFit) -> tuple[str, ...]:
     notes = [
         "Values are moved into the public ranges of the request before anything is summed; the model does the same "
         "with the values that it scores.",
-        "The manifest holds the model as a request takes it, under results, model.",
+        f"The manifest holds the model as a request takes it, under results, {found.kind}_fit, model.",
     ]
     if found.kind == "logistic":
         notes.append(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,33 @@ def new_axes(
     axes.set_xlabel(x_label, color=light("ink"), size=10, labelpad=8)
     axes.set_ylabel(y_label, color=light("ink"), size=10, labelpad=8)
     return figure, axes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """The sizes of a picture that is drawn twice: in a report, and alone, with a heading above it.
+
+    Attributes:
+        width, height: of the picture alone, in inches, without its heading.
+        heading: height of the heading.
+        small: width in a report.
+        box: of the axes, as fractions of the picture without its heading.
+    """
+
+    width: float
+    height: float
+    heading: float
+    small: float
+    box: tuple[float, float, float, float]
+
+    def axes(self, *, alone: bool, x_label: str, y_label: str) -> tuple[Figure, Axes]:
+        """A figure with one quiet set of axes, which lie below the room for a heading if it is to stand ``alone``."""
+        left, bottom, wide, high = self.box
+        size = (
+            (self.width, self.height + self.heading) if alone else (self.small, self.small * self.height / self.width)
+        )
+        share = self.height / (self.height + self.heading) if alone else 1.0
+        return new_axes(size, (left, bottom * share, wide, high * share), x_label=x_label, y_label=y_label)
 
 
 def heading(figure: Figure, *, left: float, title: str, lines: tuple[str, ...]) -> None:

@@ -50,6 +50,12 @@ def amount(number: Decimal) -> str:
     return f"\N{ALMOST EQUAL TO}{SPACE}{mantissa}{SPACE}\N{MULTIPLICATION SIGN}{SPACE}10^{int(exponent)}"
 
 
+def equals(symbol: str, number: Decimal) -> str:
+    """A privacy cost after its symbol: ``ε = 1``, or ``ε ≈ 0.6667`` where it is rounded."""
+    text = amount(number)
+    return f"{symbol} {text}" if text.startswith("\N{ALMOST EQUAL TO}") else f"{symbol} = {text}"
+
+
 def probability(number: Decimal) -> str:
     """A small probability, rounded up: ``0``, ``0.01``, ``10^-6``, ``2.5 × 10^-7``."""
     number = Context(prec=3, rounding=ROUND_CEILING).plus(number)

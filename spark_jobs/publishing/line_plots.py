@@ -25,8 +25,8 @@ _WIDTH, _HEIGHT, _HEADING = 6.0, 4.6, 0.95
 _SMALL = 5.0
 _BOX = (0.16, 0.155, 0.77, 0.82)
 _ROOM = 0.02
-_MOST_LINES = 400
-_MOST_PANELS, _ACROSS = 24, 6
+MOST_LINES = 400
+MOST_PANELS, _ACROSS = 16, 4
 _PANEL_WIDTH, _PANEL_HEIGHT = 1.35, 1.25
 _FOOT, _SIDE = 0.62, 0.72
 _KEY_CHARACTERS = 16
@@ -52,7 +52,7 @@ def all_lines_plot(found: LinearFit, x_name: str, y_name: str) -> Plot:
         set_ticks(axes, *_limits(found))
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(lambda value, _: number(value, 4, plain_below=6))
-        chosen = np.unique(np.linspace(0, found.groups - 1, min(found.groups, _MOST_LINES)).astype(int))
+        chosen = np.unique(np.linspace(0, found.groups - 1, min(found.groups, MOST_LINES)).astype(int))
         faint = max(0.1, min(1.0, (14.0 / len(chosen)) ** 0.7))
         for failed, token, dashes in ((True, "chance", (0, (3, 2))), (False, "curve", "solid")):
             ends = [_ends(found, int(g)) for g in chosen if (found.status[g] != "ok") == failed]
@@ -77,7 +77,7 @@ def all_lines_plot(found: LinearFit, x_name: str, y_name: str) -> Plot:
 
 def panels_plot(found: LinearFit, x_name: str, y_name: str) -> Plot:
     """The first groups of the list, a panel each, all on the same axes."""
-    shown = min(found.groups, _MOST_PANELS)
+    shown = min(found.groups, MOST_PANELS)
     across = min(_ACROSS, shown)
     down = math.ceil(shown / across)
     width = max(_SIDE + across * _PANEL_WIDTH + 0.3, 4.2)
@@ -187,7 +187,7 @@ def _lines(found: LinearFit) -> tuple[str, str]:
             f"{number(float(found.predictions[0, k]), 4)} at {number(float(found.x[k]), 4)}" for k in places_of(found)
         )
         return (f"Predicted: {told}", "released with noise")
-    drawn = "" if found.groups <= _MOST_LINES else f", {_MOST_LINES} of them drawn"
+    drawn = "" if found.groups <= MOST_LINES else f", {MOST_LINES} of them drawn"
     return (f"{found.groups:,} groups{drawn}", "released with noise")
 
 

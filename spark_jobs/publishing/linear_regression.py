@@ -11,7 +11,7 @@ from spark_jobs.contract.diagnostics import LinearRegressionOptions
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.linear_regression import LinearFit
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, level
-from spark_jobs.publishing.line_plots import all_lines_plot, panels_plot, places_of
+from spark_jobs.publishing.line_plots import MOST_LINES, MOST_PANELS, all_lines_plot, panels_plot, places_of
 from spark_jobs.publishing.rendering import Column, Headline, Measure, Plot, Rendering, Section, ValueTable, finite
 from spark_jobs.publishing.value_axis import number
 
@@ -57,7 +57,10 @@ def _columns(found: LinearFit) -> dict[str, Column]:
         "status": Column(values=np.array(found.status, dtype=object), meaning="ok, or failed: the line is then level"),
         "method": Column(values=np.array(found.methods, dtype=object), meaning="what released the line"),
         "rows": Column(
-            values=found.rows, meaning=f"{'public' if found.public_sizes else 'noisy'} number of rows of the group"
+            values=found.rows,
+            meaning="public number of rows of the group"
+            if found.public_sizes
+            else "noisy number of rows of the group, at least 0: many of them add up to too many",
         ),
     }
     for name, meaning in (("slope", "units of y per unit of x"), ("intercept", "of the line at x = 0")):
@@ -89,7 +92,7 @@ def _section(found: LinearFit, x_name: str, y_name: str) -> Section:
         Measure(label="Level lines", value=f"{failed:,}", note="no slope through the noise"),
         Measure(
             label="Rows",
-            value=(f"≈{SPACE}" if not found.public_sizes else "") + count(float(found.rows.sum())),
+            value=(f"≈{SPACE}" if not found.public_sizes else "") + count(found.total_rows),
             note=f"{sizes}{', all groups' if grouped else ''}",
         ),
         Measure(
@@ -200,6 +203,9 @@ def _notes(found: LinearFit) -> tuple[str, ...]:
             "The list of groups is the request's: an empty group has a line like any other, made of noise. A row lies "
             "in one group, so that every group is released at the full cost."
         )
+        if found.groups > MOST_PANELS:
+            drawn = f"; {MOST_LINES} evenly chosen ones are drawn in one box" if found.groups > MOST_LINES else ""
+            notes.append(f"The first {MOST_PANELS} groups of the list have a panel each{drawn}.")
     if _without_intervals(found):
         notes.append(
             "Where no interval is given, the method's noise depends on the rows: it would have to be paid for."

@@ -30,7 +30,7 @@ _BOX = (0.145, 0.155, 0.81, 0.82)
 _KEPT = 0.001
 """Of the rows may lie beyond the part of the box that is drawn, at each of its four ends."""
 _TESTS = {
-    "line": ("Line", "mean 0 and no slope"),
+    "line": ("Line", "a slope along the fitted values"),
     "curvature": ("Curvature", "a bow along the fitted values"),
     "variance": ("Spread", "wider at one end than at the other"),
 }
@@ -138,7 +138,9 @@ def _draw(axes: Axes, found: ResidualPlot) -> None:
         axes.axhline(0.0, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)))
         drawing.say_undefined(axes, "too few rows to tell through the noise")
         return
-    draw_heat_map(axes, found.counts, found.fitted_edges, found.residual_edges, label="released rows, darker for more")
+    draw_heat_map(
+        axes, found.counts, found.fitted_edges, found.residual_edges, label="released rows, stronger for more"
+    )
     axes.axhline(0.0, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), zorder=2)
     x, place = _pools(found)
     axes.fill_between(
@@ -235,8 +237,8 @@ def _section(found: ResidualPlot, request: ReleaseRequest) -> Section:
     return Section(
         title=TITLE,
         reading=(
-            "The darker a cell, the more rows have this fitted value and this residual. Where the model holds, the "
-            "cloud lies evenly around the dashed line, with the same width everywhere.",
+            "The stronger the colour of a cell, the more rows have this fitted value and this residual. Where the "
+            "model holds, the cloud lies evenly around the dashed line, with the same width everywhere.",
             "The mean residual should stay on the dashed line: a bow means that a term is missing. The lines one "
             "spread above and below it should run level: a funnel means that errors grow with the fitted value.",
         ),

@@ -17,7 +17,7 @@ from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
 from spark_jobs.contract.release import NOT_PRIVATE
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.publishing.facts import ReleaseFacts
-from spark_jobs.publishing.formats import amount, exponent, odds_factor, probability, surest
+from spark_jobs.publishing.formats import amount, equals, exponent, odds_factor, probability, surest
 
 FORMAL_ABOVE = Decimal(13)
 """Above this epsilon the odds may change by more than 400,000: the statement then says that nothing is limited."""
@@ -77,9 +77,9 @@ def formal_guarantee(facts: ReleaseFacts, guarantee: str) -> str:
 def formal_cost(cost: Budget) -> str:
     """``ε = 1``, ``ε = 1, δ = 10^-6`` or ``ρ = 0.5 (zCDP)``."""
     if cost.rho is not None:
-        return f"ρ = {amount(cost.rho)} (zCDP)"
+        return f"{equals('ρ', cost.rho)} (zCDP)"
     delta = "" if cost.delta == 0 else f", δ = {probability(cost.delta)}"
-    return f"ε = {amount(cost.epsilon)}{delta}"
+    return f"{equals('ε', cost.epsilon)}{delta}"
 
 
 def _promise(cost: Budget, neighbours: Neighbours, unit: PrivacyUnit) -> str:
@@ -95,7 +95,7 @@ def _promise(cost: Budget, neighbours: Neighbours, unit: PrivacyUnit) -> str:
     slip = "" if cost.delta == 0 else f", except with a probability of at most {probability(cost.delta)}"
     if cost.epsilon > FORMAL_ABOVE:
         return (
-            f"With ε = {amount(cost.epsilon)} the promise is a form without content: seeing this release changes the "
+            f"With {equals('ε', cost.epsilon)} the promise is a form without content: seeing this release changes the "
             f"odds on {secret} by at most a factor e^{exponent(cost.epsilon)}{slip}, which in practice limits nothing."
         )
     return (

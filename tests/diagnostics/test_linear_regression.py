@@ -387,3 +387,16 @@ def test_options_out_of_bounds_are_refused_in_a_line(options, line):
         lines.release(counted("line"), **{"epsilon": 1, "noise": SeededNoise(1), **options})
     assert str(refused.value).startswith(line)
     assert "\n" not in str(refused.value)
+
+
+def test_total_of_rows_is_not_lifted_by_empty_groups():
+    """Of 2,000 empty groups: sizes of at least 0 add up to thousands of rows, the total stays about 0."""
+    nothing, keys = np.zeros(0), [f"{number}" for number in range(2_000)]
+    points = PointCounts.from_arrays(nothing, nothing, groups=np.array([], dtype=str), keys=keys, lower=0, upper=1)
+    found = lines.release(points, epsilon=1, method="noisy_moments", noise=SeededNoise(5))
+    scale = found.rows[found.rows > 0].std()
+    assert found.rows.sum() > 500 * scale
+    assert abs(found.total_rows) < 8 * np.sqrt(2_000) * scale
+    assert (
+        lines.release(points, epsilon=1, method="dp_grad_descent", noise=SeededNoise(5)).to_dict()["total_rows"] is None
+    )

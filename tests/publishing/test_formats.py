@@ -17,6 +17,8 @@ NBSP = "\N{NO-BREAK SPACE}"
         (formats.decimals(-0.0001), "0.000"),
         (formats.decimals(0.71249), "0.712"),
         (formats.count(14021.4), "14,021"),
+        (formats.equals("ε", Decimal("0.5")), "ε = 0.5"),
+        (formats.equals("ε", Decimal(2) / 3), f"ε ≈{NBSP}0.6667"),
         (formats.count(-3.2), "0"),
         (formats.count(float("inf")), "–"),
         (formats.level(0.999), f"99.9{NBSP}%"),

@@ -181,6 +181,7 @@ BROKEN = {
         "slope_lower": [100.0] * 40,
         "status": ["good"] * 40,
         "rows": [-1.0] * 40,
+        "total_rows": float("nan"),
         "keys": ["one"],
     },
 }
@@ -190,6 +191,13 @@ BROKEN = {
 def test_broken_results_do_not_meet_it(name, field):
     result = RELEASED[name].to_dict() | {field: BROKEN[name][field]}
     assert unmet(RESULTS[kind_of(name)](result))
+
+
+def test_rows_of_the_report_are_the_total_and_not_the_sum_of_sizes_of_at_least_0():
+    found = replace(RELEASED["groups"], total_rows=77.0)
+    section = RENDERERS["linear_regression"](found, request("linear_regression", **TRACTS)).section
+    assert {each.label: each.value for each in section.measures}["Rows"].endswith("77")
+    assert found.rows.sum() > 1_000
 
 
 def test_text_of_a_user_is_text_and_not_markup():

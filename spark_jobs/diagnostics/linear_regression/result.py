@@ -43,6 +43,8 @@ class LinearFit:
             level, through the released mean of y.
         rows: of each group: public sizes where ``public_sizes``, else noisy ones, at least 0; NaN where the method
             counts none (gradient descent).
+        total_rows: the sum of the noisy sizes as drawn, below 0 or not: where many groups are empty, sizes of at least
+            0 add up to far too many; NaN where any of them is.
         methods: of each group, what released it.
         method: what was asked for.
         x_bounds, y_bounds: of the public box.
@@ -67,6 +69,7 @@ class LinearFit:
     intercept_upper: FloatArray
     status: tuple[str, ...]
     rows: FloatArray
+    total_rows: float
     methods: tuple[str, ...]
     method: str
     x_bounds: tuple[float, float]
@@ -101,6 +104,7 @@ class LinearFit:
             "status": list(self.status),
             "methods": list(self.methods),
             "rows": _or_null(self.rows),
+            "total_rows": None if np.isnan(self.total_rows) else self.total_rows,
             "predictions": self.predictions.tolist(),
             "slope": self.slope.tolist(),
             "intercept": self.intercept.tolist(),

@@ -74,6 +74,7 @@ def summarise(measurement: Measurement, *, seed: int) -> LinearFit:
         intercept_upper=_tidy(y_low + high * top[:, -1]),
         status=tuple(np.where(columns["failed"] > 0, FAILED, OK).tolist()),
         rows=_tidy(np.maximum(columns["rows"], 0.0)),
+        total_rows=float(_tidy(columns["rows"].sum(keepdims=True))[0]),
         methods=tuple(methods.tolist()),
         method=measurement.method,
         x_bounds=measurement.x_bounds,
