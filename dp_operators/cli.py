@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dp_operators.budget import PrivacyLedger
+from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.budget.cli import LedgerUrl, open_ledger, run, user
 from dp_operators.budget.cli import app as ledger_commands
 from dp_operators.budget.commands import app as administration_commands
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from dp_operators.releasing import Published
 
 FAILED = 1
+_PAID = {
+    ChargeState.COMMITTED: "the release is there, or only has to be published, for",
+    ChargeState.RESERVED: "it would go on with the charge that it has, of",
+}
 
 app = typer.Typer(
     name="dp-budget",
@@ -77,11 +81,11 @@ def run_release(
     runner = LocalRunner(master=master, private_dir=private_dir)
     opened = open_ledger(ledger)
     try:
+        key = key or default_key(asked)
         if dry_run:
-            _dry_run(asked, opened, runner, allotment)
+            _dry_run(asked, opened, runner, allotment, key)
         else:
             with _ended_by_signals():
-                key = key or default_key(asked)
                 _say(_release(asked, opened, runner, key=key, allotment=allotment, actor=actor))
     except ReleaseError as error:
         typer.echo(f"dp-budget: {error}", err=True)
@@ -240,13 +244,18 @@ def _release(
     )
 
 
-def _dry_run(request: ReleaseRequest, ledger: PrivacyLedger, runner: Any, allotment: str | None) -> None:
-    """Price a request; nothing is reserved, run or written."""
+def _dry_run(request: ReleaseRequest, ledger: PrivacyLedger, runner: Any, allotment: str | None, key: str) -> None:
+    """Price a request, or say that its release is paid for; nothing is reserved, run or written."""
     from dp_operators.releasing import check_budget, check_request, price, with_blocks
     from spark_jobs.contract.stores import open_store
 
     request = with_blocks(request, ledger)
     account = check_request(request, ledger)
+    found = ledger.find_charge(account.name, key)
+    if found is not None and found.request_sha256 == request.sha256 and found.state in _PAID:
+        cost = plain(found.cost.epsilon)
+        typer.echo(f"would charge nothing to {account.name}: {_PAID[found.state]} epsilon {cost}")
+        return
     left = check_budget(request, ledger, allotment)
     open_store(str(request.output))
     runner.check()

@@ -190,6 +190,27 @@ def test_dry_run_says_the_price_and_changes_nothing(lab, dp_budget):
     assert not Path(lab.output).exists()
 
 
+def test_dry_run_of_a_release_that_is_paid_for_says_that_it_costs_no_more(lab, dp_budget, monkeypatch):
+    path = request_file(lab, budget={"epsilon": "6"})  # of 10: a second one would exceed the cap
+    monkeypatch.setenv("DP_FAKE", "fail")
+    dp_budget("run", path, "--output", lab.output)
+    status, out, _ = dp_budget("run", path, "--output", lab.output, "--dry-run")
+    assert (status, out) == (
+        0,
+        "would charge nothing to people: it would go on with the charge that it has, of epsilon 6\n",
+    )
+    monkeypatch.delenv("DP_FAKE")
+    dp_budget("run", path, "--output", lab.output)
+    status, out, _ = dp_budget("run", path, "--output", lab.output, "--dry-run")
+    assert (status, out) == (
+        0,
+        "would charge nothing to people: the release is there, or only has to be published, for epsilon 6\n",
+    )
+    status, out, err = dp_budget("run", path, "--output", lab.output, "--dry-run", "--key", "another look")
+    assert (status, out) == (2, "")
+    assert "4 of 10 left" in err
+
+
 def test_give_back_frees_a_reservation_and_says_so(lab, dp_budget, monkeypatch):
     monkeypatch.setenv("DP_FAKE", "fail")
     dp_budget("run", request_file(lab), "--output", lab.output)

@@ -206,7 +206,7 @@ class _Coefficients(_Basis):
                 )
             if not -math.inf < lower < upper < math.inf:
                 raise RequestRefused(
-                    f"bounds.{name}", given=[lower, upper], bound="must be two numbers in ascending order",
+                    f"bounds.{name}", given=[lower, upper], bound="must be two finite numbers in ascending order",
                     remedy="give the bounds that the model was fitted with",
                 )  # fmt: skip
         return self

@@ -35,7 +35,7 @@ class Bounded(Frozen):
     def _ascending(self) -> Self:
         if not -LARGEST < self.lower < self.upper < LARGEST or self.middle + self.half <= self.middle:
             raise RequestRefused(
-                "", given=[self.lower, self.upper], bound="must be two numbers in ascending order",
+                "", given=[self.lower, self.upper], bound="must be two finite numbers in ascending order",
                 remedy="give public bounds of the values, such as [0, 100]",
             )  # fmt: skip
         return self

@@ -107,7 +107,7 @@ class EcdfOptions(Options):
             )
         if self.bounds is not None and not -(10.0**300) < self.bounds[0] < self.bounds[1] < 10.0**300:
             raise RequestRefused(
-                "bounds", given=list(self.bounds), bound="must be two numbers in ascending order",
+                "bounds", given=list(self.bounds), bound="must be two finite numbers in ascending order",
                 remedy="give public bounds of the values, such as [0, 1000000]",
             )  # fmt: skip
         return self
