@@ -24,7 +24,6 @@ from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
 
 MAX_QUERIES = 1 << 22
 """A public cap: a search that never passes its threshold ends."""
-_FURTHEST = float(1 << 62)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,9 +233,9 @@ def _nested_noise(
     parts = 1 if neighbours is Neighbours.ADD_REMOVE else 2
     # a whole number reaches the threshold if it reaches the next whole number: a sum of floats could be one off, and so
     # shift by 0 or 2 where the proof shifts by 1
-    whole = np.array([math.ceil(min(max(threshold, -_FURTHEST), _FURTHEST))], dtype=np.int64)
-    level = int(noise.laplace(whole, epsilon=epsilon, l1_sensitivity=parts)[0])
-    return noise.laplace(counts, epsilon=epsilon, l1_sensitivity=parts), level
+    level = math.ceil(threshold) + int(noise.laplace(np.zeros(1, np.int64), epsilon=epsilon, l1_sensitivity=parts)[0])
+    held = min(max(level, np.iinfo(np.int64).min), np.iinfo(np.int64).max)
+    return noise.laplace(counts, epsilon=epsilon, l1_sensitivity=parts), held
 
 
 def _part(total: Decimal, fraction: float) -> Decimal:
