@@ -15,6 +15,7 @@ from spark_jobs.application.run import measure
 from spark_jobs.application.too_late import RefusedTooLateError, WatchedNoise, no_refusal_after
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.layout import ExitCode, ReleaseLayout
+from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics import auc, roc_curve
 from spark_jobs.mechanisms.noise import SeededNoise
 from tests.application.test_draw import counts, request
@@ -89,3 +90,17 @@ def test_a_late_refusal_fails_in_private_and_leaves_no_word_of_it(
     assert main(arguments) == ExitCode.FAILED
     assert not Path(ReleaseLayout.of(str(private / "out"), "k", "c").refusal).exists()
     assert not any("thresholds" in line for line in said())
+
+
+def test_a_stored_draw_that_cannot_be_read_is_no_refusal(private: Path) -> None:
+    """Noise was drawn and stored: whatever is wrong with it, the charge must not come back."""
+    asked = {**REQUEST, **BOTH}
+    layout = ReleaseLayout.of(str(private / "out"), "k", "c")
+    drawn = measure(ReleaseRequest.build(asked), counts(), charge_id="c", noise=SeededNoise(1)).to_json()
+    stored = {**json.loads(drawn), "cost": {"epsilon": "-1"}}
+    Path(layout.draw).parent.mkdir(parents=True)
+    Path(layout.draw).write_text(json.dumps(stored))
+    (private / "request.json").write_text(json.dumps(asked))
+    arguments = [str(private / "request.json"), "--output", str(private / "out"), "--charge", "c", "--key", "k"]
+    assert main(arguments) == ExitCode.FAILED
+    assert not Path(layout.refusal).exists()
