@@ -124,7 +124,10 @@ def test_rules_tell_what_becomes_of_values_and_of_nothing_else() -> None:
     [
         ({"bounds": [0, 1]}, "diagnostics.bounds: got"),
         ({"scale": "log"}, "diagnostics.scale: got 'log'; is of a column"),
-        ({"column": "a", "bounds": [1, 0]}, "diagnostics.bounds: got [1.0, 0.0]; must be two finite numbers in ascending"),
+        (
+            {"column": "a", "bounds": [1, 0]},
+            "diagnostics.bounds: got [1.0, 0.0]; must be two finite numbers in ascending",
+        ),
         ({"column": "a", "bounds": [0, "inf"]}, "diagnostics.bounds: got"),
         ({"column": "a", "bounds": [0, 1], "unit": 1}, "diagnostics.unit: got 1.0; is of scale: log"),
         ({"column": "a", "cells": 1000}, "diagnostics.cells: got 1000"),
