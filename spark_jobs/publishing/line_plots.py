@@ -147,7 +147,7 @@ def _panel(
         ends[:, 0], ends[:, 1], color=light("chance" if failed else "curve"), linewidth=1.4,
         linestyle=(0, (3, 2)) if failed else "solid",
     )  # fmt: skip
-    _dots(axes, found, g, size=3.5)
+    _dots(axes, found, g, size=5.5)
     key = str((found.keys or ("",))[g])
     axes.set_title(_short(key, _KEY_CHARACTERS), color=light("ink"), size=7.5, pad=3)
 
