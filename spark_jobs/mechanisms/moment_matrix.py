@@ -48,6 +48,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import (
@@ -240,6 +241,9 @@ def _less_noise(layout: Layout, epsilon: Decimal, delta: Cost, neighbours: Neigh
     """The method with the smaller standard deviation: by public facts alone."""
     if not delta:
         return LAPLACE
+    try:
+        rho = rho_within(epsilon, delta)
+    except RequestRefused:  # a delta so small that it buys nothing
+        return LAPLACE
     laplace = math.sqrt(2) * laplace_scale(epsilon, layout.l1_sensitivity(neighbours))
-    gaussian = gaussian_stddev(rho_within(epsilon, delta), layout.l2_sensitivity(neighbours))
-    return LAPLACE if laplace <= gaussian else GAUSSIAN
+    return LAPLACE if laplace <= gaussian_stddev(rho, layout.l2_sensitivity(neighbours)) else GAUSSIAN

@@ -41,11 +41,12 @@ def rho_within(epsilon: Cost, delta: Cost) -> Decimal:
     with localcontext(prec=_PRECISION):
         order = Decimal(_best_order(rho))
         exact = (most + (chance.ln() + _exact_gain(order)) / (order - 1)) / order
-        if exact <= 0:
-            raise RequestRefused(
-                "delta", given=delta, bound=f"leaves nothing of epsilon {epsilon}", remedy="give a larger delta"
-            )
-        return _kept(exact * (1 - Decimal("1e-25")), ROUND_FLOOR)
+        kept = _kept(exact * (1 - Decimal("1e-25")), ROUND_FLOOR)
+    if kept <= 0:
+        raise RequestRefused(
+            "delta", given=delta, bound=f"leaves nothing of epsilon {epsilon}", remedy="give a larger delta"
+        )
+    return kept
 
 
 def epsilon_of(rho: Cost, delta: Cost) -> Decimal:

@@ -13,6 +13,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from spark_jobs.contract import Neighbours, RequestRefused
 from spark_jobs.contract.privacy import exact_sum
+from spark_jobs.contract.release import NOT_PRIVATE
 from spark_jobs.diagnostics import auc, average_precision
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts
@@ -168,3 +169,32 @@ def test_the_default_takes_counts_where_positives_are_few(
     statistic = ScoreCounts.from_arrays(labels, scores, cells=1024)
     made = average_precision.measure(statistic, epsilon=epsilon, neighbours=neighbours, noise=SeededNoise(3))
     assert made.method == method
+
+
+class Counting:
+    """Noise that tells whether any of it was drawn."""
+
+    guarantee = NOT_PRIVATE
+
+    def __init__(self) -> None:
+        self.drawn = 0
+
+    def __getattr__(self, name):
+        self.drawn += 1
+        return getattr(SeededNoise(1), name)
+
+
+@pytest.mark.parametrize("figure", [auc, average_precision])
+@pytest.mark.parametrize("method", ["polynomial", "cauchy"])
+@pytest.mark.parametrize("epsilon", ["0.00000999", "0.0000105", "0.0000001"])
+def test_budget_too_small_is_refused_before_anything_is_drawn(figure, method, epsilon):
+    statistic, noise = ScoreCounts.from_arrays([0, 1] * 50, [0.2, 0.8] * 50), Counting()
+    with pytest.raises(RequestRefused, match="epsilon"):
+        figure.measure(statistic, epsilon=epsilon, noise=noise, method=method, interval=True)
+    assert noise.drawn == 0
+
+
+@pytest.mark.parametrize("figure", [auc, average_precision])
+def test_auto_refuses_no_budget_however_small(figure):
+    statistic = ScoreCounts.from_arrays([0, 1] * 50, [0.2, 0.8] * 50)
+    assert 0 <= figure.release(statistic, epsilon="0.0000105", noise=SeededNoise(1)).value <= 1

@@ -148,6 +148,19 @@ def test_the_meter_pays_for_everything_once():
     assert meter.spent == meter.granted
 
 
+def test_auto_takes_laplace_where_delta_buys_nothing():
+    layout = Layout(numbers=2, columns=(), outcome="number", unit=4)
+    made = noisy_products(
+        np.zeros((layout.size, layout.size), dtype=np.int64),
+        layout=layout,
+        meter=BudgetMeter("1e-20", "1e-29"),
+        neighbours=Neighbours.ADD_REMOVE,
+        noise=SeededNoise(1),
+        method="auto",
+    )
+    assert made.method == LAPLACE
+
+
 @pytest.mark.parametrize(
     ("numbers", "delta", "wanted"), [(30, "1e-6", GAUSSIAN), (30, 0, LAPLACE), (1, "1e-6", LAPLACE)]
 )

@@ -150,9 +150,14 @@ def measure_figure(
     """
     meter = BudgetMeter(epsilon, delta)
     sizes = None
-    if method == "auto" and (meter.granted.epsilon > COUNTS_ABOVE or _too_little(figure, meter.granted.epsilon)):
+    buys_sizes = interval or (method == "auto" and figure == "average_precision")
+    rest = meter.granted.epsilon * (1 - SIZES_SHARE) if buys_sizes else meter.granted.epsilon
+    if method == "auto" and (meter.granted.epsilon > COUNTS_ABOVE or rest <= LEAST_EPSILON):
         method = "counts"
-    if method != "counts" and (interval or (method == "auto" and figure == "average_precision")):
+    if method not in ("auto", "counts"):
+        # refused now if at all: once sizes are drawn it would be too late
+        noise_shape(method, min(rest, MOST_EPSILON), meter.remaining_delta)
+    if method != "counts" and buys_sizes:
         sizes = _sizes(statistic, meter=meter, neighbours=neighbours, noise=noise)
     if method == "auto":
         few = figure == "average_precision" and _few_positives(sizes, meter.granted.epsilon, neighbours)
@@ -199,11 +204,6 @@ def _direct(
         return release(statistic.negatives, statistic.positives, shape=shape, neighbours=neighbours, noise=noise)
     exact, bound = _exact(statistic, figure, shape=shape, neighbours=neighbours)
     return release_pure(exact, bound, shape=shape, noise=noise)
-
-
-def _too_little(figure: Figure, epsilon: Decimal) -> bool:
-    """Whether noisy sizes could choose a direct release that would be refused: an answer that nobody pays for."""
-    return figure == "average_precision" and epsilon * (1 - SIZES_SHARE) <= LEAST_EPSILON
 
 
 def noise_shape(method: str, epsilon: Decimal, delta: Decimal) -> SmoothNoise:
