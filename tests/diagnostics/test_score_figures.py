@@ -143,7 +143,7 @@ def test_noise_never_decides_whether_an_average_precision_is_refused(epsilon: st
         ({"confidence": 1}, "confidence"),
         ({"epsilon": 0}, "epsilon"),
         ({"method": "laplace"}, "delta"),
-        ({"epsilon": "1e-7", "interval": False}, "epsilon"),
+        ({"epsilon": "1e-7", "interval": False, "method": "polynomial"}, "epsilon"),
     ],
 )
 def test_bad_options_are_refused_in_one_line(options: dict[str, Any], message: str) -> None:
