@@ -1,10 +1,11 @@
 """How near private ROC curves come to the exact ones: ``python -m benchmarks.roc_accuracy [--quick]``.
 
-Four experiments, all with seeded noise (the distributions are those of releases):
+Five experiments, all with seeded noise (the distributions are those of releases):
 
 * the smallest difference of AUCs told apart by t-tests between 20 releases each, on curves without sampling error;
 * the mean absolute error of the AUC with 1,000 rows in each class;
 * on real tables, the error of the AUC and of the curve, for every way of placing cells;
+* the same of the default where a patient of diabetes, and not a row, is the unit of privacy;
 * how often 90% intervals and bands hold.
 """
 
@@ -13,12 +14,13 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from benchmarks._scored_tables import binormal_quantiles, counts, real_tables
+from benchmarks._scored_tables import binormal_quantiles, counts, kept_of_patients, real_tables
 from benchmarks.harness import Report, Target, arguments, progress, publish
 from spark_jobs.diagnostics.roc_curve import measure, summarise
 from spark_jobs.diagnostics.roc_curve.summary import trace
@@ -171,6 +173,31 @@ def real_data(*, releases: int) -> tuple[list[list[str]], list[Target], dict[str
     return rows, [target], figures
 
 
+def patients(*, releases: int) -> list[list[str]]:
+    """Errors of the default's AUC on diabetes by the unit of privacy, against that of the rows kept and of all rows.
+
+    Where a unit is a patient, with ``max_rows`` rows kept of each, every release runs at ``epsilon / max_rows``.
+    """
+    scored = real_tables().get("diabetes")
+    if scored is None:
+        return []
+    exact, rows = Exact.of(counts(scored)), []
+    units = {"row": (scored, 1)} | {
+        f"patient, max_rows {most}": (kept_of_patients(scored, most), most) for most in (1, 2)
+    }
+    for unit, (kept, most) in units.items():
+        own = Exact.of(counts(kept))
+        for epsilon in ("0.01", "0.1", "1"):
+            noise = SeededNoise(7)
+            spent = Decimal(epsilon) / most
+            made = [trace(measure(own.statistic, epsilon=spent, noise=noise)) for _ in range(releases)]
+            errors = np.array([[abs(one.auc - each.auc) for each in (own, exact)] for one in made])
+            means, widths = errors.mean(axis=0), 1.96 * errors.std(axis=0) / np.sqrt(releases)
+            seen = (f"{mean:.4f} ± {width:.4f}" for mean, width in zip(means, widths, strict=True))
+            rows.append([unit, f"{kept[0].size:,}", epsilon, *seen, f"{own.auc - exact.auc:+.4f}", f"{releases}"])
+    return rows
+
+
 def coverage(*, releases: int) -> tuple[list[list[str]], list[Target], dict[str, object]]:
     """How often 90% intervals of the AUC, and what part of 90% bands, hold the exact curve."""
     rows, targets, figures = [], [], {}
@@ -223,7 +250,7 @@ def held(
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run all four experiments and print their tables."""
+    """Run all five experiments and print their tables."""
     parser: argparse.ArgumentParser = arguments(__doc__.splitlines()[0])
     given = parser.parse_args(argv)
     quick = given.quick
@@ -249,6 +276,18 @@ def main(argv: list[str] | None = None) -> int:
     heads = ("table (exact AUC)", "epsilon", *METHODS)
     name = "roc_accuracy: real tables, mean error of the AUC / area between the curves"
     publish(Report(name=name, columns=heads, rows=rows, targets=[] if quick else targets, figures={}), None)
+    progress("patients")
+    heads = (
+        "unit",
+        "rows kept",
+        "epsilon",
+        "error of the AUC",
+        "area between the curves",
+        "kept rows' AUC",
+        "releases",
+    )
+    rows = patients(releases=5 if quick else 60)
+    publish(Report(name="roc_accuracy: diabetes by patient", columns=heads, rows=rows, targets=[], figures={}), None)
     progress("coverage")
     rows, targets, figures["coverage"] = coverage(releases=5 if quick else 150)
     heads = ("table", "AUC interval", "pointwise band", "whole band", "releases")
