@@ -103,7 +103,8 @@ def level(name: str, scores: Floats, epsilon: str, *, releases: int) -> tuple[li
         f"{np.median(published):.3g}",
         f"{releases}",
     ]
-    return row, rejected, {"p": p_values, "relative error": errors, "as published": published}
+    figures = {"p": p_values, "chi-squared p": naive, "relative error": errors, "as published": published}
+    return row, rejected, figures
 
 
 def coverage(name: str, scores: Floats, epsilon: str, *, releases: int) -> list[str]:

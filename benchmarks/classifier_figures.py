@@ -1,10 +1,13 @@
 """The papers' figures about classifiers, redrawn beside ours: ``python -m benchmarks.classifier_figures [--quick]``.
 
-Two pictures, from seeded noise on the real tables:
+Four pictures, from seeded noise:
 
 * the area between the released and the exact ROC curve (Chen 2018, figures 4.8 to 4.11): our default, PriROC,
   PriROC-fix and SmoothS, the binormal curve through the published private AUC;
-* the error of the AUC by class size (Boyd, Lantz and Page 2015, figure 5), against its sampling error.
+* the error of the AUC by class size (Boyd, Lantz and Page 2015, figure 5), against its sampling error;
+* the distance between the laws of the shape of binned residuals under two models (Chen 2018, figure 4.14);
+* the type-I error of the Hosmer-Lemeshow test, and the relative error of its statistic beside algorithm 2 of
+  Barczewski, Mawass and Ramon (figures 6 and 10, whose values are drawn only: the algorithm is run here).
 """
 
 from __future__ import annotations
@@ -14,14 +17,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from benchmarks import calibration
+from benchmarks._pictures import IMAGES, Styles, finish, line, panels, points
 from benchmarks._scored_tables import binormal_quantiles, counts, real_tables
 from benchmarks.auc_accuracy import published_cauchy
+from benchmarks.binned_residuals import separation as shapes_apart
 from benchmarks.harness import arguments, progress, scratch_folder
 from benchmarks.roc_accuracy import Exact
 from spark_jobs.contract.privacy import Neighbours
@@ -34,11 +37,9 @@ from spark_jobs.publishing import drawing
 from spark_jobs.publishing.tokens import light
 from spark_jobs.statistics import ScoreCounts
 
-IMAGES = Path(__file__).parents[1] / "docs" / "images"
 EPSILONS = ("0.01", "0.1", "1")
 SIZES = (50, 100, 200, 500, 1000, 2000, 5000)
 Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
-Styles = dict[str, tuple[str, str, str]]
 CURVE_STYLES: Styles = {
     "our default": ("curve", "o", "-"),
     "PriROC (medians, DAWA)": ("spent", "s", "--"),
@@ -50,6 +51,20 @@ AREA_STYLES: Styles = {
     "published, Laplace, delta 1e-6": ("before", "^", "-."),
     "published, Cauchy": ("spent", "s", "--"),
     "sampling error": ("chance", "", ":"),
+}
+SHAPES_AT = (500, 1000, 2000, 3000, 5000)
+SHAPE_STYLES: Styles = {
+    "auto": ("curve", "o", "-"),
+    "auto, against an exact plot": ("before", "^", "-."),
+    "fixed bins": ("caution", "v", "--"),
+    "no noise": ("chance", "", "-"),
+}
+PAPER_SHAPES = {500: 0.554, 1000: 0.69, 1500: 0.81, 2000: 0.9, 2500: 0.94, 3000: 0.972, 3500: 0.982}
+"""Table 4.5: of plots without noise."""
+LEVEL_STYLES = {
+    "ours": ("curve", "o"),
+    "chi-squared, no noise known": ("spent", "s"),
+    "algorithm 2": ("before", "^"),
 }
 
 
@@ -86,8 +101,8 @@ def curves() -> dict[str, Callable[[ScoreCounts, str, SeededNoise], Curve]]:
 def draw_curves(path: Path, *, releases: int) -> None:
     """Mean area between the curves, with 95% intervals, a panel for each table."""
     tables = real_tables()
-    figure, panels = _panels(len(tables))
-    for axes, (name, scored) in zip(panels, tables.items(), strict=True):
+    figure, shown = panels(len(tables))
+    for axes, (name, scored) in zip(shown, tables.items(), strict=True):
         progress(f"curves of {name}")
         exact = Exact.of(counts(scored))
         for label, make in curves().items():
@@ -98,16 +113,16 @@ def draw_curves(path: Path, *, releases: int) -> None:
                     for epsilon in EPSILONS
                 ]
             )
-            _line(axes, CURVE_STYLES[label], label, np.array(EPSILONS, dtype=float), found)
+            line(axes, CURVE_STYLES[label], label, np.array(EPSILONS, dtype=float), found)
         axes.set_title(f"{name}, AUC {exact.auc:.2f}", fontsize=10, color=light("ink"))
         axes.set_xlabel("epsilon", fontsize=9)
-    panels[0].set_ylabel("area between released and exact curve", fontsize=9)
-    _finish(figure, panels[0], path)
+    shown[0].set_ylabel("area between released and exact curve", fontsize=9)
+    finish(figure, shown[:1], path)
 
 
 def draw_areas(path: Path, *, releases: int) -> None:
     """Mean absolute error of the AUC at epsilon 1 by the number of rows of each class."""
-    figure, (axes,) = _panels(1)
+    figure, (axes,) = panels(1)
     found: dict[str, list[NDArray[np.float64]]] = {name: [] for name in AREA_STYLES}
     for size in SIZES:
         progress(f"areas of {size} rows per class")
@@ -136,69 +151,77 @@ def draw_areas(path: Path, *, releases: int) -> None:
         spread = exact * (1 - exact) + (size - 1) * (exact / (2 - exact) + 2 * exact**2 / (1 + exact) - 2 * exact**2)
         found["sampling error"].append(np.full(2, np.sqrt(2 / np.pi * spread) / size))
     for name, errors in found.items():
-        _line(axes, AREA_STYLES[name], name, np.array(SIZES, dtype=float), errors)
+        line(axes, AREA_STYLES[name], name, np.array(SIZES, dtype=float), errors)
     axes.set_xlabel("rows of each class", fontsize=9)
     axes.set_ylabel("mean absolute error of the AUC, epsilon 1", fontsize=9)
-    _finish(figure, axes, path)
+    finish(figure, [axes], path)
 
 
-def _panels(count: int) -> tuple[Figure, list[Axes]]:
-    figure = Figure(figsize=(3.1 * count if count > 1 else 5.5, 3.9), facecolor="white", layout="constrained")
-    panels = list(figure.subplots(1, count, squeeze=False, sharey=count > 1)[0])
-    for axes in panels:
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        for axis in (axes.xaxis, axes.yaxis):
-            # a logarithmic axis would write its powers of ten in mathematics, which these pictures leave alone
-            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-            axis.set_minor_formatter(NullFormatter())
-        axes.grid(color=light("hairline"), linewidth=0.8)
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
-    return figure, panels
+def draw_shapes(path: Path, *, tables: int, signals: tuple[int, ...] = SHAPES_AT) -> None:
+    """How far apart two models are in the shape of their binned residuals, by n·epsilon."""
+    figure, (axes,) = panels(1, scales=("linear",))
+    found = {}
+    for signal in signals:
+        progress(f"binned residuals at n·epsilon = {signal}")
+        found[signal], _ = shapes_apart(signal, tables=tables)
+    for name, style in SHAPE_STYLES.items():
+        points(axes, style, f"ours, {name}", signals, [found[signal][name] for signal in signals])
+    points(axes, ("chance", "D", ":"), "paper, no noise", [*PAPER_SHAPES], [*PAPER_SHAPES.values()])
+    points(axes, ("spent", "s", ""), "paper, private, but for its sums", [20_000], [0.9])
+    points(axes, ("alarm", "x", ""), "aimed at", [3000], [0.9])
+    axes.set_ylim(0, 1.05)
+    axes.set_xlabel("n·epsilon", fontsize=9)
+    axes.set_ylabel("distance between the laws of the shape", fontsize=9)
+    finish(figure, [axes], path)
 
 
-def _line(
-    axes: Axes,
-    style: tuple[str, str, str],
-    label: str,
-    at: NDArray[np.float64],
-    errors: list[NDArray[np.float64]] | NDArray[np.float64],
-) -> None:
-    colour, marker, dashes = style
-    means = np.array([each.mean() for each in errors])
-    widths = np.array([1.96 * each.std() / np.sqrt(each.size) for each in errors])
-    axes.plot(
-        at,
-        means,
-        color=light(colour),
-        marker=marker or None,
-        linestyle=dashes,
-        label=label,
-        linewidth=1.6,
-        markersize=4,
-    )
-    axes.fill_between(
-        at, np.maximum(means - widths, means / 10), means + widths, color=light(colour), alpha=0.15, linewidth=0
-    )
+def draw_levels(path: Path, *, releases: int) -> None:
+    """How often the test rejects true scores, and the error of its statistic (quartiles shaded), by epsilon."""
+    figure, (left, right) = panels(2, scales=("linear", "log"))
+    at = np.array(calibration.EPSILONS, dtype=float)
+    for number, (name, scores) in enumerate(calibration.tables().items()):
+        progress(f"calibration of {name}")
+        found = [calibration.level(name, scores, epsilon, releases=releases)[2] for epsilon in calibration.EPSILONS]
+        for label, key in (("ours", "p"), ("chi-squared, no noise known", "chi-squared p")):
+            rejected = [(np.array(one[key]) < 0.05).astype(np.float64) for one in found]
+            line(left, _of_table(label, number), f"{label}: {name}", at, rejected)
+        for label, key in (("ours", "relative error"), ("algorithm 2", "as published")):
+            style = _of_table(label, number)
+            low, middle, high = np.array([np.quantile(one[key], [0.25, 0.5, 0.75]) for one in found]).T
+            points(right, style, f"{label}: {name}", list(at), list(middle))
+            right.fill_between(at, low, high, color=light(style[0]), alpha=0.15, linewidth=0)
+    left.axhspan(0.03, 0.07, color=light("chance"), alpha=0.25, linewidth=0, label="aimed at")
+    left.set_ylim(0, 1)
+    left.set_ylabel("rejected at 5%, true scores", fontsize=9)
+    right.set_ylabel("relative error of the statistic", fontsize=9)
+    for axes in (left, right):
+        axes.set_xlabel("epsilon", fontsize=9)
+    finish(figure, [left, right], path)
 
 
-def _finish(figure: Figure, axes: Axes, path: Path) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=9, frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(drawing.svg_bytes(figure, title=path.stem, description=path.stem.replace("-", " ")))
+def _of_table(label: str, number: int) -> tuple[str, str, str]:
+    """One colour and marker for a method, dashes for the table."""
+    return *LEVEL_STYLES[label], ("-", "--")[number]
+
+
+PICTURES: dict[str, Callable[[Path, int], None]] = {
+    "auc-error": lambda path, releases: draw_areas(path, releases=10 * releases),
+    "roc-error": lambda path, releases: draw_curves(path, releases=releases),
+    "binned-residuals-figure": lambda path, releases: draw_shapes(path, tables=2 * releases),
+    "hosmer-lemeshow-figure": lambda path, releases: draw_levels(path, releases=5 * releases),
+}
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Draw both pictures: into the documentation's folder, or for ``--quick`` into one that is thrown away."""
+    """Draw all pictures or one: into the documentation's folder, or for ``--quick`` into one that is thrown away."""
     parser = arguments(__doc__.splitlines()[0])
+    parser.add_argument("--picture", choices=PICTURES, help="draw this one alone")
     parser.add_argument("--releases", type=int, default=60, help="of each method, table and epsilon")
     given = parser.parse_args(argv)
     with scratch_folder() as scratch, drawing.fixed_settings():
         folder, releases = (Path(scratch), 3) if given.quick else (IMAGES, given.releases)
-        draw_areas(folder / "auc-error.svg", releases=10 * releases)
-        draw_curves(folder / "roc-error.svg", releases=releases)
+        for name in [given.picture] if given.picture else PICTURES:
+            PICTURES[name](folder / f"{name}.svg", releases)
     return 0
 
 

@@ -1,0 +1,73 @@
+"""What the benchmarks' pictures share: panels, lines with their intervals, and how they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
+from numpy.typing import NDArray
+
+from spark_jobs.publishing import drawing
+from spark_jobs.publishing.tokens import light
+
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
+Style = tuple[str, str, str]
+"""Colour (a design token), marker and dashes."""
+Styles = dict[str, Style]
+
+
+def panels(count: int, *, scales: Sequence[str] = ()) -> tuple[Figure, list[Axes]]:
+    """Panels in a row with logarithmic axes; with ``scales``, each has a vertical axis of its own, of that scale."""
+    figure = Figure(figsize=(3.1 * count if count > 1 else 5.5, 3.9), facecolor="white", layout="constrained")
+    shown = list(figure.subplots(1, count, squeeze=False, sharey=count > 1 and not scales)[0])
+    for axes, scale in zip(shown, scales or ("log",) * count, strict=True):
+        axes.set_xscale("log")
+        axes.set_yscale(scale)
+        for axis in (axes.xaxis, axes.yaxis):
+            # a logarithmic axis would write its powers of ten in mathematics, which these pictures leave alone
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axis.set_minor_formatter(NullFormatter())
+        axes.grid(color=light("hairline"), linewidth=0.8)
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+    return figure, shown
+
+
+def line(axes: Axes, style: Style, label: str, at: NDArray[np.float64], errors: Sequence[NDArray[np.float64]]) -> None:
+    """Means of what was seen at each place, with 95% intervals where there is more than one."""
+    colour, marker, dashes = style
+    means = np.array([each.mean() for each in errors])
+    widths = np.array([1.96 * each.std() / np.sqrt(each.size) for each in errors])
+    axes.plot(
+        at,
+        means,
+        color=light(colour),
+        marker=marker or None,
+        linestyle=dashes,
+        label=label,
+        linewidth=1.6,
+        markersize=4,
+    )
+    axes.fill_between(
+        at, np.maximum(means - widths, means / 10), means + widths, color=light(colour), alpha=0.15, linewidth=0
+    )
+
+
+def points(axes: Axes, style: Style, label: str, at: Sequence[float], values: Sequence[float]) -> None:
+    """A line through single values: no interval is known of them."""
+    line(axes, style, label, np.array(at, dtype=float), [np.array([value], dtype=float) for value in values])
+
+
+def finish(figure: Figure, labelled: Sequence[Axes], path: Path) -> None:
+    """Write the picture, with one legend for the lines of these panels."""
+    legend = {}
+    for axes in labelled:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            legend.setdefault(label, handle)
+    figure.legend(list(legend.values()), list(legend), loc="outside lower center", ncols=2, fontsize=9, frameon=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(drawing.svg_bytes(figure, title=path.stem, description=path.stem.replace("-", " ")))
