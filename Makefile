@@ -43,7 +43,7 @@ test: $(STAMP) ## everything CI runs
 	$(BIN)/python -m pytest $(PARALLEL)
 
 test-fast: $(STAMP) ## the inner loop: no Spark, no Airflow, no database server
-	$(BIN)/python -m pytest -q $(PARALLEL) -m "not spark and not cluster and not airflow and not postgres and not slow"
+	$(BIN)/python -m pytest -q $(PARALLEL) -m "not spark and not cluster and not airflow and not postgres and not slow and not audit"
 
 audit: $(STAMP) ## the long privacy audits, and their table of results
 	DP_AUDIT=long DP_AUDIT_TABLE=docs/contributing/audit-results.md $(BIN)/python -m pytest -o timeout=7200 tests/audit
