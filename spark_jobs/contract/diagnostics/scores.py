@@ -121,108 +121,93 @@ class RocComparisonOptions(Options):
         return {"confidence": self.confidence}
 
 
-class BinnedResidualsOptions(Options):
-    """Binned residuals with error bars and a test of fit.
+class GroupedOptions(Options):
+    """What diagnostics of a classifier that put its scores into groups have in common.
 
     Attributes:
-        method: how bins are placed; see the reference of ``spark_jobs.diagnostics.binned_residuals``.
-        bins: bins of the release; None for 20, or 16 of recursive medians, which need a power of two.
+        method: how groups are placed; see the reference of the diagnostic. Only ``auto`` shares.
+        bins: groups of the release; None for the diagnostic's own number.
         confidence: nominal level of intervals and zones.
         share: whether it may be made from one noisy release together with other diagnostics of the request.
+    """
+
+    method: Literal["auto", "recursive_medians", "fixed_bins"] = "auto"
+    bins: Annotated[int, Field(ge=2, le=256)] | None = None
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
+    share: bool = True
+
+    @property
+    def sharing(self) -> bool:
+        """Whether it is made from counts that it may share."""
+        return self.share and self.method == "auto"
+
+
+class BinnedResidualsOptions(GroupedOptions):
+    """Binned residuals with error bars and a test of fit; ``bins`` are 20, or 16 of recursive medians.
+
+    Recursive medians need a power of two of them. See ``GroupedOptions``.
     """
 
     kind: Literal["binned_residuals"]
-    method: Literal["auto", "recursive_medians", "fixed_bins"] = "auto"
-    bins: Annotated[int, Field(ge=2, le=256)] | None = None
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
-    share: bool = True
-
-    @property
-    def sharing(self) -> bool:
-        """Whether it is made from counts that it may share."""
-        return self.share and self.method == "auto"
 
 
-class CalibrationOptions(Options):
+class CalibrationOptions(GroupedOptions):
     """Reliability diagram with the Hosmer-Lemeshow test and the expected calibration error.
 
-    Attributes:
-        method: how groups are placed; see the reference of ``spark_jobs.diagnostics.calibration``.
-        bins: groups of the release; None for 10, or 8 of recursive medians, which need a power of two.
-        confidence: nominal level of intervals and zones.
-        share: whether it may be made from one noisy release together with other diagnostics of the request.
+    ``bins`` are 10, or 8 of recursive medians, which need a power of two. See ``GroupedOptions``.
     """
 
     kind: Literal["calibration"]
-    method: Literal["auto", "recursive_medians", "fixed_bins"] = "auto"
-    bins: Annotated[int, Field(ge=2, le=256)] | None = None
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
-    share: bool = True
-
-    @property
-    def sharing(self) -> bool:
-        """Whether it is made from counts that it may share."""
-        return self.share and self.method == "auto"
 
 
-class AucOptions(Options):
-    """Area under the ROC curve.
+class FigureOptions(Options):
+    """What single figures of a classifier, released by smooth sensitivity or from counts, have in common.
 
     Attributes:
         method: how noise is scaled; see the reference of ``spark_jobs.diagnostics.auc``. ``laplace`` spends delta.
+        confidence: nominal level of intervals and bands.
+    """
+
+    method: Literal["auto", "polynomial", "cauchy", "laplace", "counts"] = "auto"
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+    @property
+    def approximate(self) -> bool:
+        """Whether it spends delta."""
+        return self.method == "laplace"
+
+
+class AucOptions(FigureOptions):
+    """Area under the ROC curve; see ``FigureOptions``.
+
+    Attributes:
         interval: whether to pay a small part for noisy class sizes, without which no interval can be given.
-        confidence: nominal level of the interval.
     """
 
     kind: Literal["auc"]
-    method: Literal["auto", "polynomial", "cauchy", "laplace", "counts"] = "auto"
     interval: bool = True
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
-
-    @property
-    def approximate(self) -> bool:
-        """Whether it spends delta."""
-        return self.method == "laplace"
 
 
-class AveragePrecisionOptions(Options):
-    """Average precision: the area under the precision-recall curve, by steps.
+class AveragePrecisionOptions(FigureOptions):
+    """Average precision, the area under the precision-recall curve, by steps; see ``FigureOptions``.
 
     Attributes:
-        method: how noise is scaled; see the reference of ``spark_jobs.diagnostics.auc``. ``laplace`` spends delta.
         interval: whether to pay a small part for noisy class sizes, without which no interval can be given.
-        confidence: nominal level of the interval.
     """
 
     kind: Literal["average_precision"]
-    method: Literal["auto", "polynomial", "cauchy", "laplace", "counts"] = "auto"
     interval: bool = True
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
-
-    @property
-    def approximate(self) -> bool:
-        """Whether it spends delta."""
-        return self.method == "laplace"
 
 
-class BinormalRocOptions(Options):
-    """Symmetric binormal ROC curve through a private AUC.
+class BinormalRocOptions(FigureOptions):
+    """Symmetric binormal ROC curve through a private AUC; see ``FigureOptions``.
 
     Attributes:
-        method: how the AUC is released; see the reference of ``spark_jobs.diagnostics.auc``. ``laplace`` spends delta.
         points: points of the curve.
-        confidence: nominal level of the band.
     """
 
     kind: Literal["binormal_roc"]
-    method: Literal["auto", "polynomial", "cauchy", "laplace", "counts"] = "auto"
     points: Annotated[int, Field(ge=2, le=65536)] = 201
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
-
-    @property
-    def approximate(self) -> bool:
-        """Whether it spends delta."""
-        return self.method == "laplace"
 
 
 class ConfusionMatrixOptions(Options):
