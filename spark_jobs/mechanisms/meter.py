@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal, localcontext
 
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.privacy import MAX_DIGITS, Budget, exact_decimal, exact_difference, exact_sum, plain
+from spark_jobs.contract.privacy import MAX_DIGITS, Budget, exact_decimal, exact_difference, plain
 from spark_jobs.mechanisms.noise import Cost
 
 
@@ -63,7 +63,8 @@ class BudgetMeter:
 
     def __init__(self, epsilon: Cost, delta: Cost = 0) -> None:
         self._granted = Budget(epsilon=epsilon, delta=delta).require_positive()
-        self._events: tuple[Spending, ...] = ()
+        self._left, self._left_delta = self._granted.epsilon, self._granted.delta
+        self._events: list[Spending] = []
 
     @property
     def granted(self) -> Budget:
@@ -73,25 +74,25 @@ class BudgetMeter:
     @property
     def events(self) -> tuple[Spending, ...]:
         """Every spending so far, in order."""
-        return self._events
+        return tuple(self._events)
 
     @property
     def spent(self) -> Budget:
         """The sum of the spendings."""
         return Budget(
-            epsilon=exact_sum(*(event.epsilon for event in self._events)),
-            delta=exact_sum(*(event.delta for event in self._events)),
+            epsilon=exact_difference(self._granted.epsilon, self._left),
+            delta=exact_difference(self._granted.delta, self._left_delta),
         )
 
     @property
     def remaining(self) -> Decimal:
         """The epsilon that is left."""
-        return exact_difference(self._granted.epsilon, *(event.epsilon for event in self._events))
+        return self._left
 
     @property
     def remaining_delta(self) -> Decimal:
         """The delta that is left."""
-        return exact_difference(self._granted.delta, *(event.delta for event in self._events))
+        return self._left_delta
 
     def spend(self, epsilon: Cost, *, delta: Cost = 0, label: str) -> Decimal:
         """Draw ``(epsilon, delta)`` before the noise it pays for is drawn; returns the exact epsilon.
@@ -101,12 +102,14 @@ class BudgetMeter:
             RequestRefused: not an amount above 0, or a delta below 0.
         """
         cost = Budget(epsilon=epsilon, delta=delta).require_positive()
-        if cost.epsilon > self.remaining or cost.delta > self.remaining_delta:
+        if cost.epsilon > self._left or cost.delta > self._left_delta:
             raise BudgetOverspent(
                 f"{label}: asked for epsilon {plain(cost.epsilon)}, delta {plain(cost.delta)}; "
-                f"left are epsilon {plain(self.remaining)}, delta {plain(self.remaining_delta)}"
+                f"left are epsilon {plain(self._left)}, delta {plain(self._left_delta)}"
             )
-        self._events += (Spending(label=label, epsilon=cost.epsilon, delta=cost.delta),)
+        self._left = exact_difference(self._left, cost.epsilon)
+        self._left_delta = exact_difference(self._left_delta, cost.delta)
+        self._events.append(Spending(label=label, epsilon=cost.epsilon, delta=cost.delta))
         return cost.epsilon
 
     def spend_share(self, part: Cost, *, label: str) -> Decimal:
@@ -126,9 +129,9 @@ class BudgetMeter:
         Raises:
             BudgetOverspent: nothing is left.
         """
-        if self.remaining <= 0:
+        if self._left <= 0:
             raise BudgetOverspent(f"{label}: nothing is left")
-        return self.spend(self.remaining, label=label)
+        return self.spend(self._left, label=label)
 
 
 class RhoMeter:
@@ -148,8 +151,8 @@ class RhoMeter:
     """
 
     def __init__(self, rho: Cost) -> None:
-        self._granted = _positive_rho(rho)
-        self._events: tuple[tuple[str, Decimal], ...] = ()
+        self._granted = self._left = _positive_rho(rho)
+        self._events: list[tuple[str, Decimal]] = []
 
     @property
     def granted(self) -> Decimal:
@@ -159,12 +162,12 @@ class RhoMeter:
     @property
     def events(self) -> tuple[tuple[str, Decimal], ...]:
         """Every spending so far, in order: what for, and how much."""
-        return self._events
+        return tuple(self._events)
 
     @property
     def remaining(self) -> Decimal:
         """The rho that is left."""
-        return exact_difference(self._granted, *(rho for _, rho in self._events))
+        return self._left
 
     def spend(self, rho: Cost, *, label: str) -> Decimal:
         """Draw ``rho`` before the noise it pays for is drawn; returns the exact amount.
@@ -174,9 +177,10 @@ class RhoMeter:
             RequestRefused: not an amount above 0.
         """
         cost = _positive_rho(rho)
-        if cost > self.remaining:
-            raise BudgetOverspent(f"{label}: asked for rho {plain(cost)}; left is rho {plain(self.remaining)}")
-        self._events += ((label, cost),)
+        if cost > self._left:
+            raise BudgetOverspent(f"{label}: asked for rho {plain(cost)}; left is rho {plain(self._left)}")
+        self._left = exact_difference(self._left, cost)
+        self._events.append((label, cost))
         return cost
 
 

@@ -84,6 +84,36 @@ def test_events_say_what_was_paid_for_and_survive_json(granted):
     assert sum(event.epsilon for event in meter.events) == meter.granted.epsilon
 
 
+def test_thousands_of_spendings_are_kept_and_add_up_exactly():
+    amounts = [Decimal(1 + part % 7).scaleb(-(10 + part % 20)) for part in range(3000)]
+    whole = exact_sum(*amounts)
+    meter = BudgetMeter(whole, "1e-6")
+    early = None
+    for part, amount in enumerate(amounts):
+        meter.spend(amount, delta="1e-12", label=f"part {part}")
+        early = early or meter.events
+    assert meter.remaining == 0
+    assert meter.spent == Budget(epsilon=whole, delta="3e-9")
+    assert meter.remaining_delta == Decimal("1e-6") - Decimal("3e-9")
+    assert [event.epsilon for event in meter.events] == amounts
+    # what was read once does not change
+    assert [event.label for event in early] == ["part 0"]
+
+
+def test_a_refused_spending_changes_nothing():
+    meter, rho = BudgetMeter(1, "1e-6"), RhoMeter(1)
+    meter.spend("0.4", delta="1e-7", label="first")
+    before = (meter.spent, meter.remaining, meter.remaining_delta, meter.events, rho.remaining, rho.events)
+    for refused in (
+        lambda: meter.spend("0.61", label="epsilon"),
+        lambda: meter.spend("0.1", delta="1e-6", label="delta"),
+        lambda: rho.spend("1.1", label="rho"),
+    ):
+        with pytest.raises(BudgetOverspent):
+            refused()
+    assert before == (meter.spent, meter.remaining, meter.remaining_delta, meter.events, rho.remaining, rho.events)
+
+
 def test_a_meter_of_rho_adds_exactly_and_never_goes_below_zero():
     meter = RhoMeter("0.3")
     assert [meter.spend(0.1, label="one"), meter.spend("0.2", label="two")] == [Decimal("0.1"), Decimal("0.2")]
