@@ -100,6 +100,7 @@ def test_approved_budget_wakes_the_sensor_and_pays_for_the_release(
     assert states()["release"] is None
     question = f"dags/{DAG_ID}/dagRuns/{run}/taskInstances/ask/-1/hitlDetails"
     asked = airflow.wait("the question is asked", lambda: found(airflow, question))
+    airflow.wait("nobody is kept waiting", lambda: all(map(airflow.has_left_its_worker, ("ask", "budget"))))
     assert asked["subject"] == "Raise the privacy budget of account visits to epsilon 2?"
     airflow.call("PATCH", question, {"chosen_options": ["Approve"], "params_input": {}})
 

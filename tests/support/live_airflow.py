@@ -56,6 +56,15 @@ class LiveAirflow:
         found = self.call("GET", f"dags/{dag_id}/dagRuns/{run_id}/taskInstances")
         return {each["task_id"]: each["state"] for each in found["task_instances"]}
 
+    def has_left_its_worker(self, task_id: str) -> bool:
+        """Whether the scheduler knows that the process of a task's first part has ended.
+
+        Airflow fails a task that is resumed before (3.3.2: "finished with state success, but the task instance's state
+        attribute is queued"). A person who answers a question needs longer than that; a test does not.
+        """
+        lines = (self.home / "scheduler.out").read_text().splitlines()
+        return any("Received executor event" in line and f"task_id='{task_id}'" in line for line in lines)
+
     def task_log(self, dag_id: str, run_id: str, task_id: str) -> str:
         """All that a task logged."""
         folder = self.home / "logs" / f"dag_id={dag_id}" / f"run_id={run_id}" / f"task_id={task_id}"
