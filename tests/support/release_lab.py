@@ -12,6 +12,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache
@@ -88,6 +89,32 @@ class ForkRunner:
         finally:
             if self.ended is not None:
                 self.ended.touch()
+
+
+class HereRunner(ForkRunner):
+    """Runs the fake application in this very process, with a store of the test's."""
+
+    def __init__(self, behaviour: str = "", store: ObjectStore | None = None) -> None:
+        super().__init__(behaviour)
+        self.store = store
+
+    def run(self, submission: Submission, progress: Callable[[str], None]) -> None:
+        self.runs += 1
+        fake_application.run(
+            request_uri=submission.request_uri,
+            charge_id=submission.charge_id,
+            key=submission.key,
+            output=submission.output,
+            store=self.store or open_store(submission.output),
+            behaviour=self.behaviour,
+        )
+
+
+class NoRunner(ForkRunner):
+    """Runs nothing: where everything is there already."""
+
+    def run(self, submission: Submission, progress: Callable[[str], None]) -> None:
+        raise AssertionError("nothing had to be run")
 
 
 def _end_with(work: Callable[[], int]) -> None:
@@ -249,6 +276,31 @@ class Lab:
 
     def states(self) -> list[str]:
         return [charge.state.value for charge in self.charges()]
+
+
+def draft_folder(lab: Lab) -> Path:
+    """The draft of the last charge."""
+    return lab.root / "_draft" / lab.charges()[-1].id
+
+
+def reserved_with(lab: Lab, behaviour: str = "") -> None:
+    """A first attempt that gets as far as its draft, and no further."""
+
+    class Stopped(Exception):
+        pass
+
+    def stop(*_: object) -> None:
+        raise Stopped
+
+    with suppress(Stopped):
+        lab.release(check=stop, runner=HereRunner(behaviour))
+        raise AssertionError("the attempt was not stopped")
+
+
+def committed_unseen(lab: Lab) -> None:
+    """A release that was committed and whose attempt died before anything was visible."""
+    lab.attempt("after_commit").wait()
+    assert lab.states() == ["committed"]
 
 
 def judge(lab: Lab, *, store: ObjectStore | None = None) -> None:
