@@ -21,7 +21,13 @@ class RequestMoreBudgetOperator(ApprovalOperator):
     """Asks a person to raise a cap, and raises it if they approve: their name and the reason go into the audit log.
 
     Rejected, nothing is raised and what hangs on the task is skipped. Nobody approves by staying silent: a default
-    answer is refused. Approving again, or a retry, finds the cap raised.
+    answer is refused. Approving again finds the cap raised and changes nothing; rejecting later does not take it back.
+
+    Every retry asks anew: Airflow forgets the answer with the try that it was given to. So an approval that found the
+    ledger out of reach has to be given again. Airflow 3.3.2 also fails a task, or retries it, that is answered within
+    about a second of asking, before its scheduler has noticed that the process that asked has ended ("finished with
+    state success, but the task instance's state attribute is queued"). The cap may be raised by then or not, and the
+    ledger says which; with ``retries`` the person is asked a second time, and without, clear the task.
 
     Args:
         account: the ledger account.

@@ -44,6 +44,15 @@ def test_approval_raises_the_cap_in_the_approvers_name(account: PrivacyLedger) -
     assert len(account.log()) == 2
 
 
+def test_second_answer_takes_nothing_back(account: PrivacyLedger) -> None:
+    """A retry asks again, whatever has become of the first answer."""
+    request().execute_complete(make_context(), answer())
+    request().execute_complete(make_context(), answer("Reject"))
+    assert account.account("visits").cap.epsilon == 2
+    request().execute_complete(make_context(), answer(user={"id": "8", "name": "otto"}))
+    assert [entry.action for entry in account.log()] == ["opened", "raised"]
+
+
 def test_allotment_may_be_raised(account: PrivacyLedger) -> None:
     account.allot("visits", "team", epsilon="0.5")
     request(allotment="team", epsilon="0.75").execute_complete(make_context(), answer())
