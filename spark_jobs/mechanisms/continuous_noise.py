@@ -33,6 +33,7 @@ from spark_jobs.mechanisms.noise import Cost, Noise
 RESIDUAL_DELTA = Decimal("1e-30")
 INFLATION = 1 + 1e-9
 MAX_GRID_STEPS = 1 << 40
+FloatArray = NDArray[np.float64]
 _BITS = 256
 _PRECISION = 60
 _POLYNOMIAL_WORDS = 2 * _BITS // 64 + 1
@@ -78,22 +79,27 @@ class PublicGrid:
             place = (min(max(value, low), high) - low) * self.steps / (high - low)
             return self.value(int(place.to_integral_value()))
 
-    def nearest_if_clear(self, value: float, error: float) -> float | None:
-        """``nearest`` of any number within ``error`` of ``value``, or None if they might not share it."""
+    def nearest_if_clear(self, values: FloatArray, errors: FloatArray) -> FloatArray:
+        """``nearest`` of any number within its error of each of ``values``; NaN where these might not share it."""
         step = (self.upper - self.lower) / self.steps
-        place = (min(max(value, self.lower - step), self.upper + step) - self.lower) / step
-        doubt = (error + 1e-12 * (abs(self.lower) + abs(self.upper))) / step
-        if not abs(place - math.floor(place) - 0.5) > doubt:
-            return None
-        return self.value(min(max(round(place), 0), self.steps))
+        with np.errstate(over="ignore", invalid="ignore"):
+            place = (np.clip(values, self.lower - step, self.upper + step) - self.lower) / step
+            doubt = (errors + 1e-12 * (abs(self.lower) + abs(self.upper))) / step
+            clear = np.abs(place - np.floor(place) - 0.5) > doubt
+        found = np.full(values.shape, np.nan)
+        found[clear] = self._values(np.clip(np.rint(place[clear]), 0, self.steps))
+        return found
 
     def value(self, index: int) -> float:
         """The value of an index from 0 to ``steps``."""
-        if self.lower == 0 and self.upper == self.steps:
-            return float(index)
         with localcontext(prec=_PRECISION):
             low, high = Decimal(self.lower), Decimal(self.upper)
             return float(low + (high - low) * index / self.steps)
+
+    def _values(self, indices: FloatArray) -> FloatArray:
+        if self.lower == 0 and self.upper == self.steps:
+            return indices
+        return np.array([self.value(int(index)) for index in indices])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +147,7 @@ class SmoothNoise:
         noise: Noise,
         meter: BudgetMeter | None = None,
         label: str = "smooth sensitivity",
-    ) -> NDArray[np.float64]:
+    ) -> FloatArray:
         """``values + scale * bounds * X``, each rounded to the grid; shape (k,).
 
         Each value costs ``(epsilon, delta + RESIDUAL_DELTA)``; the meter is drawn on for their sum.
@@ -159,24 +165,33 @@ class SmoothNoise:
         if meter is not None:
             each = exact_sum(self.delta, RESIDUAL_DELTA)
             meter.spend(self.epsilon * len(centres), delta=each * len(centres), label=label)
-        return np.array([self._released(*each, grid, noise) for each in zip(centres, smooth, strict=True)])
-
-    def _released(self, centre: Decimal, bound: float, grid: PublicGrid, noise: Noise) -> float:
-        spread = self.scale * INFLATION
+        if len(centres) != len(smooth):
+            raise ValueError(f"bounds: got {len(smooth)}; must be one for each of {len(centres)} values")
         if self.density is Density.POLYNOMIAL:
-            words = noise.words(_POLYNOMIAL_WORDS)
-            rough = self._rough_polynomial(words)
-            if rough is not None:
-                size = abs(rough) * spread * bound
-                error = _ROUGH_ERROR * (abs(float(centre)) + spread * bound + size)
-                clear = grid.nearest_if_clear(float(centre) + math.copysign(size, rough), error)
-                if clear is not None:
-                    return clear
-            variate = self._polynomial_of(words)
-        else:
-            variate = self.sample(1, noise)[0]
+            return self._polynomial_released(centres, smooth, grid, noise)
+        return np.array(
+            [
+                self._scaled(centre, bound, self.sample(1, noise)[0], grid)
+                for centre, bound in zip(centres, smooth, strict=True)
+            ]
+        )
+
+    def _scaled(self, centre: Decimal, bound: float, variate: Decimal, grid: PublicGrid) -> float:
         with localcontext(prec=_PRECISION):
-            return grid.nearest(centre + Decimal(spread) * Decimal(bound) * variate)
+            return grid.nearest(centre + Decimal(self.scale * INFLATION) * Decimal(bound) * variate)
+
+    def _polynomial_released(
+        self, centres: list[Decimal], bounds: list[float], grid: PublicGrid, noise: Noise
+    ) -> FloatArray:
+        words = noise.words(_POLYNOMIAL_WORDS * len(centres)).reshape(len(centres), _POLYNOMIAL_WORDS)
+        rough, middle = self._rough_polynomial(words), np.array(centres, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = self.scale * INFLATION * np.array(bounds, dtype=np.float64)
+            error = _ROUGH_ERROR * (np.abs(middle) + spread + np.abs(rough) * spread)
+            released = grid.nearest_if_clear(middle + rough * spread, error)
+        for at in np.flatnonzero(np.isnan(released)).tolist():
+            released[at] = self._scaled(centres[at], bounds[at], self._polynomial_of(words[at]), grid)
+        return released
 
     def _polynomial(self, noise: Noise) -> Decimal:
         return self._polynomial_of(noise.words(_POLYNOMIAL_WORDS))
@@ -192,19 +207,21 @@ class SmoothNoise:
                 size = (1 + 1 / alpha) * _in_unit(uniform) ** (-1 / alpha) - 1
             return size if sign else -size
 
-    def _rough_polynomial(self, words: NDArray[np.uint64]) -> float | None:
-        """``_polynomial_of`` within ``_ROUGH_ERROR (1 + |X|)``, from doubles; None where they cannot be as good."""
-        uniform, coin, sign = _split_words(words)
+    def _rough_polynomial(self, words: NDArray[np.uint64]) -> FloatArray:
+        """``_polynomial_of`` of each row within ``_ROUGH_ERROR (1 + |X|)``, from doubles; NaN where they are worse."""
         alpha = float(self.epsilon) / self.rate
-        first, second = (math.ldexp(word >> (_BITS - 64), -64) for word in (uniform, coin))
-        if not 2 <= alpha <= 1000 or first < 2**-20:
-            return None
+        if not 2 <= alpha <= 1000:
+            return np.full(words.shape[0], np.nan)
+        # the highest words of the two uniforms, and the coin of the sign: what _split_words takes
+        first, second = (np.ldexp(words[:, at].astype(np.float64), -64) for at in (_BITS // 64 - 1, _BITS // 32 - 1))
         centre, share = _rough_masses(alpha)
-        if abs(second - share) < _ROUGH_ERROR:
-            return None
+        unclear = (first < 2**-20) | (np.abs(second - share) < _ROUGH_ERROR)
+        first[unclear] = 1.0
         power = 1 / alpha
-        size = 1 - (1 - first * centre) ** power if second < share else (1 + power) * first**-power - 1
-        return float(size if sign else -size)
+        near, far = 1 - (1 - first * centre) ** power, (1 + power) * first**-power - 1
+        size = np.where(second < share, near, far)
+        size[unclear] = np.nan
+        return np.where(words[:, -1] & np.uint64(1), size, -size)
 
     def _student_t(self, noise: Noise) -> Decimal:
         # Bailey, Mathematics of Computation 62 (1994): polar generation

@@ -35,12 +35,26 @@ class PartMedians:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Line:
-    """The occupied cells of the whole line: their places, and the ranks of their first and last rows."""
+class Line:
+    """What all levels read of the rows; private.
 
+    Attributes:
+        upto: rows before each boundary, shape (k + 1,).
+        place: the occupied cells, ascending, shape (v,).
+        first, last: the ranks of their first and last rows, shape (v,).
+    """
+
+    upto: Int64Array
     place: Int64Array
     first: Int64Array
     last: Int64Array
+
+    @classmethod
+    def of(cls, cells: Int64Array) -> Line:
+        """The line of these counts, each at least 0, shape (k,)."""
+        upto = np.concatenate([[0], np.cumsum(cells)])
+        place = np.flatnonzero(cells)
+        return cls(upto=upto, place=place, first=upto[place] + 1, last=upto[place + 1])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,24 +69,21 @@ class _Parts:
     middle: Int64Array
 
 
-def part_medians(cells: Int64Array, edges: Int64Array, *, smoothness: float) -> PartMedians:
+def part_medians(line: Line, edges: Int64Array, *, smoothness: float) -> PartMedians:
     """The lower medians of the parts ``[edges[i], edges[i + 1])`` of a line, with a ``median_bound`` of each.
 
     Neighbours: one row added, removed or replaced, whichever parts it lies in.
 
     Args:
-        cells: counts of at least 0, shape (k,).
-        edges: ascending, from 0 to k, shape (parts + 1,).
+        line: the rows.
+        edges: ascending, from 0 to the number of cells, shape (parts + 1,).
         smoothness: above 0.
     """
-    upto = np.concatenate([[0], np.cumsum(cells)])
-    width, before = np.diff(edges), upto[edges[:-1]]
-    rows = upto[edges[1:]] - before
+    width, before = np.diff(edges), line.upto[edges[:-1]]
+    rows = line.upto[edges[1:]] - before
     doubled, bounds = width.copy(), width.astype(np.float64)
     filled = np.flatnonzero(rows)
     if filled.size:
-        place = np.flatnonzero(cells)
-        line = _Line(place=place, first=upto[place] + 1, last=upto[place + 1])
         rank = (rows + 1) // 2
         middle = np.searchsorted(line.last, (before + rank)[filled])
         parts = _Parts(
@@ -88,7 +99,7 @@ def part_medians(cells: Int64Array, edges: Int64Array, *, smoothness: float) -> 
     return PartMedians(doubled=doubled, bounds=bounds)
 
 
-def _best_windows(line: _Line, parts: _Parts, smoothness: float) -> FloatArray:
+def _best_windows(line: Line, parts: _Parts, smoothness: float) -> FloatArray:
     worth = _tried_windows(line, parts, smoothness)
     with np.errstate(divide="ignore"):
         far = np.minimum(np.log(parts.width / worth) / smoothness + 1, 2.0**62).astype(np.int64)
@@ -100,7 +111,7 @@ def _best_windows(line: _Line, parts: _Parts, smoothness: float) -> FloatArray:
     return np.maximum(_best_pairs(line, parts, first, end, smoothness), worth)
 
 
-def _best_pairs(line: _Line, parts: _Parts, first: Int64Array, end: Int64Array, smoothness: float) -> FloatArray:
+def _best_pairs(line: Line, parts: _Parts, first: Int64Array, end: Int64Array, smoothness: float) -> FloatArray:
     """The best window of each part between occupied cells from ``first`` up to ``end``, or its ends.
 
     ``(v - u)(v' - u') > (v' - u)(v - u')`` for u < u', v < v': the best v does not move left as u moves right. So every
@@ -108,41 +119,54 @@ def _best_pairs(line: _Line, parts: _Parts, first: Int64Array, end: Int64Array, 
     """
     lefts, rights = parts.middle - first + 2, end - parts.middle + 1
     left_start, right_start = (np.cumsum(sizes) - sizes for sizes in (lefts, rights))
-    own = parts.rank + parts.before
-    # far to near: the part's left end, then its occupied cells up to the median's
-    part, local = _ragged(lefts)
-    cell = np.maximum(first[part] + local - 1, 0)
-    edge = local == 0
-    low = np.where(edge, 0, line.place[cell] - parts.start[part]).astype(np.float64)
-    missing = own[part] - np.where(edge, parts.before[part], np.minimum(line.last[cell], own[part]))
-    low_weight = np.exp(-smoothness * missing)
-    # near to far: the median's cell, the occupied ones after it, the part's right end
-    other, place = _ragged(rights)
-    cell = np.minimum(parts.middle[other] + place, line.place.size - 1)
-    edge = place == rights[other] - 1
-    high = np.where(edge, parts.width[other], line.place[cell] - parts.start[other]).astype(np.float64)
-    missing = np.where(edge, parts.before[other] + parts.rows[other] + 1, np.maximum(line.first[cell], own[other]))
-    high_weight = np.exp(-smoothness * (missing - own[other] - 1))
+    part, local, low, low_weight = _left_ends(line, parts, first, lefts, smoothness)
+    high, high_weight = _right_ends(line, parts, rights, smoothness)
+    least, most = right_start[part], (right_start + rights - 1)[part]
+    later = local + 1 - lefts[part]
 
     best_at, worth = np.zeros(low.size, dtype=np.int64), np.zeros(low.size)
     stride = 1 << int(lefts.max()).bit_length()
     rows = left_start
     while stride:
-        before = np.where(local[rows] >= stride, best_at[np.maximum(rows - stride, 0)], 0)
-        known = local[rows] + stride < lefts[part[rows]]
-        after = np.where(known, best_at[np.minimum(rows + stride, low.size - 1)], rights[part[rows]] - 1)
-        row, column = _ragged(after - before + 1)
-        column = column + before[row]
-        at = column + right_start[part[rows]][row]
-        values = (high[at] - low[rows][row]) * high_weight[at]
-        starts = np.flatnonzero(np.diff(row, prepend=-1))
-        found = np.maximum.reduceat(values, starts)
+        start = np.where(local[rows] >= stride, best_at[np.maximum(rows - stride, 0)], least[rows])
+        known = later[rows] + stride <= 0
+        sizes = np.where(known, best_at[np.minimum(rows + stride, low.size - 1)], most[rows]) - start + 1
+        begin = np.cumsum(sizes) - sizes
+        at = np.repeat(start - begin, sizes) + np.arange(int(sizes.sum()))
+        values = (high[at] - np.repeat(low[rows], sizes)) * high_weight[at]
+        found = np.maximum.reduceat(values, begin)
         worth[rows] = found * low_weight[rows]
-        best_at[rows] = np.minimum.reduceat(np.where(values == found[row], column, rights.max()), starts)
         stride //= 2
-        rows = np.flatnonzero(local % max(2 * stride, 1) == stride) if stride else rows
+        if stride:
+            hits = np.flatnonzero(values == np.repeat(found, sizes))
+            best_at[rows] = at[hits[np.searchsorted(hits, begin)]]
+            rows = np.flatnonzero(local & (2 * stride - 1) == stride)
     best: FloatArray = np.maximum.reduceat(worth, left_start)
     return best
+
+
+def _left_ends(
+    line: Line, parts: _Parts, first: Int64Array, sizes: Int64Array, smoothness: float
+) -> tuple[Int64Array, Int64Array, FloatArray, FloatArray]:
+    """Part, place in it, cell and factor of all left ends, far to near: the part's own, then occupied cells."""
+    part, local = _ragged(sizes)
+    cell = np.maximum(np.repeat(first - 1, sizes) + local, 0)
+    own = parts.rank + parts.before
+    low, rank = line.place[cell] - parts.start[part], np.minimum(line.last[cell], own[part])
+    edge = np.cumsum(sizes) - sizes
+    low[edge], rank[edge] = 0, parts.before
+    return part, local, low.astype(np.float64), np.exp(-smoothness * (own[part] - rank))
+
+
+def _right_ends(line: Line, parts: _Parts, sizes: Int64Array, smoothness: float) -> tuple[FloatArray, FloatArray]:
+    """Cell and factor of all right ends, near to far: the median's cell, the occupied ones after it, the part's own."""
+    part, local = _ragged(sizes)
+    cell = np.minimum(parts.middle[part] + local, line.place.size - 1)
+    own = parts.rank + parts.before
+    high, rank = line.place[cell] - parts.start[part], np.maximum(line.first[cell], own[part])
+    edge = np.cumsum(sizes) - 1
+    high[edge], rank[edge] = parts.width, parts.before + parts.rows + 1
+    return high.astype(np.float64), np.exp(-smoothness * (rank - own[part] - 1))
 
 
 def _ragged(sizes: Int64Array) -> tuple[Int64Array, Int64Array]:
@@ -151,7 +175,7 @@ def _ragged(sizes: Int64Array) -> tuple[Int64Array, Int64Array]:
     return row, np.arange(row.size) - (np.cumsum(sizes) - sizes)[row]
 
 
-def _tried_windows(line: _Line, parts: _Parts, smoothness: float) -> FloatArray:
+def _tried_windows(line: Line, parts: _Parts, smoothness: float) -> FloatArray:
     """What some windows around the median are worth: a lower bound on the best."""
     apart = np.unique(np.maximum(np.array(_TRIED) / smoothness, [0, 1, 1, 1, 1]).astype(np.int64))
     low, high = (parts.rank[:, None] + sign * apart for sign in (-1, 1))
@@ -165,6 +189,6 @@ def _tried_windows(line: _Line, parts: _Parts, smoothness: float) -> FloatArray:
     return best
 
 
-def _cells_at(line: _Line, parts: _Parts, ranks: Int64Array) -> Int64Array:
+def _cells_at(line: Line, parts: _Parts, ranks: Int64Array) -> Int64Array:
     at = np.searchsorted(line.last, parts.before[:, None] + ranks)
     return line.place[np.minimum(at, line.place.size - 1)] - parts.start[:, None]

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours, exact_decimal, share
 from spark_jobs.mechanisms.continuous_noise import RESIDUAL_DELTA, PublicGrid, SmoothNoise, polynomial_noise
-from spark_jobs.mechanisms.median_bounds import part_medians
+from spark_jobs.mechanisms.median_bounds import Line, part_medians
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, monotone
@@ -86,9 +86,9 @@ def recursive_medians(
     if meter is not None:
         nodes = 1 if neighbours is Neighbours.ADD_REMOVE else 2
         meter.spend(total, delta=levels * nodes * RESIDUAL_DELTA, label="recursive medians")
-    edges, fallbacks = np.array([0, counts.size]), 0
+    line, edges, fallbacks = Line.of(counts), np.array([0, counts.size]), 0
     for shape in shapes:
-        inner, fell_back = _split_all(counts, edges, shape, noise)
+        inner, fell_back = _split_all(line, edges, shape, noise)
         edges = np.append(np.column_stack([edges[:-1], inner]), edges[-1])
         fallbacks += fell_back
     return RecursiveMedians(thresholds=edges[1:-1], fallbacks=fallbacks)
@@ -196,24 +196,24 @@ def quantile_sensitivity(target: Fraction, neighbours: Neighbours) -> int:
     return target.denominator
 
 
-def _split_all(cells: Int64Array, edges: Int64Array, shape: SmoothNoise, noise: Noise) -> tuple[Int64Array, int]:
+def _split_all(line: Line, edges: Int64Array, shape: SmoothNoise, noise: Noise) -> tuple[Int64Array, int]:
     """A threshold in each part, and how many of them are midpoints."""
-    widths = np.diff(edges)
-    private = part_medians(cells, edges, smoothness=shape.smoothness)
-    thresholds, fallbacks = edges[:-1] + widths // 2, 0
-    grids = {width: PublicGrid(lower=0, upper=width, steps=width) for width in set(widths.tolist()) if width > 1}
-    for at, width in enumerate(widths.tolist()):
-        if width <= 1:
-            # the right end of a single cell, or of none
-            thresholds[at], fell_back = edges[at] + width, True
-        else:
-            median = Decimal(int(private.doubled[at])) / 2
-            noisy = int(shape.release(median, float(private.bounds[at]), grid=grids[width], noise=noise)[0])
-            fell_back = not 0 < noisy < width
-            if not fell_back:
-                thresholds[at] = edges[at] + noisy
-        fallbacks += fell_back
-    return thresholds, fallbacks
+    start, widths = edges[:-1], np.diff(edges)
+    thresholds = start + widths // 2
+    # the right end of a single cell, or of none
+    thresholds[widths <= 1] = edges[1:][widths <= 1]
+    split = np.flatnonzero(widths > 1)
+    if not split.size:
+        return thresholds, widths.size
+    private = part_medians(line, edges, smoothness=shape.smoothness)
+    medians = [Decimal(doubled) / 2 for doubled in private.doubled[split].tolist()]
+    # steps of one cell from the part's start; where the line ends is beyond every part
+    grid = PublicGrid(lower=0, upper=int(edges[-1]), steps=int(edges[-1]))
+    noisy = shape.release(medians, private.bounds[split].tolist(), grid=grid, noise=noise).astype(np.int64)
+    inside = (noisy > 0) & (noisy < widths[split])
+    kept = split[inside]
+    thresholds[kept] = start[kept] + noisy[inside]
+    return thresholds, widths.size - kept.size
 
 
 def _counts(cells: ArrayLike) -> Int64Array:

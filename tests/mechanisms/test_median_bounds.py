@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from spark_jobs.mechanisms.median_bounds import part_medians
+from spark_jobs.mechanisms.median_bounds import Line, part_medians
 from spark_jobs.mechanisms.smooth_sensitivity import lower_median, median_bound
 
 
@@ -28,7 +28,7 @@ def tables():
 @pytest.mark.parametrize("smoothness", [0.001, 0.02, 0.3, 2.0])
 def test_parts_together_are_as_one_by_one(smoothness):
     for cells, edges in tables():
-        made = part_medians(cells, edges, smoothness=smoothness)
+        made = part_medians(Line.of(cells), edges, smoothness=smoothness)
         doubled, bounds = one_by_one(cells, edges, smoothness)
         assert made.doubled.tolist() == doubled
         np.testing.assert_allclose(made.bounds, bounds, rtol=1e-12)
@@ -39,7 +39,7 @@ def test_long_lines_are_as_one_by_one(rows):
     rng = np.random.default_rng(rows)
     cells = np.bincount((rng.beta(0.4, 3, rows) * 4096).astype(int), minlength=4096)
     edges = np.unique(np.concatenate([[0, 4096], rng.integers(0, 4096, 30)]))
-    made = part_medians(cells, edges, smoothness=0.02)
+    made = part_medians(Line.of(cells), edges, smoothness=0.02)
     doubled, bounds = one_by_one(cells, edges, 0.02)
     assert made.doubled.tolist() == doubled
     np.testing.assert_allclose(made.bounds, bounds, rtol=1e-12)

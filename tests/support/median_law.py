@@ -7,7 +7,7 @@ from decimal import Decimal
 import numpy as np
 
 from spark_jobs.mechanisms.continuous_noise import polynomial_noise
-from spark_jobs.mechanisms.median_bounds import part_medians
+from spark_jobs.mechanisms.median_bounds import Line, part_medians
 from spark_jobs.mechanisms.quantiles import node_budgets
 
 
@@ -18,7 +18,7 @@ def recursive_law(cells, *, levels, epsilon, neighbours):
         shape = polynomial_noise(budget)
         deeper = {}
         for edges, log in laws.items():
-            private = part_medians(np.asarray(cells), np.array(edges), smoothness=shape.smoothness)
+            private = part_medians(Line.of(np.asarray(cells)), np.array(edges), smoothness=shape.smoothness)
             nodes = [
                 node_law(shape, edges[at], edges[at + 1], private.doubled[at] / 2, private.bounds[at])
                 for at in range(len(edges) - 1)
