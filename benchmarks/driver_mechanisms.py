@@ -1,7 +1,8 @@
 """How long the driver takes, beside Spark: ``python -m benchmarks.driver_mechanisms``.
 
-Secure noise, PriROC's thresholds and curve, AUC and average precision by smooth bounds, every score diagnostic,
-selection, DAWA against a sort; also the error of a released AUC by density. Cases run by turns; medians and ranges.
+Secure noise, PriROC's thresholds and counts, AUC and average precision by smooth bounds, every score diagnostic, two
+models compared, residual plots and fits, selection, DAWA against a sort; also the error of a released AUC by density.
+Cases run by turns; medians and ranges.
 """
 
 from __future__ import annotations
@@ -17,7 +18,17 @@ from numpy.typing import NDArray
 from benchmarks.harness import Report, Target, Timing, alternate, arguments, progress, publish
 from spark_jobs.contract.diagnostics import BinnedResidualsOptions, CalibrationOptions, RocCurveOptions
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.diagnostics import auc, average_precision, binned_residuals, calibration, ecdf, roc_curve
+from spark_jobs.diagnostics import (
+    auc,
+    average_precision,
+    binned_residuals,
+    calibration,
+    ecdf,
+    linear_fit,
+    logistic_fit,
+    residual_plot,
+    roc_curve,
+)
 from spark_jobs.diagnostics.shared_groups import measure_shared, read_as
 from spark_jobs.mechanisms.continuous_noise import cauchy_noise, laplace_noise, polynomial_noise
 from spark_jobs.mechanisms.histograms import release_histogram
@@ -29,12 +40,14 @@ from spark_jobs.mechanisms.selection import median_by_exponential, permute_and_f
 from spark_jobs.mechanisms.smooth_sensitivity import auc_bound, release_auc, release_average_precision
 from spark_jobs.mechanisms.sparse_vector import above_threshold
 from spark_jobs.mechanisms.square_root import square_root_prefixes
-from spark_jobs.statistics import ScoreCounts
+from spark_jobs.statistics import ResidualCounts, ScoreCounts
+from spark_jobs.statistics.cross_products import Bounded, CrossProductCells, CrossProducts, LabelProductCells, Levels
 
 DRAWS = 3000
 LINE = 1 << 20
 CELLS = 1 << 16
 THRESHOLDS = 1024
+PRIROC = f"PriROC at {THRESHOLDS:,} thresholds"
 NOISE = SecureNoise()
 ADDED, REPLACED = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE
 
@@ -81,18 +94,18 @@ def scores(generator: np.random.Generator, *, rows: int, cells: int = CELLS) -> 
     return ScoreCounts.from_arrays(labels.astype(int), values, cells=cells)
 
 
-def priroc(table: ScoreCounts, *, thresholds: int = THRESHOLDS) -> NDArray[np.float64]:
-    """PriROC: thresholds by recursive medians at a fifth of the budget, DAWA on each class between them at the rest."""
-    levels = thresholds.bit_length() - 1
-    both = table.negatives + table.positives
-    found = recursive_medians(both, levels=levels, epsilon="0.2", neighbours=ADDED, noise=NOISE)
-    cuts = np.concatenate([[0], found.thresholds, [both.size]])
-    points = []
-    for counts in (table.negatives, table.positives):
-        between = np.diff(np.concatenate([[0], np.cumsum(counts)])[cuts])
-        noisy = release_histogram(between, epsilon="0.8", neighbours=ADDED, noise=NOISE, method="dawa")
-        points.append(np.cumsum(noisy.cells[::-1]))
-    return np.stack(points)
+def priroc(table: ScoreCounts, *, histogram: str | None, thresholds: int = THRESHOLDS) -> None:
+    """PriROC as requests get it: cells between recursive medians, and both classes' counts in them."""
+    roc_curve.measure(
+        table,
+        epsilon=1,
+        delta="1e-9",
+        neighbours=ADDED,
+        noise=NOISE,
+        method="recursive_medians",
+        thresholds=thresholds,
+        histogram=histogram,
+    )
 
 
 SHARING: dict[str, Any] = {
@@ -119,13 +132,69 @@ def spend_a_thousand_times() -> None:
         meter.spend("0.001", label=f"part {part}")
 
 
+def compare_models(one: ScoreCounts, other: ScoreCounts) -> None:
+    """Two ROC curves at half the budget each, and whether they differ."""
+    first, second = (roc_curve.measure(table, epsilon="0.5", neighbours=ADDED, noise=NOISE) for table in (one, other))
+    for measurement in (first, second):
+        roc_curve.summarise(measurement, seed=1)
+    roc_curve.compare(first, second, rows="same")
+
+
+def design(label: bool) -> CrossProductCells | LabelProductCells:
+    """Of a model of ten numbers and a column of four levels."""
+    parts: dict[str, Any] = {
+        "features": tuple(Bounded(name=f"x{at}", lower=0, upper=1) for at in range(10)),
+        "categorical": (Levels(column="region", levels=("north", "east", "south", "west")),),
+    }
+    return (
+        LabelProductCells(**parts) if label else CrossProductCells(outcome=Bounded(name="y", lower=0, upper=2), **parts)
+    )
+
+
+def models(generator: np.random.Generator, *, rows: int) -> dict[str, Callable[[], object]]:
+    """A residual plot and two fits, their noise included."""
+    columns: dict[str, Any] = {f"x{at}": generator.random(rows) for at in range(10)}
+    columns["region"] = generator.choice(["north", "east", "south", "west"], rows)
+    outcome = columns["x0"] + generator.normal(0, 0.2, rows)
+    residuals = ResidualCounts.from_arrays(100 * columns["x0"], generator.normal(0, 5, rows))
+    linear = CrossProducts.from_arrays(columns, outcome, design=design(label=False))
+    logistic = CrossProducts.from_arrays(columns, (outcome > 0.5).astype(int), design=design(label=True))
+    options: dict[str, Any] = {"epsilon": 1, "neighbours": ADDED, "noise": NOISE}
+    return {
+        f"residual plot of {rows:,} rows": lambda: residual_plot.release(residuals, **options),
+        "linear fit of ten numbers and four levels": lambda: linear_fit.release(linear, **options),
+        "logistic fit of ten numbers and four levels": lambda: logistic_fit.release(logistic, **options),
+    }
+
+
+def choices(generator: np.random.Generator, table: ScoreCounts, *, rows: int) -> dict[str, Callable[[], object]]:
+    """Selection, tests against a threshold, and prefix sums, their noise included."""
+    values = generator.integers(0, 1 << 30, rows)
+    return {
+        "permute-and-flip, 65,536 candidates": lambda: permute_and_flip(
+            np.arange(CELLS), epsilon=1, l_inf_sensitivity=1, noise=NOISE
+        ),
+        f"widened median, {rows:,} estimates": lambda: median_by_exponential(
+            values, steps=1 << 30, epsilon="0.5", neighbours=REPLACED, noise=NOISE, changes=10, widen=1 << 20
+        ),
+        "threshold test, 65,536 queries": lambda: above_threshold(
+            table.negatives, thresholds=10**9, epsilon=1, noise=NOISE, monotone=True
+        ),
+        "pruning of a hierarchy of 65,536 leaves": lambda: refined_nodes(
+            table.negatives, threshold=20, epsilon=1, neighbours=ADDED, noise=NOISE
+        ),
+        "prefix sums of 32,768 cells by the square root": lambda: square_root_prefixes(
+            table.negatives[: 1 << 15], rho="0.5", neighbours=ADDED, noise=NOISE
+        ),
+    }
+
+
 def timed(generator: np.random.Generator, *, quick: bool) -> dict[str, Timing]:
     """Times of the cases, by turns."""
     rows = 20_000 if quick else 1_000_000
     many, few = scores(generator, rows=rows), scores(generator, rows=5000)
     empty = np.zeros(2 * CELLS, dtype=np.int64)
     shape = polynomial_noise(1)
-    values = generator.integers(0, 1 << 30, rows)
     both = many.negatives + many.positives
     cases: dict[str, Callable[[], object]] = {
         "secure noise, 131,072 cells": lambda: NOISE.laplace(empty, epsilon=1, l1_sensitivity=1),
@@ -135,7 +204,8 @@ def timed(generator: np.random.Generator, *, quick: bool) -> dict[str, Timing]:
         "1,023 recursive medians, 5,000 rows, a row replaced": lambda: recursive_medians(
             few.negatives + few.positives, levels=10, epsilon="0.2", neighbours=REPLACED, noise=NOISE
         ),
-        f"PriROC at 1,024 thresholds, {rows:,} rows": lambda: priroc(many),
+        f"{PRIROC}, {rows:,} rows": lambda: priroc(many, histogram=None),
+        f"{PRIROC} by DAWA, {rows:,} rows": lambda: priroc(many, histogram="dawa"),
         "AUC by a smooth bound": lambda: release_auc(
             many.negatives, many.positives, shape=shape, neighbours=REPLACED, noise=NOISE
         ),
@@ -143,21 +213,9 @@ def timed(generator: np.random.Generator, *, quick: bool) -> dict[str, Timing]:
             many.negatives, many.positives, shape=shape, neighbours=REPLACED, noise=NOISE
         ),
         "six score diagnostics of one request, noise included": lambda: score_diagnostics(many),
-        "permute-and-flip, 65,536 candidates": lambda: permute_and_flip(
-            np.arange(CELLS), epsilon=1, l_inf_sensitivity=1, noise=NOISE
-        ),
-        f"widened median, {rows:,} estimates": lambda: median_by_exponential(
-            values, steps=1 << 30, epsilon="0.5", neighbours=REPLACED, noise=NOISE, changes=10, widen=1 << 20
-        ),
-        "threshold test, 65,536 queries, its noise included": lambda: above_threshold(
-            many.negatives, thresholds=10**9, epsilon=1, noise=NOISE, monotone=True
-        ),
-        "pruning of a hierarchy of 65,536 leaves, its noise included": lambda: refined_nodes(
-            many.negatives, threshold=20, epsilon=1, neighbours=ADDED, noise=NOISE
-        ),
-        "prefix sums of 32,768 cells by the square root, their noise included": lambda: square_root_prefixes(
-            many.negatives[: 1 << 15], rho="0.5", neighbours=ADDED, noise=NOISE
-        ),
+        "two models' ROC curves and their comparison": lambda: compare_models(many, few),
+        **models(generator, rows=rows),
+        **choices(generator, many, rows=rows),
         "a thousand spendings on a budget meter": spend_a_thousand_times,
     }
     return alternate(cases, warmups=1)
@@ -168,11 +226,12 @@ def growth(generator: np.random.Generator) -> list[tuple[str, str]]:
     said = []
     table = scores(generator, rows=1_000_000)
     cases: dict[str, Callable[[], object]] = {
-        f"{count:,} thresholds": lambda count=count: priroc(table, thresholds=count) for count in (256, 1024, 4096)
+        f"{count:,} thresholds": lambda count=count: priroc(table, histogram="dawa", thresholds=count)
+        for count in (256, 1024, 4096)
     }
     for cells in (1 << 14, 1 << 18):
         other = scores(generator, rows=1_000_000, cells=cells)
-        cases[f"1,024 thresholds on {cells:,} cells"] = lambda other=other: priroc(other)
+        cases[f"1,024 thresholds on {cells:,} cells"] = lambda other=other: priroc(other, histogram="dawa")
     for name, timing in alternate(cases, warmups=1).items():
         said.append((f"PriROC, {name}", in_milliseconds(timing)))
     return said
@@ -198,7 +257,7 @@ def in_milliseconds(timing: Timing) -> str:
 
 def targets_of(timings: dict[str, Timing], dawa: dict[str, tuple[float, float]]) -> list[Target]:
     """The figures that were aimed at."""
-    named = {"secure noise": 0.8, "1,023 recursive medians": 0.05, "PriROC": 0.05, "six score diagnostics": 1.5}
+    named = {"secure noise": 0.8, f"{PRIROC},": 0.05, f"{PRIROC} by DAWA": 0.05, "six score diagnostics": 1.5}
     targets = []
     for start, seconds in named.items():
         name, timing = next((name, timing) for name, timing in timings.items() if name.startswith(start))
