@@ -1,6 +1,6 @@
-"""How near private ROC curves come to the exact ones: ``python -m benchmarks.roc_accuracy [--quick]``.
+"""How near private ROC curves come to the exact ones: ``python -m benchmarks.roc_accuracy [--quick] [--only NAME]``.
 
-Five experiments, all with seeded noise (the distributions are those of releases):
+Five kinds of experiments, all with seeded noise (the distributions are those of releases):
 
 * the smallest difference of AUCs told apart by t-tests between 20 releases each, on curves without sampling error;
 * the mean absolute error of the AUC with 1,000 rows in each class;
@@ -11,8 +11,9 @@ Five experiments, all with seeded noise (the distributions are those of releases
 
 from __future__ import annotations
 
-import argparse
+import json
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -249,56 +250,64 @@ def held(
     return (highest >= lower - 1e-9) & (lowest <= upper + 1e-9)
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run all five experiments and print their tables."""
-    parser: argparse.ArgumentParser = arguments(__doc__.splitlines()[0])
-    given = parser.parse_args(argv)
-    quick = given.quick
-    figures: dict[str, object] = {}
-    rows, targets = [], []
-    for signal in TOLD_APART:
-        progress(f"telling AUCs apart at n·epsilon = {signal}")
-        row, target, figures[f"told apart {signal}"] = told_apart(signal, trials=2 if quick else 25)
+EXPERIMENTS = (*(f"apart-{signal}" for signal in TOLD_APART), "error", "real", "patients", "coverage")
+
+
+def the_area(chosen: Sequence[str], *, quick: bool) -> tuple[Report, dict[str, object]]:
+    """The experiments on curves without sampling error, in one table."""
+    rows, targets, figures = [], [], {}
+    for name in chosen:
+        progress(name)
+        if name == "error":
+            row, target, figures[name] = error_at_thousand(releases=20 if quick else 500)
+        else:
+            row, target, figures[name] = told_apart(int(name.removeprefix("apart-")), trials=2 if quick else 25)
         rows.append(row)
         targets.append(target)
-    row, target, figures["error"] = error_at_thousand(releases=20 if quick else 500)
     columns = ("n·epsilon", "difference", "paper", "told apart (p < 0.05)", "sd", "|bias|, or error", "releases")
-    first = Report(
-        name="roc_accuracy: the area",
-        columns=columns,
-        rows=[*rows, row],
-        targets=[] if quick else [*targets, target],
-        figures={},
-    )
-    publish(first, None)
-    progress("real tables")
-    rows, targets, figures["real"] = real_data(releases=5 if quick else 60)
-    heads = ("table (exact AUC)", "epsilon", *METHODS)
-    name = "roc_accuracy: real tables, mean error of the AUC / area between the curves"
-    publish(Report(name=name, columns=heads, rows=rows, targets=[] if quick else targets, figures={}), None)
-    progress("patients")
-    heads = (
-        "unit",
-        "rows kept",
-        "epsilon",
-        "error of the AUC",
-        "area between the curves",
-        "kept rows' AUC",
-        "releases",
-    )
-    rows = patients(releases=5 if quick else 60)
-    publish(Report(name="roc_accuracy: diabetes by patient", columns=heads, rows=rows, targets=[], figures={}), None)
-    progress("coverage")
-    rows, targets, figures["coverage"] = coverage(releases=5 if quick else 150)
-    heads = ("table", "AUC interval", "pointwise band", "whole band", "releases")
     report = Report(
-        name="roc_accuracy: coverage at 90%",
-        columns=heads,
-        rows=rows,
-        targets=[] if quick else targets,
-        figures=figures,
+        name="roc_accuracy: the area", columns=columns, rows=rows, targets=[] if quick else targets, figures={}
     )
-    return publish(report, given.json)
+    return report, figures
+
+
+def report_of(experiment: str, *, quick: bool) -> tuple[Report, dict[str, object]]:
+    """One of the experiments with a table of its own."""
+    progress(experiment)
+    if experiment == "real":
+        heads: Sequence[str] = ("table (exact AUC)", "epsilon", *METHODS)
+        name = "roc_accuracy: real tables, mean error of the AUC / area between the curves"
+        rows, targets, figures = real_data(releases=5 if quick else 60)
+    elif experiment == "patients":
+        heads = ("unit", "rows kept", "epsilon", "error of the AUC", "area between the curves", "kept rows' AUC")
+        heads = (*heads, "releases")
+        name = "roc_accuracy: diabetes by patient"
+        rows, targets, figures = patients(releases=5 if quick else 60), [], {}
+    else:
+        heads = ("table", "AUC interval", "pointwise band", "whole band", "releases")
+        name = "roc_accuracy: coverage at 90%"
+        rows, targets, figures = coverage(releases=5 if quick else 150)
+    return Report(name=name, columns=heads, rows=rows, targets=[] if quick else targets, figures={}), figures
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the experiments and print their tables."""
+    parser = arguments(__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=EXPERIMENTS, metavar="NAME", help=", ".join(EXPERIMENTS))
+    given = parser.parse_args(argv)
+    chosen = [name for name in EXPERIMENTS if name in (given.only or EXPERIMENTS)]
+    figures: dict[str, object] = {}
+    on_curves = [name for name in chosen if name.startswith("apart-") or name == "error"]
+    if on_curves:
+        report, figures = the_area(on_curves, quick=given.quick)
+        publish(report, None)
+    for name in chosen:
+        if name not in on_curves:
+            report, figures[name] = report_of(name, quick=given.quick)
+            publish(report, None)
+    if given.json is not None:
+        given.json.write_text(json.dumps(figures, indent=2) + "\n")
+    return 0
 
 
 if __name__ == "__main__":
