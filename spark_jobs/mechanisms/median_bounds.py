@@ -181,11 +181,9 @@ def _tried_windows(line: Line, parts: _Parts, smoothness: float) -> FloatArray:
     low, high = (parts.rank[:, None] + sign * apart for sign in (-1, 1))
     ends = [np.where(low >= 1, _cells_at(line, parts, low), 0)]
     ends.append(np.where(high <= parts.rows[:, None], _cells_at(line, parts, high), parts.width[:, None]))
-    best = np.zeros(parts.rank.size)
-    for i, down in enumerate(apart.tolist()):
-        for j, up in enumerate(apart.tolist()):
-            span = (ends[1][:, j] - ends[0][:, i]) * np.exp(-smoothness * max(down + up - 1, 0))
-            best = np.maximum(best, span)
+    weights = np.exp(-smoothness * np.maximum(apart[:, None] + apart - 1, 0))
+    spans = (ends[1][:, None, :] - ends[0][:, :, None]) * weights
+    best: FloatArray = spans.max(axis=(1, 2))
     return best
 
 
