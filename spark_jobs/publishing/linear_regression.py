@@ -54,7 +54,7 @@ def _columns(found: LinearFit) -> dict[str, Column]:
     keys = [""] if found.keys is None else [str(key) for key in found.keys]
     columns = {
         "group": Column(values=np.array(keys, dtype=object), meaning="public key of the group; empty for all rows"),
-        "status": Column(values=np.array(found.status, dtype=object), meaning="ok, or failed: the line is then level"),
+        "status": Column(values=np.array(found.status, dtype=object), meaning="ok, or failed: no slope of its own"),
         "method": Column(values=np.array(found.methods, dtype=object), meaning="what released the line"),
         "rows": Column(
             values=found.rows,
@@ -89,7 +89,7 @@ def _section(found: LinearFit, x_name: str, y_name: str) -> Section:
     sizes = "public" if found.public_sizes else "released with noise"
     measures = [
         Measure(label="Groups", value=f"{found.groups:,}", note="of the request's list"),
-        Measure(label="Level lines", value=f"{failed:,}", note="no slope through the noise"),
+        Measure(label="Drowned lines", value=f"{failed:,}", note="no slope of their own"),
         Measure(
             label="Rows",
             value=(f"≈{SPACE}" if not found.public_sizes else "") + count(found.total_rows),
@@ -112,13 +112,13 @@ def _section(found: LinearFit, x_name: str, y_name: str) -> Section:
         table=_groups_table(found) if grouped else _line_table(found),
         legend=(
             ("curve", "released line"),
-            ("chance", "level, as no slope could be told"),
+            ("chance", "no slope of its own could be told"),
             ("point", "where it is evaluated, with interval"),
         ),
         notes=_notes(found),
         notice=None
         if failed < found.groups
-        else "No slope could be told through the noise: the lines are level. The release has been made and paid for.",
+        else "No slope could be told through the noise. The release has been made and paid for.",
     )
 
 
@@ -206,6 +206,11 @@ def _notes(found: LinearFit) -> tuple[str, ...]:
         if found.groups > MOST_PANELS:
             drawn = f"; {MOST_LINES} evenly chosen ones are drawn in one box" if found.groups > MOST_LINES else ""
             notes.append(f"The first {MOST_PANELS} groups of the list have a panel each{drawn}.")
+    if found.groups > 1 and any(method.startswith("noisy_moments") for method in found.methods):
+        notes.append(
+            "Lines of noisy moments are drawn to one of all groups, as far as noise hides their own: where it hides "
+            "much, groups look more alike than they are. Intervals are about each group by itself."
+        )
     if _without_intervals(found):
         notes.append(
             "Where no interval is given, the method's noise depends on the rows: it would have to be paid for."

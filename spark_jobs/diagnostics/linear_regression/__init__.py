@@ -2,8 +2,9 @@
 
 Methods, after Alabi, McMillan, Sarathy, Smith, Vadhan (PoPETs 2022), corrected (``mechanisms.regression``):
     auto: one of the three marked with a star for each group, by public facts alone (``choosing``). The default.
-    noisy_moments*: least squares from noisy sums about the middle of the box, with a slope that is shrunk where the
-        noise drowns it; pure. ``noisy_moments_zcdp``: with Gaussian noise, for a delta.
+    noisy_moments*: least squares from noisy sums about the middle of the box, with lines that are drawn to one of all
+        groups as far as the noise drowns them (``shrinkage``); pure. ``noisy_moments_zcdp``: with Gaussian noise, for a
+        delta.
     noisy_stats: least squares from a noisy covariance and variance (NoisyStats); pure. ``noisy_stats_zcdp``: as above.
     noisy_intercept*: the mean of y, as a level line.
     dp_exp_theil_sen, dp_wide_theil_sen*, dp_ss_theil_sen: medians over pairs of rows, by the exponential mechanism, by

@@ -5,11 +5,12 @@ group's public size, or the size bound that the request gives; epsilon is what t
 request's where rows are replaced and sizes are private. The rule was read off the benchmark's tables
 (docs/benchmarks/linear-regression.md):
 
-* below 50, or with fewer than three rows, a slope is all noise: the mean of y;
 * where sizes are public, from 200 to 20,000, medians over pairs: they alone adapt to points that lie close to a line
   or close together, unless the grid is so coarse that many pairs share their x;
-* else noisy sums about the middle of the box, with a slope that is shrunk where the noise drowns it: for sizes that
-  are private or unknown, between 50 and 200, and beyond 20,000, where pairs cost time and gain nothing.
+* else noisy sums about the middle of the box, whose lines borrow from one another (``shrinkage``): for sizes that are
+  private or unknown, below 200, and beyond 20,000, where pairs cost time and gain nothing;
+* but below 50, or with fewer than three rows, a slope is all noise where there are fewer than 16 groups to borrow from:
+  the mean of y.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ MEAN, SUMS, MEDIANS = "noisy_intercept", "noisy_moments", "dp_wide_theil_sen"
 LEAST_OF_SLOPE, LEAST_OF_MEDIANS, MOST_OF_MEDIANS = 50.0, 200.0, 20_000.0
 LEAST_CELLS_OF_MEDIANS = 16
 LEAST_ROWS = 3
+LEAST_GROUPS = 16
 
 
 def choose(
@@ -54,4 +56,5 @@ def choose(
     signal = np.where(rows < LEAST_ROWS, 0.0, rows * epsilon)
     pairing = public_rows is not None and cells >= LEAST_CELLS_OF_MEDIANS
     medians = pairing & (signal >= LEAST_OF_MEDIANS) & (signal < MOST_OF_MEDIANS)
-    return np.where(signal < LEAST_OF_SLOPE, MEAN, np.where(medians, MEDIANS, SUMS))
+    alone = (signal < LEAST_OF_SLOPE) & ((~medians).sum() < LEAST_GROUPS)
+    return np.where(alone, MEAN, np.where(medians, MEDIANS, SUMS))

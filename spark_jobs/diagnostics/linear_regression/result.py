@@ -39,8 +39,9 @@ class LinearFit:
         predictions_lower, predictions_upper: intervals at level ``confidence``; shape (G, K).
         slope, intercept: of the line, the latter at x = 0; shape (G,).
         slope_lower, slope_upper, intercept_lower, intercept_upper: intervals, or NaN; shape (G,).
-        status: of each group ``ok``, or ``failed`` where the released spread of x is not above 0: the line is then
-            level, through the released mean of y.
+        status: of each group ``ok``, or ``failed`` where the released spread of x is not above 0: no slope of the
+            group's own can be told. The line is then level through the released mean of y, or, of noisy moments, near
+            what its noise and the other groups leave to expect.
         rows: of each group: public sizes where ``public_sizes``, else noisy ones, at least 0; NaN where the method
             counts none (gradient descent).
         total_rows: the sum of the noisy sizes as drawn, below 0 or not: where many groups are empty, sizes of at least

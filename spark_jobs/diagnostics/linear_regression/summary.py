@@ -11,12 +11,11 @@ from spark_jobs.diagnostics.linear_regression.drawing import GRADIENTS
 from spark_jobs.diagnostics.linear_regression.intervals import Simulated, reach_of_lines, reach_of_sums
 from spark_jobs.diagnostics.linear_regression.measurement import Measurement, NoisyHeights, Part
 from spark_jobs.diagnostics.linear_regression.result import FAILED, OK, LinearFit
+from spark_jobs.diagnostics.linear_regression.shrinkage import shrunk_lines
 from spark_jobs.mechanisms.regression.lines import BoolArray, NoisyLines
 from spark_jobs.mechanisms.regression.moments import NoisyMoments
 from spark_jobs.mechanisms.trees import FloatArray
 
-SHRINKING = 2.0
-"""Of slopes: an inverse variance. In units of the box most slopes are smaller than 1."""
 DIGITS = 12
 
 
@@ -131,21 +130,13 @@ def _of_part(part: Part, places: FloatArray, simulated: Simulated, *, public_siz
 
 
 def _of_sums(moments: NoisyMoments, places: FloatArray, simulated: Simulated) -> _Lines:
-    """Lines with slopes ``C V / (V^2 + 2 sd^2)``, C and V the noisy covariance and variance, sd the noise in C.
-
-    That is the slope of least squares where the noise is small against the spread of x, and 0 where it drowns it: the
-    mean of the slope given C, if slopes were normal with a variance of one half, and V were exact.
-    """
+    """Lines that the noise shrinks (``shrinkage``), with intervals about those of least squares through noisy sums."""
     lines: NoisyLines = moments.lines()
-    spread = np.maximum(lines.variance, 0.0)
-    shrunk = spread**2 + SHRINKING * lines.covariance_scale**2
-    slope = np.where(shrunk > 0, lines.covariance * spread / np.where(shrunk > 0, shrunk, 1.0), 0.0)
-    rows = np.maximum(moments.rows, 1.0)
-    middle = 0.5 + (moments.y - slope * moments.x) / rows / 2
+    shrunk = shrunk_lines(moments)
     reach = reach_of_sums(moments, 2 * places - 1, simulated)
     return _Lines(
-        slope=slope,
-        heights=middle[:, None] + slope[:, None] * (places - 0.5),
+        slope=shrunk.slope,
+        heights=(1 + shrunk.at(2 * places - 1)) / 2,
         failed=lines.failed,
         rows=moments.rows,
         slope_about=lines.slope,

@@ -1,0 +1,222 @@
+"""Lines from noisy sums that know their noise, and borrow from one another: empirical Bayes, by released values alone.
+
+In the *centred box*, ``a = 2 x - 1`` and ``b = 2 y - 1`` in [-1, 1]. A group's line of least squares has a height p
+over a place m and a slope s that solve ``M (p, s) = c``: M holds the number of rows and the sums of ``a - m`` and
+``(a - m)^2``, c those of ``b`` and ``(a - m) b``. All are known up to noise of a known variance.
+
+1. *Rows, then means of a and of a a.* Groups vary about a mean of all, with a spread of all; both are estimated from
+   the noisy sums (``_population``), and each group's figures are drawn to the mean by as much as its noise outweighs
+   the spread. A variance of x is above 0: where noise drowns it, its mean given that is taken (a normal distribution
+   cut off at 0). So M is replaced by what is expected of it (regression calibration of errors in variables); m is
+   the expected mean of a.
+2. *Lines.* ``c - M (p, s)`` is noise, of c and of what is left in M. Lines vary about one of all groups in the same
+   way, and each is drawn to it: least squares where the noise is small, the line of all groups where it drowns the
+   group's own. It is ridge regression with a penalty that the noise, and the other groups, decide.
+
+A group alone has the prior to be drawn to: heights about the middle of the box, slopes of standard deviation
+``sqrt SLOPES``. Nothing here reads more than the draw, so it costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.regression.moments import NoisyMoments
+from spark_jobs.mechanisms.trees import FloatArray
+
+HEIGHTS, SLOPES = 1 / 3, 1.0
+"""Variances before anything is seen: heights are even over the box, and a line from corner to corner has slope 1."""
+LIKE = 0.05
+"""Groups of a release are expected to vary by this part of it: as much as two more groups would say."""
+_GROUPS = 2.0
+LEAST_OF_ROWS = 0.1
+"""Of their mean: the standard deviation that numbers of rows have at least."""
+FURTHEST = -30.0
+"""Standard deviations below 0 that a spread is taken to be at most."""
+ROUNDS = 25
+DIGITS = 9
+"""Kept of what all groups share: sums over groups differ between machines in their last bits."""
+Informed = tuple[FloatArray, FloatArray]
+"""Information matrices, shape (groups, 2, 2), and their products with what each group shows, shape (groups, 2)."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Shrunk:
+    """Lines in the centred box, shape (groups,).
+
+    Attributes:
+        place: where the heights are: the expected mean of a in each group.
+        height, slope: of each line.
+    """
+
+    place: FloatArray
+    height: FloatArray
+    slope: FloatArray
+
+    def at(self, places: FloatArray) -> FloatArray:
+        """Heights over these places of the centred box; shape (groups, places)."""
+        return self.height[:, None] + self.slope[:, None] * (places - self.place[:, None])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Design:
+    """What is expected of each group's rows, and how uncertain that is; shape (groups,).
+
+    Attributes:
+        rows: how many there are.
+        place: the mean of a.
+        squares: the sum of ``(a - place)^2``; that of ``a - place`` is 0.
+        of_rows, of_sum, of_squares: variances of the three sums.
+    """
+
+    rows: FloatArray
+    place: FloatArray
+    squares: FloatArray
+    of_rows: FloatArray
+    of_sum: FloatArray
+    of_squares: FloatArray
+
+
+def shrunk_lines(moments: NoisyMoments) -> Shrunk:
+    """The lines of these sums; shape (groups,).
+
+    Args:
+        moments: released.
+    """
+    noise = max(moments.stddev, moments.steps**-2) ** 2  # sums are whole steps
+    design = _design(moments, noise)
+    place, one, nothing = design.place, np.ones_like(design.rows), np.zeros_like(design.rows)
+    m = _matrix(design.rows, nothing, design.squares)
+    right = np.stack([moments.y, moments.xy - place * moments.y], axis=-1)
+    of_right = noise * _matrix(one, -place, one + place**2)
+
+    def observed(lines: FloatArray, about: FloatArray) -> Informed:
+        """Of lines by heights over each group's place: of the two equations, weighed as their noise is about these."""
+        pp, ps, ss = (lines[:, i] * lines[:, j] + about[:, i, j] for i, j in ((0, 0), (0, 1), (1, 1)))
+        inexact = _matrix(
+            design.of_rows * pp + design.of_sum * ss, design.of_sum * ps, design.of_sum * pp + design.of_squares * ss
+        )
+        weighted = _times(m, _inverse(of_right + inexact))
+        return _times(weighted, m), _applied(weighted, right)
+
+    prior = _Shared(mean=np.zeros(2), spread=np.diag([HEIGHTS, SLOPES]))
+    middle = float(_rounded(place.mean()))
+    lines, _ = _population(observed, prior, away=place - middle)
+    return Shrunk(place=place, height=lines[:, 0], slope=lines[:, 1])
+
+
+def _design(moments: NoisyMoments, noise: float) -> _Design:
+    rows, of_rows = _rows(moments, noise)
+    sums = np.stack([moments.x, moments.xx], axis=-1)
+    # of sums of rows whose number is uncertain: as if all had the mean of all groups
+    of_all = np.clip(_rounded(sums.sum(axis=0) / rows.sum()), [-1.0, 0.0], 1.0)
+    precise = _inverse(noise * np.eye(2) + of_rows[:, None, None] * (of_all[:, None] * of_all)) * rows[:, None, None]
+    informed = precise * rows[:, None, None], _applied(precise, sums)
+    prior = _Shared(mean=np.array([0.0, 1 / 3]), spread=np.diag([1 / 3, 0.1]))
+    found, covariance = _population(lambda *_: informed, prior, away=np.zeros_like(rows))
+    mean, squares = np.clip(found, [-1.0, 0.0], 1.0).T
+    of_mean, both, of_squares = covariance[:, 0, 0], covariance[:, 0, 1], covariance[:, 1, 1]
+    of_spread = 4 * mean**2 * of_mean - 4 * mean * both + of_squares
+    spread, of_spread = _above_0(squares - mean**2, np.sqrt(np.maximum(of_spread, 1e-18)))
+    return _Design(
+        rows=rows,
+        place=mean,
+        squares=rows * spread,
+        of_rows=of_rows,
+        of_sum=rows**2 * of_mean,
+        of_squares=rows**2 * of_spread,
+    )
+
+
+def _rows(moments: NoisyMoments, noise: float) -> tuple[FloatArray, FloatArray]:
+    """Rows of each group, at least 1, and their variances: drawn to their mean where they are private."""
+    if moments.neighbours is Neighbours.REPLACE_ONE:
+        return np.maximum(moments.rows, 1.0), np.zeros_like(moments.rows)
+    of_one, groups = 4 * noise, moments.rows.size
+    mean = float(_rounded(moments.rows.mean()))
+    shown = float(((moments.rows - mean) ** 2).sum()) / max(groups - 1, 1) - of_one
+    spread = max(shown, (mean * LEAST_OF_ROWS) ** 2)
+    kept = float(_rounded(np.array(spread / (spread + of_one)))) if groups > 1 else 1.0
+    return np.maximum(mean + kept * (moments.rows - mean), 1.0), np.full(groups, kept * of_one)
+
+
+def _above_0(means: FloatArray, stddevs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Means and variances of normal variables given that they are above 0."""
+    away = np.maximum(means / stddevs, FURTHEST)
+    hazard = np.exp(-(away**2) / 2 - log_ndtr(away)) / np.sqrt(2 * np.pi)
+    return stddevs * (away + hazard), stddevs**2 * np.maximum(1 - hazard * (hazard + away), 1e-6)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Shared:
+    """What groups have in common: a mean, shape (2,), and a spread about it, shape (2, 2)."""
+
+    mean: FloatArray
+    spread: FloatArray
+
+
+def _population(
+    observed: Callable[[FloatArray, FloatArray], Informed], prior: _Shared, *, away: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Each group's two figures given its own and all others' noisy sums; means (groups, 2), covariances (groups, 2, 2).
+
+    The mean and the spread of all groups are found by expectation and maximisation, with ``prior`` for the mean, and
+    ``LIKE`` of it for the spread.
+
+    Args:
+        observed: what the noisy sums say, given figures and covariances about which the noise is weighed.
+        prior: of a group alone.
+        away: groups share ``(u, v)``, and each one's figures are ``(u + away v, v)``; shape (groups,).
+    """
+    one, nothing = np.ones_like(away), np.zeros_like(away)
+    there, back = (np.stack([one, side * away, nothing, one], axis=-1).reshape(-1, 2, 2) for side in (1.0, -1.0))
+    weak, like = _inverse(prior.spread), LIKE * prior.spread
+    mean, spread = prior.mean, like
+    means, covariances = _applied(there, mean), _times(_times(there, spread), _turned(there))
+    for _ in range(ROUNDS):
+        information, shown = observed(means, covariances)
+        tight = _times(_times(_turned(back), _inverse(spread)), back)
+        covariances = _inverse(information + tight)
+        heard = _times(_times(_turned(there), tight), covariances)
+        certain = _times(_times(heard, information), there).sum(axis=0) + weak
+        mean = _rounded(_applied(_inverse(certain), _applied(heard, shown).sum(axis=0) + _applied(weak, prior.mean)))
+        means = _applied(covariances, shown + _applied(tight, _applied(there, mean)))
+        apart = _applied(back, means) - mean
+        scatter = _times(_times(back, covariances), _turned(back)) + apart[:, :, None] * apart[:, None, :]
+        spread = _rounded((_GROUPS * like + scatter.sum(axis=0)) / (_GROUPS + away.size))
+    return means, covariances
+
+
+def _matrix(first: FloatArray, both: FloatArray, second: FloatArray) -> FloatArray:
+    return np.stack([first, both, both, second], axis=-1).reshape(-1, 2, 2)
+
+
+def _turned(matrix: FloatArray) -> FloatArray:
+    return np.swapaxes(matrix, -1, -2)
+
+
+def _times(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Products of matrices term by term: a library for them may add up in another order on another machine."""
+    product: FloatArray = (first[..., :, :, None] * second[..., None, :, :]).sum(axis=-2)
+    return product
+
+
+def _applied(matrix: FloatArray, vector: FloatArray) -> FloatArray:
+    applied: FloatArray = (matrix * vector[..., None, :]).sum(axis=-1)
+    return applied
+
+
+def _inverse(matrix: FloatArray) -> FloatArray:
+    p, q, r, s = matrix[..., 0, 0], matrix[..., 0, 1], matrix[..., 1, 0], matrix[..., 1, 1]
+    turned = np.stack([np.stack([s, -q], -1), np.stack([-r, p], -1)], -2)
+    inverse: FloatArray = turned / (p * s - q * r)[..., None, None]
+    return inverse
+
+
+def _rounded(values: FloatArray) -> FloatArray:
+    return np.array([float(f"{value:.{DIGITS}g}") for value in np.ravel(values)]).reshape(np.shape(values))

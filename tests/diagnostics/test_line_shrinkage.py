@@ -1,0 +1,144 @@
+"""Lines from noisy sums that borrow from one another: what is known of the right answer."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics.linear_regression.shrinkage import HEIGHTS, SLOPES, shrunk_lines
+from spark_jobs.mechanisms.regression.moments import NoisyMoments
+
+PLACES = np.array([-0.5, 0.5])
+SUMS = ("rows", "x", "y", "xx", "xy")
+
+
+def exact_moments(height, slope, *, rows=80.0, mean=0.1, spread=0.2, epsilon=1e6, public=False):
+    """Exact sums of groups whose least squares lines have these heights over 0 and slopes; shape (groups,)."""
+    height, slope, rows, mean, spread = np.broadcast_arrays(height, slope, rows, mean, spread)
+    squares = spread + mean**2
+    return NoisyMoments(
+        rows=rows.astype(float),
+        x=rows * mean,
+        y=rows * (height + slope * mean),
+        xx=rows * squares,
+        xy=rows * (height * mean + slope * squares),
+        cost=epsilon,
+        gaussian=True,
+        neighbours=Neighbours.REPLACE_ONE if public else Neighbours.ADD_REMOVE,
+        steps=2048,
+    )
+
+
+def noised(exact, rho, seed):
+    """The same with the noise that it would have at this rho."""
+    moments, random = replace(exact, cost=rho), np.random.default_rng(seed)
+    sizes = dict.fromkeys(SUMS, 1.0) | {"rows": 2.0 * (exact.neighbours is Neighbours.ADD_REMOVE)}
+    drawn = {
+        name: getattr(exact, name) + sizes[name] * moments.stddev * random.normal(size=exact.rows.size) for name in SUMS
+    }
+    return replace(moments, **drawn)
+
+
+def error(lines, exact):
+    return float(((lines.at(PLACES) - exact) ** 2).mean())
+
+
+def heights(moments):
+    return np.stack([2 * (moments.lines().centre + moments.lines().slope * (p / 2)) - 1 for p in PLACES], axis=1)
+
+
+def varied(groups, *, slopes, levels=0.1, seed=1):
+    random = np.random.default_rng(seed)
+    return random.normal(-0.2, levels, groups), random.normal(0.6, slopes, groups)
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_where_there_is_no_noise_lines_are_their_own(public):
+    height, slope = varied(40, slopes=0.5)
+    for spread in (0.3, 1e-3):
+        moments = exact_moments(height, slope, spread=spread, epsilon=1e12, public=public)
+        np.testing.assert_allclose(shrunk_lines(moments).at(PLACES), heights(moments), atol=1e-6)
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_groups_that_are_alike_help_one_another(public):
+    """A hundred lines that hardly differ are told nearly as well as one of all their rows; by itself none is told."""
+    exact = exact_moments(*varied(100, slopes=0.01, levels=0.01), rows=60.0, public=public)
+    moments = noised(exact, 0.02, seed=4)
+    alone = [shrunk_lines(_only(moments, group)).at(PLACES)[0] for group in range(100)]
+    together = error(shrunk_lines(moments), heights(exact))
+    assert together < 0.15 * float(((np.array(alone) - heights(exact)) ** 2).mean())
+    assert together < 0.1 * float(np.median(((heights(moments) - heights(exact)) ** 2).mean(axis=1)))
+
+
+def test_errors_are_close_to_those_of_the_best_estimate_there_is():
+    """Of groups that vary normally about a line: the posterior mean of one who knows that line and that variation."""
+    groups, spreads, found, best = 400, np.diag([0.1**2, 0.3**2]), [], []
+    for seed, rho in enumerate((0.02, 0.2, 2.0)):
+        height, slope = varied(groups, slopes=0.3, seed=seed)
+        exact = exact_moments(height, slope, rows=60.0, mean=0.0, spread=0.25, public=True)
+        moments = noised(exact, rho, seed=seed)
+        design, noise = 60.0 * np.diag([1.0, 0.25]), moments.stddev**2
+        # as if the sums of a and a a had no noise, so that this is better than any estimate
+        gain = spreads @ design @ np.linalg.inv(design @ spreads @ design + noise * np.eye(2))
+        about = np.array([-0.2, 0.6])
+        shown = np.stack([moments.y, moments.xy], axis=-1) - design @ about
+        lines = about + shown @ gain.T
+        best.append(float((((lines - np.stack([height, slope], -1)) @ [[1, 1], [-0.5, 0.5]]) ** 2).mean()))
+        found.append(error(shrunk_lines(moments), heights(exact)))
+        assert found[-1] < 0.9 * float(((heights(moments) - heights(exact)) ** 2).mean())
+    assert (np.array(found) < 1.3 * np.array(best)).all()
+    assert found[-1] < found[0]
+
+
+def test_a_group_that_is_known_well_keeps_its_own_line():
+    height, slope = varied(60, slopes=0.02)
+    slope[0], rows = -0.8, np.full(60, 40.0)
+    rows[0] = 20_000
+    exact = exact_moments(height, slope, rows=rows)
+    found = shrunk_lines(noised(exact, 0.05, seed=3))
+    assert found.slope[0] == pytest.approx(-0.8, abs=0.05)
+    assert np.sqrt(((found.slope[1:] - 0.6) ** 2).mean()) < 0.3
+
+
+def test_a_group_alone_is_drawn_to_the_middle_of_the_box_by_the_noise():
+    exact = exact_moments(np.array([0.5]), np.array([1.0]), rows=500.0, spread=0.02)
+    sizes = []
+    for rho in (1e-9, 1e-3, 0.1, 1e9):
+        found = [shrunk_lines(noised(exact, rho, seed)) for seed in range(100)]
+        sizes.append((np.abs(np.mean([each.slope[0] for each in found])), np.mean([each.height[0] for each in found])))
+    slopes, levels = np.array(sizes).T
+    assert (np.diff(slopes) > 0).all()
+    assert slopes[0] < 0.1
+    assert slopes[-1] == pytest.approx(1, abs=1e-3)
+    assert abs(levels[0]) < 0.2
+    assert levels[-1] == pytest.approx(0.5 + found[0].place[0], abs=1e-3)
+    assert (HEIGHTS, SLOPES) == (1 / 3, 1.0)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 17])
+def test_the_order_of_groups_does_not_matter(groups):
+    moments = noised(exact_moments(*varied(groups, slopes=0.2)), 0.1, seed=6)
+    order = np.random.default_rng(2).permutation(groups)
+    found, turned = shrunk_lines(moments), shrunk_lines(_only(moments, order))
+    np.testing.assert_allclose(turned.at(PLACES), found.at(PLACES)[order], rtol=1e-12)
+
+
+@given(
+    sums=st.lists(st.tuples(*[st.floats(-1e6, 1e6)] * 5), min_size=1, max_size=6),
+    cost=st.sampled_from(["1e-9", "0.1", "1e12"]),
+    gaussian=st.booleans(),
+    neighbours=st.sampled_from(list(Neighbours)),
+)
+@settings(deadline=None, max_examples=80)
+def test_no_sums_break_it(sums, cost, gaussian, neighbours):
+    arrays = dict(zip(SUMS, np.array(sums).T, strict=True))
+    found = shrunk_lines(NoisyMoments(cost=cost, gaussian=gaussian, neighbours=neighbours, steps=2048, **arrays))
+    assert np.isfinite(found.at(PLACES)).all()
+
+
+def _only(moments, which):
+    return replace(moments, **{name: np.atleast_1d(getattr(moments, name)[which]) for name in SUMS})
