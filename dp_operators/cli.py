@@ -70,7 +70,7 @@ def run_release(
 ) -> None:
     """Make a release: reserve its cost, run the application, commit and publish.
 
-    A model in the request may name the release that fitted it: {"release": URI}.
+    A model in the request may name the release that fitted it, and an ecdf the one to compare with: {"release": URI}.
 
     The same command again finds the same release, or goes on where it was interrupted; it never pays twice. For
     another look at the data, with noise and a charge of its own, give another --key.
@@ -211,12 +211,12 @@ def main() -> None:
 
 
 def _request(path: Path, output: str | None, ledger: str | None) -> ReleaseRequest:
-    from dp_operators.releasing import refers, with_fitted_model
+    from dp_operators.releasing import refers, with_releases
 
     fields = load_fields(path)
     if refers(fields):
         with _closing(ledger) as opened:
-            fields = with_fitted_model(fields, opened)
+            fields = with_releases(fields, opened)
     request = ReleaseRequest.build(fields)
     if output is None:
         return request

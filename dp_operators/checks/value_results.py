@@ -39,11 +39,22 @@ def ecdf_tables(result: Mapping[str, Any]) -> list[Table]:
     low, high = numbers(result["bounds"])
     summary: dict[str, list[Any]] = {"lower": [low], "upper": [high], "rows": [number(result["rows"])]}
     summed = [not_null("lower"), not_null("upper"), at_least("upper", "lower"), not_null("rows"), finite("rows")]
-    if result["distance"] is not None:
-        near, far = numbers(result["distance"]["interval"])
-        summary |= {"near": [near], "distance": [number(result["distance"]["value"])], "far": [far]}
-        summary["p_value"] = [number(result["distance"]["p_value"])]
-        summed += [entry for name in ("near", "distance", "far", "p_value") for entry in unit_interval(name)]
+    compared = result["comparison"]
+    for of, distance in (
+        ("reference", result["distance"]),
+        ("earlier release", None if compared is None else compared["distance"]),
+    ):
+        if distance is not None:
+            near, far = numbers(distance["interval"])
+            told = {"nearest": near, "distance": number(distance["value"]), "furthest": far}
+            told["p_value"] = number(distance["p_value"])
+            names = {name: f"{name} of the {of}" for name in told}
+            summary |= {names[name]: [value] for name, value in told.items()}
+            summed += [entry for name in names.values() for entry in unit_interval(name)]
+            summed += [
+                at_least(names["distance"], names["nearest"]),
+                at_least(names["furthest"], names["distance"]),
+            ]
     return [
         Table(name="ecdf", columns=columns, expected=tuple(expected)),
         Table(

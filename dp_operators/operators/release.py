@@ -42,7 +42,8 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         model: where scores or fitted values come from, or the path of a JSON file that says so; for diagnostics of a
             model. Or an earlier release that fitted it: ``{"release": URI}``, that folder's URI alone, or what the task
             that made it returns (``fit.output``).
-        diagnostics: what to release: a kind, or a list of kinds or of kinds with their options.
+        diagnostics: what to release: a kind, or a list of kinds or of kinds with their options. An ``ecdf`` may be
+            compared with an earlier release, ``compare_with``, in the forms that ``model`` has.
         epsilon, delta: the full cost, exact decimals.
         neighbours: ``add_remove`` (the default) or ``replace_one``.
         unit: the privacy unit; one row by default.
@@ -169,10 +170,10 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         return read_request(self.request)
 
     def _asked(self, fields: Mapping[str, Any], ledger: PrivacyLedger) -> ReleaseRequest:
-        """The request, with the model itself where it names the release that fitted it."""
-        from dp_operators.releasing import with_fitted_model
+        """The request, with what was released where it names earlier releases."""
+        from dp_operators.releasing import with_releases
 
-        return ReleaseRequest.build(with_fitted_model(fields, ledger))
+        return ReleaseRequest.build(with_releases(fields, ledger))
 
     def _release(self, context: Context) -> Published:
         from dp_operators.checks.release_contract import check_release
@@ -245,7 +246,7 @@ def read_request(given: str | Mapping[str, Any]) -> ReleaseRequest:
     """The request in a rendered dictionary, whose model and groups may be in files, or in a file.
 
     Raises:
-        RequestRefused: there is none, or its model names a release: only a ledger knows whether that was paid for.
+        RequestRefused: there is none, or it names an earlier release: only a ledger knows whether that was paid for.
     """
     return ReleaseRequest.build(request_fields(given))
 
@@ -268,7 +269,7 @@ def request_fields(given: str | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def checked_fields(given: str | Mapping[str, Any]) -> dict[str, Any]:
-    """The same, of a request that is one: but for a model that names a release, which is not looked up here.
+    """The same, of a request that is one: but for an earlier release that it names, which is not looked up here.
 
     Raises:
         RequestRefused: they make no request.

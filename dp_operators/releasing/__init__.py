@@ -1,11 +1,13 @@
 """The release protocol: reserve, run, draw, commit, publish; and what starts the Spark application."""
 
+from dp_operators.releasing.compared import earlier_function
 from dp_operators.releasing.errors import ReleaseDamaged, ReleaseError, ReleaseFailed, ReleaseRejected, ReleaseSettled
-from dp_operators.releasing.fitted import fitted_model, is_reference, refers, with_fitted_model
+from dp_operators.releasing.fitted import fitted_model
 from dp_operators.releasing.inspection import check_release_folder
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.protocol import Check, Published, release
 from dp_operators.releasing.reconciling import Reconciled, reconcile
+from dp_operators.releasing.references import is_reference, refers, with_releases
 from dp_operators.releasing.requests import (
     account_state,
     check_budget,
@@ -36,6 +38,7 @@ __all__ = [
     "check_budget",
     "check_release_folder",
     "check_request",
+    "earlier_function",
     "fitted_model",
     "give_back",
     "interval_blocks",
@@ -46,5 +49,5 @@ __all__ = [
     "release",
     "release_stale",
     "with_blocks",
-    "with_fitted_model",
+    "with_releases",
 ]

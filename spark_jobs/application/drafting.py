@@ -9,7 +9,7 @@ from typing import Any
 
 from spark_jobs.application.draw import Draw
 from spark_jobs.contract.account import AccountState
-from spark_jobs.contract.diagnostics import OtherScoreCells, ScoreCells
+from spark_jobs.contract.diagnostics import EcdfOptions, OtherScoreCells, ScoreCells
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.tables import Model
@@ -37,6 +37,12 @@ def assumptions(request: ReleaseRequest) -> tuple[str, ...]:
         _assumed_of(statistic.model).replace("The model", "The second model", 1)
         for statistic in request.statistics
         if isinstance(statistic, OtherScoreCells)
+    ]
+    said += [
+        f"What the values are held against is, as the request says, what release {options.compare_with.released_by} "
+        "published, which paid for it."
+        for options in request.diagnostics
+        if isinstance(options, EcdfOptions) and options.compare_with is not None
     ]
     if request.record is not None:
         said.append(f"A row of the table is one {request.record}, as the request declares.")

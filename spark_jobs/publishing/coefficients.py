@@ -11,7 +11,7 @@ from spark_jobs.contract.diagnostics import LinearFitOptions
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.fits.result import SHRUNK, UNDEFINED, PrivateFit
 from spark_jobs.publishing import drawing
-from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent, visible
+from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, one_line, percent, visible
 from spark_jobs.publishing.rendering import Column, Measure, Plot, Probe, Rendering, Section, ValueTable
 from spark_jobs.publishing.tokens import light
 from spark_jobs.publishing.value_axis import number
@@ -65,7 +65,7 @@ def _shown(found: PrivateFit) -> int:
 def _plot(found: PrivateFit, outcome: str) -> Plot:
     body = _STRIP * _shown(found) + _FOOT + 0.15
     box = (0.36, _FOOT / body, 0.6, 1 - (_FOOT + 0.1) / body)
-    moved = "log odds" if found.kind == "logistic" else _short(outcome, 24)
+    moved = "log odds" if found.kind == "logistic" else one_line(outcome, 24)
 
     def draw(alone: bool) -> Figure:
         height = body + (_HEADING if alone else 0.0)
@@ -109,7 +109,7 @@ def _limits(found: PrivateFit) -> tuple[float, float]:
 
 def _draw(axes: Axes, found: PrivateFit) -> None:
     value, low, high, lowest, highest = _effects(found)
-    names = [_short(term, _LABEL_CHARACTERS) for term in found.terms[1 : 1 + value.size]]
+    names = [one_line(term, _LABEL_CHARACTERS) for term in found.terms[1 : 1 + value.size]]
     low_end, high_end = _limits(found)
     axes.set_xlim(low_end, high_end)
     ticks = MaxNLocator(nbins=_MOST_TICKS, steps=[1, 2, 5, 10]).tick_values(low_end, high_end)
@@ -140,7 +140,7 @@ def _probes(found: PrivateFit) -> tuple[Probe, ...]:
         up = 1 - (place + 0.5) / value.size
         own = float(found.coefficients[1 + place])
         lines = (
-            _short(found.terms[1 + place], _LABEL_CHARACTERS),
+            one_line(found.terms[1 + place], _LABEL_CHARACTERS),
             number(own, 4),
             f"{number(float(found.lower[1 + place]), 4)} to {number(float(found.upper[1 + place]), 4)}",
         )
@@ -150,7 +150,7 @@ def _probes(found: PrivateFit) -> tuple[Probe, ...]:
 
 def _description(found: PrivateFit) -> str:
     told = "; ".join(
-        f"{_short(term, _LABEL_CHARACTERS)} {number(float(value), 4)}"
+        f"{one_line(term, _LABEL_CHARACTERS)} {number(float(value), 4)}"
         for term, value in list(zip(found.terms, found.coefficients, strict=True))[1:7]
     )
     more = "" if len(found.terms) <= 7 else f"; and {len(found.terms) - 7} more"
@@ -159,7 +159,7 @@ def _description(found: PrivateFit) -> str:
 
 def _section(found: PrivateFit, outcome: str) -> Section:
     linear = found.kind == "linear"
-    what = _short(outcome, 60)
+    what = one_line(outcome, 60)
     moved = what if linear else f"log odds of {what}"
     return Section(
         title=TITLES[found.kind],
@@ -242,8 +242,3 @@ def _notice(found: PrivateFit) -> str | None:
             "the same pull gives without noise. Fewer features, tighter bounds or more budget would help."
         )
     return None
-
-
-def _short(text: str, most: int) -> str:
-    told = visible(text)
-    return told if len(told) <= most else f"{told[: most - 1]}…"

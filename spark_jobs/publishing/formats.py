@@ -111,6 +111,12 @@ def size(octets: int) -> str:
     return f"{octets / 1000:.0f}{SPACE}kB" if octets < 10**6 else f"{octets / 10**6:.1f}{SPACE}MB"
 
 
+def one_line(text: str, most: int) -> str:
+    """A user's text for a picture: visible, in one line of at most so many characters."""
+    told = str(visible(text)).replace("\n", " ").replace("\t", " ")
+    return told if len(told) <= most else f"{told[: most - 1]}…"
+
+
 _DIRECTIONS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 
 

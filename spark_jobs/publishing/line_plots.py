@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from spark_jobs.diagnostics.linear_regression import LinearFit
 from spark_jobs.publishing import drawing
-from spark_jobs.publishing.formats import visible
+from spark_jobs.publishing.formats import one_line
 from spark_jobs.publishing.rendering import Plot, Probe, finite
 from spark_jobs.publishing.score_pools import set_ticks
 from spark_jobs.publishing.tokens import light
@@ -48,7 +48,9 @@ def all_lines_plot(found: LinearFit, x_name: str, y_name: str) -> Plot:
         left, bottom, wide, high = _BOX
         share = _HEIGHT / (_HEIGHT + _HEADING) if alone else 1.0
         box = (left, bottom * share, wide, high * share)
-        figure, axes = drawing.new_axes((width, height), box, x_label=_short(x_name, 40), y_label=_short(y_name, 40))
+        figure, axes = drawing.new_axes(
+            (width, height), box, x_label=one_line(x_name, 40), y_label=one_line(y_name, 40)
+        )
         set_ticks(axes, *_limits(found))
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(lambda value, _: number(value, 4, plain_below=6))
@@ -100,10 +102,10 @@ def panels_plot(found: LinearFit, x_name: str, y_name: str) -> Plot:
                 )
             )
             _panel(axes, found, place, limits, edge=column == 0, foot=place + across >= shown)
-        figure.text(0.5, 0.12 / height, _short(x_name, 40), color=light("ink"), size=10, ha="center")
+        figure.text(0.5, 0.12 / height, one_line(x_name, 40), color=light("ink"), size=10, ha="center")
         middle = (_FOOT + (body - _FOOT) / 2) / height
         figure.text(
-            0.12 / width, middle, _short(y_name, 40), color=light("ink"), size=10, va="center", rotation="vertical"
+            0.12 / width, middle, one_line(y_name, 40), color=light("ink"), size=10, va="center", rotation="vertical"
         )
         if alone:
             told = f"{shown} groups" if shown == found.groups else f"the first {shown} of {found.groups:,} groups"
@@ -149,7 +151,7 @@ def _panel(
     )  # fmt: skip
     _dots(axes, found, g, size=5.5)
     key = str((found.keys or ("",))[g])
-    axes.set_title(_short(key, _KEY_CHARACTERS), color=light("ink"), size=7.5, pad=3)
+    axes.set_title(one_line(key, _KEY_CHARACTERS), color=light("ink"), size=7.5, pad=3)
 
 
 def _dots(axes: Axes, found: LinearFit, g: int, *, size: float) -> None:
@@ -220,8 +222,3 @@ def _description(found: LinearFit) -> str:
     if found.keys is None:
         return f"A line in the public box of both values. {_lines(found)[0]}."
     return f"The released lines of {found.groups} groups in the public box of both values."
-
-
-def _short(text: str, most: int) -> str:
-    text = str(visible(text)).replace("\n", " ").replace("\t", " ")
-    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -14,13 +14,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spark_jobs.contract.diagnostics.values import unit_of_log
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.statistics.grid import require_cells
 
 FloatArray = NDArray[np.float64]
 LINEAR, LOG = "linear", "log"
-LEAST_OF_LOG = 2.0**-20
-"""Where a logarithmic grid holds 0 and no unit is given: this share of its larger bound is the unit."""
 LARGEST = 2.0**1000
 """Bounds and units stay within this and its inverse, so that nothing on the way to a position overflows."""
 FINEST = 2.0**-48
@@ -86,10 +85,8 @@ class ValueGrid:
             raise RequestRefused("unit", given=self.unit, bound="is of scale: log", remedy="leave it out")
 
     def _checked_unit(self) -> float:
-        reach = max(abs(self.lower), abs(self.upper))
-        nearer = 0.0 if self.lower <= 0 <= self.upper else min(abs(self.lower), abs(self.upper))
-        unit = float(self.unit) if self.unit is not None else nearer or reach * LEAST_OF_LOG
-        if not 1 / LARGEST <= unit < reach:
+        unit = unit_of_log(self.lower, self.upper, self.unit)
+        if not 1 / LARGEST <= unit < max(abs(self.lower), abs(self.upper)):
             raise RequestRefused(
                 "unit",
                 given=unit,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dp_operators.budget import PrivacyLedger
-from dp_operators.releasing import ReleaseFailed, fitted_model, is_reference, refers, with_fitted_model
+from dp_operators.releasing import ReleaseFailed, fitted_model, is_reference, refers, with_releases
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.request import ReleaseRequest
 from tests.support.fitted import KEY, LOGISTIC, fitted_release
@@ -50,7 +50,7 @@ def test_the_model_is_that_of_the_committed_manifest(place: Place, ending: str) 
 
 def test_a_request_takes_it_and_its_hash_covers_where_it_comes_from(place: Place) -> None:
     first, second = (
-        with_fitted_model(
+        with_releases(
             {**a_request().to_dict(), "model": {"uri": place.write(key=key), "key": key, "cost": {}}}, place.ledger
         )
         for key in ("test/fit/1", "test/fit/2")
@@ -65,14 +65,14 @@ def test_a_request_takes_it_and_its_hash_covers_where_it_comes_from(place: Place
 def test_a_model_itself_is_left_alone(place: Place) -> None:
     for model in (LOGISTIC, {**LOGISTIC, "fitted_by": KEY}, None, {"kind": "columns", "basis": "public", "score": "s"}):
         assert not is_reference(model)
-        assert with_fitted_model({"model": model}, place.ledger) == {"model": model}
+        assert with_releases({"model": model}, place.ledger) == {"model": model}
 
 
 def test_a_release_with_both_fits_is_asked_for_one(place: Place) -> None:
     uri = place.write(results={"logistic_fit": {"model": LOGISTIC}, "linear_fit": {"model": LINEAR}})
     assert "holds both a linear and a logistic fit; say which by kind" in place.refusal(uri)
     assert fitted_model(uri, place.ledger, kind="linear")["kind"] == "linear"
-    assert with_fitted_model({"model": {"release": uri, "kind": "logistic"}}, place.ledger)["model"] == {
+    assert with_releases({"model": {"release": uri, "kind": "logistic"}}, place.ledger)["model"] == {
         **LOGISTIC,
         "fitted_by": KEY,
     }
@@ -141,7 +141,7 @@ def test_the_model_of_a_comparison_may_be_another_release(place: Place) -> None:
     compared = {"kind": "roc_comparison", "other": {"release": other}}
     fields = {**a_request().to_dict(), "model": {"release": one}, "diagnostics": ["roc_curve", compared]}
     assert refers(fields)
-    filled = with_fitted_model(fields, place.ledger)
+    filled = with_releases(fields, place.ledger)
     assert not refers(filled)
     assert filled["diagnostics"][0] == "roc_curve"
     assert filled["diagnostics"][1]["other"] == {**LOGISTIC, "fitted_by": "test/fit/2"}

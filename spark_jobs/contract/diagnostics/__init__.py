@@ -26,7 +26,7 @@ from spark_jobs.contract.diagnostics.scores import (
     RocComparisonOptions,
     RocCurveOptions,
 )
-from spark_jobs.contract.diagnostics.values import EcdfOptions, ReferenceDistribution, ValueCells
+from spark_jobs.contract.diagnostics.values import EarlierFunction, EcdfOptions, ReferenceDistribution, ValueCells
 
 __all__ = [
     "DIAGNOSTICS",
@@ -37,6 +37,7 @@ __all__ = [
     "CalibrationOptions",
     "ConfusionMatrixOptions",
     "CrossProductCells",
+    "EarlierFunction",
     "EcdfOptions",
     "LabelProductCells",
     "LinearFitOptions",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from spark_jobs.contract.diagnostics.base import Options, ScoreCells, Statistic
 from spark_jobs.contract.errors import RequestRefused
@@ -12,6 +14,20 @@ from spark_jobs.contract.values import Frozen
 
 FOUND_UNIT, FOUND_DOUBLINGS, FOUND_GRID_CELLS = 2.0**-20, 64, 2**20
 """The grid on which bounds are found: from a millionth to 17 trillion, in both directions, unless a unit is given."""
+
+
+LEAST_OF_LOG = 2.0**-20
+"""Where a logarithmic grid holds 0 and no unit is given: this share of its larger bound is the unit."""
+MOST_CELLS = 2**20
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+def unit_of_log(lower: float, upper: float, unit: float | None = None) -> float:
+    """The smallest size that a logarithmic grid tells apart from 0: ``unit``, or what its bounds make of None."""
+    if unit is not None:
+        return float(unit)
+    nearer = 0.0 if lower <= 0 <= upper else min(abs(lower), abs(upper))
+    return nearer or max(abs(lower), abs(upper)) * LEAST_OF_LOG
 
 
 class ValueCells(Statistic):
@@ -44,7 +60,7 @@ class ReferenceDistribution(Frozen):
     """
 
     distribution: Literal["uniform", "normal", "lognormal", "exponential"]
-    parameters: tuple[Annotated[float, Field(allow_inf_nan=False)], ...]
+    parameters: tuple[Finite, ...]
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -61,6 +77,77 @@ class ReferenceDistribution(Frozen):
         return self
 
 
+class EarlierFunction(Frozen):
+    """A distribution function that an earlier release published, to hold a new one against; public, noise and all.
+
+    Attributes:
+        released_by: the key of that release.
+        named: the column, or None for scores.
+        status: ``ok``, or ``undefined`` where the release had too few rows to tell; there is no function then.
+        lower, upper, cells, scale, unit: its grid, as ``statistics.value_grid.ValueGrid`` has it.
+        starts: the cells at which the function rises, ascending.
+        cdf: the released fractions from there on, the last of them 1.
+        rows: the noisy number of rows.
+        branching, root, noise_scale: the law of its noise: the tree of counts, and the scale of each count's noise.
+        smoothing: the norm in which its fractions were made to rise.
+    """
+
+    released_by: Annotated[str, Field(min_length=1)]
+    named: str | None
+    status: Literal["ok", "undefined"]
+    lower: Finite
+    upper: Finite
+    cells: Annotated[int, Field(ge=2, le=MOST_CELLS)]
+    scale: Literal["linear", "log"]
+    unit: Finite | None
+    starts: Annotated[tuple[int, ...], Field(max_length=MOST_CELLS)]
+    cdf: Annotated[tuple[Annotated[float, Field(gt=0, le=1)], ...], Field(max_length=MOST_CELLS)]
+    rows: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    branching: Annotated[int, Field(ge=2)]
+    root: Literal["noisy", "absent", "public"]
+    noise_scale: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    smoothing: Literal["2-norm", "1-norm"]
+
+    @model_validator(mode="after")
+    def _rises(self) -> Self:
+        steps = list(zip(self.starts, self.cdf, strict=False))
+        rising = all(one[0] < other[0] and one[1] < other[1] for one, other in pairwise(steps))
+        within = not steps or (steps[0][0] >= 0 and steps[-1][0] < self.cells and steps[-1][1] == 1)
+        if len(self.starts) != len(self.cdf) or not (rising and within) or bool(steps) != (self.status == "ok"):
+            raise RequestRefused(
+                "cdf", bound="must rise to 1, by steps at ascending cells", remedy="name the release it comes from"
+            )
+        return self
+
+    @classmethod
+    def of(cls, result: Mapping[str, Any], cdf: Sequence[float], *, released_by: str) -> EarlierFunction:
+        """The function in a release's ``results["ecdf"]`` and the column ``cdf`` of its ``ecdf.parquet``.
+
+        Raises:
+            RequestRefused: its bounds were found privately, so that no other release is on its grid.
+            KeyError, TypeError, ValueError: they are no such result.
+        """
+        if result["bounds_found"]:
+            raise RequestRefused(
+                "", bound="must be a release between public bounds, not ones that it found privately",
+                remedy="release both with the same bounds",
+            )  # fmt: skip
+        if len(cdf) != result["tree"]["cells"]:
+            raise ValueError("the data file holds another function than the manifest")
+        rises = [i for i, fraction in enumerate(cdf) if fraction > (cdf[i - 1] if i else 0.0)]
+        starts = rises if result["status"] == "ok" else []
+        return cls.parse(
+            {
+                **{name: result["grid"][name] for name in ("lower", "upper", "cells", "scale", "unit")},
+                **{name: result[name] for name in ("named", "status", "rows", "noise_scale", "smoothing")},
+                **{name: result["tree"][name] for name in ("branching", "root")},
+                "released_by": released_by,
+                "starts": starts,
+                "cdf": [cdf[i] for i in starts],
+            }
+        )
+
+
 class EcdfOptions(Options):
     """Distribution function with its inverse, of a column or of the model's scores.
 
@@ -75,6 +162,9 @@ class EcdfOptions(Options):
         confidence: nominal level of bands and intervals.
         quantiles: levels whose quantiles are reported, in [0, 1].
         reference: a distribution to hold the values against, by the Kolmogorov-Smirnov distance.
+        compare_with: the distribution function of an earlier release, on the same grid, to hold them against in the
+            same way. Who asks names the release, ``{"release": URI}``; the function itself is filled in from its
+            committed manifest, by ``dp_operators.releasing``.
     """
 
     kind: Literal["ecdf"]
@@ -90,6 +180,17 @@ class EcdfOptions(Options):
         0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95,
     )  # fmt: skip
     reference: ReferenceDistribution | None = None
+    compare_with: EarlierFunction | None = None
+
+    @field_validator("compare_with", mode="before")
+    @classmethod
+    def _looked_up(cls, value: Any) -> Any:
+        if isinstance(value, str) or (isinstance(value, Mapping) and ("release" in value or "uri" in value)):
+            raise RequestRefused(
+                "", given=value, bound="names a release, which only a ledger can vouch for",
+                remedy="ask by the operator or by dp-budget run",
+            )  # fmt: skip
+        return value
 
     @model_validator(mode="after")
     def _of_a_column(self) -> Self:
@@ -110,7 +211,31 @@ class EcdfOptions(Options):
                 "bounds", given=list(self.bounds), bound="must be two finite numbers in ascending order",
                 remedy="give public bounds of the values, such as [0, 1000000]",
             )  # fmt: skip
+        if self.compare_with is not None:
+            self._require_grid_of(self.compare_with)
         return self
+
+    def _require_grid_of(self, earlier: EarlierFunction) -> None:
+        """Refuse an earlier release on another grid: the fractions of two grids are not those of the same values."""
+        if self.column is not None and self.bounds is None:
+            raise RequestRefused(
+                "compare_with", given=earlier.released_by, bound="needs public bounds of this release too",
+                remedy=f"give the bounds of that release, [{earlier.lower:g}, {earlier.upper:g}]",
+            )  # fmt: skip
+        lower, upper = (0.0, 1.0) if self.bounds is None else self.bounds
+        wanted: dict[str, object] = {"bounds": [lower, upper], "scale": self.scale}
+        given: dict[str, object] = {"bounds": [earlier.lower, earlier.upper], "scale": earlier.scale}
+        if self.column is not None:
+            wanted |= {"unit": unit_of_log(lower, upper, self.unit) if self.scale == "log" else None}
+            wanted |= {"cells": self.cells}
+            given |= {"unit": earlier.unit, "cells": earlier.cells}
+        for name, value in wanted.items():
+            if given[name] != value:
+                raise RequestRefused(
+                    "compare_with", given=f"{earlier.released_by}, with {name} {given[name]}",
+                    bound=f"must be on this release's own grid, with {name} {value}",
+                    remedy=f"ask with the {name} of that release, or compare with another",
+                )  # fmt: skip
 
     @property
     def statistic(self) -> Statistic:
@@ -136,5 +261,6 @@ class EcdfOptions(Options):
             **{name: options[name] for name in ("points", "smoothing", "confidence", "quantiles")},
             "find_bounds": self.scale if finding else None,
             "reference": self.reference,
+            "compare_with": self.compare_with,
             "named": self.column,
         }

@@ -12,16 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spark_jobs.contract.diagnostics import ReferenceDistribution
+from spark_jobs.contract.diagnostics import EarlierFunction, ReferenceDistribution
 from spark_jobs.contract.privacy import Budget, Neighbours
 from spark_jobs.diagnostics.ecdf.distance import distance_between, distance_to
 from spark_jobs.diagnostics.ecdf.measurement import QUANTILES, SECURE, Measurement, measure
-from spark_jobs.diagnostics.ecdf.result import Distance, Ecdf, Quantile
+from spark_jobs.diagnostics.ecdf.result import Comparison, Distance, Ecdf, Quantile
 from spark_jobs.diagnostics.ecdf.summary import summarise
 from spark_jobs.mechanisms.noise import Cost, Noise
 from spark_jobs.statistics import ScoreCounts, ValueCounts
 
 __all__ = [
+    "Comparison",
     "Distance",
     "Ecdf",
     "Measurement",
@@ -48,6 +49,7 @@ def release(
     confidence: float = 0.9,
     quantiles: Sequence[float] = QUANTILES,
     reference: ReferenceDistribution | None = None,
+    compare_with: EarlierFunction | None = None,
     named: str | None = None,
 ) -> Ecdf:
     """Measure and summarise in one call; ``epsilon``-DP, whatever the rows are.
@@ -65,6 +67,7 @@ def release(
         confidence: nominal level of bands and intervals.
         quantiles: levels to report.
         reference: a distribution to hold the values against.
+        compare_with: an earlier release's function on the very same grid, to hold them against.
         named: what the values are called in plots.
 
     Raises:
@@ -90,6 +93,7 @@ def release(
         confidence=confidence,
         quantiles=quantiles,
         reference=reference,
+        compare_with=compare_with,
         named=named,
     )
     return summarise(measurement, seed=int(noise.words(1)[0] >> 1))

@@ -21,6 +21,7 @@ from scipy.special import ndtri
 
 from spark_jobs.contract.diagnostics import ReferenceDistribution
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.diagnostics.ecdf.earlier import Earlier
 from spark_jobs.diagnostics.ecdf.errors import NoiseModel, upper_quantile
 from spark_jobs.diagnostics.ecdf.result import Distance, Ecdf
 from spark_jobs.mechanisms.noise import Int64Array, SeededNoise
@@ -67,9 +68,9 @@ def distance_to(released: Ecdf, cdf: Cdf, *, seed: int = 0, confidence: float | 
     """
     level = released.confidence if confidence is None else confidence
     expected = _at_edges(released, cdf)
-    value = float(np.abs(released.cdf - expected).max())
+    value, at = _largest(released, released.cdf - expected)
     if drowned(released):
-        return _nothing(value, level)
+        return _nothing(value, at, level)
     noise = SeededNoise(seed)
     copies = COPIES[released.smoothing]
     largest, ranks = [], []
@@ -77,15 +78,16 @@ def distance_to(released: Ecdf, cdf: Cdf, *, seed: int = 0, confidence: float | 
     for errors in released.noise.errors(expected, noise, copies=copies):
         largest.append(np.abs(errors).max(axis=1))
         ranks += [float(np.abs(_smoothed(released, next(samples) + error) - expected).max()) for error in errors]
-    return _judged(value, np.array(ranks), upper_quantile(_actual_errors(released, seed), level), level)
+    return _judged(value, at, np.array(ranks), upper_quantile(_actual_errors(released, seed), level), level)
 
 
-def distance_between(one: Ecdf, other: Ecdf, *, seed: int = 0, confidence: float | None = None) -> Distance:
+def distance_between(one: Ecdf, other: Ecdf | Earlier, *, seed: int = 0, confidence: float | None = None) -> Distance:
     """The largest difference between two releases, at the edges that their grids have in common.
 
     Args:
         one: a release.
-        other: another one, of other rows, or of the same at another time; its noise must be its own.
+        other: another one, of other rows, or of the same at another time; its noise must be its own. Where rows are in
+            both, the test is more careful than its level says: it takes all of them for new ones.
         seed: of the simulations; public.
         confidence: of the interval; the first release's own level if None.
 
@@ -94,25 +96,32 @@ def distance_between(one: Ecdf, other: Ecdf, *, seed: int = 0, confidence: float
     """
     level = one.confidence if confidence is None else confidence
     mine, theirs = _common_edges(one, other)
-    value = float(np.abs(one.cdf[mine] - other.cdf[theirs]).max())
+    value, at = _largest(one, one.cdf[mine] - other.cdf[theirs], mine)
     if drowned(one) or drowned(other):
-        return _nothing(value, level)
+        return _nothing(value, at, level)
     noise = SeededNoise(seed)
     sizes = one.noise.rows, other.noise.rows
     copies = min(COPIES[one.smoothing], COPIES[other.smoothing])
-    pooled = [_pooled(release, mine, theirs, (one, other), sizes) for release in (one, other)]
+    joint = (sizes[0] * one.cdf[mine] + sizes[1] * other.cdf[theirs]) / sum(sizes)
+    pooled = [_pooled(one, mine, joint), _pooled(other, theirs, joint)]
     draws = [
         _copies(release, cdf, kept, noise, copies)
         for release, cdf, kept in zip((one, other), pooled, (mine, theirs), strict=True)
     ]
     ranks = np.array([float(np.abs(a - b).max()) for a, b in zip(*draws, strict=True)])
     off = _actual_errors(one, seed) + _actual_errors(other, seed + 1)
-    return _judged(value, ranks, upper_quantile(off, level), level)
+    return _judged(value, at, ranks, upper_quantile(off, level), level)
 
 
-def drowned(released: Ecdf) -> bool:
+def drowned(released: Ecdf | Earlier) -> bool:
     """Whether the noisy number of rows may be nothing but noise."""
     return released.status != "ok" or released.rows < DROWNED * released.noise.total_stddev
+
+
+def _largest(released: Ecdf, differences: FloatArray, cells: Int64Array | None = None) -> tuple[float, float]:
+    """The largest difference in size, and the value whose cell it is in."""
+    place = int(np.abs(differences).argmax())
+    return float(np.abs(differences[place])), float(released.values[place if cells is None else cells[place]])
 
 
 def _at_edges(released: Ecdf, cdf: Cdf) -> FloatArray:
@@ -140,32 +149,30 @@ def _samples(cdf: FloatArray, rows: float, noise: SeededNoise) -> Iterator[Float
             yield cdf + (walk - cdf * walk[-1]) / np.sqrt(count)
 
 
-def _copies(released: Ecdf, cdf: FloatArray, kept: Int64Array, noise: SeededNoise, copies: int) -> Iterator[FloatArray]:
+def _copies(
+    released: Ecdf | Earlier, cdf: FloatArray, kept: Int64Array, noise: SeededNoise, copies: int
+) -> Iterator[FloatArray]:
     samples = _samples(cdf, released.noise.rows, noise)
     for errors in released.noise.errors(cdf, noise, copies=copies):
         for error in errors:
             yield _smoothed(released, next(samples) + error)[kept]
 
 
-def _actual_errors(released: Ecdf, seed: int) -> FloatArray:
+def _actual_errors(released: Ecdf | Earlier, seed: int) -> FloatArray:
     """Simulated largest errors of what was released."""
     model: NoiseModel = released.noise
     noise = SeededNoise(seed)
     return np.concatenate([np.abs(errors).max(axis=1) for errors in model.errors(released.cdf, noise)])
 
 
-def _pooled(
-    release: Ecdf, mine: Int64Array, theirs: Int64Array, both: tuple[Ecdf, Ecdf], sizes: tuple[float, float]
-) -> FloatArray:
+def _pooled(release: Ecdf | Earlier, kept: Int64Array, joint: FloatArray) -> FloatArray:
     """The common distribution under the hypothesis, on the cells of one of the releases."""
-    kept = mine if release is both[0] else theirs
-    joint = (sizes[0] * both[0].cdf[mine] + sizes[1] * both[1].cdf[theirs]) / sum(sizes)
     cells = np.arange(release.cdf.size)
     made: FloatArray = np.interp(cells, np.concatenate([[-1], kept]), np.concatenate([[0.0], joint]))
     return made
 
 
-def _common_edges(one: Ecdf, other: Ecdf) -> tuple[Int64Array, Int64Array]:
+def _common_edges(one: Ecdf, other: Ecdf | Earlier) -> tuple[Int64Array, Int64Array]:
     """Cells of both that end at the same value; the last ones hold all rows."""
     ends, others = one.grid.edges[one.cuts[1:-1]], other.grid.edges[other.cuts[1:-1]]
     _, mine, theirs = np.intersect1d(ends, others, return_indices=True)
@@ -176,7 +183,7 @@ def _common_edges(one: Ecdf, other: Ecdf) -> tuple[Int64Array, Int64Array]:
     return np.append(mine, one.cdf.size - 1), np.append(theirs, other.cdf.size - 1)
 
 
-def _smoothed(released: Ecdf, fractions: FloatArray) -> FloatArray:
+def _smoothed(released: Ecdf | Earlier, fractions: FloatArray) -> FloatArray:
     return SMOOTHERS[released.smoothing](fractions, total=1.0)
 
 
@@ -184,16 +191,17 @@ def _uniform(noise: SeededNoise, count: int) -> FloatArray:
     return np.asarray(((noise.words(count) >> np.uint64(11)) + 0.5) / 2.0**53, dtype=np.float64)
 
 
-def _judged(value: float, null: FloatArray, off: float, level: float) -> Distance:
+def _judged(value: float, at: float, null: FloatArray, off: float, level: float) -> Distance:
     # noiseless copies may tie with the released value but for the last bits
     at_least = int((null >= value - 1e-9).sum())
     return Distance(
         value=round(value, _DECIMALS),
+        at=at,
         interval=(round(max(0.0, value - off), _DECIMALS), round(min(1.0, value + off), _DECIMALS)),
         p_value=round((1 + at_least) / (1 + null.size), _DECIMALS),
         confidence=level,
     )
 
 
-def _nothing(value: float, level: float) -> Distance:
-    return Distance(value=round(value, _DECIMALS), interval=(0.0, 1.0), p_value=1.0, confidence=level)
+def _nothing(value: float, at: float, level: float) -> Distance:
+    return Distance(value=round(value, _DECIMALS), at=at, interval=(0.0, 1.0), p_value=1.0, confidence=level)

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from spark_jobs.contract.diagnostics import EcdfOptions, ReferenceDistribution
+from spark_jobs.contract.diagnostics import EarlierFunction, EcdfOptions, ReferenceDistribution
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics.ecdf.earlier import Earlier
 from spark_jobs.diagnostics.ecdf.locating import found_cuts
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
 from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, SecureNoise
@@ -30,7 +31,7 @@ class Measurement:
 
     Attributes:
         named: the column, in words for plots; None for scores.
-        points, smoothing, confidence, quantiles, reference: as requested; see ``measure``.
+        points, smoothing, confidence, quantiles, reference, compare_with: as requested; see ``measure``.
         neighbours: the relation of the guarantee.
         guarantee: ``contract.release.PRIVATE`` or ``NOT_PRIVATE``.
         spendings: what each part cost; they add up to the release's cost.
@@ -46,6 +47,7 @@ class Measurement:
     confidence: float
     quantiles: tuple[float, ...]
     reference: ReferenceDistribution | None
+    compare_with: EarlierFunction | None
     neighbours: Neighbours
     guarantee: str
     spendings: tuple[Spending, ...]
@@ -68,6 +70,7 @@ class Measurement:
             "confidence": self.confidence,
             "quantiles": list(self.quantiles),
             "reference": None if self.reference is None else self.reference.model_dump(mode="json"),
+            "compare_with": None if self.compare_with is None else self.compare_with.model_dump(mode="json"),
             "neighbours": str(self.neighbours),
             "guarantee": self.guarantee,
             "spendings": [spending.to_dict() for spending in self.spendings],
@@ -80,7 +83,7 @@ class Measurement:
     def from_dict(cls, fields: Mapping[str, Any]) -> Measurement:
         """The measurement that ``to_dict`` described."""
         grid = ValueGrid(**fields["grid"])
-        cuts, reference = fields["cuts"], fields["reference"]
+        cuts, reference, earlier = fields["cuts"], fields["reference"], fields["compare_with"]
         return cls(
             named=fields["named"],
             points=fields["points"],
@@ -88,6 +91,7 @@ class Measurement:
             confidence=fields["confidence"],
             quantiles=tuple(fields["quantiles"]),
             reference=None if reference is None else ReferenceDistribution.parse(reference),
+            compare_with=None if earlier is None else EarlierFunction.parse(earlier),
             neighbours=Neighbours(fields["neighbours"]),
             guarantee=fields["guarantee"],
             spendings=tuple(Spending.from_dict(spending) for spending in fields["spendings"]),
@@ -111,6 +115,7 @@ def measure(
     confidence: float = 0.9,
     quantiles: Sequence[float] = QUANTILES,
     reference: ReferenceDistribution | None = None,
+    compare_with: EarlierFunction | None = None,
     named: str | None = None,
 ) -> Measurement:
     """Draw the noise of an ECDF release; ``epsilon``-DP for one row added, removed or replaced.
@@ -132,10 +137,12 @@ def measure(
         confidence: nominal level of bands and intervals.
         quantiles: levels to report.
         reference: a distribution to hold the values against.
+        compare_with: an earlier release's function on the very same grid, to hold them against.
         named: what the values are called in plots.
 
     Raises:
-        RequestRefused: an option is out of its bounds, or the size is called public where it is not.
+        RequestRefused: an option is out of its bounds, the size is called public where it is not, or the earlier
+            release is on another grid.
     """
     options = EcdfOptions(
         kind="ecdf", points=points, smoothing=smoothing, confidence=confidence, quantiles=tuple(quantiles),
@@ -144,6 +151,7 @@ def measure(
     _check_size(neighbours, size_public=size_public)
     meter = BudgetMeter(epsilon)
     counts, grid = _line(statistic)
+    _check_earlier(compare_with, None if find_bounds is not None else grid)
     cuts = np.arange(grid.size + 1)
     if find_bounds is not None:
         cuts = found_cuts(counts, grid, find_bounds, meter=meter, neighbours=neighbours, noise=noise)
@@ -157,6 +165,7 @@ def measure(
         confidence=options.confidence,
         quantiles=options.quantiles,
         reference=options.reference,
+        compare_with=compare_with,
         neighbours=neighbours,
         guarantee=noise.guarantee,
         spendings=meter.events,
@@ -172,6 +181,15 @@ def _check_size(neighbours: Neighbours, *, size_public: bool) -> None:
         raise RequestRefused(
             "size_public", given=True, bound="is for replace_one", remedy="leave it out: one row changes the size"
         )
+
+
+def _check_earlier(earlier: EarlierFunction | None, grid: ValueGrid | None) -> None:
+    """Refuse an earlier release on another grid than this one's; ``None`` is one that is yet to be found."""
+    if earlier is not None and (grid is None or Earlier.of(earlier).grid != grid):
+        raise RequestRefused(
+            "compare_with", given=earlier.released_by, bound="must be on this release's own grid, of public bounds",
+            remedy="release both with the same bounds, scale, unit and cells",
+        )  # fmt: skip
 
 
 def grid_fields(grid: ValueGrid) -> dict[str, Any]:

@@ -49,6 +49,7 @@ class Distance:
 
     Attributes:
         value: the largest difference of the two functions at the edges of cells.
+        at: where it is: the value that the fractions up to which differ most.
         interval: of the distance without noise; it holds at least at level ``confidence``.
         p_value: of the hypothesis that the rows are a sample of the reference, or that both releases' rows are
             samples of one distribution; it accounts for sampling, for the noise and for the smoothing.
@@ -56,6 +57,7 @@ class Distance:
     """
 
     value: float
+    at: float
     interval: tuple[float, float]
     p_value: float
     confidence: float
@@ -64,6 +66,7 @@ class Distance:
         """Plain JSON types."""
         return {
             "value": self.value,
+            "at": self.at,
             "interval": list(self.interval),
             "p_value": self.p_value,
             "confidence": self.confidence,
@@ -74,8 +77,36 @@ class Distance:
         """The distance that ``to_dict`` described."""
         low, high = fields["interval"]
         return cls(
-            value=fields["value"], interval=(low, high), p_value=fields["p_value"], confidence=fields["confidence"]
+            value=fields["value"],
+            at=fields["at"],
+            interval=(low, high),
+            p_value=fields["p_value"],
+            confidence=fields["confidence"],
         )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Comparison:
+    """An earlier release that this one is held against.
+
+    Attributes:
+        released_by: its key.
+        named: its column; None for scores.
+        status: its own, ``ok`` or ``undefined``.
+        cdf: its released fractions, one for each cell of this release.
+        distance: of the two; the test's hypothesis is that both releases' rows are samples of one distribution.
+    """
+
+    released_by: str
+    named: str | None
+    status: str
+    cdf: FloatArray
+    distance: Distance
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types, without the fractions, which the request and the data file have."""
+        told = {name: getattr(self, name) for name in ("released_by", "named", "status")}
+        return {**told, "distance": self.distance.to_dict()}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,6 +126,7 @@ class Ecdf:
         bounds_found: whether the bounds were found privately; else they are public.
         quantiles: those that were asked for.
         distance: to the reference of the request; None without one.
+        comparison: with the earlier release that the request names; None without one.
         rows: noisy number of rows.
         named: what the values are; None for scores.
         status: ``ok``, or ``undefined`` where the noisy number of rows is below 1: the function is then a straight line
@@ -117,6 +149,7 @@ class Ecdf:
     bounds_found: bool
     quantiles: tuple[Quantile, ...]
     distance: Distance | None
+    comparison: Comparison | None
     rows: float
     named: str | None
     status: str
@@ -147,6 +180,16 @@ class Ecdf:
             ValueError: a level outside [0, 1].
         """
         return self.values[_first_at_least(self.cdf, _levels(p))]
+
+    def earlier_quantile(self, p: ArrayLike) -> FloatArray:
+        """The same of the earlier release that this one is compared with.
+
+        Raises:
+            ValueError: a level outside [0, 1], or no comparison.
+        """
+        if self.comparison is None:
+            raise ValueError("the release was compared with none")
+        return self.values[_first_at_least(self.comparison.cdf, _levels(p))]
 
     @cached_property
     def median(self) -> Quantile:
@@ -194,6 +237,7 @@ class Ecdf:
             "bounds_found": self.bounds_found,
             "quantiles": [quantile.to_dict() for quantile in self.quantiles],
             "distance": None if self.distance is None else self.distance.to_dict(),
+            "comparison": None if self.comparison is None else self.comparison.to_dict(),
             "confidence": self.confidence,
             "named": self.named,
             "smoothing": self.smoothing,
@@ -214,7 +258,9 @@ class Ecdf:
     @classmethod
     def from_release(cls, fields: Mapping[str, Any], columns: Mapping[str, ArrayLike]) -> Ecdf:
         """The function in a release's ``results["ecdf"]`` and the columns of its data file ``ecdf.parquet``."""
-        column = {name: np.asarray(columns[name], dtype=np.float64) for name in ("value", *ARRAYS[1:])}
+        compared = fields["comparison"]
+        names = ("value", *ARRAYS[1:], *([] if compared is None else ["earlier_cdf"]))
+        column = {name: np.asarray(columns[name], dtype=np.float64) for name in names}
         grid = ValueGrid(**fields["grid"])
         last = grid.size if fields["bounds"][1] >= grid.upper else int(grid.cell(fields["bounds"][1]))
         return cls(
@@ -228,6 +274,15 @@ class Ecdf:
             bounds_found=fields["bounds_found"],
             quantiles=tuple(Quantile.from_dict(quantile) for quantile in fields["quantiles"]),
             distance=None if fields["distance"] is None else Distance.from_dict(fields["distance"]),
+            comparison=None
+            if compared is None
+            else Comparison(
+                released_by=compared["released_by"],
+                named=compared["named"],
+                status=compared["status"],
+                cdf=column["earlier_cdf"],
+                distance=Distance.from_dict(compared["distance"]),
+            ),
             rows=fields["rows"],
             named=fields["named"],
             status=fields["status"],

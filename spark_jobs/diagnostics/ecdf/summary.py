@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from spark_jobs.diagnostics.ecdf.distance import SMOOTHERS, distance_to, drowned, reference_cdf
+from spark_jobs.diagnostics.ecdf.distance import SMOOTHERS, distance_between, distance_to, drowned, reference_cdf
+from spark_jobs.diagnostics.ecdf.earlier import Earlier
 from spark_jobs.diagnostics.ecdf.errors import NoiseModel, reach
 from spark_jobs.diagnostics.ecdf.measurement import Measurement
-from spark_jobs.diagnostics.ecdf.result import Ecdf, Quantile
+from spark_jobs.diagnostics.ecdf.result import Comparison, Ecdf, Quantile
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.trees import FloatArray
 
@@ -47,7 +48,22 @@ def summarise(measurement: Measurement, *, seed: int) -> Ecdf:
     )
     reference = measurement.reference
     distance = None if reference is None else distance_to(made, reference_cdf(reference), seed=seed)
-    return replace(made, quantiles=quantiles, distance=distance)
+    return replace(made, quantiles=quantiles, distance=distance, comparison=_comparison(made, measurement, seed))
+
+
+def _comparison(made: Ecdf, measurement: Measurement, seed: int) -> Comparison | None:
+    """With the earlier release that the request holds; it costs nothing, both are public."""
+    asked = measurement.compare_with
+    if asked is None:
+        return None
+    earlier = Earlier.of(asked)
+    return Comparison(
+        released_by=asked.released_by,
+        named=asked.named,
+        status=asked.status,
+        cdf=earlier.cdf,
+        distance=distance_between(made, earlier, seed=seed),
+    )
 
 
 def _without_bands(measurement: Measurement, cdf: FloatArray, size: float) -> Ecdf:
@@ -64,6 +80,7 @@ def _without_bands(measurement: Measurement, cdf: FloatArray, size: float) -> Ec
         bounds_found=measurement.bounds_found,
         quantiles=(),
         distance=None,
+        comparison=None,
         rows=round(max(size, 0.0), _DECIMALS),
         named=measurement.named,
         status="ok" if size >= 1.0 else "undefined",

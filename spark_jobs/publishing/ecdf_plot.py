@@ -1,0 +1,255 @@
+"""The picture of a distribution function: its steps and bands, quantiles, and what it is held against."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from spark_jobs.contract.diagnostics import ReferenceDistribution
+from spark_jobs.diagnostics.ecdf import Comparison, Ecdf, Quantile
+from spark_jobs.publishing import drawing
+from spark_jobs.publishing.formats import count, level, one_line, percent
+from spark_jobs.publishing.rendering import Plot, Probe
+from spark_jobs.publishing.score_pools import LEGEND_SIZE, p_text
+from spark_jobs.publishing.tokens import light
+from spark_jobs.publishing.value_axis import ValueAxis, number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FRAME = drawing.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83))
+BAND_OPACITY = (0.13, 0.22)
+_MARGIN = 0.012
+_STEPS, _PROBES, _MOST_MARKS, _NAME_CHARACTERS = 240, 51, 11, 40
+
+
+def defined(found: Ecdf) -> bool:
+    """Whether the release tells anything."""
+    return found.status == "ok"
+
+
+def told_by(found: Ecdf) -> Comparison | None:
+    """The comparison with an earlier release, where both tell anything."""
+    compared = found.comparison
+    return compared if compared is not None and compared.status == "ok" and defined(found) else None
+
+
+def quantile_text(quantile: Quantile) -> str:
+    """A quantile's interval."""
+    return f"{number(quantile.lower, 4)} to {number(quantile.upper, 4)}"
+
+
+def title(found: Ecdf) -> str:
+    """What the picture is of, without a user's text."""
+    return "Distribution of scores" if found.named is None else "Distribution of values"
+
+
+def ecdf_plot(found: Ecdf, reference: ReferenceDistribution | None) -> Plot:
+    """The plot, of the released function and of what the request holds it against."""
+    axis = _axis(found)
+    named = "Score" if found.named is None else one_line(found.named, _NAME_CHARACTERS)
+
+    def draw(alone: bool) -> Figure:
+        figure, axes = FRAME.axes(
+            alone=alone,
+            x_label=named + (", logarithmic" if found.logarithmic else ""),
+            y_label="Rows with at most this value",
+        )
+        _draw(axes, found, axis, reference)
+        if alone and defined(found):
+            axes.legend(
+                loc="upper left" if found.cdf[int((axis.first + axis.last) / 2)] < 0.5 else "lower right",
+                fontsize=LEGEND_SIZE, labelcolor=light("ink"), edgecolor="none", framealpha=0.85,
+            )  # fmt: skip
+        if alone:
+            drawing.heading(figure, left=0.03, title=title(found), lines=(_median_line(found), _second_line(found)))
+        return figure
+
+    return Plot(
+        name="ecdf",
+        title=title(found),
+        description=_description(found),
+        draw=draw,
+        axes=FRAME.box,
+        probes=_probes(found, axis) if defined(found) else (),
+    )
+
+
+def _axis(found: Ecdf) -> ValueAxis:
+    edges = np.append(found.values, found.bounds[1])
+    shown = [end for quantile in found.quantiles for end in (quantile.lower, quantile.upper)] if defined(found) else []
+    return ValueAxis.around(edges, found.cdf, logarithmic=found.logarithmic, shown=shown)
+
+
+def _draw(axes: Axes, found: Ecdf, axis: ValueAxis, reference: ReferenceDistribution | None) -> None:
+    shares = np.linspace(0.0, 1.0, 6)
+    axes.set_yticks(shares, [f"{100 * share:.0f} %" for share in shares])
+    axes.set_xticks(*axis.ticks())
+    axes.set_xlim(axis.first - _MARGIN * (axis.last - axis.first), axis.last + _MARGIN * (axis.last - axis.first))
+    axes.set_ylim(-_MARGIN, 1 + _MARGIN)
+    if not defined(found):
+        drawing.say_undefined(axes, "too few rows to tell")
+        return
+    shown = _shown(found, axis)
+    bands = {
+        "of the whole function": (found.lower_everywhere, found.upper_everywhere),
+        "of each fraction": (found.lower, found.upper),
+    }
+    for (what, (lower, upper)), alpha in zip(bands.items(), BAND_OPACITY, strict=True):
+        low, high = (np.append(band[shown], band[shown[-1]]) for band in (lower, upper))
+        axes.fill_between(
+            np.append(shown, axis.last), low, high, step="post", color=light("curve"), alpha=alpha, linewidth=0,
+            label=f"{level(found.confidence)} band {what}",
+        )  # fmt: skip
+    if reference is not None:
+        _draw_reference(axes, axis, reference)
+    compared = told_by(found)
+    if compared is not None:
+        _draw_steps(axes, compared.cdf, shown, axis, colour="ink", label="earlier release", dashed=True)
+    _draw_steps(axes, found.cdf, shown, axis, colour="curve", label="released fractions")
+    if compared is not None:
+        _draw_gap(axes, found, compared)
+    _draw_quantiles(axes, found, axis)
+
+
+def _draw_steps(
+    axes: Axes,
+    cdf: NDArray[np.float64],
+    shown: NDArray[np.intp],
+    axis: ValueAxis,
+    *,
+    colour: str,
+    label: str,
+    dashed: bool = False,
+) -> None:
+    axes.step(
+        np.concatenate([shown[:1], shown, [axis.last]]),
+        np.concatenate([[0.0 if shown[0] == 0 else cdf[shown[0]]], cdf[shown], cdf[shown[-1:]]]),
+        where="post", color=light(colour), linewidth=1.5 if dashed else 1.8, label=label,
+        linestyle=(0, (5, 2)) if dashed else "-", solid_joinstyle="round",
+    )  # fmt: skip
+
+
+def _draw_gap(axes: Axes, found: Ecdf, compared: Comparison) -> None:
+    """A bar between the two functions, where they are furthest apart."""
+    cell = int(np.searchsorted(found.values, compared.distance.at))
+    ends = found.cdf[cell], compared.cdf[cell]
+    axes.vlines(cell + 0.5, min(ends), max(ends), color=light("spent"), linewidth=2.6, zorder=3, label="largest gap")
+
+
+def _draw_reference(axes: Axes, axis: ValueAxis, reference: ReferenceDistribution) -> None:
+    places = np.linspace(axis.first, axis.last, 400)
+    values = np.interp(places, np.arange(axis.edges.size), axis.edges)
+    axes.plot(
+        places, _cdf(reference, values), color=light("chance"), linewidth=1.4, linestyle=(0, (4, 3)),
+        label=f"reference ({reference.distribution})",
+    )  # fmt: skip
+
+
+def _cdf(reference: ReferenceDistribution, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    first, *rest = reference.parameters
+    match reference.distribution:
+        case "uniform":
+            made = stats.uniform.cdf(values, loc=first, scale=rest[0] - first)
+        case "normal":
+            made = stats.norm.cdf(values, loc=first, scale=rest[0])
+        case "lognormal":
+            made = stats.lognorm.cdf(values, s=rest[0], scale=np.exp(first))
+        case "exponential":
+            made = stats.expon.cdf(values, scale=first)
+    return np.asarray(made, dtype=np.float64)
+
+
+def _draw_quantiles(axes: Axes, found: Ecdf, axis: ValueAxis) -> None:
+    """Dots on the function where quantiles are, with the intervals that noise leaves them."""
+    marks = found.quantiles if len(found.quantiles) <= _MOST_MARKS else (found.median,)
+    levels = np.array([mark.level for mark in marks])
+    ends = axis.place([[mark.lower for mark in marks], [mark.upper for mark in marks]])
+    axes.hlines(levels, ends[0], ends[1], color=light("spent"), linewidth=1.5, zorder=3)
+    axes.plot(
+        axis.place([mark.value for mark in marks]), levels, marker="o", markersize=5, color=light("spent"),
+        markeredgecolor="white", markeredgewidth=0.8, linestyle="none", zorder=4, label="quantiles with intervals",
+    )  # fmt: skip
+
+
+def _shown(found: Ecdf, axis: ValueAxis) -> NDArray[np.intp]:
+    """Cells that draw the functions to a fraction of a pixel: evenly spaced in place, and in each one's fractions."""
+    first, last = int(axis.first), min(int(np.ceil(axis.last)), found.cdf.size - 1)
+    inside = np.linspace(first, last, _STEPS)
+    compared = told_by(found)
+    functions = [found.cdf] if compared is None else [found.cdf, compared.cdf]
+    risen = [first + np.searchsorted(cdf[first : last + 1], np.linspace(0.0, 1.0, _STEPS)) for cdf in functions]
+    places = np.concatenate([inside, *risen, _probe_cells(found, axis)])
+    return np.unique(np.clip(places, first, last).astype(np.intp))
+
+
+def _probe_cells(found: Ecdf, axis: ValueAxis) -> NDArray[np.int64]:
+    return np.unique(np.linspace(axis.first, min(axis.last, found.cdf.size - 1), _PROBES).astype(np.int64))
+
+
+def _probes(found: Ecdf, axis: ValueAxis) -> tuple[Probe, ...]:
+    cells = _probe_cells(found, axis)
+    scale = 1 + 2 * _MARGIN
+    compared = told_by(found)
+
+    def share(place: float) -> float:
+        return (float(place) + _MARGIN) / scale
+
+    def lines(cell: int) -> tuple[str, ...]:
+        band = f"({percent(found.lower[cell])} to {percent(found.upper[cell])})"
+        here = f"at most {number(found.values[cell], 4)}"
+        if compared is None:
+            return here, f"{percent(found.cdf[cell])} of the rows", band
+        return here, f"{percent(found.cdf[cell])} {band}", f"earlier {percent(compared.cdf[cell])}"
+
+    return tuple(
+        Probe(
+            x=share(float(axis.fraction(cell))),
+            y=share(found.cdf[cell]),
+            low=share(found.lower[cell]),
+            high=share(found.upper[cell]),
+            lines=lines(int(cell)),
+        )
+        for cell in cells
+    )
+
+
+def _median_line(found: Ecdf) -> str:
+    if not defined(found):
+        return "Median undefined"
+    median = found.median
+    return f"Median {number(median.value, 4)}  ({level(found.confidence)} interval {quantile_text(median)})"
+
+
+def _second_line(found: Ecdf) -> str:
+    compared = told_by(found)
+    if compared is None:
+        return f"released with noise; about {count(found.rows)} rows"
+    gap, p = compared.distance, p_text(compared.distance.p_value)
+    return (
+        f"Largest gap to the earlier release {percent(gap.value)} at {number(gap.at, 4)} "
+        f"(p {p if p.startswith('below') else '= ' + p})"
+    )
+
+
+def _description(found: Ecdf) -> str:
+    if not defined(found):
+        return "An empty plot: the distribution is undefined because there are too few rows to tell through the noise."
+    read = "; ".join(
+        f"{percent(quantile.level)} are at most {number(quantile.value, 4)}" for quantile in found.quantiles[:7]
+    )
+    compared = told_by(found)
+    apart = (
+        ""
+        if compared is None
+        else f" The function of an earlier release is at most {percent(compared.distance.value)} of the rows away, at "
+        f"{number(compared.distance.at, 4)}."
+    )
+    return (
+        f"Share of rows with at most a value, rising from lower left to upper right; {read}. {_median_line(found)}."
+        f"{apart}"
+    )

@@ -1,0 +1,151 @@
+"""What an ``ecdf`` is compared with comes from a release that the ledger has committed, or is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dp_operators.budget import PrivacyLedger
+from dp_operators.releasing import ReleaseFailed, earlier_function, refers, with_releases
+from spark_jobs.contract.diagnostics import EcdfOptions
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.stores import LocalStore
+from spark_jobs.diagnostics.ecdf import Ecdf
+from spark_jobs.diagnostics.ecdf.earlier import Earlier
+from spark_jobs.mechanisms.noise import SeededNoise
+from tests.support.earlier import AMOUNTS, KEY, TABLE, ecdf_release, released
+
+
+class Place:
+    """A ledger with an account, and a folder for its releases."""
+
+    def __init__(self, folder: Path, found: Ecdf) -> None:
+        self.output = str(folder / "releases")
+        self.found = found
+        self.ledger = PrivacyLedger(f"sqlite:///{folder / 'ledger.db'}")
+        self.ledger.migrate()
+        self.ledger.open_account("fits", epsilon="3", tables=[TABLE])
+
+    def write(self, found: Ecdf | None = None, **changes: Any) -> str:
+        return ecdf_release(self.ledger, self.output, found or self.found, **changes)
+
+    def refusal(self, uri: object) -> str:
+        with pytest.raises(RequestRefused) as refused:
+            earlier_function(uri, self.ledger)
+        assert "\n" not in str(refused.value)
+        assert str(refused.value).startswith("diagnostics.compare_with")
+        return str(refused.value)
+
+
+@pytest.fixture(scope="module")
+def found() -> Ecdf:
+    return released()
+
+
+@pytest.fixture
+def place(tmp_path: Path, found: Ecdf) -> Place:
+    return Place(tmp_path, found)
+
+
+def fields(compare_with: Any) -> dict[str, Any]:
+    return {
+        "account": "fits",
+        "table": {"path": TABLE, "snapshot": {"path_version": "v1"}},
+        "diagnostics": ["roc_curve", {**AMOUNTS, "compare_with": compare_with}],
+        "label": "visited",
+        "model": {"kind": "columns", "score": "score", "basis": "public"},
+        "budget": {"epsilon": "1"},
+    }
+
+
+@pytest.mark.parametrize("ending", ["", "/", "/release.json"])
+def test_the_function_is_that_of_the_committed_release(place: Place, ending: str) -> None:
+    held = earlier_function(place.write() + ending, place.ledger)
+    options = EcdfOptions.parse({**AMOUNTS, "compare_with": held})
+    assert options.compare_with is not None
+    assert (options.compare_with.released_by, options.compare_with.named) == (KEY, "amount")
+    assert Earlier.of(options.compare_with).cdf.tolist() == place.found.cdf.tolist()
+
+
+@pytest.mark.parametrize("form", ["uri", "release", "xcom"])
+def test_a_request_names_it_in_any_form_and_holds_it(place: Place, form: str) -> None:
+    uri = place.write()
+    named = {"uri": uri, "release": {"release": uri}, "xcom": {"uri": uri, "key": KEY, "cost": {}}}[form]
+    assert refers(fields(named))
+    filled = with_releases(fields(named), place.ledger)
+    assert not refers(filled)
+    assert with_releases(filled, place.ledger) == filled
+    request = ReleaseRequest.parse(filled)
+    assert ReleaseRequest.from_json(request.to_json()) == request
+    assert request.sha256 == ReleaseRequest.parse(with_releases(fields(named), place.ledger)).sha256
+
+
+def test_a_release_that_is_not_committed_is_refused(place: Place) -> None:
+    assert "must be a release that this ledger has committed" in place.refusal(place.write(commit=False))
+
+
+def test_another_ledgers_release_is_refused(place: Place, tmp_path: Path, found: Ecdf) -> None:
+    (tmp_path / "other").mkdir()
+    assert "has committed" in place.refusal(Place(tmp_path / "other", found).write())
+
+
+def test_noise_of_a_seed_is_refused(place: Place) -> None:
+    assert "has committed" in place.refusal(place.write(released(noise=SeededNoise(1))))
+
+
+@pytest.mark.parametrize("file", ["release.json", "ecdf.parquet"])
+def test_what_was_changed_afterwards_is_refused(place: Place, file: str) -> None:
+    uri = place.write()
+    content = Path(uri, file).read_bytes()
+    Path(uri, file).write_bytes(content[:-9] + content[-8:])
+    told = {"release.json": "has committed", "ecdf.parquet": "must hold ecdf.parquet as its manifest says"}[file]
+    assert told in place.refusal(uri)
+
+
+def test_a_file_that_is_gone_is_refused(place: Place) -> None:
+    uri = place.write()
+    Path(uri, "ecdf.parquet").unlink()
+    assert "must hold ecdf.parquet as its manifest says" in place.refusal(uri)
+    without = place.write(key="test/april/1", files=())
+    assert "must hold ecdf.parquet as its manifest says" in place.refusal(without)
+
+
+def test_a_release_of_something_else_is_refused(place: Place) -> None:
+    uri = place.write(results={"roc_curve": {"auc": 0.5}})
+    assert "must hold a distribution function; name a release of ecdf" in place.refusal(uri)
+
+
+@pytest.mark.parametrize("change", [{"grid": None}, {"tree": {"cells": 7}}, {"bounds_found": True}])
+def test_a_result_of_another_form_is_refused(place: Place, change: dict[str, Any]) -> None:
+    uri = place.write(results={"ecdf": {**place.found.to_dict(), **change}})
+    told = "between public bounds" if "bounds_found" in change else "of this version's form"
+    assert told in place.refusal(uri)
+
+
+@pytest.mark.parametrize("uri", [None, 7, "", "/nowhere/at/all", "relative"])
+def test_what_is_no_folder_of_a_release_is_refused(place: Place, uri: object) -> None:
+    place.refusal(uri)
+
+
+def test_another_grid_is_refused_for_the_request(place: Place) -> None:
+    filled = with_releases(fields(place.write()), place.ledger)
+    filled["diagnostics"][1]["bounds"] = [0, 200]
+    with pytest.raises(RequestRefused, match="must be on this release's own grid"):
+        ReleaseRequest.parse(filled)
+
+
+def test_a_store_that_fails_may_be_tried_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri = place.write()
+    read = LocalStore.read
+
+    def fail(store: LocalStore, name: str) -> bytes | None:
+        if name.endswith(".parquet"):
+            raise OSError("away")
+        return read(store, name)
+
+    monkeypatch.setattr(LocalStore, "read", fail)
+    with pytest.raises(ReleaseFailed):
+        earlier_function(uri, place.ledger)
