@@ -30,7 +30,7 @@ def accounts(connection: str, ledger: LedgerReader, *, nonce: str) -> str:
     for each in ledger.accounts():
         blocks = _blocks(ledger, each)
         tight = max(blocks, key=lambda block: (block["share"], block["name"]))
-        rows.append({"account": _told(each), "block": tight, "blocks": len(ledger.blocks(each.name))})
+        rows.append({"account": _told(each), "block": tight, "blocks": len(blocks)})
     return _render("accounts.html.j2", connection=connection, rows=rows, frozen=ledger.frozen(), nonce=nonce)
 
 
