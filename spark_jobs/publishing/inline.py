@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import escape
 
 from spark_jobs.publishing.rendering import Plot, Probe
 from spark_jobs.publishing.tokens import as_variables
@@ -50,7 +51,7 @@ def _probes(plot: Plot, width: float, height: float) -> list[str]:
 def _probe(probe: Probe, *, strip: tuple[float, ...], point: tuple[float, ...], corner: tuple[float, float]) -> str:
     x, y, low, high = point
     lines = "".join(
-        f'<text x="{corner[0]:.1f}" y="{corner[1] - 15 * (len(probe.lines) - 1 - number):.1f}">{line}</text>'
+        f'<text x="{corner[0]:.1f}" y="{corner[1] - 15 * (len(probe.lines) - 1 - number):.1f}">{escape(line)}</text>'
         for number, line in enumerate(probe.lines)
     )
     return (
