@@ -90,7 +90,7 @@ def test_a_test_that_forgets_the_noise_is_found_out(monkeypatch):
 @pytest.mark.parametrize("options", [{}, {"neighbours": Neighbours.REPLACE_ONE}, {"method": "hb", "bins": 8}], ids=str)
 def test_intervals_hold_what_the_same_cells_give_without_noise(options):
     random, held = np.random.default_rng(6), {"trend": [], "spread": [], "quantiles": []}
-    for seed in range(60):
+    for seed in range(150):  # quantiles of one release are right or wrong together
         statistic = ResidualCounts.from_arrays(*fanned(random, 3000))
         measurement = residual_plot.measure(statistic, epsilon=1, confidence=0.9, noise=SeededNoise(seed), **options)
         plot = residual_plot.summarise(measurement, seed=seed)
@@ -105,4 +105,4 @@ def test_intervals_hold_what_the_same_cells_give_without_noise(options):
         ):
             held[name] += ((lower <= value + 1e-9) & (value - 1e-9 <= upper)).tolist()
     for inside in held.values():
-        assert 0.82 <= np.mean(inside) <= 0.97
+        assert 0.84 <= np.mean(inside) <= 0.97
