@@ -26,6 +26,7 @@ test, loses up to half its epsilon for each level of the tree; the tests show it
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 
@@ -84,15 +85,40 @@ def refined_nodes(
     cost = exact_decimal(epsilon, what="epsilon")
     if meter is not None:
         meter.spend(cost, label="pruning of the hierarchy")
-    of_node, step = node_noise(cost, neighbours)
-    kept = np.ones(1, dtype=np.bool_)
-    answers = []
-    for depth, totals in enumerate(levels_above(leaves.astype(np.int64), branching)):
-        scores = np.maximum(totals - depth * step, threshold - step)
-        noisy = noise.laplace(scores, epsilon=of_node, l1_sensitivity=1)
-        kept = np.repeat(kept, branching)[: totals.size] if depth else kept
-        kept = kept & (noisy > threshold)
-        answers.append(kept)
+    totals = levels_above(leaves.astype(np.int64), branching)
+    parents = [np.arange(each.size) // branching for each in totals[1:]]
+    return refined_levels(totals, parents, threshold=threshold, epsilon=cost, neighbours=neighbours, noise=noise)
+
+
+def refined_levels(
+    totals: Sequence[Int64Array],
+    parents: Sequence[NDArray[np.intp]],
+    *,
+    threshold: int,
+    epsilon: Decimal,
+    neighbours: Neighbours,
+    noise: Noise,
+) -> tuple[BoolArray, ...]:
+    """``refined_nodes`` for any public tree, and for many tables of disjoint rows at once: they cost ``epsilon`` once.
+
+    Args:
+        totals: exact counts of the levels that may be refined, the root's first, each of shape (..., nodes of the
+            level); a row is in one node of each level, in one table of those along the leading axes.
+        parents: for each level but the first, the place of every node's parent in the level before.
+        threshold: as ``refined_nodes`` has it.
+        epsilon: the whole cost.
+        neighbours: the relation.
+        noise: where the noise comes from.
+
+    Returns:
+        One boolean array of the shape of each level.
+    """
+    of_node, step = node_noise(epsilon, neighbours)
+    answers: list[BoolArray] = []
+    for depth, exact in enumerate(totals):
+        scores = np.maximum(exact - depth * step, threshold - step)
+        passed = noise.laplace(scores, epsilon=of_node, l1_sensitivity=1) > threshold
+        answers.append(passed & answers[-1][..., parents[depth - 1]] if depth else passed)
     return tuple(answers)
 
 

@@ -38,12 +38,13 @@ def worst_path_loss(scale: float, step: int, *, paths: int = 2_000) -> float:
     return worst
 
 
-def answer_log(counts, answers, scale, step):
+def answer_log(counts, answers, scale, step, threshold=THRESHOLD):
     """The log probability of an answer of ``refined_nodes`` on a binary tree over ``counts``."""
     value, asked = 0.0, np.ones(1, dtype=bool)
-    for depth, (totals, refined) in enumerate(zip(levels_above(np.asarray(counts), 2), answers, strict=True)):
-        scores = np.maximum(totals - depth * step, THRESHOLD - step)
-        needed = THRESHOLD + 1 - scores
+    for depth, (totals, given) in enumerate(zip(levels_above(np.asarray(counts), 2), answers, strict=True)):
+        refined = np.asarray(given)
+        scores = np.maximum(totals - depth * step, threshold - step)
+        needed = threshold + 1 - scores
         value += float(np.log(tail(scale, np.where(refined, needed, 1 - needed)))[asked].sum())
         asked = np.repeat(refined, 2)
     return value

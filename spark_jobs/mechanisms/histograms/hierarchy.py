@@ -75,9 +75,9 @@ class Hierarchy:
         return len(self.children) + 1
 
     def sums(self, level: int, values: NDArray[Any]) -> NDArray[Any]:
-        """The sums of a level's values in each node of ``level + 1``, in their type."""
+        """The sums of a level's values, along the last axis, in each node of ``level + 1``, in their type."""
         starts = np.cumsum(self.children[level]) - self.children[level]
-        found: NDArray[Any] = np.add.reduceat(values, starts)
+        found: NDArray[Any] = np.add.reduceat(values, starts, axis=-1)
         return found
 
     def nodes(self, counts: Int64Array) -> tuple[Int64Array, ...]:

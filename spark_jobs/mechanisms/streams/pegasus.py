@@ -21,6 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -67,10 +68,10 @@ class PegasusShape:
 
     def __post_init__(self) -> None:
         total, part = exact_decimal(self.epsilon, what="epsilon"), exact_decimal(self.group_share, what="group_share")
-        _within("group_share", part, 0 < part < 1, "above 0 and below 1")
-        _within("epsilon", total, total * part >= LEAST_EPSILON, f"such that groups have {LEAST_EPSILON} of it")
-        _within("max_group", self.max_group, 1 <= self.max_group <= MAX_GROUP, f"from 1 to {MAX_GROUP}")
-        _within("threshold", self.threshold, 0 <= self.threshold <= MAX_THRESHOLD, f"from 0 to {MAX_THRESHOLD}")
+        require("group_share", part, 0 < part < 1, "above 0 and below 1")
+        require_epsilon(total, total * part)
+        require_number("max_group", self.max_group, 1, MAX_GROUP, whole=True)
+        require_number("threshold", self.threshold, 0, MAX_THRESHOLD)
         meter = BudgetMeter(total)
         meter.spend_share(part, label="groups of steps")
         meter.spend_rest(label="counts of steps")
@@ -98,11 +99,13 @@ class PegasusState:
 
     Attributes:
         group: exact counts and threshold of the open group.
-        noisy: the noisy counts of the last group, in order; these were released.
+        noisy: the noisy counts of the open group, in order; these were released.
+        weights: of them, where their noise differs (``hierarchy``); else empty.
     """
 
     group: GroupState = field(default_factory=GroupState)
     noisy: tuple[int, ...] = ()
+    weights: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -151,13 +154,27 @@ def release_steps(
 
 def draw_noise(exact: Int64Array, *, shape: PegasusShape, noise: Noise) -> PegasusNoise:
     """Everything that these steps need of a source of noise, in three calls."""
-    rows, none = rows_changed(shape.neighbours), np.zeros(exact.size, dtype=np.int64)
-    first, second = optimal_split(shape.grouping, cutoff=1, monotone=False)
-    level = round(Fraction(shape.threshold) / Fraction(shape.grouping) * PARTS)
-    return PegasusNoise(
-        noisy=noise.laplace(exact, epsilon=shape.perturbing, l1_sensitivity=rows),
-        levels=noise.laplace(none + level, epsilon=first, l1_sensitivity=2 * PARTS * rows),
-        tests=noise.laplace(none, epsilon=second, l1_sensitivity=4 * PARTS * rows),
+    rows = rows_changed(shape.neighbours)
+    noisy = noise.laplace(exact, epsilon=shape.perturbing, l1_sensitivity=rows)
+    levels, tests = draw_tests(
+        exact.shape, epsilon=shape.grouping, threshold=shape.threshold, neighbours=shape.neighbours, noise=noise
+    )
+    return PegasusNoise(noisy=noisy, levels=levels, tests=tests)
+
+
+def draw_tests(
+    steps: tuple[int, ...], *, epsilon: Decimal, threshold: float, neighbours: Neighbours, noise: Noise
+) -> tuple[Int64Array, Int64Array]:
+    """A noisy threshold and the noise of a test for each step, in parts, for groups that cost ``epsilon``.
+
+    ``threshold`` is the deviation that a group may have, times epsilon.
+    """
+    rows, none = rows_changed(neighbours), np.zeros(steps, dtype=np.int64)
+    first, second = optimal_split(epsilon, cutoff=1, monotone=False)
+    level = round(Fraction(threshold) / Fraction(epsilon) * PARTS)
+    return (
+        noise.laplace(none + level, epsilon=first, l1_sensitivity=2 * PARTS * rows),
+        noise.laplace(none, epsilon=second, l1_sensitivity=4 * PARTS * rows),
     )
 
 
@@ -165,29 +182,85 @@ def take_steps(
     state: PegasusState, exact: Int64Array, *, shape: PegasusShape, drawn: PegasusNoise
 ) -> tuple[PegasusState, PegasusSteps]:
     """``release_steps`` with its noise: no randomness."""
-    group, starts = group_steps(
-        state.group,
-        exact.tolist(),
-        levels=drawn.levels.tolist(),
-        tests=drawn.tests.tolist(),
+    after, starts, estimates = advance(
+        state,
+        exact,
+        drawn=drawn,
         max_group=shape.max_group,
+        smoother=shape.smoother,
+        variance=laplace_variance(shape.scale),
     )
-    first = state.group.step
-    kept = len(state.noisy)
+    steps = PegasusSteps(first=state.group.step, noisy=drawn.noisy, starts=starts, estimates=np.maximum(estimates, 0.0))
+    return after, steps
+
+
+def advance(
+    state: PegasusState,
+    exact: Int64Array,
+    *,
+    drawn: PegasusNoise,
+    max_group: int,
+    smoother: Smoother,
+    variance: float,
+    weights: Int64Array | None = None,
+) -> tuple[PegasusState, Int64Array, FloatArray]:
+    """The state after these steps, the first step of each one's group, and unbounded estimates.
+
+    Args:
+        state: after the step before.
+        exact: counts of the next steps, within bounds.
+        drawn: their noise.
+        max_group: steps a group may have.
+        smoother: how a group's noisy counts become one.
+        variance: of the noise of a count; of one of weight 1, where there are weights.
+        weights: of the noisy counts, where their noise differs (``smoothing.smooth``); at every step or at none.
+    """
+    group, starts = group_steps(
+        state.group, exact.tolist(), levels=drawn.levels.tolist(), tests=drawn.tests.tolist(), max_group=max_group
+    )
+    first, kept = state.group.step, len(state.noisy)
     # the last group's steps come first, so that a step that joins it finds them; they begin one there
     before = np.full(kept, state.group.start, dtype=np.int64)
     noisy = np.concatenate([np.array(state.noisy, dtype=np.int64), drawn.noisy])
     places = np.concatenate([before, starts]) - (first - kept)
-    estimates = smooth(noisy, places, smoother=shape.smoother, variance=laplace_variance(shape.scale))[kept:]
-    left = noisy[noisy.size - (group.step - group.start) :] if group.open else noisy[:0]
-    after = PegasusState(group=group, noisy=tuple(left.tolist()))
-    steps = PegasusSteps(first=first, noisy=drawn.noisy, starts=starts, estimates=np.maximum(estimates, 0.0))
-    return after, steps
+    each = None if weights is None else np.concatenate([np.array(state.weights, dtype=np.int64), weights])
+    estimates = smooth(noisy, places, smoother=smoother, variance=variance, weights=each)[kept:]
+    left = noisy.size - (group.step - group.start) if group.open else noisy.size
+    after = PegasusState(
+        group=group, noisy=tuple(noisy[left:].tolist()), weights=() if each is None else tuple(each[left:].tolist())
+    )
+    return after, starts, estimates
 
 
-def _within(what: str, given: object, fits: bool, bound: str) -> None:
+def require_number(what: str, given: object, least: int, most: int, *, whole: bool = False) -> None:
+    """Refuse a public parameter of a stream unless it is a number within its bounds.
+
+    Raises:
+        RequestRefused: it is not.
+    """
+    number = isinstance(given, Integral if whole else Real) and not isinstance(given, bool)
+    fits = number and least <= float(given) <= most  # type: ignore[arg-type]
+    require(what, given, fits, f"{'a whole number' if whole else 'a number'} from {least} to {most}")
+
+
+def require(what: str, given: object, fits: bool, bound: str, *, remedy: str = "leave it out for the default") -> None:
+    """Refuse a public parameter of a stream unless it ``fits``.
+
+    Raises:
+        RequestRefused: it does not.
+    """
     if not fits:
-        raise RequestRefused(what, given=given, bound=f"must be {bound}", remedy="see PegasusShape for the defaults")
+        raise RequestRefused(what, given=given, bound=f"must be {bound}", remedy=remedy)
+
+
+def require_epsilon(total: Decimal, groups: Decimal, which: str = "groups") -> None:
+    """Refuse an epsilon that is too small for the thresholds of its groups to fit whole numbers.
+
+    Raises:
+        RequestRefused: it is.
+    """
+    bound = f"such that {which} have {LEAST_EPSILON} of it"
+    require("epsilon", total, groups >= LEAST_EPSILON, bound, remedy="give what the stream may cost, e.g. '1'")
 
 
 def _counts(counts: ArrayLike) -> Int64Array:

@@ -5,7 +5,7 @@ At every step only the group so far is known, so step t is estimated from the no
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_right, insort
 from enum import StrEnum
 
 import numpy as np
@@ -21,9 +21,9 @@ class Smoother(StrEnum):
 
     ``MEAN`` has the least error where groups are as alike as they look; ``MEDIAN``, the default, bears steps that are
     in a group by chance. ``JAMES_STEIN`` shrinks the step's own count towards the mean, the less the more the group
-    varies beyond its noise: ``mean + max(0, 1 - (m - 3) v / sum (y_i - mean)^2) (y_t - mean)`` for m counts with noise
-    of variance v. (Chen 2018, equation 5.7, has the count where the mean is added, m - 2, and no positive part: it is
-    worse than no smoothing at all.)
+    varies beyond its noise: ``mean + max(0, 1 - (m - 3) / sum ((y_i - mean)^2 / v_i)) (y_t - mean)`` for m counts with
+    noise of variances v_i. (Chen 2018, equation 5.7, has the count where the mean is added, m - 2, and no positive
+    part: it is worse than no smoothing at all.)
     """
 
     MEAN = "mean"
@@ -31,23 +31,31 @@ class Smoother(StrEnum):
     JAMES_STEIN = "james_stein"
 
 
-def smooth(noisy: Int64Array, starts: Int64Array, *, smoother: Smoother, variance: float) -> FloatArray:
+def smooth(
+    noisy: Int64Array, starts: Int64Array, *, smoother: Smoother, variance: float, weights: Int64Array | None = None
+) -> FloatArray:
     """The estimate of every step, as it is known at that step.
 
     Args:
         noisy: noisy counts, shape (n,), from the first step of a group on.
         starts: the place in ``noisy`` at which each step's group begins, shape (n,).
         smoother: how.
-        variance: of the noise, for ``JAMES_STEIN``.
+        variance: of the noise, for ``JAMES_STEIN``; where there are weights, of a step of weight 1.
+        weights: whole numbers of at least 1 in proportion to inverse variances, shape (n,), where the noise of steps
+            differs: means and medians are then weighted means and medians.
     """
     if smoother is Smoother.MEDIAN:
+        if weights is not None:
+            return _weighted_medians(noisy.tolist(), starts.tolist(), weights.tolist())
         return _medians(noisy.tolist(), starts.tolist())
-    if smoother is Smoother.MEAN:
+    if smoother is Smoother.MEAN and weights is None:
         upto = np.concatenate([[0], np.cumsum(noisy)])
         at = np.arange(noisy.size)
         means: FloatArray = (upto[at + 1] - upto[starts]) / (at + 1 - starts)
         return means
-    return _shrunk(noisy.tolist(), starts.tolist(), variance)
+    each = [1] * noisy.size if weights is None else weights.tolist()
+    shrinks = variance if smoother is Smoother.JAMES_STEIN else None
+    return _moments(noisy.tolist(), starts.tolist(), each, variance=shrinks)
 
 
 def _medians(noisy: list[int], starts: list[int]) -> FloatArray:
@@ -62,15 +70,41 @@ def _medians(noisy: list[int], starts: list[int]) -> FloatArray:
     return np.array(found, dtype=np.float64)
 
 
-def _shrunk(noisy: list[int], starts: list[int], variance: float) -> FloatArray:
-    # whole sums: nothing is lost where counts are large and alike
-    found, total, squares = [], 0, 0
-    for at, (value, start) in enumerate(zip(noisy, starts, strict=True)):
+def _weighted_medians(noisy: list[int], starts: list[int], weights: list[int]) -> FloatArray:
+    """The middle of the counts at which half of a group's weight is reached and passed."""
+    found, ordered, middle, below, total = [], [(0, 0)], 0, 0, 0
+    for at, (value, start, weight) in enumerate(zip(noisy, starts, weights, strict=True)):
         if start == at:
-            total, squares = 0, 0
-        size, total, squares = at + 1 - start, total + value, squares + value * value
-        spread = (size * squares - total * total) / size
-        mean = total / size
-        kept = max(0.0, 1.0 - max(size - 3, 0) * variance / spread) if spread else 1.0
+            ordered, middle, below, total = [(value, weight)], 0, 0, weight
+        else:
+            place = bisect_right(ordered, (value, weight))
+            ordered.insert(place, (value, weight))
+            total += weight
+            if place <= middle:
+                middle, below = middle + 1, below + weight
+            # the count in the middle is the first with which half of the weight is reached; `below` lies before it
+            while 2 * (below + ordered[middle][1]) < total:
+                below, middle = below + ordered[middle][1], middle + 1
+            while 2 * below >= total:
+                middle -= 1
+                below -= ordered[middle][1]
+        passed = middle + (2 * (below + ordered[middle][1]) == total)
+        found.append((ordered[middle][0] + ordered[passed][0]) / 2)
+    return np.array(found, dtype=np.float64)
+
+
+def _moments(noisy: list[int], starts: list[int], weights: list[int], *, variance: float | None) -> FloatArray:
+    """Means, and with a variance what James-Stein makes of them."""
+    # whole sums: nothing is lost where counts are large and alike
+    found, held, total, squares = [], 0, 0, 0
+    for at, (value, start, weight) in enumerate(zip(noisy, starts, weights, strict=True)):
+        if start == at:
+            held, total, squares = 0, 0, 0
+        held, total, squares = held + weight, total + weight * value, squares + weight * value * value
+        mean = total / held
+        kept = 0.0
+        if variance is not None:
+            size, spread = at + 1 - start, (held * squares - total * total) / held
+            kept = max(0.0, 1.0 - max(size - 3, 0) * variance / spread) if spread else 1.0
         found.append(mean + kept * (value - mean))
     return np.array(found, dtype=np.float64)

@@ -35,6 +35,35 @@ def test_smoothers_are_their_definitions(drawn):
         assert estimates[Smoother.JAMES_STEIN][at] == pytest.approx(mean + kept * (noisy[at] - mean))
 
 
+@given(STREAMS, st.integers(1, 7))
+def test_equal_weights_change_nothing(drawn, weight):
+    noisy, starts = as_stream(drawn)
+    for each in Smoother:
+        plain = smooth(noisy, starts, smoother=each, variance=7.0)
+        # counts of weight w with variance 7 are counts of variance 7 w of weight 1
+        weighted = smooth(
+            noisy, starts, smoother=each, variance=7.0 * weight, weights=np.full(noisy.size, weight, dtype=np.int64)
+        )
+        assert weighted == pytest.approx(plain)
+
+
+@given(STREAMS, st.data())
+def test_whole_weights_are_as_many_copies(drawn, data):
+    noisy, starts = as_stream(drawn)
+    weights = np.array(data.draw(st.lists(st.integers(1, 9), min_size=noisy.size, max_size=noisy.size)))
+    medians = smooth(noisy, starts, smoother=Smoother.MEDIAN, variance=1.0, weights=weights)
+    means = smooth(noisy, starts, smoother=Smoother.MEAN, variance=1.0, weights=weights)
+    shrunk = smooth(noisy, starts, smoother=Smoother.JAMES_STEIN, variance=30.0, weights=weights)
+    for at, start in enumerate(starts):
+        group, held = noisy[start : at + 1], weights[start : at + 1]
+        copies = np.repeat(group, held)
+        assert medians[at] == np.median(copies)
+        assert means[at] == pytest.approx(copies.mean())
+        spread = (held * (group - copies.mean()) ** 2).sum()
+        kept = max(0.0, 1 - (group.size - 3) * 30.0 / spread) if group.size >= 4 and spread > 1e-9 else 1.0
+        assert shrunk[at] == pytest.approx(copies.mean() + kept * (noisy[at] - copies.mean()))
+
+
 def printed(group, variance):
     """Chen 2018, equation 5.7."""
     mean = group.mean()

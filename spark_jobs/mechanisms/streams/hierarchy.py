@@ -1,0 +1,378 @@
+"""Streams of counts of a hierarchy of states: every aggregate at every step, by PeGaSus, with or without pruning.
+
+Specification (Chen 2018, section 5.5). A public tree groups states (sensors into rooms, rooms into buildings); every
+node, in a level each, has a stream: the counts of the states below it. *HS-PGS* runs PeGaSus (``pegasus``) on each at
+``epsilon / h`` for h levels. *PHS-PGS* first asks at every step which nodes are worth refining (``pruning``); what is
+below one that is not is published as 0 and takes no part in groups, and the budget it would have had goes to the noise
+of the node above it. Changed: the pruning is one that is private (algorithm 18's is not); smoothing gives counts
+weights by their noise, which differs from step to step; and the aggregates are made to add up (``consistency``).
+
+Neighbours: a person has up to ``max_rows`` events in the stream, at one step in several states or at several steps, and
+is there or not (ADD_REMOVE) or has other events instead (REPLACE_ONE).
+Cost: ``epsilon`` for a stream of any length. It is split as pruning ``e_r``, groups ``e_g``, counts ``e_p``.
+
+Proof, for one event more at step t. It changes by 1 the counts at t of one node in each level, a path, and no others.
+*Pruning*: the trees of different steps hold disjoint rows, so all answers together are ``e_r``-DP (``pruning``). The
+rest is drawn with noise of its own and reads which nodes are measured as public facts. *Groups*: given those, each
+node's tests are those of one stream, of its measured steps alone, at ``e_g / h``. *Counts*: a measured node's noise
+costs ``e_p / h`` where its children are measured as well, or where it is a state, and ``(l (e_p + e_g) - e_g) / h``
+where they are not, l being the levels from it to the states. So on a path that ends there, groups and counts of the
+``h - l`` nodes above cost ``(e_p + e_g) / h`` each, and its own ``l (e_p + e_g) / h``: ``e_p + e_g`` together, on every
+path. All compose to epsilon. *A replaced event* is one less and one more: all parts have noise for that. *More events*:
+all parts run at epsilon over ``max_rows``, by as many steps of the above; to divide a person's events by their number,
+as the source proposes, comes to the same. Levels and events share by division rounded down.
+
+Estimates are a function of what was released and cost nothing. Noise is drawn for measured nodes alone: which these
+are is public. Memory is that of the open groups. Keep the new state before what it goes with is published.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spark_jobs.contract.privacy import Neighbours, exact_decimal, exact_difference, exact_sum, share
+from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy
+from spark_jobs.mechanisms.meter import BudgetMeter, Spending
+from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, laplace_scale, laplace_variance
+from spark_jobs.mechanisms.prefix_sums import rows_changed
+from spark_jobs.mechanisms.pruning import refined_levels
+from spark_jobs.mechanisms.streams.consistency import consistent_counts
+from spark_jobs.mechanisms.streams.pegasus import (
+    MAX_COUNT,
+    MAX_GROUP,
+    MAX_THRESHOLD,
+    PegasusNoise,
+    PegasusState,
+    advance,
+    draw_tests,
+    require,
+    require_epsilon,
+    require_number,
+)
+from spark_jobs.mechanisms.streams.smoothing import FloatArray, Smoother
+
+MAX_STATES = 1 << 16
+MAX_ROWS = 1 << 20
+LEAST_VARIANCE = 1e-6
+"""Stands for the variance of noise that is as good as none."""
+_UNIT = 1024
+"""The weight of a count with the noise of one level."""
+_CHUNK = 1024
+"""Steps that are made to add up at once, so that memory does not grow with the steps of a call."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HierarchyShape:
+    """The public facts of the streams of a hierarchy.
+
+    Attributes:
+        hierarchy: its levels over the states, in their order: ``Hierarchy.line``, or one of unequal groups.
+        epsilon: the cost of all streams together.
+        neighbours: the relation.
+        max_rows: events that a person may have in the stream; see the module.
+        prune_share: the part of epsilon that prunes; 0 measures every node at every step.
+        group_share: the part of epsilon that groups steps.
+        refine_from: a node is refined from about this many rows, in units of the scale of a level's noise.
+        threshold, max_group, smoother: of every node, as ``PegasusShape`` has them.
+        consistent: whether the estimates are made to add up.
+        spendings: what the stream costs: pruning if any, groups, counts; made from the rest.
+
+    Raises:
+        RequestRefused: a parameter is out of its bounds.
+    """
+
+    hierarchy: Hierarchy
+    epsilon: Cost
+    neighbours: Neighbours
+    max_rows: int = 1
+    prune_share: Cost = "0.2"
+    group_share: Cost = "0.16"
+    refine_from: float = 1.0
+    threshold: float = 5.0
+    max_group: int = 1024
+    smoother: Smoother = Smoother.MEDIAN
+    consistent: bool = True
+    spendings: tuple[Spending, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        prunes = exact_decimal(self.prune_share, what="prune_share")
+        groups = exact_decimal(self.group_share, what="group_share")
+        require("prune_share", prunes, 0 <= prunes < 1, "at least 0 and below 1")
+        require("group_share", groups, 0 < groups < 1 - prunes, "above 0 and below what pruning leaves of 1")
+        require_number("refine_from", self.refine_from, 0, MAX_THRESHOLD)
+        require_number("threshold", self.threshold, 0, MAX_THRESHOLD)
+        require_number("max_group", self.max_group, 1, MAX_GROUP, whole=True)
+        require_number("max_rows", self.max_rows, 1, MAX_ROWS, whole=True)
+        bound = f"groups of neighbouring nodes in each level, over 1 to {MAX_STATES} states, up to one root"
+        require("hierarchy", None, _adds_up(self.hierarchy), bound, remedy="make it with Hierarchy.line")
+        meter = BudgetMeter(self.epsilon)
+        if prunes:
+            meter.spend_share(prunes, label="pruning of the hierarchy")
+        meter.spend_share(groups, label="groups of steps")
+        meter.spend_rest(label="counts of steps")
+        object.__setattr__(self, "spendings", meter.events)
+        require_epsilon(meter.granted.epsilon, self.grouping, "groups of each level")
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Nodes of each level, the root's first."""
+        return (*(len(each) for each in reversed(self.hierarchy.children)), self.hierarchy.order.size)
+
+    @property
+    def cuts(self) -> NDArray[np.intp]:
+        """Where each level but the first begins among all nodes."""
+        found: NDArray[np.intp] = np.cumsum(self.sizes)[:-1]
+        return found
+
+    @property
+    def pruning(self) -> Decimal:
+        """What asking which nodes to refine costs for one event; 0 where nothing is pruned."""
+        return share(self.spendings[0].epsilon, self.max_rows) if len(self.spendings) == 3 else Decimal(0)
+
+    @property
+    def grouping(self) -> Decimal:
+        """What a node's groups cost for one event."""
+        return share(self.spendings[-2].epsilon, self._parts)
+
+    def perturbing(self, levels: int) -> Decimal:
+        """What the noisy count of a node costs for one event, with the budget of so many levels."""
+        level = share(exact_sum(self.spendings[-1].epsilon, self.spendings[-2].epsilon), self._parts)
+        return exact_difference(exact_sum(*(level,) * levels), self.grouping)
+
+    @cached_property
+    def variances(self) -> FloatArray:
+        """Of noisy counts with the budget of 1, 2, ... levels; entry 0 is that of 1, too."""
+        rows = rows_changed(self.neighbours)
+        scales = [laplace_scale(self.perturbing(max(levels, 1)), rows) for levels in range(len(self.sizes) + 1)]
+        return np.array([max(laplace_variance(scale), LEAST_VARIANCE) for scale in scales])
+
+    @cached_property
+    def weights(self) -> Int64Array:
+        """Whole numbers in proportion to the inverses of ``variances``."""
+        found: Int64Array = np.maximum(np.rint(_UNIT * self.variances[0] / self.variances), 1).astype(np.int64)
+        return found
+
+    @property
+    def refined_at(self) -> int:
+        """The count from which a node is refined: public, and whole."""
+        return round(self.refine_from * laplace_scale(self.perturbing(1), rows_changed(self.neighbours)))
+
+    @property
+    def _parts(self) -> int:
+        return len(self.sizes) * int(self.max_rows)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class HierarchyState:
+    """What is kept between two steps; private as a whole, so its ``repr`` has no count.
+
+    Attributes:
+        step: steps so far.
+        nodes: the state of each node's stream, of its measured steps alone; the root's first, level by level.
+    """
+
+    step: int
+    nodes: tuple[PegasusState, ...]
+
+    @classmethod
+    def start(cls, shape: HierarchyShape) -> HierarchyState:
+        """Before the first step."""
+        return cls(step=0, nodes=(PegasusState(),) * sum(shape.sizes))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HierarchySteps:
+    """What was released of a few steps. Nodes are in the order of their levels, the root first.
+
+    Attributes:
+        first: the first of the steps, counted from 0.
+        levels: levels whose budget each node's count had, shape (n, nodes): 0 where it was pruned; above 1 where the
+            nodes below it were.
+        noisy: noisy counts, shape (n, nodes); 0 where pruned.
+        starts: the first step of each one's group, counted in the node's measured steps; -1 where pruned.
+        estimates: of the counts, at least 0, shape (n, nodes); 0 where pruned.
+    """
+
+    first: int
+    levels: Int64Array
+    noisy: Int64Array
+    starts: Int64Array
+    estimates: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class HierarchyNoise:
+    """Everything that steps draw; private. ``counts`` are those of ``PegasusNoise``, all of shape (n, nodes)."""
+
+    levels: Int64Array
+    counts: PegasusNoise
+
+
+def release_hierarchy(
+    state: HierarchyState, counts: ArrayLike, *, shape: HierarchyShape, noise: Noise
+) -> tuple[HierarchyState, HierarchySteps]:
+    """The next steps of all streams; all steps together cost ``epsilon`` once.
+
+    Args:
+        state: after the step before; ``HierarchyState.start(shape)`` at first.
+        counts: rows of each step in each state, whole numbers, shape (n, states); private, and clipped to 0 to 2^40.
+        shape: the public facts, the same at every step.
+        noise: where the noise comes from.
+
+    Raises:
+        ValueError: counts are not rows of whole numbers, one for each state.
+    """
+    exact = aggregate(counts, shape.hierarchy)
+    return take_hierarchy(state, exact, shape=shape, drawn=draw_hierarchy(exact, shape=shape, noise=noise))
+
+
+def aggregate(counts: ArrayLike, hierarchy: Hierarchy) -> Int64Array:
+    """The exact count of every node, shape (n, nodes), from those of the states, shape (n, states); private.
+
+    Raises:
+        ValueError: counts are not rows of whole numbers, one for each state.
+    """
+    values, states = np.asarray(counts), hierarchy.order.size
+    if values.ndim != 2 or values.shape[1] != states or not np.can_cast(values.dtype, np.int64):
+        raise ValueError(f"counts: got shape {values.shape} of {values.dtype}; must be rows of {states} whole numbers")
+    levels = [np.clip(values.astype(np.int64), 0, MAX_COUNT)]
+    for level in range(len(hierarchy.children)):
+        levels.append(hierarchy.sums(level, levels[-1]))
+    return np.concatenate(levels[::-1], axis=1)
+
+
+def draw_hierarchy(exact: Int64Array, *, shape: HierarchyShape, noise: Noise) -> HierarchyNoise:
+    """Everything that these steps need of a source of noise, from the counts of all nodes."""
+    levels = _measured(exact, shape, noise)
+    rows, kept = rows_changed(shape.neighbours), levels > 0
+    noisy, thresholds, tests = (np.zeros_like(exact) for _ in range(3))
+    for each in range(1, len(shape.sizes) + 1):
+        here = levels == each
+        if here.any():
+            noisy[here] = noise.laplace(exact[here], epsilon=shape.perturbing(each), l1_sensitivity=rows)
+    thresholds[kept], tests[kept] = draw_tests(
+        (int(kept.sum()),),
+        epsilon=shape.grouping,
+        threshold=shape.threshold,
+        neighbours=shape.neighbours,
+        noise=noise,
+    )
+    return HierarchyNoise(levels=levels, counts=PegasusNoise(noisy=noisy, levels=thresholds, tests=tests))
+
+
+def take_hierarchy(
+    state: HierarchyState, exact: Int64Array, *, shape: HierarchyShape, drawn: HierarchyNoise
+) -> tuple[HierarchyState, HierarchySteps]:
+    """``release_hierarchy`` with its noise: no randomness."""
+    nodes: list[PegasusState] = []
+    starts, raw, held = np.full(exact.shape, -1, dtype=np.int64), np.zeros(exact.shape), np.ones(exact.shape)
+    weights = shape.weights[drawn.levels]
+    for node, before in enumerate(state.nodes):
+        at = np.flatnonzero(drawn.levels[:, node])
+        own = PegasusNoise(
+            noisy=drawn.counts.noisy[at, node],
+            levels=drawn.counts.levels[at, node],
+            tests=drawn.counts.tests[at, node],
+        )
+        after, starts[at, node], raw[at, node] = advance(
+            before,
+            exact[at, node],
+            drawn=own,
+            max_group=shape.max_group,
+            smoother=shape.smoother,
+            variance=float(shape.variances[0]) * _UNIT,
+            weights=weights[at, node],
+        )
+        held[at, node] = _weights_so_far(before, starts[at, node], weights[at, node])
+        nodes.append(after)
+    estimates = np.maximum(raw, 0.0)
+    if shape.consistent:
+        blocks = range(0, len(exact), _CHUNK)
+        parts = [slice(start, start + _CHUNK) for start in blocks]
+        adding = [_adding_up(raw[part], 1.0 / held[part], drawn.levels[part], shape) for part in parts]
+        estimates = np.concatenate(adding) if adding else estimates
+    steps = HierarchySteps(
+        first=state.step, levels=drawn.levels, noisy=drawn.counts.noisy, starts=starts, estimates=estimates
+    )
+    return HierarchyState(step=state.step + len(exact), nodes=tuple(nodes)), steps
+
+
+def laplace_hierarchy(
+    counts: ArrayLike, *, hierarchy: Hierarchy, epsilon: Cost, neighbours: Neighbours, noise: Noise, max_rows: int = 1
+) -> Int64Array:
+    """Noisy counts of all nodes, step by step, shape (n, nodes): HS-LM, the baseline. ``epsilon``-DP.
+
+    An event is in one node of each of h levels: it moves the counts by h in 1-norm, a replaced one by 2 h.
+
+    Args:
+        counts: as ``release_hierarchy`` has them.
+        hierarchy: its levels.
+        epsilon: the whole cost.
+        neighbours: the relation.
+        noise: where the noise comes from.
+        max_rows: events that a person may have.
+
+    Raises:
+        RequestRefused: epsilon is no cost.
+        ValueError: counts are not rows of whole numbers, one for each state.
+    """
+    moved = hierarchy.levels * rows_changed(neighbours) * max_rows
+    return noise.laplace(aggregate(counts, hierarchy), epsilon=epsilon, l1_sensitivity=moved)
+
+
+def _measured(exact: Int64Array, shape: HierarchyShape, noise: Noise) -> Int64Array:
+    """The levels whose budget each node has: 0 where pruned."""
+    if not shape.pruning:
+        return np.ones_like(exact)
+    children = [np.asarray(each) for each in reversed(shape.hierarchy.children)]
+    parents = [np.repeat(np.arange(each.size), each) for each in children]
+    refined = refined_levels(
+        np.split(exact, shape.cuts, axis=1)[:-1],
+        parents[:-1],
+        threshold=shape.refined_at,
+        epsilon=shape.pruning,
+        neighbours=shape.neighbours,
+        noise=noise,
+    )
+    found, kept = [], np.ones((len(exact), 1), dtype=np.bool_)
+    for depth, answers in enumerate(refined):
+        found.append(np.where(kept, np.where(answers, 1, len(shape.sizes) - depth), 0))
+        kept = answers[:, parents[depth]]
+    found.append(kept.astype(np.int64))
+    return np.concatenate(found, axis=1).astype(np.int64)
+
+
+def _weights_so_far(before: PegasusState, starts: Int64Array, weights: Int64Array) -> FloatArray:
+    """The weight of each step's group up to it, for steps that follow on those of ``before``."""
+    first, kept = before.group.step, len(before.weights)
+    upto = np.concatenate([[0.0], np.cumsum(np.append(np.array(before.weights, dtype=np.float64), weights))])
+    at = np.arange(kept, kept + starts.size)
+    found: FloatArray = upto[at + 1] - upto[starts - (first - kept)]
+    return found
+
+
+def _adding_up(raw: FloatArray, variances: FloatArray, levels: Int64Array, shape: HierarchyShape) -> FloatArray:
+    """Estimates that add up, of a block of steps; variances need only be in proportion."""
+    readings, spreads = (np.split(each, shape.cuts, axis=1) for each in (raw, variances / variances.min()))
+    # below a node with the budget of more levels than one nothing is measured, and below what is not measured neither
+    ends = [each != 1 for each in np.split(levels, shape.cuts, axis=1)[:-1]]
+    return np.concatenate(consistent_counts(readings, spreads, hierarchy=shape.hierarchy, ends=ends), axis=1)
+
+
+def _adds_up(hierarchy: Hierarchy) -> bool:
+    """Whether the levels are groups of neighbours, at least one in each, up to one root."""
+    sizes = [hierarchy.order.size, *(len(each) for each in hierarchy.children)]
+    return (
+        1 <= sizes[0] <= MAX_STATES
+        and sizes[-1] == 1
+        and np.array_equal(hierarchy.order, np.arange(sizes[0]))
+        and all(
+            np.min(each) >= 1 and int(np.sum(each)) == below
+            for each, below in zip(hierarchy.children, sizes[:-1], strict=True)
+        )
+    )
