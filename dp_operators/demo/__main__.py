@@ -229,8 +229,20 @@ def show_release(terminal: Terminal, home: Home, charge: Charge) -> None:
     account = AccountState.parse(json.loads(Path(layout.account).read_bytes()))
     before = plain(account.cap.epsilon - account.spent_before.epsilon)
     fact(terminal, "budget", f"epsilon {before} before, {plain(account.remaining.epsilon)} after")
+    for name, value in spent_on(charge):
+        fact(terminal, name, value)
     fact(terminal, "report", Path(layout.file("report.html")).as_uri())
     fact(terminal, "manifest", Path(layout.manifest).as_uri())
+
+
+def spent_on(charge: Charge) -> list[tuple[str, str]]:
+    """The allotment that a charge came from, if any, and what its mechanisms spent, as the ledger keeps it."""
+    told = [("allotment", charge.allotment)] if charge.allotment else []
+    for number, event in enumerate(charge.drawn_events or charge.events):
+        amounts = ", ".join(f"{name} {event[name]}" for name in ("epsilon", "delta", "rho") if name in event)
+        label = f" for {event['label']}" if event.get("label") else ""
+        told.append(("spent" if number == 0 else "", f"{amounts}{label}"))
+    return told
 
 
 def show_held_back(terminal: Terminal, lines: list[str]) -> None:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from decimal import ROUND_CEILING, Decimal, localcontext
+from decimal import localcontext
 from typing import Any
 
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.privacy import MAX_DIGITS, exact_decimal, plain
-
-_STEP = Decimal(1).scaleb(-MAX_DIGITS)
+from spark_jobs.contract.privacy import MAX_DIGITS, delta_of_rows, exact_decimal, plain
 
 
 def drawn_events(draw: bytes | None, *, max_rows: int) -> tuple[dict[str, str], ...] | None:
     """The events of the mechanisms that drew, for a whole privacy unit; None where the draw does not tell any.
 
-    A draw tells what each mechanism spends on one row. A unit of ``k`` rows loses ``k`` times that epsilon, and
-    ``(e^(k epsilon) - 1) / (e^epsilon - 1)`` times that delta (group privacy: Vadhan 2017, lemma 2.2), rounded up.
+    A draw tells what each mechanism spends on one row; a unit of several loses more (``delta_of_rows``).
 
     Args:
         draw: the object at the draw's path.
@@ -37,13 +34,4 @@ def _event(spending: Mapping[str, Any], rows: int) -> dict[str, str]:
         of_unit = {"label": label, "epsilon": plain(epsilon * rows)}
     if delta == 0:
         return {"mechanism": "pure", **of_unit}
-    return {"mechanism": "approximate", **of_unit, "delta": plain(_of_rows(epsilon, delta, rows))}
-
-
-def _of_rows(epsilon: Decimal, delta: Decimal, rows: int) -> Decimal:
-    if rows == 1:
-        return delta
-    with localcontext(prec=4 * MAX_DIGITS):
-        factor = ((epsilon * rows).exp() - 1) / (epsilon.exp() - 1)
-    with localcontext(prec=4 * MAX_DIGITS, rounding=ROUND_CEILING):
-        return min((delta * factor).quantize(_STEP), 1 - _STEP)
+    return {"mechanism": "approximate", **of_unit, "delta": plain(delta_of_rows(epsilon, delta, rows))}

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal, localcontext
 
 from spark_jobs.contract.diagnostics import Options
-from spark_jobs.contract.privacy import MAX_DIGITS, Budget
+from spark_jobs.contract.privacy import MAX_DIGITS, Budget, delta_of_rows
+from spark_jobs.contract.release import PartSpending
 from spark_jobs.contract.request import ReleaseRequest
 
 LEAST_DELTA = Decimal(1).scaleb(-MAX_DIGITS)
@@ -73,6 +74,12 @@ class Allotment:
         with localcontext(prec=4 * MAX_DIGITS):
             of_unit = epsilon * self.max_rows
         return Budget(epsilon=of_unit, delta=self.granted.delta if self.max_rows > 1 and delta > 0 else delta)
+
+    def spending(self, label: str, epsilon: Decimal, delta: Decimal) -> PartSpending:
+        """What a whole unit loses to a mechanism that spends ``epsilon`` and ``delta`` for one row."""
+        with localcontext(prec=4 * MAX_DIGITS):
+            of_unit = epsilon * self.max_rows
+        return PartSpending(label=label, epsilon=of_unit, delta=delta_of_rows(epsilon, delta, self.max_rows))
 
 
 def allot(request: ReleaseRequest) -> tuple[Allotment, ...]:

@@ -176,7 +176,8 @@ def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, n
             exact_sum(*(event.epsilon for event in measurement.spendings)),
             exact_sum(*(event.delta for event in measurement.spendings)),
         )
-        parts.append(ReleasePart(kinds=allotment.kinds, cost=spent))
+        told = tuple(allotment.spending(event.label, event.epsilon, event.delta) for event in measurement.spendings)
+        parts.append(ReleasePart(kinds=allotment.kinds, cost=spent, spendings=told))
     return Draw(
         charge_id=charge_id,
         request_sha256=request.sha256,

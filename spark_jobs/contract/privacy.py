@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from decimal import ROUND_FLOOR, Context, Decimal, Inexact, InvalidOperation, localcontext
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, Inexact, InvalidOperation, localcontext
 from enum import StrEnum
 from typing import Annotated, Any, Self
 
@@ -81,6 +81,21 @@ def share(number: Decimal, parts: int) -> Decimal:
     with localcontext(prec=60, rounding=ROUND_FLOOR):
         part = number / parts
         return part.quantize(Decimal(1).scaleb(max(part.adjusted() + 1, 0) - MAX_DIGITS))
+
+
+def delta_of_rows(epsilon: Decimal, delta: Decimal, rows: int) -> Decimal:
+    """The delta that ``rows`` rows lose to a mechanism which is (``epsilon``, ``delta``)-DP for one of them.
+
+    It is ``(e^(k epsilon) - 1) / (e^epsilon - 1)`` times that of one row, rounded up; the epsilon is ``k`` times that
+    of one row (group privacy: Vadhan 2017, lemma 2.2).
+    """
+    if rows == 1 or delta == 0:
+        return delta
+    step = Decimal(1).scaleb(-MAX_DIGITS)
+    with localcontext(prec=4 * MAX_DIGITS):
+        factor = ((epsilon * rows).exp() - 1) / (epsilon.exp() - 1)
+    with localcontext(prec=4 * MAX_DIGITS, rounding=ROUND_CEILING):
+        return min((delta * factor).quantize(step), 1 - step)
 
 
 _exact = BeforeValidator(lambda value: exact_decimal(value, what=""))

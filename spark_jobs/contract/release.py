@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
+from spark_jobs.contract.privacy import Budget, ExactDecimal, Neighbours, PrivacyUnit
 from spark_jobs.contract.values import Frozen
 
 FORMAT = 1
@@ -31,16 +32,31 @@ class ReleaseFile(Frozen):
         return cls(name=name, media_type=media_type, size=len(content), sha256=hashlib.sha256(content).hexdigest())
 
 
+class PartSpending(Frozen):
+    """What one mechanism spent of a part, for a whole privacy unit.
+
+    Attributes:
+        label: what for, in words.
+        epsilon, delta: how much, exact.
+    """
+
+    label: str
+    epsilon: ExactDecimal
+    delta: ExactDecimal = Decimal(0)
+
+
 class ReleasePart(Frozen):
     """One part of a release's cost, and what it bought.
 
     Attributes:
         kinds: the diagnostics that it pays for; several are made from one noisy release that they share.
         cost: what the part cost; the parts add up to the release's cost.
+        spendings: what each mechanism of the part spent, in order; empty where nothing is known of them.
     """
 
     kinds: Annotated[tuple[str, ...], Field(min_length=1)]
     cost: Budget
+    spendings: tuple[PartSpending, ...] = ()
 
 
 class Release(Frozen):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
@@ -109,6 +110,11 @@ def size(octets: int) -> str:
     if octets < 1000:
         return f"{octets}{SPACE}B"
     return f"{octets / 1000:.0f}{SPACE}kB" if octets < 10**6 else f"{octets / 10**6:.1f}{SPACE}MB"
+
+
+def listed(names: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 
 def one_line(text: str, most: int) -> str:

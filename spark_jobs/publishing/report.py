@@ -22,7 +22,7 @@ from spark_jobs.contract.release import ReleaseFile
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.publishing import formats
 from spark_jobs.publishing.facts import ReleaseFacts
-from spark_jobs.publishing.formats import visible
+from spark_jobs.publishing.formats import listed, visible
 from spark_jobs.publishing.rendering import Plot, Section
 from spark_jobs.publishing.stamp import Mark
 from spark_jobs.publishing.statement import Paragraph, formal_cost
@@ -77,7 +77,6 @@ def report_html(
     """The page, in UTF-8."""
     request = facts.request
     lists = (
-        ("What the cost bought", _bought(facts, parts)),
         ("What was assumed", facts.assumptions),
         ("Rules for rows", facts.rules),
     )
@@ -108,24 +107,7 @@ def report_html(
 def default_title(request: ReleaseRequest, parts: Sequence[Part]) -> str:
     """A title for a request that gives none."""
     outcome = f" for {request.needed_label.column}" if request.uses_label else ""
-    return f"{_listed([part.section.title for part in parts])}{outcome}"
-
-
-def _bought(facts: ReleaseFacts, parts: Sequence[Part]) -> tuple[str, ...]:
-    """A sentence for each part of the cost; none where one diagnostic got all of it."""
-    titles = {part.kind: part.section.title for part in parts}
-    if len(titles) < 2:
-        return ()
-    told = []
-    for part in facts.parts:
-        names = [titles[kind] for kind in part.kinds]
-        shared = "" if len(names) == 1 else ", all made from one set of noisy counts that they share"
-        told.append(f"{_listed(names)}: {formal_cost(part.cost)}{shared}.")
-    return tuple(told)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+    return f"{listed([part.section.title for part in parts])}{outcome}"
 
 
 def budget_bar(account: AccountState) -> BudgetBar:

@@ -14,13 +14,22 @@ from decimal import Decimal
 
 from spark_jobs.contract.diagnostics import LinearRegressionOptions
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
-from spark_jobs.contract.release import NOT_PRIVATE
+from spark_jobs.contract.release import NOT_PRIVATE, PartSpending, ReleasePart
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.publishing.facts import ReleaseFacts
-from spark_jobs.publishing.formats import amount, equals, exponent, odds_factor, probability, surest
+from spark_jobs.publishing.formats import amount, equals, exponent, listed, odds_factor, probability, surest
 
 FORMAL_ABOVE = Decimal(13)
 """Above this epsilon the odds may change by more than 400,000: the statement then says that nothing is limited."""
+
+_NAMES = {
+    "auc": "AUC",
+    "binormal_roc": "binormal ROC curve",
+    "ecdf": "distribution function",
+    "roc_comparison": "comparison of ROC curves",
+    "roc_curve": "ROC curve",
+}
+"""Diagnostics whose names in a request are no words."""
 
 WITHOUT_GUARANTEE = (
     "NOT PRIVATE. The noise in this release came from a seed, for tests and benchmarks. Whoever knows or guesses the "
@@ -31,10 +40,17 @@ WITHOUT_GUARANTEE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Paragraph:
-    """One paragraph of the statement; the first has no heading."""
+    """One paragraph of the statement; the first has no heading.
+
+    Attributes:
+        heading: a few words, or none.
+        text: a few sentences.
+        items: a list that follows them.
+    """
 
     heading: str
     text: str
+    items: tuple[str, ...] = ()
 
 
 def privacy_statement(facts: ReleaseFacts, guarantee: str) -> tuple[Paragraph, ...]:
@@ -47,13 +63,17 @@ def privacy_statement(facts: ReleaseFacts, guarantee: str) -> tuple[Paragraph, .
         Paragraph(heading="Who is protected", text=_protected(facts.cost, request)),
         Paragraph(heading="What is taken for granted", text=_taken_for_granted(request)),
         Paragraph(heading="What is not covered", text=_not_covered(request)),
+        *_bought(facts),
         Paragraph(heading="Other releases", text=_other_releases(facts)),
     )
 
 
 def plain_text(statement: Sequence[Paragraph]) -> str:
     """The statement as the manifest keeps it: paragraphs with an empty line between them."""
-    return "\n\n".join(f"{part.heading}: {part.text}" if part.heading else part.text for part in statement)
+    told = (" ".join((part.text, *part.items)) for part in statement)
+    return "\n\n".join(
+        f"{part.heading}: {text}" if part.heading else text for part, text in zip(statement, told, strict=True)
+    )
 
 
 def formal_guarantee(facts: ReleaseFacts, guarantee: str) -> str:
@@ -188,6 +208,33 @@ def _not_covered(request: ReleaseRequest) -> str:
     return f"How long the computation ran. It can depend on the rows, and somebody may have watched.{size}"
 
 
+def _bought(facts: ReleaseFacts) -> tuple[Paragraph, ...]:
+    """What each part of the cost paid for, mechanism by mechanism; nothing where nothing is known of them."""
+    if not facts.parts:
+        return ()
+    return (
+        Paragraph(
+            heading="What the cost bought",
+            text="Every look at the rows is blurred by noise of its own, and has a cost of its own. Together they cost "
+            f"{formal_cost(facts.cost)}.",
+            items=tuple(_part(part) for part in facts.parts),
+        ),
+    )
+
+
+def _part(part: ReleasePart) -> str:
+    names = listed([_NAMES.get(kind, kind.replace("_", " ")) for kind in part.kinds])
+    shared = "" if len(part.kinds) == 1 else ", all made from one set of noisy counts that they share"
+    alone = len(part.spendings) == 1
+    looks = "; ".join(spent.label if alone else f"{spent.label}, {_spent(spent)}" for spent in part.spendings)
+    return f"{names[:1].upper()}{names[1:]}: {formal_cost(part.cost)}{shared}{f' ({looks})' if looks else ''}."
+
+
+def _spent(spent: PartSpending) -> str:
+    delta = "" if spent.delta == 0 else f", δ = {probability(spent.delta)}"
+    return f"{equals('ε', spent.epsilon)}{delta}"
+
+
 def _other_releases(facts: ReleaseFacts) -> str:
     if facts.status == "UNCHARGED":
         return (
@@ -195,7 +242,9 @@ def _other_releases(facts: ReleaseFacts) -> str:
             "about the same rows adds up their costs."
         )
     account = "" if facts.request.account is None else f" of the account {facts.request.account}"
+    allotment = facts.account.allotment if facts.account is not None else ""
+    within = f"; those of the allotment {allotment}, which paid for this one, within its own" if allotment else ""
     return (
         "The promise is about this release by itself. The costs of all releases about the same rows add up, and the "
-        f"ledger{account} keeps them within its cap."
+        f"ledger{account} keeps them within its cap{within}."
     )

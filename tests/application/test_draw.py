@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 
 import numpy as np
 import pytest
 
+from dp_operators.releasing.spendings import drawn_events
 from spark_jobs.application.draw import Draw, NotThisDraw
 from spark_jobs.application.run import measure
 from spark_jobs.contract import Budget, ReleaseRequest
@@ -86,3 +88,19 @@ def test_seeded_noise_marks_the_draw() -> None:
     assert drawn.guarantee == NOT_PRIVATE
     assert drawn.cost == Budget(epsilon=1)
     assert "positives" in json.loads(drawn.to_json())["measurements"]["roc_curve"]
+
+
+@pytest.mark.parametrize("max_rows", [1, 3])
+def test_a_release_tells_what_each_mechanism_spent_as_the_ledger_is_told(max_rows: int) -> None:
+    unit = {"column": "person", "max_rows": max_rows} if max_rows > 1 else {}
+    budget = {"epsilon": "0.7", "delta": "0.001"}
+    asked = request(unit=unit, budget=budget, diagnostics=["calibration", {"kind": "auc", "method": "laplace"}])
+    drawn = measure(asked, counts(), charge_id="c", noise=SeededNoise(1))
+    told = drawn_events(drawn.to_json(), max_rows=max_rows) or ()
+    spendings = [spent for part in drawn.parts for spent in part.spendings]
+    assert len(spendings) > len(drawn.parts)
+    assert [(spent.epsilon, spent.delta) for spent in spendings] == [
+        (Decimal(event["epsilon"]), Decimal(event.get("delta", "0"))) for event in told
+    ]
+    for part in drawn.parts:
+        assert sum(spent.epsilon for spent in part.spendings) == part.cost.epsilon

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dp_operators.demo.__main__ import HELD_BACK, Home, fresh_home, public_line
+from dp_operators.budget import PrivacyLedger
+from dp_operators.demo.__main__ import HELD_BACK, Home, fresh_home, public_line, spent_on
 from dp_operators.demo.terminal import Terminal, curve_lines
 
 
@@ -95,3 +97,21 @@ def test_demo_takes_nothing_of_another_airflow(tmp_path: Path, monkeypatch: pyte
     environment = Home(path=tmp_path).environment()
     assert "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN" not in environment
     assert Path(environment["AIRFLOW_HOME"]).is_relative_to(tmp_path)
+
+
+def test_a_charge_shows_its_allotment_and_what_its_mechanisms_spent(tmp_path: Path) -> None:
+    ledger = PrivacyLedger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    ledger.migrate()
+    ledger.open_account("people", epsilon="3")
+    ledger.allot("people", "team", epsilon="2", reason="theirs")
+    charge = ledger.reserve("people", release="r", epsilon="1", allotment="team")
+    assert spent_on(charge) == [("allotment", "team")]
+    events = (
+        {"mechanism": "pure", "label": "roc_curve: where the scores lie", "epsilon": "0.1"},
+        {"mechanism": "approximate", "epsilon": "0.9", "delta": "0.001"},
+    )
+    assert spent_on(replace(charge, drawn_events=events)) == [
+        ("allotment", "team"),
+        ("spent", "epsilon 0.1 for roc_curve: where the scores lie"),
+        ("", "epsilon 0.9, delta 0.001"),
+    ]

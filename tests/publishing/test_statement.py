@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from spark_jobs.contract.privacy import Budget, Neighbours
-from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
+from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE, PartSpending, ReleasePart
 from spark_jobs.publishing.statement import formal_guarantee, plain_text, privacy_statement
 from tests.support import publications as made
 
@@ -154,3 +154,37 @@ def test_rows_of_a_unit_in_several_groups_are_covered_together():
     unit = {"column": "person_id", "max_rows": 3}
     assert "all together, whatever groups they are in." in statement_for(diagnostics=[GROUPED], unit=unit)
     assert "groups they are in" not in statement_for(diagnostics=[LINES], unit=unit)
+
+
+SHARED = ReleasePart(
+    kinds=("roc_curve", "binned_residuals", "calibration"),
+    cost=Budget(epsilon="0.6"),
+    spendings=(
+        PartSpending(label="where the scores lie", epsilon=Decimal("0.1")),
+        PartSpending(label="counts of both classes in 32 groups", epsilon=Decimal("0.5")),
+    ),
+)
+ALONE = ReleasePart(
+    kinds=("auc",),
+    cost=Budget(epsilon="0.4", delta="1e-6"),
+    spendings=(PartSpending(label="area under the curve", epsilon=Decimal("0.4"), delta=Decimal("0.000001")),),
+)
+
+
+def test_what_each_mechanism_spent_is_said_in_words():
+    (told,) = (part for part in privacy_statement(made.facts(parts=(SHARED, ALONE)), PRIVATE) if part.items)
+    assert told.heading == "What the cost bought"
+    assert told.items == (
+        "ROC curve, binned residuals and calibration: ε = 0.6, all made from one set of noisy counts that they share "
+        "(where the scores lie, ε = 0.1; counts of both classes in 32 groups, ε = 0.5).",
+        "AUC: ε = 0.4, δ = 10^-6 (area under the curve).",
+    )
+    assert all(item in plain_text((told,)) for item in told.items)
+    assert "What the cost bought" not in statement_for(), "nothing is said where nothing is known"
+
+
+def test_the_allotment_that_paid_is_named():
+    from_allotment = made.facts(account=made.account(allotment="research"))
+    text = plain_text(privacy_statement(from_allotment, PRIVATE))
+    assert "within its cap; those of the allotment research, which paid for this one, within its own." in text
+    assert "allotment" not in statement_for()

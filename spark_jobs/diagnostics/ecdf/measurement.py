@@ -157,7 +157,7 @@ def measure(
         cuts = found_cuts(counts, grid, find_bounds, meter=meter, neighbours=neighbours, noise=noise)
         counts = _within(counts, cuts)
     shape = _shape(cuts.size - 1, size_public=size_public)
-    rest = meter.spend_rest(label=f"counts in {cuts.size - 1} cells")
+    rest = meter.spend_rest(label=f"counts in {cuts.size - 1:,} cells")
     return Measurement(
         named=named,
         points=min(options.points, cuts.size - 1),
