@@ -134,3 +134,19 @@ def stays(value: bool | None, blocks: BlockExpression | None, unit: PrivacyUnit,
             remedy="ask for add_remove, under which a replacement counts twice",
         )
     return found
+
+
+def sizes(public: bool, neighbours: Neighbours) -> bool:
+    """Whether requests may declare sizes public.
+
+    Raises:
+        RequestRefused: they may, where a row that is added or removed changes a size.
+    """
+    if public and neighbours is not Neighbours.REPLACE_ONE:
+        raise RequestRefused(
+            "public_sizes",
+            given=True,
+            bound="is for accounts that protect replacements: where rows are added and removed, no size is public",
+            remedy="leave it out",
+        )
+    return bool(public)

@@ -83,6 +83,9 @@ def open_account(
         bool | None,
         typer.Option(help="Whether a unit lies in one block for ever; if not, charges add up across blocks."),
     ] = None,
+    public_sizes: Annotated[
+        bool, typer.Option("--public-sizes", help="With replace_one: requests may declare sizes of groups public.")
+    ] = False,
     actor: Annotated[str | None, typer.Option(help="Who opens it; the user of this machine if not given.")] = None,
     ledger: LedgerUrl = None,
 ) -> None:
@@ -99,6 +102,7 @@ def open_account(
         tables=table or (),
         blocks=blocks,
         unit_stays=unit_stays,
+        public_sizes=public_sizes,
         actor=user() if actor is None else actor,
     )
     tables = ", ".join(opened.tables) or "no table yet"

@@ -30,15 +30,26 @@ def raise_cap(
     delta: Amount = None,
     rho: Amount = None,
     allotment: Annotated[str | None, typer.Option(help="Raise the cap of this allotment instead.")] = None,
+    public_sizes: Annotated[
+        bool, typer.Option("--public-sizes", help="Let requests declare sizes of groups public; never taken back.")
+    ] = False,
     actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
     """Raise the cap of an account, or of an allotment in it; no cap is ever lowered."""
     raised = open_ledger(ledger).raise_cap(
-        account, epsilon=epsilon, delta=delta, rho=rho, allotment=allotment, actor=_actor(actor), reason=reason
+        account,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        allotment=allotment,
+        public_sizes=public_sizes,
+        actor=_actor(actor),
+        reason=reason,
     )
     what = "account" if isinstance(raised, Account) else "allotment"
-    typer.echo(f"{what} {raised.name} has a cap of epsilon {plain(raised.cap.epsilon)}")
+    sizes = "; requests may declare sizes public" if public_sizes else ""
+    typer.echo(f"{what} {raised.name} has a cap of epsilon {plain(raised.cap.epsilon)}{sizes}")
 
 
 @app.command()

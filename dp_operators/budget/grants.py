@@ -1,7 +1,8 @@
 """What a role of the PostgreSQL server needs for its part, so that the database itself refuses the rest.
 
 Two layers: privileges say which tables and columns a role may touch at all, and row-level security says whose rows.
-A role that was granted nothing sees nothing. The owner of the tables is bound by neither.
+A role that was granted nothing sees nothing. The owner of the tables is bound by neither. Totals are nobody's to write:
+the server moves them with each charge (``migrations/versions/0004``), as it does for the owner too.
 
 Some of what a charge writes is shared by all accounts: the head of the audit log, which every change moves. A role that
 may charge one account can therefore see how many changes there are in all, and none of them.
@@ -19,14 +20,14 @@ VIEW, CHARGE, ADMINISTER = PARTS = ("view", "charge", "administer")
 _TABLES = ("accounts", "account_tables", "allotments", "block_totals", "charges", "audit_log")
 _EVERYTHING = ", ".join((*_TABLES, "audit_head", "ledger_version"))
 _CHARGES = (
-    "GRANT INSERT ON block_totals, charges, audit_log TO {role};",
-    "GRANT UPDATE (epsilon, delta, rho) ON block_totals TO {role};",
+    "GRANT INSERT ON charges, audit_log TO {role};",
     "GRANT UPDATE (state, manifest_sha256, renewed_at, settled_at, drawn_events) ON charges TO {role};",
     "GRANT UPDATE (seq, previous, hash, frozen) ON audit_head TO {role};",
 )
 _ADMINISTERS = (
-    "GRANT INSERT ON accounts, account_tables, allotments TO {role};",
+    "GRANT INSERT ON accounts, account_tables, allotments, block_totals TO {role};",
     "GRANT UPDATE (epsilon, delta, rho, slack) ON accounts, allotments TO {role};",
+    "GRANT UPDATE (public_sizes) ON accounts TO {role};",
 )
 _CHARGING = ("reserved", "committed", "burnt", "void")
 _ADMINISTERING = ("opened", "raised", "allotted")
@@ -37,10 +38,10 @@ _CLAUSES = {"SELECT": "USING", "INSERT": "WITH CHECK", "UPDATE": "USING (true) W
 def grants(role: str, may: str, *, account: str | None = None, allotment: str | None = None) -> tuple[str, ...]:
     """The statements that let ``role`` do its part, to be run by the owner of the ledger's tables.
 
-    ``view`` reads. ``charge`` reserves, commits and gives back, can freeze the ledger, and can change no cap and no
-    binding. ``administer`` opens, raises and allots too, and thaws if it is for all accounts. Nobody is granted to
-    change or delete an entry of the audit log, or to delete anything at all. Statements for an account add to what the
-    role may do with others; those for all accounts take everything back first.
+    ``view`` reads. ``charge`` reserves, commits and gives back, can freeze the ledger, and can change no cap, no total
+    and no binding. ``administer`` opens, raises and allots too, and thaws if it is for all accounts. Nobody is granted
+    to change or delete an entry of the audit log, or to delete anything at all. Statements for an account add to what
+    the role may do with others; those for all accounts take everything back first.
 
     Args:
         role: the role's name in the server.
@@ -87,7 +88,7 @@ def _policies(role: str, quoted: str, may: str, account: str | None, allotment: 
 
 def _rows(table: str, command: str, may: str, account: str | None, allotment: str | None) -> str:
     """Which rows of a table a part may read or write, as SQL."""
-    administered = table in ("accounts", "account_tables", "allotments")
+    administered = table in ("accounts", "account_tables", "allotments", "block_totals")
     if command != "SELECT" and (may == VIEW or (administered and may != ADMINISTER)):
         return "false"
     if table == "audit_log" and command == "INSERT":

@@ -55,6 +55,7 @@ class PrivacyLedger(LedgerReader):
         tables: Iterable[str] = (),
         blocks: Any = None,
         unit_stays: bool | None = None,
+        public_sizes: bool = False,
         actor: str = "",
     ) -> Account:
         """Open an account; the same account again is found open.
@@ -72,11 +73,12 @@ class PrivacyLedger(LedgerReader):
             blocks: the block expression, such as ``day(visited_at)``; by default ``all`` is the one block.
             unit_stays: whether each privacy unit lies in one block for ever, so that each block has the cap for itself.
                 True by default where a unit is a row. Where it is False, charges add up across blocks.
+            public_sizes: with ``REPLACE_ONE``, whether a request may declare public which rows it goes through.
             actor: who opens it.
 
         Raises:
-            RequestRefused: it is open with other settings, or a table is bound to another account; or replacements
-                are protected (``REPLACE_ONE``) where a unit may lie in several blocks.
+            RequestRefused: it is open with other settings, or a table is bound to another account; or replacements are
+                protected where a unit may lie in several blocks; or sizes are to be public where they cannot be.
         """
         kind = known_composition(composition)
         cap, part = cap_of(kind, epsilon, delta, rho, slack)
@@ -92,6 +94,7 @@ class PrivacyLedger(LedgerReader):
             tables=arguments.table_identities(tables),
             blocks=expression,
             unit_stays=arguments.stays(unit_stays, expression, whom, between),
+            public_sizes=arguments.sizes(public_sizes, between),
             opened_at=audit.now(),
             opened_by=arguments.note("actor", actor),
         )
@@ -105,6 +108,7 @@ class PrivacyLedger(LedgerReader):
         delta: Any = None,
         rho: Any = None,
         allotment: str | None = None,
+        public_sizes: bool = False,
         actor: str,
         reason: str,
     ) -> Account | Allotment:
@@ -116,11 +120,13 @@ class PrivacyLedger(LedgerReader):
             delta: the same.
             rho: the same.
             allotment: an allotment of the account, whose cap is raised instead.
+            public_sizes: let requests declare sizes public from here on, as for ``open_account``; never taken back.
             actor: who answers for it.
             reason: why; both are written into the audit log.
 
         Raises:
-            RequestRefused: nobody or no reason is named, or the new cap is below the old one.
+            RequestRefused: nobody or no reason is named, the new cap is below the old one, or sizes are to be public
+                where they cannot be.
         """
         wanted = administration.Raise(
             account=arguments.name_of("account", account),
@@ -128,6 +134,7 @@ class PrivacyLedger(LedgerReader):
             epsilon=epsilon,
             delta=delta,
             rho=rho,
+            public_sizes=bool(public_sizes),
             actor=arguments.name_of("actor", actor, limit=500),
             reason=arguments.name_of("reason", reason, limit=500),
         )
@@ -185,11 +192,8 @@ class PrivacyLedger(LedgerReader):
         Raises:
             RequestRefused: nobody or no reason is named.
         """
-        actor, reason = (
-            arguments.name_of("actor", actor, limit=500),
-            arguments.name_of("reason", reason, limit=500),
-        )
-        self._database.alone(lambda connection: administration.thaw(connection, reason, actor=actor))
+        who, why = (arguments.name_of(what, given, limit=500) for what, given in (("actor", actor), ("reason", reason)))
+        self._database.alone(lambda connection: administration.thaw(connection, why, actor=who))
 
     def reserve(
         self,

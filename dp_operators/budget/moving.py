@@ -18,6 +18,7 @@ from dp_operators.budget.schema import (
     block_totals,
     charges,
 )
+from dp_operators.budget.statements import run
 from dp_operators.budget.values import Head
 from spark_jobs.contract.errors import RequestRefused
 
@@ -76,8 +77,13 @@ def _read(connection: Connection) -> dict[str, list[dict[str, Any]]]:
 def _write(connection: Connection, contents: dict[str, list[dict[str, Any]]], name: str) -> None:
     if read_head(connection).seq:
         raise RequestRefused("to", given=name, bound="must be an empty ledger", remedy="name a new database")
+    on_server = connection.dialect.name == "postgresql"
+    if on_server:  # the totals come with the charges that moved them
+        run(connection, "ALTER TABLE charges DISABLE TRIGGER charge_moves_totals")
     for table in _TABLES[:-1]:
         rows = contents[table.name]
         for start in range(0, len(rows), _CHUNK):
             connection.execute(insert(table), rows[start : start + _CHUNK])
+    if on_server:
+        run(connection, "ALTER TABLE charges ENABLE TRIGGER charge_moves_totals")
     connection.execute(update(audit_head).values(contents[audit_head.name][0]))

@@ -15,6 +15,10 @@ from dp_operators.budget.values import ALL, Account, Allotment, AuditEntry, Char
 from spark_jobs.contract.privacy import Budget, plain
 
 _FIXED = "if_decided_beforehand"
+_FIXED_NOTE = """
+if decided beforehand: what the charges cost together had they and their amounts been fixed before the first answer.
+Whoever chose a charge by earlier answers may have learnt more: against that, only the sums of the account hold.
+"""
 
 
 def by_state(charges: Iterable[Charge]) -> dict[ChargeState, Budget]:
@@ -54,6 +58,7 @@ def account_json(
         "tables": list(account.tables),
         "block_expression": None if account.blocks is None else str(account.blocks),
         "unit_stays": account.unit_stays,
+        "public_sizes": account.public_sizes,
         "allotments": {each.name: _amounts(each.cap) for each in allotments},
         "opened_at": account.opened_at,
         "opened_by": account.opened_by,
@@ -103,12 +108,17 @@ def log_csv(entries: Iterable[AuditEntry]) -> str:
 
 
 def accounts_table(accounts: Iterable[Mapping[str, Any]], kind: str | None = None) -> str:
-    """Accounts, as ``account_json`` gives them, one line each; what remains is told for a kind of charge."""
+    """Accounts, as ``account_json`` gives them, one line each; what remains is told for a kind of charge.
+
+    Where they tell what charges would cost if decided beforehand, a note says what that is worth.
+    """
+    note = ""
     header = ["account", "cap", "committed", "burnt", "reserved", "remaining", "protects", "tables"]
     rows = []
     for account in accounts:
         unit = account["unit"]
         protects = "a row" if unit["column"] is None else f"{unit['column']} (at most {unit['max_rows']} rows)"
+        protects += ", sizes may be public" if account["public_sizes"] else ""
         tables = ", ".join(account["tables"]) or "-"
         for name, block in account["blocks"].items():
             amounts = [_told(block[state], account) for state in ("committed", "burnt", "reserved")]
@@ -116,8 +126,9 @@ def accounts_table(accounts: Iterable[Mapping[str, Any]], kind: str | None = Non
             where = account["name"] if name == ALL else f"{account['name']} {name}"
             fixed = [_beforehand(block[_FIXED])] if _FIXED in block else []
             header[6:-2] = ["if decided beforehand"] if fixed else []
+            note = _FIXED_NOTE if fixed else note
             rows.append((where, _told(account["cap"], account), *amounts, left, *fixed, protects, tables))
-    return _table(tuple(header), rows)
+    return f"{_table(tuple(header), rows)}\n{note}".rstrip("\n")
 
 
 def charges_table(charges: Iterable[Charge]) -> str:

@@ -119,6 +119,7 @@ def account_row(account: Account) -> dict[str, Any]:
         "blocks": None if account.blocks is None else canonical(account.blocks.model_dump(mode="json")),
         "unit_stays": int(account.unit_stays),
         "slack": plain(account.slack),
+        "public_sizes": int(account.public_sizes),
     }
 
 
@@ -319,6 +320,7 @@ def _account(row: Any) -> Account:
         tables=(),
         blocks=None if expression is None else BlockExpression.parse(json.loads(expression)),
         unit_stays=bool(row.accounts_unit_stays),
+        public_sizes=bool(row.accounts_public_sizes),
         opened_at=row.accounts_opened_at,
         opened_by=row.accounts_opened_by,
     )

@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0003"
+REVISION = "0004"
 """The alembic revision that this version of the program works with."""
 
 VERSION_TABLE = "ledger_version"
@@ -43,6 +43,7 @@ accounts = Table(
     Column("blocks", Text),
     Column("unit_stays", Integer, nullable=False, server_default="1"),
     Column("slack", Text, nullable=False, server_default="0"),
+    Column("public_sizes", Integer, nullable=False, server_default="0"),
 )
 
 account_tables = Table(

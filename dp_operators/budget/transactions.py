@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, insert, update
 
 from dp_operators.budget import audit, rows
-from dp_operators.budget.composition import Limits, added, cost_in, fits, limits_of, nothing, taken_off
+from dp_operators.budget.composition import added, cost_in, fits, limits_of, nothing, taken_off
 from dp_operators.budget.errors import BudgetExceeded, ChargeConflict, LedgerFrozen
 from dp_operators.budget.schema import account_tables, accounts, block_totals, charges
 from dp_operators.budget.values import ALL, Account, Allotment, Charge, ChargeState
@@ -26,6 +26,9 @@ _RENEW = (
     .where(charges.c.id == bindparam("charge_id"), charges.c.state == ChargeState.RESERVED.value)
     .values(renewed_at=bindparam("charge_renewed_at"))
 )
+
+
+_TERMS = ("composition", "cap", "slack", "neighbours", "unit", "tables", "blocks", "unit_stays", "public_sizes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,8 +146,6 @@ def reserve(connection: Connection, order: Order) -> Charge:
         entry,
         totals=totals,
         fresh=totals.keys() - ground.spent.keys(),
-        limits=limits_of(account.composition, account.cap, account.slack),
-        allotted=_limits(account, ground.allotment),
         restoring=bool(order.restored),
     )
     return replace(charge, entry=seq)
@@ -231,7 +232,7 @@ def renew(connection: Connection, charge_id: str) -> Charge:
 
 
 def _as_wanted(found: Account, wanted: Account) -> Account:
-    for field in ("composition", "cap", "slack", "neighbours", "unit", "tables", "blocks", "unit_stays"):
+    for field in _TERMS:
         if getattr(found, field) != getattr(wanted, field):
             raise RequestRefused(
                 "account",
@@ -250,10 +251,6 @@ def require_thawed(frozen: str) -> None:
     """
     if frozen:
         raise LedgerFrozen(frozen)
-
-
-def _limits(account: Account, allotment: Allotment | None) -> Limits | None:
-    return None if allotment is None else limits_of(account.composition, allotment.cap, allotment.slack)
 
 
 def _require_terms(connection: Connection, account: Account, order: Order) -> None:

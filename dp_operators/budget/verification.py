@@ -67,10 +67,11 @@ class Replay:
         tables = details.pop("tables")
         self.accounts[entry.account,] = {
             "name": entry.account,
-            # what the first schema's entries do not say
+            # what earlier schemas' entries do not say
             "blocks": None,
             "unit_stays": 1,
             "slack": "0",
+            "public_sizes": 0,
             **details,
             "opened_at": entry.at,
             "opened_by": entry.actor,
@@ -86,6 +87,8 @@ class Replay:
         row = self.allotments[entry.account, name] if name else self.accounts[entry.account,]
         before = _amount(row)
         row.update({currency: details[currency] for currency in ("epsilon", "delta", "rho", "slack")})
+        if "public_sizes" in details:
+            row["public_sizes"] = details["public_sizes"]
         if not is_raise(self.accounts[entry.account,]["composition"], before, _amount(row)):
             yield f"entry {entry.seq}: lowers the cap of account {entry.account}"
         if not (entry.actor and entry.reason):

@@ -31,7 +31,8 @@ def check_request(request: ReleaseRequest, ledger: PrivacyLedger) -> Account:
 
     Raises:
         RequestRefused: the request names no account or no output, its account does not exist, its table is bound to
-            no account or to another, or its relation, unit or blocks are not the account's.
+            no account or to another, its relation, unit or blocks are not the account's, or it declares sizes public
+            and the account does not.
         LedgerUnavailable: the ledger cannot be asked.
     """
     name, _ = require_charged(request)
@@ -61,6 +62,13 @@ def check_request(request: ReleaseRequest, ledger: PrivacyLedger) -> Account:
             given=request.unit.describe(),
             bound=f"account {name} protects {account.unit.describe()}",
             remedy="ask for the account's unit: costs for different units do not add up",
+        )
+    if not account.public_sizes and any(each.sizes_are_public(request.neighbours) for each in request.diagnostics):
+        raise RequestRefused(
+            "diagnostics.public_sizes",
+            given=True,
+            bound=f"account {name} takes no size for public",
+            remedy="leave it out, or have it declared: `dp-budget raise --public-sizes`",
         )
     return account
 

@@ -13,20 +13,9 @@ from hypothesis import strategies as st
 
 from dp_operators.budget import BudgetExceeded, Charge, ChargeConflict, PrivacyLedger
 from dp_operators.budget.verification import Replay
+from tests.support.ledgers import CAPS, COSTS
 
 BLOCKS = ("2026-01", "2026-02", "2026-03")
-CAPS = {
-    "pure": {"epsilon": "1"},
-    "zcdp": {"composition": "zcdp", "rho": "0.5", "delta": "1e-6"},
-    "approximate": {"composition": "approximate", "epsilon": "1", "delta": "1e-5"},
-    "exact sums": {"composition": "approximate", "epsilon": "1", "delta": "1e-5", "slack": "0"},
-}
-COSTS = {
-    "pure": [{"epsilon": cost} for cost in ("0.1", "0.30", "1", "0.000000000000000000000000000001")],
-    "zcdp": [{"epsilon": "0.4"}, {"epsilon": "1"}, {"rho": "0.2"}, {"rho": "0.000000000000000000000000000001"}],
-    "approximate": [{"epsilon": "0.04", "delta": "1e-7"}, {"epsilon": "0.5"}, {"epsilon": "0.01", "delta": "3e-6"}],
-    "exact sums": [{"epsilon": "0.4", "delta": "5e-6"}, {"epsilon": "0.1", "delta": "1e-30"}, {"epsilon": "1"}],
-}
 _runs = count()
 
 calls = st.lists(

@@ -43,6 +43,18 @@ def test_cap_is_raised_with_a_reason(dp_budget, ledger: PrivacyLedger) -> None:
     assert (ledger.log()[-1].actor, ledger.log()[-1].reason) == ("dpo", "decided")
 
 
+def test_sizes_are_declared_public_and_shown_so(dp_budget, ledger: PrivacyLedger) -> None:
+    replaced = ("--epsilon", "1", "--neighbours", "replace_one")
+    assert dp_budget("open", "tracts", *replaced)[0] == dp_budget("open", "open", *replaced, "--public-sizes")[0] == 0
+    assert dp_budget("open", "new", "--epsilon", "1", "--public-sizes")[0] == 2
+    assert "sizes" not in dp_budget("show", "tracts")[1]
+    said = dp_budget("raise", "tracts", "--public-sizes", "--reason", "the census tells them", "--actor", "dpo")
+    assert said[1] == "account tracts has a cap of epsilon 1; requests may declare sizes public\n"
+    for name in ("tracts", "open"):
+        assert "a row, sizes may be public" in dp_budget("show", name)[1]
+        assert json.loads(dp_budget("show", name, "--json")[1])["public_sizes"] is True
+
+
 def test_allotment_is_made_and_raised(dp_budget, ledger: PrivacyLedger) -> None:
     assert dp_budget("allot", "visits", "team", "--epsilon", "1")[1] == (
         "allotment team of account visits has a cap of epsilon 1\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, column, create_engine, table
 
-from dp_operators.budget import PrivacyLedger, migrate
+from dp_operators.budget import BudgetExceeded, PrivacyLedger, migrate
 from dp_operators.budget.audit import GENESIS, canonical, entry_hash
 from dp_operators.budget.database import Database
 from dp_operators.budget.schema import REVISION, VERSION_TABLE, metadata
@@ -124,7 +125,7 @@ def test_metadata_database_of_airflow_is_refused(empty_ledger_url: str, call) ->
     ledger.close()
 
 
-FIRST, SECOND = "0001", "0002"
+FIRST, SECOND, THIRD = "0001", "0002", "0003"
 
 
 def upgrade_to(revision: str, url: str) -> None:
@@ -221,6 +222,81 @@ def second_ledger(first_ledger: str) -> str:
     return first_ledger
 
 
+@pytest.fixture
+def third_ledger(second_ledger: str) -> str:
+    """The same ledger as the third schema went on with it: a reservation, settled with the word of its draw."""
+    upgrade_to(THIRD, second_ledger)
+    [(seq, previous)] = execute(second_ledger, "SELECT seq, hash FROM audit_head")
+    told = [{"mechanism": "pure", "epsilon": "0.125"}]
+    fields: dict[str, object] = {"seq": seq + 1, "at": "2026-03-01T00:00:00.000000+00:00", "actor": "admin"}
+    fields |= {"action": "burnt", "account": "visits", "charge": "id-c", "reason": "", "previous": previous}
+    fields |= {"details": canonical({"manifest_sha256": None, "events": told})}
+    entry = {**fields, "hash": entry_hash(fields)}
+    execute(
+        second_ledger,
+        f"UPDATE charges SET state = 'burnt', settled_at = '{fields['at']}', drawn_events = '{canonical(told)}'"
+        " WHERE id = 'id-c'".replace(":", "\\:"),
+    )
+    insert_rows(second_ledger, [("audit_log", entry)], entry)
+    return second_ledger
+
+
+def test_ledger_of_the_third_schema_is_migrated_with_all_it_holds(third_ledger: str) -> None:
+    ledger = PrivacyLedger(third_ledger)
+    with pytest.raises(RequestRefused, match=f"at schema {THIRD}'; must be at schema {REVISION}; run `dp-budget migr"):
+        ledger.accounts()
+    ledger.migrate()
+    assert ledger.verification().findings == ()
+    states = [charge.state.value for charge in ledger.history("visits")]
+    assert states == ["committed", "void", "burnt", "committed"]
+    assert ledger.charge("id-c").drawn_events == ({"mechanism": "pure", "epsilon": "0.125"},)
+    assert not ledger.account("visits").public_sizes
+    # and it goes on: what was spent still counts, and what is given back comes back
+    assert str(ledger.remaining("visits", allotment="team").epsilon) == "0.25"
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve("visits", release="e", epsilon="0.376")
+    ledger.void(ledger.reserve("visits", release="e", epsilon="0.25", allotment="team").id)
+    ledger.reserve("visits", release="e", epsilon="0.25", allotment="team")
+    assert str(ledger.remaining("visits").epsilon) == "0.125"
+    assert ledger.remaining("visits", allotment="team").epsilon == 0
+    assert ledger.verification().findings == ()
+    ledger.close()
+
+
+OLD_GRANTS = [
+    "GRANT SELECT ON accounts, block_totals TO {role}",
+    "GRANT INSERT ON block_totals TO {role}",
+    "GRANT UPDATE (epsilon, delta, rho) ON block_totals TO {role}",
+]
+
+
+@pytest.mark.postgres
+def test_roles_of_earlier_schemas_write_totals_no_longer(postgres_url: str, request: pytest.FixtureRequest) -> None:
+    """Their grants are taken back, but for what whoever opens an account needs to begin its total."""
+    upgrade_to(THIRD, postgres_url)
+    roles = {name: f"{name} {secrets.token_hex(4)}" for name in ("charger", "admin")}
+
+    def drop() -> None:
+        for role in roles.values():
+            execute(postgres_url, f'DROP OWNED BY "{role}"', f'DROP ROLE "{role}"')
+
+    for role in roles.values():
+        granted = [statement.format(role=f'"{role}"') for statement in OLD_GRANTS]
+        execute(postgres_url, f'CREATE ROLE "{role}"', *granted)
+    request.addfinalizer(drop)
+    execute(postgres_url, f'GRANT INSERT ON accounts TO "{roles["admin"]}"')
+
+    def may(name: str, what: str) -> list[tuple[object, ...]]:
+        asked = "has_any_column_privilege" if what == "UPDATE" else "has_table_privilege"
+        return execute(postgres_url, f"SELECT {asked}('{roles[name]}', 'block_totals', '{what}')")
+
+    held = {(name, what): may(name, what) for name in roles for what in ("SELECT", "INSERT", "UPDATE")}
+    assert set(map(tuple, held.values())) == {((True,),)}
+    PrivacyLedger(postgres_url).migrate()
+    left = {(name, what) for name, what in held if may(name, what) == [(True,)]}
+    assert left == {("charger", "SELECT"), ("admin", "SELECT"), ("admin", "INSERT")}
+
+
 def test_ledger_of_the_second_schema_is_migrated_with_all_it_holds(second_ledger: str) -> None:
     ledger = PrivacyLedger(second_ledger)
     with pytest.raises(RequestRefused, match=f"at schema {SECOND}'; must be at schema {REVISION}; run `dp-budget migr"):
@@ -267,10 +343,10 @@ def test_killed_migration_leaves_the_first_schema_as_it_was(first_ledger: str) -
     ledger.close()
 
 
-def test_migrated_schema_is_the_one_that_is_made_at_once(second_ledger: str) -> None:
+def test_migrated_schema_is_the_one_that_is_made_at_once(third_ledger: str) -> None:
     """Of a ledger that has been through every version's schema."""
-    PrivacyLedger(second_ledger).migrate()
-    engine = create_engine(second_ledger.replace("postgresql:", "postgresql+psycopg:"))
+    PrivacyLedger(third_ledger).migrate()
+    engine = create_engine(third_ledger.replace("postgresql:", "postgresql+psycopg:"))
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
         assert compare_metadata(context, metadata) == []

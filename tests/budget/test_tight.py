@@ -166,6 +166,10 @@ def test_figure_is_shown_and_exported_where_it_is_asked_for(many: PrivacyLedger)
     shown = accounts_table([account_json(many, account, tight=True)]).splitlines()
     assert "if decided beforehand" in shown[0]
     assert f"{told['epsilon']} at 0.000001" in shown[1]
+    # the figure never stands without what it is worth
+    assert "had they and their amounts been fixed before the first answer" in shown[-2]
+    assert "Whoever chose a charge by earlier answers may have learnt more" in shown[-1]
+    assert "earlier answers" not in accounts_table([plain])
 
 
 def test_account_of_rho_is_told_by_its_events(ledger: PrivacyLedger) -> None:

@@ -114,6 +114,29 @@ def test_account_of_another_unit_and_relation_is_charged_for_its_own(lab, ledger
     assert lab.release(request=request).cost.epsilon == 1
 
 
+LINE = {"kind": "linear_regression", "x": "a", "y": "b", "x_bounds": [0, 1], "y_bounds": [0, 1], "public_sizes": True}
+
+
+def test_sizes_are_public_only_where_the_account_says_so(lab, ledger):
+    ledger.open_account("tracts", epsilon=1, tables=["/lake/tracts"], neighbours=Neighbours.REPLACE_ONE)
+    table = {"format": "parquet", "path": "/lake/tracts", "snapshot": {"path_version": "v1"}}
+    asked = {"account": "tracts", "table": table, "neighbours": "replace_one", "label": None, "model": None}
+    request = make_request(lab.output, **asked, diagnostics=[LINE])
+    before, runner = ledger.head(), ForkRunner()
+    with pytest.raises(RequestRefused, match="account tracts takes no size for public; .*dp-budget raise --public-siz"):
+        lab.release(request=request, runner=runner)
+    assert (ledger.head(), runner.runs) == (before, 0)
+    assert check_request(make_request(lab.output, **asked, diagnostics=[{**LINE, "public_sizes": False}]), ledger)
+    ledger.raise_cap("tracts", public_sizes=True, actor="dpo", reason="the census tells them")
+    assert check_request(request, ledger).public_sizes
+
+
+def test_sizes_that_are_never_public_may_be_declared_in_vain(lab, ledger):
+    """Where rows are added and removed the word means nothing, in the request or in the account."""
+    request = make_request(lab.output, label=None, model=None, diagnostics=[LINE])
+    assert check_request(request, ledger).name == "people"
+
+
 def test_account_state_adds_up(lab, ledger):
     ledger.reserve("people", release="earlier", epsilon="2.5")
     charge = ledger.reserve("people", release="this", epsilon="1")

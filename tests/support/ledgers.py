@@ -18,6 +18,19 @@ from spark_jobs.contract.failpoints import VARIABLE
 from tests.support.postgres import PostgresServer
 
 BOTH = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
+# an account of each kind, and charges that it may be asked to bear
+CAPS = {
+    "pure": {"epsilon": "1"},
+    "zcdp": {"composition": "zcdp", "rho": "0.5", "delta": "1e-6"},
+    "approximate": {"composition": "approximate", "epsilon": "1", "delta": "1e-5"},
+    "exact sums": {"composition": "approximate", "epsilon": "1", "delta": "1e-5", "slack": "0"},
+}
+COSTS = {
+    "pure": [{"epsilon": cost} for cost in ("0.1", "0.30", "1", "0.000000000000000000000000000001")],
+    "zcdp": [{"epsilon": "0.4"}, {"epsilon": "1"}, {"rho": "0.2"}, {"rho": "0.000000000000000000000000000001"}],
+    "approximate": [{"epsilon": "0.04", "delta": "1e-7"}, {"epsilon": "0.5"}, {"epsilon": "0.01", "delta": "3e-6"}],
+    "exact sums": [{"epsilon": "0.4", "delta": "5e-6"}, {"epsilon": "0.1", "delta": "1e-30"}, {"epsilon": "1"}],
+}
 
 
 @pytest.fixture(params=BOTH)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import field_validator
 
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.privacy import MAX_EPSILON, ExactDecimal, exact_decimal, plain
+from spark_jobs.contract.privacy import MAX_EPSILON, ExactDecimal, Neighbours, exact_decimal, plain
 from spark_jobs.contract.values import Frozen
 
 if TYPE_CHECKING:
@@ -83,6 +83,10 @@ class Options(Frozen):
     def takes_delta(self) -> bool:
         """Whether it is given a share of the budget's delta: it spends delta, or does where there is some."""
         return self.approximate
+
+    def sizes_are_public(self, neighbours: Neighbours) -> bool:
+        """Whether it takes for public which rows it goes through."""
+        return False
 
     @property
     def sharing(self) -> bool:
