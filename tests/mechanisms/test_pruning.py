@@ -11,8 +11,9 @@ import pytest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.meter import BudgetMeter, BudgetOverspent
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.mechanisms.pruning import levels_above, node_noise, refined_nodes
+from spark_jobs.mechanisms.pruning import levels_above, node_noise, refined_levels, refined_nodes
 from tests.support.flawed.pruning import fresh_threshold_tests
+from tests.support.noises import Still
 from tests.support.pruning_loss import THRESHOLD, worst_path_loss
 from tests.support.sparse_vector_loss import RecordingNoise, geometric_mass, tail
 
@@ -78,6 +79,24 @@ def test_nothing_below_a_node_that_is_not_refined_is_refined():
         answers = prune(random.integers(0, 30, 37), noise=SeededNoise(seed), branching=3, epsilon="0.2")
         for above, below in itertools.pairwise(answers):
             assert not (below & ~np.repeat(above, 3)[: below.size]).any()
+
+
+@BOTH
+def test_tables_of_disjoint_rows_are_pruned_each_by_itself_and_trees_need_not_be_regular(neighbours):
+    random = np.random.default_rng(1)
+    leaves = random.integers(0, 60, (30, 6))
+    # groups of one, three and two
+    totals = [leaves.sum(axis=1, keepdims=True), np.add.reduceat(leaves, [0, 1, 4], axis=1)]
+    options = {"threshold": 100, "epsilon": Decimal(20), "neighbours": neighbours}
+    parents = [np.zeros(3, dtype=int)]
+    whole = refined_levels(totals, parents, noise=Still(), **options)
+    _, step = node_noise(Decimal(20), neighbours)
+    assert np.array_equal(whole[0], totals[0] > 100)
+    assert np.array_equal(whole[1], (totals[1] - step > 100) & whole[0])
+    assert 0 < whole[1].sum() < whole[1].size
+    for table in range(30):
+        one = refined_levels([each[table] for each in totals], parents, noise=Still(), **options)
+        assert [each.tolist() for each in one] == [each[table].tolist() for each in whole]
 
 
 def test_levels_hold_the_totals_of_their_cells():

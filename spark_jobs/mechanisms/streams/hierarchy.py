@@ -92,7 +92,7 @@ class HierarchyShape:
     max_rows: int = 1
     prune_share: Cost = "0.2"
     group_share: Cost = "0.16"
-    refine_from: float = 1.0
+    refine_from: float = 0.5
     threshold: float = 5.0
     max_group: int = 1024
     smoother: Smoother = Smoother.MEDIAN
@@ -116,7 +116,8 @@ class HierarchyShape:
         meter.spend_share(groups, label="groups of steps")
         meter.spend_rest(label="counts of steps")
         object.__setattr__(self, "spendings", meter.events)
-        require_epsilon(meter.granted.epsilon, self.grouping, "groups of each level")
+        least = min(self.grouping, self.perturbing(1), self.pruning or self.grouping)
+        require_epsilon(meter.granted.epsilon, least, "pruning, groups and counts of each level")
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -253,14 +253,14 @@ def require(what: str, given: object, fits: bool, bound: str, *, remedy: str = "
         raise RequestRefused(what, given=given, bound=f"must be {bound}", remedy=remedy)
 
 
-def require_epsilon(total: Decimal, groups: Decimal, which: str = "groups") -> None:
-    """Refuse an epsilon that is too small for the thresholds of its groups to fit whole numbers.
+def require_epsilon(total: Decimal, least: Decimal, which: str = "groups") -> None:
+    """Refuse an epsilon so small that thresholds, in units of the noise it leaves, are beyond any count.
 
     Raises:
         RequestRefused: it is.
     """
     bound = f"such that {which} have {LEAST_EPSILON} of it"
-    require("epsilon", total, groups >= LEAST_EPSILON, bound, remedy="give what the stream may cost, e.g. '1'")
+    require("epsilon", total, least >= LEAST_EPSILON, bound, remedy="give what the stream may cost, e.g. '1'")
 
 
 def _counts(counts: ArrayLike) -> Int64Array:

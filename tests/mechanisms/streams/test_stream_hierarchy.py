@@ -286,6 +286,12 @@ def test_bad_shapes_are_refused(changed):
         shape(**changed)
 
 
+@pytest.mark.parametrize("changed", [{"prune_share": "1e-9"}, {"group_share": "0.799999999"}], ids=str)
+def test_no_part_is_so_small_that_its_thresholds_are_beyond_any_count(changed):
+    with pytest.raises(RequestRefused, match="epsilon"):
+        shape(**changed)
+
+
 def test_what_is_kept_between_steps_shows_no_count():
     public = shape(2)
     drawn = by_hand([[1, 1, 1]], [[1, 2, 3]])
