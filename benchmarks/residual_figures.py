@@ -13,16 +13,15 @@ from pathlib import Path
 from matplotlib.axes import Axes
 
 from benchmarks._pictures import IMAGES, Styles, finish, panels, points
+from benchmarks._residual_models import curved, uneven
 from benchmarks.harness import arguments, markdown_table, progress, scratch_folder
 from benchmarks.residual_plot import (
     AIMED,
     PAPER,
     SIGNALS,
-    curved,
     figure_4_3,
     smallest_by_plot,
     smallest_by_test,
-    uneven,
 )
 from spark_jobs.diagnostics.residual_plot import copies
 from spark_jobs.publishing import drawing

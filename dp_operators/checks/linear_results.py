@@ -34,9 +34,13 @@ def residual_plot_tables(result: Mapping[str, Any]) -> list[Table]:
         and all(len(values) == bins + 1 for values in edges.values())
         and all(count == int(count) for count in counts)
     ]
+    sides = {side: numbers(result[f"counts_{side}"]) for side in ("left", "right", "below", "above")}
+    beyond = [count for side in sides.values() for count in side]
+    whole[0] &= [len(side) for side in sides.values()] == [bins, bins, bins + 2, bins + 2]
+    whole[0] &= sum(beyond) == number(result["overflow"])
     cells = Table(
         name="residual_plot cells",
-        columns={"count": counts},
+        columns={"count": counts + beyond},
         expected=(not_null("count"), between("count", 0, _MOST, what="count is finite and not negative")),
     )
     steps = {f"{name} step": rises(values)[1:] for name, values in edges.items()}
@@ -71,10 +75,11 @@ def residual_plot_tables(result: Mapping[str, Any]) -> list[Table]:
 
 
 def _residual_summary(result: Mapping[str, Any], whole: list[bool]) -> Table:
-    p_values = ("p_value", "line_p_value", "curvature_p_value", "variance_p_value")
+    tests = ("line", "curvature", "variance", "shift")
+    p_values = ("p_value", *(f"{test}_p_value" for test in tests))
     sizes = ("rows", "overflow")
     columns: dict[str, list[Any]] = {name: [number(result[name])] for name in (*p_values, *sizes)}
-    columns |= {"whole": whole, "told": [set(result["findings"]) <= {"line", "curvature", "variance"}]}
+    columns |= {"whole": whole, "told": [set(result["findings"]) <= set(tests)]}
     expected = [entry for name in p_values for entry in unit_interval(name)]
     expected += [between(name, 0, _MOST, what=f"{name} is finite and not negative") for name in sizes]
     expected += [

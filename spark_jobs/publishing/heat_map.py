@@ -18,14 +18,13 @@ FloatArray = NDArray[np.float64]
 _SHADES = 8
 _DARKEST = 0.8
 _MOST_CELLS = 64
-"""On either axis: finer ones are drawn together."""
+"""On either axis, without the frame: finer ones are drawn together."""
 
 
 def draw_heat_map(
     axes: Axes, counts: NDArray[np.int64], x_edges: FloatArray, y_edges: FloatArray, *, label: str
 ) -> None:
     """Draw ``counts`` (first axis along x) in shades by the square root of each; empty cells stay as they are."""
-    counts, x_edges, y_edges = _coarser(counts, x_edges, y_edges)
     heights = np.sqrt(counts / max(int(counts.max()), 1))
     shades = np.ceil(heights * _SHADES).astype(np.int64)
     for shade in range(1, _SHADES + 1):
@@ -55,12 +54,24 @@ def _cell(i: int, j: int, x_edges: FloatArray, y_edges: FloatArray) -> Path:
     return Path([(left, low), (right, low), (right, high), (left, high), (left, low)], closed=True)
 
 
-def _coarser(
-    counts: NDArray[np.int64], x_edges: FloatArray, y_edges: FloatArray
+def in_few_cells(
+    framed: NDArray[np.int64], x_edges: FloatArray, y_edges: FloatArray
 ) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
+    """A box of cells with a frame around it, few enough to be drawn; a cell of the frame is as wide as any other.
+
+    Args:
+        framed: counts, the first and last of either axis beyond the box; shape (k + 2, l + 2).
+        x_edges: of the box, shape (k + 1,).
+        y_edges: the same along y, shape (l + 1,).
+
+    Returns:
+        Counts framed in the same way, and edges of all their cells.
+    """
+    edges = [x_edges, y_edges]
     for axis in (0, 1):
-        while counts.shape[axis] > _MOST_CELLS and counts.shape[axis] % 2 == 0:
-            pairs = np.moveaxis(counts, axis, 0)
-            counts = np.moveaxis(pairs[0::2] + pairs[1::2], 0, axis)
-            x_edges, y_edges = (x_edges[::2], y_edges) if axis == 0 else (x_edges, y_edges[::2])
-    return counts, x_edges, y_edges
+        while edges[axis].size - 1 > _MOST_CELLS and edges[axis].size % 2:
+            first, within, last = np.split(np.moveaxis(framed, axis, 0), [1, -1])
+            framed = np.moveaxis(np.concatenate([first, within[0::2] + within[1::2], last]), 0, axis)
+            edges[axis] = edges[axis][::2]
+    x, y = (np.concatenate([[2 * inner[0] - inner[1]], inner, [2 * inner[-1] - inner[-2]]]) for inner in edges)
+    return framed, x, y

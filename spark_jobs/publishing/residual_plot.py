@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.residual_plot import ResidualPlot
 from spark_jobs.publishing import drawing
-from spark_jobs.publishing.formats import ABSENT, SPACE, count, level
-from spark_jobs.publishing.heat_map import draw_heat_map, shown_part
+from spark_jobs.publishing.formats import ABSENT, SPACE, count, level, percent
+from spark_jobs.publishing.heat_map import draw_heat_map, in_few_cells, shown_part
 from spark_jobs.publishing.quantile_plot import quantile_plot
 from spark_jobs.publishing.rendering import Column, Headline, Measure, Plot, Probe, Rendering, Section, ValueTable
-from spark_jobs.publishing.score_pools import LEGEND_SIZE, p_text, set_ticks
+from spark_jobs.publishing.score_pools import LEGEND_SIZE, p_figure, p_text, set_ticks
 from spark_jobs.publishing.tokens import light
 from spark_jobs.publishing.value_axis import number
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 TITLE = "Residual plot"
 BAND_OPACITY = 0.35
-_WIDTH, _HEIGHT, _HEADING = 6.4, 4.6, 1.2
+_WIDTH, _HEIGHT, _HEADING = 6.4, 4.6, 1.4
 _SMALL = 5.2
 _BOX = (0.145, 0.155, 0.81, 0.82)
 _KEPT = 0.001
@@ -33,6 +34,7 @@ _TESTS = {
     "line": ("Line", "a slope along the fitted values"),
     "curvature": ("Curvature", "a bow along the fitted values"),
     "variance": ("Spread", "wider at one end than at the other"),
+    "shift": ("Shift", "all above or below 0"),
 }
 
 
@@ -50,10 +52,10 @@ def _columns(found: ResidualPlot) -> dict[str, Column]:
     nominal = f"{100 * found.confidence:.4g} %"
     bins = found.bins
 
-    def across(values: NDArray[np.float64], meaning: str) -> Column:
+    def across(values: NDArray[Any], meaning: str) -> Column:
         return Column(values=np.repeat(values, bins), meaning=meaning)
 
-    def upwards(values: NDArray[np.float64], meaning: str) -> Column:
+    def upwards(values: NDArray[Any], meaning: str) -> Column:
         return Column(values=np.tile(values, bins), meaning=meaning)
 
     columns = {
@@ -62,6 +64,10 @@ def _columns(found: ResidualPlot) -> dict[str, Column]:
         "residual_lower": upwards(found.residual_edges[:-1], "lower edge of the cell, as a residual"),
         "residual_upper": upwards(found.residual_edges[1:], "upper edge of the cell, as a residual"),
         "count": Column(values=found.counts.ravel(), meaning="released number of rows in the cell"),
+        "rows_below": across(found.counts_below[1:-1], "released number of rows below the box in this column"),
+        "rows_above": across(found.counts_above[1:-1], "released number of rows above the box in this column"),
+        "rows_left": upwards(found.counts_left, "released number of rows left of the box, with such a residual"),
+        "rows_right": upwards(found.counts_right, "released number of rows right of the box, with such a residual"),
         "column_rows": across(found.column_rows, "noisy number of rows of the pool of columns"),
     }
     for name, what in (("trend", "mean residual"), ("spread", "half the distance of the 16 % and 84 % quantiles")):
@@ -77,11 +83,12 @@ def _defined(found: ResidualPlot) -> bool:
 
 
 def _limits(found: ResidualPlot) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Ends of both axes: the box without its empty margins, and as far up as down."""
+    """Ends of both axes: the box and the frame around it without empty margins, and as far up as down."""
     if not _defined(found):
         return (found.fitted_lower, found.fitted_upper), (-found.residual_bound, found.residual_bound)
-    across = shown_part(found.counts.sum(axis=1), found.fitted_edges, kept=_KEPT)
-    upwards = shown_part(found.counts.sum(axis=0), found.residual_edges, kept=_KEPT)
+    counts, fitted, residual = _cells(found)
+    across = shown_part(counts.sum(axis=1), fitted, kept=_KEPT)
+    upwards = shown_part(counts.sum(axis=0), residual, kept=_KEPT)
     reach = max(abs(upwards[0]), abs(upwards[1]))
     return across, (-reach, reach)
 
@@ -119,7 +126,7 @@ def _legend(axes: Axes) -> None:
     axes.legend(
         loc="lower left",
         bbox_to_anchor=(-0.02, 1.0),
-        ncols=3,
+        ncols=2,
         fontsize=LEGEND_SIZE,
         labelcolor=light("ink"),
         frameon=False,
@@ -138,9 +145,14 @@ def _draw(axes: Axes, found: ResidualPlot) -> None:
         axes.axhline(0.0, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)))
         drawing.say_undefined(axes, "too few rows to tell through the noise")
         return
-    draw_heat_map(
-        axes, found.counts, found.fitted_edges, found.residual_edges, label="released rows, stronger for more"
-    )
+    draw_heat_map(axes, *_cells(found), label="released rows, stronger for more")
+    corner, far = (found.fitted_lower, -found.residual_bound), (found.fitted_upper, found.residual_bound)
+    axes.add_patch(
+        Rectangle(
+            corner, far[0] - corner[0], far[1] - corner[1], fill=False, edgecolor=light("muted"), linewidth=0.8,
+            label="box; cells around it hold all rows beyond", zorder=2,
+        )
+    )  # fmt: skip
     axes.axhline(0.0, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), zorder=2)
     x, place = _pools(found)
     axes.fill_between(
@@ -151,6 +163,14 @@ def _draw(axes: Axes, found: ResidualPlot) -> None:
     for sign, label in ((1, "mean ± spread"), (-1, "_")):
         edge = found.trend[place] + sign * found.spread[place]
         axes.plot(x, edge, color=light("spent"), linewidth=1.2, linestyle=(0, (2, 2)), label=label, zorder=4)
+
+
+def _cells(found: ResidualPlot) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """The counts of the box and, as a frame of cells, of the rows beyond it; and the edges of all cells."""
+    framed = np.pad(found.counts, 1)
+    framed[0, 1:-1], framed[-1, 1:-1] = found.counts_left, found.counts_right
+    framed[:, 0], framed[:, -1] = found.counts_below, found.counts_above
+    return in_few_cells(framed, found.fitted_edges, found.residual_edges)
 
 
 def _pools(found: ResidualPlot) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
@@ -198,11 +218,11 @@ def _verdict(found: ResidualPlot) -> str:
         return "Undefined: too few rows to tell through the noise"
     words = [_FAULTS[name] for name in found.findings]
     told = " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)
-    rate = f"found in at most {100 * found.error_rate:.4g} in 100 models that hold"
-    return f"Found: {told} ({rate})" if told else "No slope, curvature or change of spread was found"
+    rate = f"in at most {100 * found.error_rate:.4g} of 100 models that hold"
+    return f"Found: {told} ({rate})" if told else "No shift, slope, curvature or change of spread was found"
 
 
-_FAULTS = {"line": "a slope", "curvature": "curvature", "variance": "unequal variance"}
+_FAULTS = {"line": "a slope", "curvature": "curvature", "variance": "unequal variance", "shift": "a shift"}
 
 
 def _size_line(found: ResidualPlot) -> str:
@@ -232,7 +252,7 @@ def _section(found: ResidualPlot, request: ReleaseRequest) -> Section:
     ]
     measures += [
         Measure(label="Rows", value=f"≈{SPACE}{count(found.rows)}", note="with a fitted value and an outcome"),
-        Measure(label="Outside the box", value=f"≈{SPACE}{count(found.overflow)}", note="rows, not drawn"),
+        Measure(label="Outside the box", value=f"≈{SPACE}{count(found.overflow)}", note=_beyond(found)),
     ]
     return Section(
         title=TITLE,
@@ -244,7 +264,7 @@ def _section(found: ResidualPlot, request: ReleaseRequest) -> Section:
         ),
         headline=Headline(
             label="Test of the model (p-value)",
-            value=p_text(found.p_value) if defined else "undefined",
+            value=p_figure(found.p_value) if defined else "undefined",
             interval=found.verdict if defined else None,
             scale=("0 wrong", "1"),
             marks=(found.p_value,) * 3 if defined else None,
@@ -253,7 +273,7 @@ def _section(found: ResidualPlot, request: ReleaseRequest) -> Section:
         measures=tuple(measures),
         table=_table(found),
         legend=(
-            ("band", "released rows"),
+            ("band", "released rows; around the thin line, in one cell, all rows beyond the box"),
             ("spent", "mean residual with band, and one spread around it"),
             ("chance", "no residual"),
         ),
@@ -270,9 +290,18 @@ def _section(found: ResidualPlot, request: ReleaseRequest) -> Section:
     )
 
 
+def _beyond(found: ResidualPlot) -> str:
+    """How many of the rows lie beyond each side of the box; those beyond a corner count above or below."""
+    if not _defined(found):
+        return "rows"
+    sides = {side: float(getattr(found, f"counts_{side}").sum()) for side in ("left", "right", "below", "above")}
+    told = ", ".join(f"{percent(rows / max(found.rows, 1.0))} {side}" for side, rows in sides.items())
+    return f"rows: {told}"
+
+
 _OF_PRIVATE_MODELS = (
     "The model was fitted with noise of its own. A trend in this plot may show that noise rather than a term that is "
-    "missing: a tilted line with an even cloud around it speaks of the fit, a bow or a funnel of the model."
+    "missing: a tilted or shifted line with an even cloud around it speaks of the fit, a bow or a funnel of the model."
 )
 
 

@@ -17,7 +17,7 @@ from dp_operators.checks.expectations import unmet
 from dp_operators.checks.results import RESULTS
 from spark_jobs.contract.diagnostics import LinearRegressionOptions, ResidualPlotOptions
 from spark_jobs.publishing import drawing, publish, stamp
-from spark_jobs.publishing.heat_map import draw_heat_map, shown_part
+from spark_jobs.publishing.heat_map import draw_heat_map, in_few_cells, shown_part
 from spark_jobs.publishing.registry import RENDERERS
 from tests.support import linear_results
 from tests.support import publications as made
@@ -39,7 +39,9 @@ RELEASED = {
     "a coarse plot": linear_results.residual_plot(bins=4, rows=300),
     "a fine plot": linear_results.residual_plot(bins=256),
     "a plot with all faults": replace(
-        linear_results.residual_plot(), findings=("line", "curvature", "variance"), verdict="All is wrong. " * 20
+        linear_results.residual_plot(),
+        findings=("line", "curvature", "variance", "shift"),
+        verdict="All is wrong. " * 20,
     ),
     "a plot without fault": replace(linear_results.residual_plot(), findings=(), verdict="Nothing was found. " * 20),
     "no plot": linear_results.undefined_residual_plot(),
@@ -126,6 +128,7 @@ def test_data_file_of_a_plot_has_a_row_for_each_cell():
         found.residual_edges[11],
     )
     assert columns["trend"][at] == found.trend[7]
+    assert (columns["rows_above"][at], columns["rows_right"][at]) == (found.counts_above[8], found.counts_right[11])
     assert list(columns) == list(rendering("no plot").columns)
 
 
@@ -173,6 +176,7 @@ BROKEN = {
         "fitted_edges": [1.0] * 33,
         "rows": -3.0,
         "overflow": float("inf"),
+        "counts_above": [2] * 3,
         "findings": ["gossip"],
     },
     "groups": {
@@ -229,11 +233,27 @@ def test_heat_map_is_darkest_where_most_rows_are_and_leaves_empty_cells():
     counts[10, 0], counts[100, 1] = 900, 9
     figure, _ = drawing.new_axes((4, 4), (0.1, 0.1, 0.8, 0.8), x_label="", y_label="")
     axes = figure.axes[0]
-    draw_heat_map(axes, counts, np.linspace(0, 128, 129), np.linspace(0, 2, 3), label="rows")
+    framed, x_edges, y_edges = in_few_cells(np.pad(counts, 1), np.linspace(0, 128, 129), np.linspace(0, 2, 3))
+    assert (framed.shape, x_edges[:3].tolist(), y_edges.tolist()) == ((66, 4), [-2, 0, 2], [-1, 0, 1, 2, 3])
+    draw_heat_map(axes, framed, x_edges, y_edges, label="rows")
     light, dark = sorted(axes.patches, key=lambda patch: patch.get_alpha())
     assert light.get_alpha() < dark.get_alpha() / 3
     assert dark.get_path().get_extents().bounds == (10, 0, 2, 1)
     assert light.get_path().get_extents().bounds == (100, 1, 2, 1)
+
+
+def test_rows_beyond_the_box_are_drawn_around_it_and_told_by_side():
+    found = RELEASED["a coarse plot"]
+    figure, _ = drawn(rendering("a coarse plot").plots[0], alone=False)
+    axes = figure.axes[0]
+    cells = [patch.get_path().get_extents() for patch in axes.patches]
+    width = found.fitted_edges[1] - found.fitted_edges[0]
+    assert max(extents.y1 for extents in cells) == found.residual_bound + np.diff(found.residual_edges)[0]
+    assert max(extents.x1 for extents in cells) == found.fitted_upper + width
+    assert axes.get_ylim()[1] > found.residual_bound
+    measures = {each.label: each for each in rendering("a coarse plot").section.measures}
+    assert measures["Outside the box"].value.endswith("15")
+    assert measures["Outside the box"].note == "rows: 0.0\xa0% left, 0.7\xa0% right, 0.3\xa0% below, 4.0\xa0% above"
 
 
 def test_empty_margins_of_the_box_are_not_shown():

@@ -1,4 +1,4 @@
-"""Tests of a linear model from noisy counts: is the line off, is it curved, does the variance change.
+"""Tests of a linear model from noisy counts: is the line off or shifted, is it curved, does the variance change.
 
 For every column of the framed grid, the mean of a function of the residual is formed: of the residual, and of its
 square. Over the columns these means are fitted by ``1``, ``t`` and ``P(t)``: ``t`` is the column's middle, ``P(t)`` the
@@ -14,8 +14,16 @@ of noise). So each test allows for what the others look for, and residuals need 
 drowned by noise count for little: a function's value is multiplied by the part of a cell's variance that comes from
 rows, over all columns.
 
-The law of coefficient over standard error where the model holds is simulated: rows are drawn again as if fitted values
-and residuals were independent with the released margins, and noise is drawn again on top.
+A fourth test asks whether the mean of all residuals is off 0 (a shift). A cell's rows count at its middle, those beyond
+the box at its edge, so that the mean of counts is not the rows' own: the mean of a skewed law, cut off, is not 0. So
+the test asks whether the mean is further off 0 than that explains, ``b`` being the box's bound: rows beyond it on one
+side, which may lie on average ``FURTHER b`` beyond it, and an eighth of a cell's width times the part of the largest
+cell (what grouping moves the mean of a law with one mode by, at most). Above 0 is a mean that is so with all rows below
+the box that far out, below 0 one that is so with all rows above it.
+
+The law of each ratio where the model holds is simulated: rows are drawn again as if fitted values and residuals were
+independent with the released margins, and noise is drawn again on top. That of the shift is moved to where the mean
+is as far off 0 as may be.
 """
 
 from __future__ import annotations
@@ -25,14 +33,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spark_jobs.diagnostics.residual_plot.columns import heights
 from spark_jobs.diagnostics.residual_plot.copies import cell_variance, noisy_copies
 from spark_jobs.diagnostics.residual_plot.measurement import Measurement
 from spark_jobs.diagnostics.score_groups.pools import either_p_value
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.trees import FloatArray
 
-LINE, CURVATURE, VARIANCE = "line", "curvature", "variance"
-TESTS = (LINE, CURVATURE, VARIANCE)
+LINE, CURVATURE, VARIANCE, SHIFT = "line", "curvature", "variance", "shift"
+TESTS = (LINE, CURVATURE, VARIANCE, SHIFT)
+FURTHER = 1.5
+"""Of the bound of residuals: how far beyond it the rows there may lie, on average, where the model holds."""
 MOST_BINS = 32
 """Finer grids are read in blocks of cells."""
 _LEAST = 0.5
@@ -47,7 +58,8 @@ class Faults:
 
     Attributes:
         p_values: of each test, by its name.
-        signs: of each test's coefficient: 1 where the residuals or their spread rise, or bend upwards; -1 where not.
+        signs: of each test's coefficient: 1 where the residuals or their spread rise, bend upwards or lie above 0; -1
+            where not.
         either: p-value of all tests together.
     """
 
@@ -91,15 +103,51 @@ def find_faults(measurement: Measurement, noise: SeededNoise) -> Faults:
         of_square = _ratios(tables, away**2 * heard, basis, variance)
         return np.stack([of_mean[..., 1], of_mean[..., 2], of_square[..., 1]])
 
-    seen = ratios(cells)
     expected = np.outer(*_margins(measurement.cells))
-    copies = ratios(_in_blocks(noisy_copies(measurement, expected, noise, sampled=True), side))
-    either, own = either_p_value(np.abs(seen), np.abs(copies))
+    again = _in_blocks(noisy_copies(measurement, expected, noise, sampled=True), side)
+    edges = measurement.box.residual[::side]
+    off, error = _shifts(cells, edges, variance)
+    may_be, _ = _shifts(_in_blocks(expected, side), edges, variance)
+    offs, errors = _shifts(again, edges, variance)
+    seen, copies = ratios(cells), ratios(again)
+    either, own = either_p_value(
+        np.append(np.abs(seen), (off / error).max()),
+        np.concatenate([np.abs(copies), ((offs - may_be) / errors).max(axis=-1)[None]]),
+    )
+    signs = [*np.sign(seen), 1 - 2 * (off / error).argmax()]
     return Faults(
         p_values={name: float(p) for name, p in zip(TESTS, own, strict=True)},
-        signs={name: int(np.sign(ratio)) for name, ratio in zip(TESTS, seen, strict=True)},
+        signs={name: int(sign) for name, sign in zip(TESTS, signs, strict=True)},
         either=either,
     )
+
+
+def _shifts(tables: FloatArray, edges: FloatArray, variance: float) -> tuple[FloatArray, FloatArray]:
+    """How much further above and below 0 the mean residual is than a model that holds allows; and its standard error.
+
+    Args:
+        tables: counts, possibly negative, shape (..., columns, cells of a column), the first and last of these beyond
+            the box.
+        edges: of the cells within the box.
+        variance: of the noise of privacy in a cell.
+
+    Returns:
+        Shapes (..., 2), both.
+    """
+    bound, width = edges[-1], edges[1] - edges[0]
+    rows = tables.sum(axis=-2)
+    total = np.maximum(rows.sum(axis=-1, keepdims=True), 1.0)
+    grouped = width / 8 * (rows / total)[..., 1:-1].max(axis=-1)
+    lowest, highest = heights(edges), heights(edges)
+    lowest[0] -= FURTHER * bound
+    highest[-1] += FURTHER * bound
+    spread = np.maximum(rows, 0.0) + variance * tables.shape[-2]
+    means, errors = [], []
+    for at in (lowest, -highest):
+        mean = rows @ at / total[..., 0]
+        means.append(mean - grouped)
+        errors.append(np.sqrt(((at - mean[..., None]) ** 2 * spread).sum(axis=-1)) / total[..., 0])
+    return np.stack(means, axis=-1), np.stack(errors, axis=-1)
 
 
 def _ratios(tables: FloatArray, function: FloatArray, basis: FloatArray, variance: float) -> FloatArray:

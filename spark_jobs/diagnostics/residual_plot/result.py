@@ -28,10 +28,14 @@ class ResidualPlot:
         residual_bound: the box along residuals.
         bins: m.
         counts: rows in each cell, whole numbers of at least 0; shape (m, m), fitted values first.
+        counts_left, counts_right: rows with a fitted value beyond either end of the box, by the cell of their residual;
+            shape (m,).
+        counts_below, counts_above: rows with a residual beyond either end, by the cell of their fitted value, the first
+            and the last of them beyond the box; shape (m + 2,).
         points_fitted, points_residual: a scatter of all rows, each point drawn evenly within its cell, those beyond
             the box in one more cell on its sides; one for each row, or as many as a public limit allows, in proportion.
             Shapes (k,).
-        overflow: noisy number of rows outside the box, at least 0.
+        overflow: noisy number of rows outside the box: those of all four sides.
         trend_fitted: middle of each column of the box; shape (m,), as all that follow. Neighbouring columns with
             too few rows for the noise are pooled and share their values.
         column_rows: noisy number of rows of the pool that the column belongs to.
@@ -44,10 +48,11 @@ class ResidualPlot:
         line_p_value: of the test for a slope of the mean residual along the fitted values: whether the line is off.
         curvature_p_value: of the test for a bend of the mean residual.
         variance_p_value: of the test for a spread that grows or shrinks with the fitted value.
-        p_value: of all three together: how often a model that holds has one at least as striking as the most striking.
+        shift_p_value: of the test for a mean of all residuals that is off 0.
+        p_value: of all four together: how often a model that holds has one at least as striking as the most striking.
         verdict: the findings in words.
-        findings: the words' keys: any of ``line``, ``curvature``, ``variance``.
-        error_rate: how often a model that holds is found fault with, at most (all three tests together).
+        findings: the words' keys: any of ``line``, ``curvature``, ``variance``, ``shift``.
+        error_rate: how often a model that holds is found fault with, at most (all four tests together).
         rows: noisy number of rows, at least 0.
         status: ``ok``, or ``undefined`` where the noisy number of rows is too small for the noise; trends are then 0,
             p-values 1 and intervals say nothing.
@@ -65,6 +70,10 @@ class ResidualPlot:
     residual_bound: float
     bins: int
     counts: Int64Array
+    counts_left: Int64Array
+    counts_right: Int64Array
+    counts_below: Int64Array
+    counts_above: Int64Array
     points_fitted: FloatArray
     points_residual: FloatArray
     overflow: float
@@ -84,6 +93,7 @@ class ResidualPlot:
     line_p_value: float
     curvature_p_value: float
     variance_p_value: float
+    shift_p_value: float
     p_value: float
     verdict: str
     findings: tuple[str, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_jobs.diagnostics.residual_plot.faults import CURVATURE, LINE, VARIANCE, Faults
+from spark_jobs.diagnostics.residual_plot.faults import CURVATURE, LINE, SHIFT, VARIANCE, Faults
 
 _WORDS = {
     (LINE, 1): "residuals rise along the fitted values (the line itself is off)",
@@ -11,6 +11,8 @@ _WORDS = {
     (CURVATURE, -1): "the mean residual is lower at both ends than in the middle (curvature)",
     (VARIANCE, 1): "the spread of the residuals grows with the fitted values (unequal variance)",
     (VARIANCE, -1): "the spread of the residuals shrinks as the fitted values grow (unequal variance)",
+    (SHIFT, 1): "residuals lie above 0 on the whole (the model predicts too little)",
+    (SHIFT, -1): "residuals lie below 0 on the whole (the model predicts too much)",
 }
 
 
@@ -20,6 +22,6 @@ def verdict(faults: Faults, findings: tuple[str, ...], *, error_rate: float, def
         return "Too few rows for the noise: nothing can be said of the model."
     rate = f"Of models that hold, at most {100 * error_rate:.4g} in 100 are found fault with."
     if not findings:
-        return f"No slope, curvature or change of spread was found, which is no proof that there is none. {rate}"
+        return f"No shift, slope, curvature or change of spread was found, which is no proof that there is none. {rate}"
     words = "; ".join(_WORDS[name, faults.signs[name] or 1] for name in findings)
     return f"{words[0].upper()}{words[1:]}. {rate}"

@@ -1,0 +1,10 @@
+import pytest
+
+from spark_jobs.diagnostics.residual_plot import copies
+
+
+@pytest.fixture
+def few_copies(monkeypatch):
+    """Quick simulations, where their figures are not looked at."""
+    monkeypatch.setattr(copies, "COPIES", 200)
+    monkeypatch.setattr(copies, "COPIES_OF_METHODS", 20)
