@@ -17,6 +17,7 @@ from spark_jobs.publishing.score_pools import (
     PoolValues,
     draw_points,
     draw_zone,
+    p_figure,
     p_text,
     points,
     score_limits,
@@ -246,7 +247,7 @@ def _section(found: ResidualValues, request: ReleaseRequest) -> Section:
         ),
         headline=Headline(
             label="Test of fit (p-value)",
-            value=p_text(found.p_value) if defined else "undefined",
+            value=p_figure(found.p_value) if defined else "undefined",
             interval=verdict if defined else None,
             scale=("0 wrong", "1"),
             marks=(found.p_value,) * 3 if defined else None,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLES = {"linear": "Private linear fit", "logistic": "Private logistic fit"}
-_WIDTH, _STRIP, _FOOT, _HEADING = 6.4, 0.36, 0.75, 0.95
+_WIDTH, _SMALL, _STRIP, _FOOT, _HEADING = 6.4, 5.2, 0.36, 0.75, 0.95
 _MOST_SHOWN = 40
 """Terms in the picture: the first of the request's list. The table and the data file have them all."""
 _LABEL_CHARACTERS = 26
@@ -68,13 +68,13 @@ def _plot(found: PrivateFit, outcome: str) -> Plot:
     moved = "log odds" if found.kind == "logistic" else one_line(outcome, 24)
 
     def draw(alone: bool) -> Figure:
-        height = body + (_HEADING if alone else 0.0)
+        width, height = (_WIDTH, body + _HEADING) if alone else (_SMALL, body)
         left, bottom, wide, high = box
         share = body / height
         figure, axes = drawing.new_axes(
-            (_WIDTH, height),
+            (width, height),
             (left, bottom * share, wide, high * share),
-            x_label=f"Change of {moved} from one end of the range to the other",
+            x_label=f"Change of {moved} over the range",
             y_label="",
         )
         _draw(axes, found)

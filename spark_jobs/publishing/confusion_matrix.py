@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.confusion_matrix import ConfusionMatrix
 from spark_jobs.diagnostics.confusion_matrix.result import COUNTS, RATES
 from spark_jobs.publishing import drawing
+from spark_jobs.publishing.confusion_plots import NAMES, draw_matrix, draw_rates
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, level, percent
-from spark_jobs.publishing.rendering import Column, Measure, Plot, Rendering, Section, ValueTable, finite
-from spark_jobs.publishing.tokens import light
+from spark_jobs.publishing.rendering import Column, Measure, Plot, Rendering, Section, ValueTable
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NAMES = {"accuracy": "Accuracy", "precision": "Precision", "recall": "Recall", "specificity": "Specificity", "f1": "F1"}
 _MEANINGS = {
     "accuracy": "share of all rows that are told rightly",
     "precision": "share of the flagged rows that are positive",
@@ -26,7 +22,8 @@ _MEANINGS = {
     "specificity": "share of the negatives that are not flagged",
     "f1": "harmonic mean of precision and recall",
 }
-_WIDTH, _STRIP, _FOOT, _HEADING = 6.4, 0.62, 0.75, 0.95
+_ONE = drawing.Frame(width=5.6, height=5.6, heading=0.95, small=4.7, box=(0.05, 0.03, 0.9, 0.94))
+_MANY = drawing.Frame(width=5.6, height=4.6, heading=0.95, small=4.7, box=(0.12, 0.15, 0.66, 0.82))
 _TITLE = "Confusion matrix and rates"
 
 
@@ -51,67 +48,24 @@ def _columns(result: ConfusionMatrix) -> dict[str, Column]:
     return columns
 
 
-def _box(height: float) -> tuple[float, float, float, float]:
-    return (0.17, _FOOT / height, 0.79, 1 - (_FOOT + 0.1) / height)
-
-
 def _plot(result: ConfusionMatrix) -> Plot:
-    body = _STRIP * len(RATES) + _FOOT + 0.1
+    frame, draw_values = (_ONE, draw_matrix) if result.thresholds.size == 1 else (_MANY, draw_rates)
 
     def draw(alone: bool) -> Figure:
-        height = body + (_HEADING if alone else 0.0)
-        left, bottom, wide, high = _box(body)
-        part = body / height
-        many = result.thresholds.size > 1
-        figure, axes = drawing.new_axes(
-            (_WIDTH, height),
-            (left, bottom * part, wide, high * part),
-            x_label="Score from which a row is flagged" if many else "Share of the rows concerned",
-            y_label="",
+        figure, axes = frame.axes(
+            alone=alone, x_label="" if frame is _ONE else "Score from which a row is flagged", y_label=""
         )
-        (_draw_many if many else _draw_one)(axes, result)
+        draw_values(axes, result)
         if alone:
             drawing.heading(figure, left=0.03, title=_TITLE, lines=_lines(result))
         return figure
 
-    return Plot(name="confusion_matrix", title=_TITLE, description=_description(result), draw=draw, axes=_box(body))
+    return Plot(name="confusion_matrix", title=_TITLE, description=_description(result), draw=draw, axes=frame.box)
 
 
 def _lines(result: ConfusionMatrix) -> tuple[str, str]:
-    at = f"at a score of {result.thresholds[0]:.3f}" if result.thresholds.size == 1 else "each strip from 0 to 100 %"
-    return f"with {level(result.confidence)} intervals, {at}", "released with noise"
-
-
-def _draw_one(axes: Axes, result: ConfusionMatrix) -> None:
-    axes.set_xlim(-0.01, 1.01)
-    axes.set_ylim(len(RATES) - 0.5, -0.5)
-    axes.set_yticks(range(len(RATES)), [NAMES[name] for name in RATES])
-    for place, name in enumerate(RATES):
-        value, low, high = (float(each[name][0]) for each in (result.rates, result.lower, result.upper))
-        axes.plot([low, high], [place, place], color=light("curve"), linewidth=9, alpha=0.25, solid_capstyle="butt")
-        if finite(value):
-            axes.plot([value], [place], color=light("curve"), marker="o", markersize=8)
-
-
-def _draw_many(axes: Axes, result: ConfusionMatrix) -> None:
-    """One strip for each rate, each from 0 to 1, over the thresholds."""
-    at = result.thresholds
-    margin = 0.02 * (at[-1] - at[0])
-    axes.set_xlim(at[0] - margin, at[-1] + margin)
-    axes.set_ylim(len(RATES) - 0.5, -0.5)
-    axes.set_yticks(range(len(RATES)), [NAMES[name] for name in RATES])
-    axes.grid(axis="y", visible=False)
-    for place, name in enumerate(RATES):
-
-        def height(values: np.ndarray, place: int = place) -> np.ndarray:
-            return place + 0.4 - 0.8 * values
-
-        axes.fill_between(
-            at, height(result.lower[name]), height(result.upper[name]), color=light("curve"), alpha=0.22, linewidth=0
-        )
-        axes.plot(at, height(result.rates[name]), color=light("curve"), linewidth=1.6, marker="o", markersize=3)
-        for edge in (place - 0.4, place + 0.4):
-            axes.axhline(edge, color=light("hairline"), linewidth=0.8, zorder=0)
+    at = f"at a score of {result.thresholds[0]:.3f}, " if result.thresholds.size == 1 else ""
+    return f"{at}with {level(result.confidence)} intervals", "released with noise"
 
 
 def _description(result: ConfusionMatrix) -> str:
@@ -120,8 +74,11 @@ def _description(result: ConfusionMatrix) -> str:
 
 
 def _cell(result: ConfusionMatrix, name: str, i: int) -> str:
-    low, high = float(result.lower[name][i]), float(result.upper[name][i])
-    return f"{percent(float(result.rates[name][i]))} ({percent(low)} to {percent(high)})"
+    return f"{percent(float(result.rates[name][i]))} ({_interval(result, name, i)})"
+
+
+def _interval(result: ConfusionMatrix, name: str, i: int) -> str:
+    return f"{percent(float(result.lower[name][i]))} to {percent(float(result.upper[name][i]))}"
 
 
 def _section(result: ConfusionMatrix, request: ReleaseRequest) -> Section:
@@ -144,7 +101,14 @@ def _section(result: ConfusionMatrix, request: ReleaseRequest) -> Section:
         ),
         measures=(
             *(
-                (Measure(label=NAMES[name], value=_cell(result, name, 0), note=_MEANINGS[name]) for name in RATES)
+                (
+                    Measure(
+                        label=NAMES[name],
+                        value=percent(float(result.rates[name][0])),
+                        note=f"{_interval(result, name, 0)}; {_MEANINGS[name]}",
+                    )
+                    for name in RATES
+                )
                 if single and defined
                 else ()
             ),
@@ -160,7 +124,11 @@ def _section(result: ConfusionMatrix, request: ReleaseRequest) -> Section:
             header=("Threshold", *(name.replace("_", " ") for name in COUNTS), *(NAMES[name] for name in RATES)),
             rows=rows,
         ),
-        legend=(("curve", "released rate"), ("band", f"{level(result.confidence)} interval")),
+        legend=(
+            *((("right", "told rightly"), ("wrong", "told wrongly")) if single else ()),
+            ("curve", "released rate"),
+            ("band", f"{level(result.confidence)} interval"),
+        ),
         notes=("Counts carry noise. Intervals say how far it may have moved the rates of these rows.",),
         notice=None
         if defined

@@ -10,7 +10,7 @@ from spark_jobs.diagnostics.ecdf import Distance, Ecdf
 from spark_jobs.publishing.ecdf_plot import defined, ecdf_plot, quantile_text, told_by
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, one_line, percent
 from spark_jobs.publishing.rendering import Column, Headline, Measure, Rendering, Section, ValueTable
-from spark_jobs.publishing.score_pools import p_text
+from spark_jobs.publishing.score_pools import simulated_p
 from spark_jobs.publishing.value_axis import number
 
 _NAME_CHARACTERS = 60
@@ -112,7 +112,7 @@ def _measures(found: Ecdf) -> tuple[Measure, ...]:
 
 def _judged(distance: Distance, to: str, test: str, *, known: bool) -> tuple[Measure, Measure]:
     """A distance and its test, in numbers."""
-    (low, high), p = distance.interval, p_text(distance.p_value)
+    low, high = distance.interval
     return (
         Measure(
             label=f"Distance to {to}",
@@ -124,7 +124,7 @@ def _judged(distance: Distance, to: str, test: str, *, known: bool) -> tuple[Mea
         ),
         Measure(
             label=test,
-            value=f"p {p if p.startswith('below') else '= ' + p}" if known else ABSENT,
+            value=f"p {simulated_p(distance.p_value)}" if known else ABSENT,
             note="noise included",
         ),
     )

@@ -13,7 +13,7 @@ from spark_jobs.diagnostics.ecdf import Comparison, Ecdf, Quantile
 from spark_jobs.publishing import drawing
 from spark_jobs.publishing.formats import count, level, one_line, percent
 from spark_jobs.publishing.rendering import Plot, Probe
-from spark_jobs.publishing.score_pools import LEGEND_SIZE, p_text
+from spark_jobs.publishing.score_pools import LEGEND_SIZE, simulated_p
 from spark_jobs.publishing.tokens import light
 from spark_jobs.publishing.value_axis import ValueAxis, number
 
@@ -229,10 +229,9 @@ def _second_line(found: Ecdf) -> str:
     compared = told_by(found)
     if compared is None:
         return f"released with noise; about {count(found.rows)} rows"
-    gap, p = compared.distance, p_text(compared.distance.p_value)
+    gap = compared.distance
     return (
-        f"Largest gap to the earlier release {percent(gap.value)} at {number(gap.at, 4)} "
-        f"(p {p if p.startswith('below') else '= ' + p})"
+        f"Largest gap to the earlier release {percent(gap.value)} at {number(gap.at, 4)} (p {simulated_p(gap.p_value)})"
     )
 
 

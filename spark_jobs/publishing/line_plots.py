@@ -140,6 +140,10 @@ def _panel(
             tick for tick in MaxNLocator(nbins=2, steps=[1, 2, 5, 10]).tick_values(low, high) if low <= tick <= high
         ]
         axis.set_ticks(ticks, [number(tick, 4, plain_below=6) if kept else "" for tick in ticks])
+    labels = axes.get_xticklabels()
+    if len(labels) > 1:  # those at the ends would run into the next panel's
+        labels[0].set_horizontalalignment("left")
+        labels[-1].set_horizontalalignment("right")
     axes.tick_params(colors=light("muted"), labelsize=7, length=0, pad=3)
     axes.grid(color=light("hairline"), linewidth=0.6)
     axes.set_axisbelow(True)

@@ -12,8 +12,19 @@ from spark_jobs.diagnostics.roc_comparison import RocComparison
 from spark_jobs.diagnostics.roc_curve import RocCurve
 from spark_jobs.publishing import drawing
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
-from spark_jobs.publishing.rendering import Column, Headline, Measure, Plot, Rendering, Section, ValueTable, finite
+from spark_jobs.publishing.rendering import (
+    Column,
+    Headline,
+    Measure,
+    Plot,
+    Probe,
+    Rendering,
+    Section,
+    ValueTable,
+    finite,
+)
 from spark_jobs.publishing.roc_curve import READ_AT, drawn_points, point_at
+from spark_jobs.publishing.score_pools import simulated_p
 from spark_jobs.publishing.tokens import light
 
 if TYPE_CHECKING:
@@ -24,8 +35,8 @@ SURE = 0.05
 """Below this p-value the report says that the curves differ."""
 _COLOURS = {"first": "curve", "second": "spent"}
 _STYLES = {"first": "-", "second": (0, (6, 2))}
-_WIDTH, _HEIGHT, _HEADING, _SMALL = 5.6, 5.3, 0.95, 4.7
-_BOX = (0.17, 0.145, 0.785, 0.83)
+_FRAME = drawing.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83))
+_PROBES, _MARGIN = 41, 0.01
 _TITLE = "ROC curves of two models"
 
 
@@ -61,12 +72,8 @@ def _defined(found: RocComparison) -> bool:
 
 def _plot(found: RocComparison) -> Plot:
     def draw(alone: bool) -> Figure:
-        width, height = (_WIDTH, _HEIGHT + _HEADING) if alone else (_SMALL, _SMALL * _HEIGHT / _WIDTH)
-        left, bottom, wide, high = _BOX
-        part = _HEIGHT / (_HEIGHT + _HEADING) if alone else 1.0
-        figure, axes = drawing.new_axes(
-            (width, height),
-            (left, bottom * part, wide, high * part),
+        figure, axes = _FRAME.axes(
+            alone=alone,
             x_label="Negatives flagged by mistake (false positive rate)",
             y_label="Positives caught (true positive rate)",
         )
@@ -76,15 +83,37 @@ def _plot(found: RocComparison) -> Plot:
             drawing.heading(figure, left=0.03, title=_TITLE, lines=(_verdict(found), _difference_line(found)))
         return figure
 
-    return Plot(name="roc_comparison", title=_TITLE, description=_description(found), draw=draw, axes=_BOX)
+    return Plot(
+        name="roc_comparison",
+        title=_TITLE,
+        description=_description(found),
+        draw=draw,
+        axes=_FRAME.box,
+        probes=_probes(found) if _defined(found) else (),
+    )
+
+
+def _probes(found: RocComparison) -> tuple[Probe, ...]:
+    """What each curve catches, at evenly spaced shares of mistakes: a whisker from one curve to the other."""
+    probes = []
+    for fpr in np.linspace(0.0, 1.0, _PROBES):
+        first, second = (float(_caught(curve, float(fpr))[0]) for curve in (found.first, found.second))
+        x, one, other = ((_MARGIN + value) / (1 + 2 * _MARGIN) for value in (float(fpr), first, second))
+        lines = (
+            f"at most {percent(float(fpr))} by mistake",
+            f"first catches {percent(first)}",
+            f"second catches {percent(second)}",
+        )
+        probes.append(Probe(x=x, y=one, low=min(one, other), high=max(one, other), lines=lines))
+    return tuple(probes)
 
 
 def _draw(axes: Axes, found: RocComparison) -> None:
     ticks = np.linspace(0.0, 1.0, 6)
     axes.set_xticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
     axes.set_yticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
-    axes.set_xlim(-0.01, 1.01)
-    axes.set_ylim(-0.01, 1.01)
+    axes.set_xlim(-_MARGIN, 1 + _MARGIN)
+    axes.set_ylim(-_MARGIN, 1 + _MARGIN)
     if _defined(found):
         for which, curve in _curves(found).items():
             shown, colour = drawn_points(curve), light(_COLOURS[which])
@@ -108,13 +137,8 @@ def _verdict(found: RocComparison) -> str:
     if not _defined(found):
         return "Undefined: too few rows to tell through the noise"
     if found.comparison.p_value < SURE:
-        return f"The curves differ on these rows (p {_p(found.comparison.p_value)})"
-    return f"No difference of the curves can be told from the noise (p {_p(found.comparison.p_value)})"
-
-
-def _p(value: float) -> str:
-    # the least that the simulated copies can show
-    return f"= {value:.3f}" if value > 0.0025 else "≤ 0.003"
+        return f"The curves differ on these rows (p {simulated_p(found.comparison.p_value)})"
+    return f"No difference of the curves can be told from the noise (p {simulated_p(found.comparison.p_value)})"
 
 
 def _interval(found: RocComparison) -> str:
@@ -187,11 +211,13 @@ def _section(found: RocComparison, request: ReleaseRequest) -> Section:
         measures=(
             Measure(
                 label="Curves differ",
-                value=f"p {_p(compared.p_value)}" if defined else ABSENT,
+                value=f"p {simulated_p(compared.p_value)}" if defined else ABSENT,
                 note="by their largest difference",
             ),
             Measure(
-                label="Areas differ", value=f"p {_p(compared.auc_p_value)}" if defined else ABSENT, note="by their AUCs"
+                label="Areas differ",
+                value=f"p {simulated_p(compared.auc_p_value)}" if defined else ABSENT,
+                note="by their AUCs",
             ),
             *(
                 Measure(
@@ -213,7 +239,7 @@ def _section(found: RocComparison, request: ReleaseRequest) -> Section:
             ),
         ),
         table=_table(found),
-        legend=(("curve", "first model, with band"), ("spent", "second model, dashed"), ("chance", "chance")),
+        legend=(("curve", "first model, with band"), ("second", "second model, with band"), ("chance", "chance")),
         notes=(
             "Bands, interval and p-values account for the noise of this release alone: they speak of these rows. The "
             "curves are read with a prior where noise is large; the test is made without it.",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.publishing import drawing
@@ -18,9 +21,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_WIDTH, _HEIGHT, _HEADING = 6.4, 1.7, 0.95
-_BOX = (0.05, 0.36, 0.9, 0.5)
-_BAR, _DOT = 11.0, 9.0
+_FRAME = drawing.Frame(width=5.6, height=3.3, heading=0.95, small=4.7, box=(0.06, 0.06, 0.88, 0.9))
+_WHOLE, _CLOSER = 0.78, 0.24
+"""Heights of the two tracks: the whole scale, and a piece of it around the interval."""
+_BAR, _DOT, _LENS = 14.0, 10.0, 3.0
+_MOST_TICKS = 4
 
 
 class FigureValues(Protocol):
@@ -126,12 +131,7 @@ def _columns(result: FigureValues, wording: Wording) -> dict[str, Column]:
 
 def _plot(result: FigureValues, wording: Wording) -> Plot:
     def draw(alone: bool) -> Figure:
-        height = _HEIGHT + (_HEADING if alone else 0.0)
-        left, bottom, wide, high = _BOX
-        part = _HEIGHT / height
-        figure, axes = drawing.new_axes(
-            (_WIDTH, height), (left, bottom * part, wide, high * part), x_label=wording.label, y_label=""
-        )
+        figure, axes = _FRAME.axes(alone=alone, x_label="", y_label="")
         _draw(axes, result, wording)
         if alone:
             drawing.heading(
@@ -144,26 +144,74 @@ def _plot(result: FigureValues, wording: Wording) -> Plot:
         title=wording.title,
         description=f"{_line(result, wording)}.",
         draw=draw,
-        axes=_BOX,
-        probes=(),
+        axes=_FRAME.box,
     )
 
 
 def _draw(axes: Axes, result: FigureValues, wording: Wording) -> None:
-    axes.set_xlim(-0.01, 1.01)
-    axes.set_ylim(-1, 1)
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
+    """The figure on the whole scale and, below, a closer look at its interval."""
+    axes.set_axis_off()
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    _track(axes, _WHOLE, ((0.0, "0"), (1.0, "1 perfect")))
     chance = _chance(result, wording)
     if chance is not None:
-        axes.plot([chance, chance], [-0.8, 0.8], color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)))
+        axes.plot(
+            [chance] * 2, [_WHOLE - 0.07, _WHOLE + 0.07], color=light("chance"), linewidth=1.6, linestyle=(0, (3, 2))
+        )
+        _say(axes, chance, _WHOLE + 0.1, wording.chance_label, colour="muted")
     if not _defined(result):
-        axes.text(0.75, 0, "undefined", color=light("muted"), size=16, ha="center", va="center")
+        drawing.say_undefined(axes, "a class is too small to tell")
         return
     low, high = _ends(result)
-    if finite(low) and finite(high):
-        axes.plot([low, high], [0, 0], color=light("curve"), linewidth=_BAR, alpha=0.25, solid_capstyle="butt")
-    axes.plot([result.value], [0], color=light("curve"), marker="o", markersize=_DOT)
+    known = finite(low) and finite(high)
+    if known:
+        axes.plot([low, high], [_WHOLE] * 2, color=light("curve"), linewidth=_BAR, alpha=0.3, solid_capstyle="butt")
+        _draw_closer(axes, result, (low, high))
+    axes.plot([result.value], [_WHOLE], color=light("curve"), marker="o", markersize=_DOT)
+    if not known:
+        _say(axes, result.value, _WHOLE - 0.2, decimals(result.value, _places(result)), colour="ink")
+
+
+def _draw_closer(axes: Axes, result: FigureValues, interval: tuple[float, float]) -> None:
+    reach = _LENS * max(interval[1] - result.value, result.value - interval[0], 1e-4)
+    first, last = max(0.0, result.value - reach), min(1.0, result.value + reach)
+
+    def along(value: float) -> float:
+        return (value - first) / (last - first)
+
+    axes.fill(
+        [first, last, 1, 0], [_WHOLE - 0.05, _WHOLE - 0.05, _CLOSER + 0.24, _CLOSER + 0.24],
+        color=light("curve"), alpha=0.08, linewidth=0,
+    )  # fmt: skip
+    axes.fill([0, 1, 1, 0], [_CLOSER + 0.24] * 2 + [_CLOSER - 0.07] * 2, color=light("curve"), alpha=0.08, linewidth=0)
+    found = MaxNLocator(nbins=_MOST_TICKS, steps=[1, 2, 5, 10]).tick_values(first, last)
+    ticks = [float(tick) for tick in found if 0.04 < along(float(tick)) < 0.96]
+    places = max(0, 1 - math.floor(math.log10(max(last - first, 1e-9))))
+    _track(axes, _CLOSER, tuple((along(tick), decimals(tick, places)) for tick in ticks))
+    low, high = (along(end) for end in interval)
+    axes.plot([low, high], [_CLOSER] * 2, color=light("curve"), linewidth=_BAR, alpha=0.3, solid_capstyle="butt")
+    axes.plot([along(result.value)], [_CLOSER], color=light("curve"), marker="o", markersize=_DOT)
+    for place, value in ((low, interval[0]), (high, interval[1])):
+        _say(axes, place, _CLOSER + 0.09, decimals(value, _places(result)), colour="muted")
+    axes.text(
+        along(result.value), _CLOSER + 0.155, decimals(result.value, _places(result)), color=light("ink"), size=12,
+        weight="bold", ha="center", va="bottom",
+    )  # fmt: skip
+
+
+def _track(axes: Axes, height: float, ticks: Sequence[tuple[float, str]]) -> None:
+    """A line along which values lie, with texts below it."""
+    axes.plot([0, 1], [height] * 2, color=light("hairline"), linewidth=5, solid_capstyle="round", zorder=1)
+    for place, text in ticks:
+        axes.plot([place] * 2, [height - 0.035, height + 0.035], color=light("hairline"), linewidth=1.2, zorder=1)
+        side = "left" if place == 0 else "right" if place == 1 else "center"
+        axes.text(place, height - 0.09, text, color=light("muted"), size=9, ha=side, va="top")
+
+
+def _say(axes: Axes, place: float, height: float, text: str, *, colour: str) -> None:
+    side = "left" if place < 0.08 else "right" if place > 0.92 else "center"
+    axes.text(place, height, text, color=light(colour), size=9, ha=side, va="bottom")
 
 
 def _places(result: FigureValues) -> int:

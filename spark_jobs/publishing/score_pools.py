@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ZONE_OPACITY = 0.3
+LEAST_SIMULATED = 0.003
+"""One over 400 and one, rounded up."""
 LEGEND_SIZE = 8.5
 
 
@@ -142,6 +144,16 @@ def set_ticks(axes: Axes, across: tuple[float, float], upwards: tuple[float, flo
 def p_text(p: float) -> str:
     """A p-value as printed."""
     return "below 0.001" if p < 0.001 else decimals(p, 3)
+
+
+def p_figure(p: float) -> str:
+    """A p-value as a headline: short."""
+    return f"<{SPACE}0.001" if p < 0.001 else decimals(p, 3)
+
+
+def simulated_p(p: float) -> str:
+    """A p-value by rank among some 400 simulated copies, which can show none below that, after ``p``."""
+    return f"= {decimals(p, 3)}" if p > LEAST_SIMULATED else f"≤ {LEAST_SIMULATED:g}"
 
 
 def score_range(first: float, last: float, *, whole: bool) -> str:

@@ -1,0 +1,150 @@
+"""The pictures of confusion matrices: one with its rates, or rates over several thresholds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from spark_jobs.diagnostics.confusion_matrix import ConfusionMatrix
+from spark_jobs.diagnostics.confusion_matrix.result import RATES
+from spark_jobs.publishing import drawing
+from spark_jobs.publishing.formats import SPACE, count, percent
+from spark_jobs.publishing.rendering import finite
+from spark_jobs.publishing.tokens import light
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+NAMES = {"accuracy": "Accuracy", "precision": "Precision", "recall": "Recall", "specificity": "Specificity", "f1": "F1"}
+_TILES = (
+    ("positive", (("true_positives", "caught"), ("false_negatives", "missed"))),
+    ("negative", (("false_positives", "false alarms"), ("true_negatives", "left alone"))),
+)
+"""Rows of the matrix: the class, and what is flagged of it and what is not."""
+_LEFT, _TOP, _TILE_WIDTH, _TILE_HEIGHT, _GAP = 0.13, 0.94, 0.43, 0.21, 0.012
+_BARS, _STEP, _NAME_WIDTH = 0.385, 0.082, 0.21
+_STYLES: dict[str, tuple[str, object]] = {
+    "accuracy": ("ink", "-"),
+    "precision": ("curve", "-"),
+    "recall": ("spent", (0, (6, 2))),
+    "specificity": ("before", (0, (4, 1, 1, 1))),
+    "f1": ("caution", (0, (1.5, 1.5))),
+}
+_APART, _MOST_TICKS = 0.055, 6
+
+
+def draw_matrix(axes: Axes, result: ConfusionMatrix) -> None:
+    """Four tiles, the darker the more of a class they hold, and below them the rates with their intervals."""
+    axes.set_axis_off()
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    for column, text in enumerate(("flagged", "not flagged")):
+        middle = _LEFT + (column + 0.5) * _TILE_WIDTH
+        axes.text(middle, _TOP + 0.015, text, color=light("muted"), size=9.5, ha="center", va="bottom")
+    known = result.status == "ok"
+    for row, (label, tiles) in enumerate(_TILES):
+        bottom = _TOP - (row + 1) * _TILE_HEIGHT
+        axes.text(
+            _LEFT - 0.02, bottom + _TILE_HEIGHT / 2, label, color=light("muted"), size=9.5, rotation="vertical",
+            ha="right", va="center",
+        )  # fmt: skip
+        sizes = [max(float(result.counts[name][0]), 0.0) for name, _ in tiles]
+        for column, (name, what) in enumerate(tiles):
+            share = sizes[column] / max(sum(sizes), 1.0) if known else 0.0
+            told = f"{percent(share)} of the {label}s" if known else ""
+            right = name.startswith("true")
+            _tile(
+                axes,
+                (_LEFT + column * _TILE_WIDTH, bottom),
+                right=right,
+                share=share,
+                texts=(sizes[column], what, told),
+            )
+    for place, name in enumerate(RATES):
+        _bar(axes, result, name, _BARS - place * _STEP)
+
+
+def _tile(axes: Axes, corner: tuple[float, float], *, right: bool, share: float, texts: tuple[float, str, str]) -> None:
+    x, y = corner[0] + _GAP / 2, corner[1] + _GAP / 2
+    wide, high = _TILE_WIDTH - _GAP, _TILE_HEIGHT - _GAP
+    colour = light("curve" if right else "spent")
+    axes.add_patch(Rectangle((x, y), wide, high, facecolor=colour, alpha=0.08 + 0.34 * share, linewidth=0))
+    size, what, told = texts
+    middle = x + wide / 2
+    axes.text(middle, y + 0.62 * high, f"≈{SPACE}{count(size)}", color=light("ink"), size=15, ha="center", va="center")
+    axes.text(middle, y + 0.33 * high, what, color=light("ink"), size=9.5, ha="center", va="center")
+    axes.text(middle, y + 0.13 * high, told, color=light("ink"), size=8.5, ha="center", va="center")
+
+
+def _bar(axes: Axes, result: ConfusionMatrix, name: str, height: float) -> None:
+    """A rate on a track from 0 to 100 %."""
+    value, low, high = (float(each[name][0]) for each in (result.rates, result.lower, result.upper))
+    first, last = _NAME_WIDTH, 0.84
+
+    def along(share: float) -> float:
+        return first + (last - first) * share
+
+    axes.text(first - 0.02, height, NAMES[name], color=light("ink"), size=9.5, ha="right", va="center")
+    axes.plot([first, last], [height] * 2, color=light("hairline"), linewidth=5, solid_capstyle="round", zorder=1)
+    if finite(low) and finite(high):
+        axes.plot(
+            [along(low), along(high)],
+            [height] * 2,
+            color=light("curve"),
+            linewidth=10,
+            alpha=0.3,
+            solid_capstyle="butt",
+        )
+    known = finite(value) and result.status == "ok"
+    if known:
+        axes.plot([along(value)], [height], color=light("curve"), marker="o", markersize=8)
+    told = percent(value) if known else "undefined"
+    axes.text(last + 0.03, height, told, color=light("ink" if known else "muted"), size=9, ha="left", va="center")
+
+
+def draw_rates(axes: Axes, result: ConfusionMatrix) -> None:
+    """The rates over the thresholds, each named where it ends."""
+    at = result.thresholds
+    margin = 0.02 * float(at[-1] - at[0])
+    axes.set_xlim(float(at[0]) - margin, float(at[-1]) + margin)
+    axes.set_ylim(-0.01, 1.01)
+    found = MaxNLocator(nbins=_MOST_TICKS, steps=[1, 2, 2.5, 5, 10]).tick_values(float(at[0]), float(at[-1]))
+    axes.set_xticks([float(tick) for tick in found if at[0] - margin <= tick <= at[-1] + margin])
+    shares = np.linspace(0.0, 1.0, 6)
+    axes.set_yticks(shares, [f"{100 * share:.0f} %" for share in shares])
+    if result.status != "ok":
+        drawing.say_undefined(axes, "a class is too small to tell")
+        return
+    ends = {}
+    for name in RATES:
+        token, dashes = _STYLES[name]
+        values = result.rates[name]
+        axes.fill_between(at, result.lower[name], result.upper[name], color=light(token), alpha=0.16, linewidth=0)
+        axes.plot(at, values, color=light(token), linewidth=1.7, linestyle=dashes, marker="o", markersize=3.5)
+        known = values[np.isfinite(values)]
+        ends[name] = float(known[-1]) if known.size else 0.5
+    for name, height in zip(ends, _apart(np.array(list(ends.values()))), strict=True):
+        axes.annotate(
+            NAMES[name], (1.0, ends[name]), (1.05, height), xycoords="axes fraction", textcoords="axes fraction",
+            color=light("ink"), size=9.5, va="center",
+            arrowprops={
+                "arrowstyle": "-", "color": light(_STYLES[name][0]), "linewidth": 1.4, "shrinkA": 2, "shrinkB": 0,
+            },
+        )  # fmt: skip
+
+
+def _apart(heights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Heights of texts near these, in their order, far enough apart to be read, and within the axes."""
+    order = np.argsort(heights, kind="stable")
+    steps = _APART * np.arange(heights.size)
+    # as near as can be, of heights that rise by a step each
+    lifted = heights[order] - steps
+    risen = (np.maximum.accumulate(lifted) + np.minimum.accumulate(lifted[::-1])[::-1]) / 2 + steps
+    moved = np.clip(risen, steps + 0.02, 0.98 - steps[::-1])
+    placed = np.empty_like(heights)
+    placed[order] = moved
+    return placed

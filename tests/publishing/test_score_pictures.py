@@ -1,0 +1,146 @@
+"""The pictures of single figures, confusion matrices and compared curves: whatever was released can be read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.patches import Rectangle
+from matplotlib.text import Text
+
+from spark_jobs.diagnostics import auc, confusion_matrix
+from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.publishing import drawing, stamp
+from spark_jobs.publishing.confusion_plots import _apart
+from spark_jobs.publishing.registry import RENDERERS
+from spark_jobs.publishing.rendering import Plot
+from spark_jobs.publishing.score_pools import p_figure, simulated_p
+from spark_jobs.statistics import ScoreCounts
+from tests.support import publications as made
+
+
+def counts(rows: int = 3000) -> ScoreCounts:
+    random = np.random.default_rng(4)
+    labels = random.random(rows) < 0.35
+    return ScoreCounts.from_arrays(labels, np.clip(random.normal(0.4 + 0.25 * labels, 0.2), 0, 1))
+
+
+RELEASED = auc.release(counts(), epsilon=1, noise=SeededNoise(1))
+FIGURES = {
+    "plain": RELEASED,
+    "wide": replace(RELEASED, value=0.5, interval=(0.0, 1.0)),
+    "at the end": replace(RELEASED, value=1.0, interval=(0.98, 1.0)),
+    "at the other end": replace(RELEASED, value=0.0, interval=(0.0, 0.01)),
+    "hardly any noise": replace(RELEASED, value=0.73412, interval=(0.73411, 0.73413)),
+    "no width": replace(RELEASED, value=0.7, interval=(0.7, 0.7)),
+    "no interval": replace(RELEASED, interval=None, positives=None, negatives=None),
+    "undefined": replace(RELEASED, status="undefined", interval=(0.0, 1.0)),
+    "beyond the interval": replace(RELEASED, value=0.4, interval=(0.6, 0.8)),
+}
+
+
+def matrix(thresholds: tuple[float, ...], *, rows: int = 3000, epsilon: float = 1) -> Any:
+    return confusion_matrix.release(counts(rows), epsilon=epsilon, thresholds=thresholds, noise=SeededNoise(2))
+
+
+MATRICES = {
+    "one": matrix((0.5,)),
+    "one, all flagged": matrix((0.0,)),
+    "one, none flagged": matrix((1.0,)),
+    "one, no rows": matrix((0.5,), rows=0, epsilon=0.01),
+    "many": matrix((0.1, 0.3, 0.5, 0.7)),
+    "to the ends": matrix((0.0, 0.5, 1.0)),
+    "a hundred": matrix(tuple(np.linspace(0.005, 0.995, 100).round(3))),
+    "many, no rows": matrix((0.1, 0.9), rows=0, epsilon=0.01),
+}
+
+
+def plot_of(kind: str, found: Any) -> Plot:
+    request = made.request(diagnostics=[kind])
+    (plot,) = RENDERERS[kind](found, request).plots
+    return plot
+
+
+def drawn(plot: Plot, *, alone: bool) -> tuple[Axes, list[Text]]:
+    """The axes, and every text; all of them lie within the picture."""
+    with drawing.fixed_settings():
+        figure = plot.draw(alone)
+        stamp.stamp_figure(figure, ())
+        drawing.png_bytes(figure, description="")
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    figure.draw(renderer)
+    width, height = figure.get_size_inches() * figure.dpi
+    texts = [text for text in figure.findobj(Text) if isinstance(text, Text) and text.get_text() and text.get_visible()]
+    for text in texts:
+        box = text.get_window_extent(renderer)
+        assert box.x0 >= 0, text.get_text()
+        assert box.y0 >= 0, text.get_text()
+        assert box.x1 <= width, text.get_text()
+        assert box.y1 <= height, text.get_text()
+    return figure.axes[0], texts
+
+
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_can_be_read(name: str, alone: bool) -> None:
+    axes, texts = drawn(plot_of("auc", FIGURES[name]), alone=alone)
+    told = [text.get_text() for text in texts]
+    assert {"0", "1 perfect", "½ chance"} <= set(told)
+    assert ("undefined" in told) == (name == "undefined")
+    dots = [line for line in axes.lines if line.get_marker() == "o"]
+    assert len(dots) == {"undefined": 0, "no interval": 1}.get(name, 2)
+
+
+def test_the_closer_look_shows_the_interval_and_the_value() -> None:
+    _, texts = drawn(plot_of("auc", FIGURES["hardly any noise"]), alone=False)
+    told = {text.get_text() for text in texts}
+    assert {"0.7341", "½ chance"} <= told
+    axes, texts = drawn(plot_of("auc", RELEASED), alone=False)
+    assert RELEASED.interval is not None
+    closer, whole = (line for line in axes.lines if line.get_marker() == "o")
+    assert whole.get_xdata()[0] == RELEASED.value
+    assert 0.2 < closer.get_xdata()[0] < 0.8
+
+
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("name", MATRICES)
+def test_a_matrix_can_be_read(name: str, alone: bool) -> None:
+    found = MATRICES[name]
+    axes, texts = drawn(plot_of("confusion_matrix", found), alone=alone)
+    told = {text.get_text() for text in texts}
+    if found.thresholds.size == 1:
+        tiles = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
+        assert len(tiles) == 4
+        assert {"caught", "missed", "false alarms", "left alone"} <= told
+    if found.status == "ok" or found.thresholds.size == 1:
+        assert {"Accuracy", "Precision", "Recall", "Specificity", "F1"} <= told
+    assert ("undefined" in told) == (found.status != "ok") or name == "one, none flagged"
+
+
+def test_tiles_are_as_dark_as_their_share_of_a_class() -> None:
+    axes, _ = drawn(plot_of("confusion_matrix", MATRICES["one, all flagged"]), alone=False)
+    caught, missed, alarms, left = (patch.get_alpha() for patch in axes.patches if isinstance(patch, Rectangle))
+    assert caught > missed
+    assert alarms > left
+    assert (caught, missed) == pytest.approx((0.42, 0.08), abs=0.02)
+
+
+@pytest.mark.parametrize("heights", [[0.5] * 5, [0, 0, 0, 0, 0], [1, 1, 1, 1, 1], [0.9, 0.1, 0.11, 0.12, 0.5]])
+def test_names_at_the_lines_do_not_lie_upon_each_other(heights: list[float]) -> None:
+    placed = _apart(np.array(heights, dtype=float))
+    assert all(high - low > 0.05 for low, high in pairwise(sorted(placed)))
+    assert placed.min() >= 0
+    assert placed.max() <= 1
+    assert list(np.argsort(placed, kind="stable")) == list(np.argsort(heights, kind="stable"))
+
+
+def test_p_values_that_simulation_cannot_tell_from_less_are_bounds() -> None:
+    assert simulated_p(1 / 401) == "≤ 0.003"
+    assert simulated_p(0.0456) == "= 0.046"
+    assert p_figure(0.0004) == "<\N{NO-BREAK SPACE}0.001"
+    assert p_figure(0.2) == "0.200"
