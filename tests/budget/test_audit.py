@@ -164,7 +164,8 @@ TAMPERING = {
 @pytest.mark.parametrize(("statement", "finding"), TAMPERING.values(), ids=list(TAMPERING))
 def test_tampering_is_found_and_named(busy: PrivacyLedger, ledger_url: str, statement: str, finding: str) -> None:
     assert busy.verification().findings == ()
-    execute(ledger_url, statement)
+    # who owns a server can leave out what guards the totals
+    execute(ledger_url, *(["SET session_replication_role = replica"] if "postgres" in ledger_url else []), statement)
     assert not busy.verify()
     assert any(finding in found for found in busy.verification().findings), busy.verification().findings
 

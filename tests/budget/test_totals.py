@@ -85,6 +85,26 @@ def test_no_charger_writes_a_total(charging: psycopg.Connection, owner: PrivacyL
     assert owner.verification().findings == ()
 
 
+EARLIER_STATEMENTS = {
+    "reserves": "UPDATE block_totals SET epsilon = (epsilon::numeric + 0.25)::text",
+    "gives back": "WITH settled AS (UPDATE charges SET state = 'void' WHERE release_key = 'open' RETURNING id)"
+    " UPDATE block_totals SET epsilon = (epsilon::numeric - 0.125)::text FROM settled WHERE allotment = ''",
+}
+
+
+@pytest.mark.parametrize("statement", EARLIER_STATEMENTS.values(), ids=list(EARLIER_STATEMENTS))
+def test_process_of_an_earlier_version_that_still_runs_moves_no_total_twice(
+    charging: psycopg.Connection, owner: PrivacyLedger, postgres_url: str, statement: str
+) -> None:
+    with (
+        psycopg.connect(postgres_url) as connection,
+        pytest.raises(psycopg.errors.InsufficientPrivilege, match="totals are moved by charges alone"),
+    ):
+        connection.execute(statement)
+    assert owner.verification().findings == ()
+    assert [charge.state.value for charge in owner.history("visits")] == ["committed", "reserved"]
+
+
 NO_COSTS: list[dict[str, Any]] = [
     {"epsilon": "-0.25"},
     {"epsilon": "0"},

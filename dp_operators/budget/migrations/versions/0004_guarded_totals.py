@@ -1,8 +1,8 @@
 """Whether an account's sizes may be declared public; on PostgreSQL, totals that the server itself moves and guards.
 
-There, nobody but the owner of the tables writes a total. A charge that is written moves the totals of its blocks, in
-the owner's name, and is refused where they have no room; a charge that becomes void takes its cost back. So a role that
-may charge can, with SQL of its own, charge what the caps allow, and nothing else.
+There, a charge that is written moves the totals of its blocks, and is refused where they have no room; a charge that
+becomes void takes its cost back. Nothing else changes a total: no role that may charge, with SQL of its own, and no
+process of an earlier version that still runs with the owner's login, and would add and take off a second time.
 """
 
 import sqlalchemy as sa
@@ -99,10 +99,19 @@ BEGIN
     RETURN NEW;
 END $$
 """
+ONLY_BY_CHARGES = """
+CREATE FUNCTION only_by_charges() RETURNS trigger LANGUAGE plpgsql SET search_path = {schema}, pg_temp AS $$
+BEGIN
+    RAISE insufficient_privilege
+        USING MESSAGE = 'permission denied for table block_totals: totals are moved by charges alone';
+END $$
+"""
 TRIGGERS = (
     "CREATE TRIGGER charge_moves_totals AFTER INSERT ON charges FOR EACH ROW EXECUTE FUNCTION move_totals()",
     "CREATE TRIGGER void_moves_totals AFTER UPDATE OF state ON charges FOR EACH ROW"
     " WHEN (OLD.state = 'reserved' AND NEW.state = 'void') EXECUTE FUNCTION move_totals()",
+    "CREATE TRIGGER charges_alone_move_totals BEFORE UPDATE ON block_totals FOR EACH ROW"
+    " WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION only_by_charges()",
     "CREATE TRIGGER charge_begins_reserved BEFORE INSERT ON charges FOR EACH ROW"
     " WHEN (NEW.state <> 'reserved') EXECUTE FUNCTION only_the_owner('a charge begins as reserved')",
     "CREATE TRIGGER charge_stays_settled BEFORE UPDATE ON charges FOR EACH ROW"
@@ -125,7 +134,7 @@ def upgrade() -> None:
     if connection.dialect.name != "postgresql":
         return
     schema = connection.exec_driver_sql("SELECT quote_ident(current_schema())").scalar_one()
-    for function in (MOVE_TOTALS, ONLY_THE_OWNER, ONLY_WITH_AN_ENTRY):
+    for function in (MOVE_TOTALS, ONLY_THE_OWNER, ONLY_WITH_AN_ENTRY, ONLY_BY_CHARGES):
         connection.exec_driver_sql(function.replace("{schema}", schema))
     for statement in (NOBODYS, *TRIGGERS):
         connection.exec_driver_sql(statement)
