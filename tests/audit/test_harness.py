@@ -92,6 +92,35 @@ def test_what_is_found_is_kept_and_judged(monkeypatch):
     assert text.count("\n| it |") == 4
 
 
+def test_a_bound_below_its_floor_is_looked_at_once_more_and_one_above_the_claim_is_not(monkeypatch):
+    monkeypatch.setattr(harness, "RECORDS", [])
+    taken = []
+
+    def of(law):
+        def mechanism(table, count):
+            taken.append(count)
+            return law(table, count)
+
+        return audit_outputs(mechanism, 0, 1, samples=400)
+
+    generator = np.random.default_rng(8)
+
+    def tilted(table, count):
+        return (generator.random(count) < 0.5 + 0.3 * table).astype(int)
+
+    assert keeps(of(tilted), "it", relation="here", claimed=1, at_least=0.1)
+    assert taken == [400, 400, 1600, 1600]
+    taken.clear()
+    assert not keeps(
+        of(lambda table, count: generator.integers(0, 9, count)), "it", relation="here", claimed=1, at_least=0.1
+    )
+    assert taken == [400, 400, 1600, 1600]
+    taken.clear()
+    assert not keeps(of(lambda table, count: np.full(count, table)), "it", relation="here", claimed=1, at_least=0.1)
+    assert taken == [400, 400]
+    assert [record.samples for record in harness.RECORDS] == [800, 800, 200]
+
+
 def test_a_computed_loss_may_reach_the_claim_and_not_pass_it(monkeypatch):
     monkeypatch.setattr(harness, "RECORDS", [])
     assert keeps(exactly(1 + 1e-12), "it", relation="here", claimed=1, at_least=1)
