@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection
 
 from dp_operators.budget import Charge, LedgerUnavailable, PrivacyLedger
+from dp_operators.budget.database import Database
 from spark_jobs.contract.failpoints import LEDGER_POINTS
 from tests.support.ledgers import killed_at
 from tests.support.postgres import PostgresServer, running_postgres
@@ -63,6 +66,22 @@ def test_kill_while_opening_leaves_the_account_whole_or_out(ledger: PrivacyLedge
     open_account()
     assert len(ledger.log()) == 1
     assert ledger.verification().findings == ()
+
+
+def test_file_is_asked_to_be_on_disk_after_every_commit(tmp_path: Path) -> None:
+    """A machine's crash cannot be had in a test: what SQLite is told, in changes as in reads, by its own account."""
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    PrivacyLedger(url).migrate()
+    database = Database(url, patience=1)
+
+    def settings(connection: Connection) -> list[object]:
+        asked = ("synchronous", "journal_mode", "foreign_keys")
+        return [connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in asked]
+
+    for way in (database.read, database.change, database.alone):
+        extra = 3
+        assert way(settings) == [extra, "delete", 1]
+    database.close()
 
 
 @pytest.fixture(scope="module")
