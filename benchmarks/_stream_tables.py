@@ -1,0 +1,57 @@
+"""Streams to measure on: made ones with the totals of the source's, and real ones where they lie beside the repository.
+
+Chen 2018, table 5.1: 128 access points of a campus network, 20,000 steps of five minutes, 646,254 connections. Those
+data are not public. The made stream has the same totals: rates of states differ as a lognormal variable of deviation 2
+in the logarithm, as the three access points of that table do; days and weeks have their shape, a state's day its phase.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy
+from spark_jobs.mechanisms.noise import Int64Array
+
+FOLDER = Path(__file__).parents[2] / "shared" / "data"
+MISSING = "SKIPPED: the real streams are not beside the repository; figures are those of made streams alone"
+STATES, STEPS, EVENTS = 128, 20_000, 646_254
+DAY = 288
+
+
+def made_states(steps: int = STEPS, *, seed: int = 5) -> Int64Array:
+    """Events of each step in each state, shape (steps, 128): ``EVENTS`` of them in ``STEPS`` steps."""
+    random = np.random.default_rng(seed)
+    busy, phase = random.lognormal(0, 2.0, STATES), random.normal(0, 0.06, STATES)
+    at = np.arange(steps)[:, None]
+    daily = np.clip(np.sin(2 * np.pi * (at / DAY - 0.3 + phase)), 0, None) + 0.03
+    rates = busy * daily * np.where((at // DAY) % 7 < 5, 1.0, 0.35)
+    events = round(EVENTS * steps / STEPS)
+    return random.multinomial(events, (rates / rates.sum()).ravel()).reshape(steps, STATES)
+
+
+def buildings() -> Int64Array | None:
+    """Devices on the network of four buildings, every five minutes, shape (94,279, 4); None if the file is missing."""
+    file = FOLDER / "wifi_campus2_5min.csv.gz"
+    if not file.is_file():
+        return None
+    table = pd.read_csv(file).filter(like="building_").fillna(0)
+    return np.rint(table.to_numpy()).astype(np.int64)
+
+
+def stations(minutes: int) -> tuple[Int64Array, Hierarchy] | None:
+    """Bicycle trips by step and station, and the stations' cities as a hierarchy; None if a file is missing."""
+    trips, places = FOLDER / "bayarea_trips2014.csv.gz", FOLDER / "bayarea_stations.csv.gz"
+    if not (trips.is_file() and places.is_file()):
+        return None
+    known = pd.read_csv(places).sort_values(["landmark", "station_id"])
+    order = pd.Series(np.arange(len(known)), index=known["station_id"])
+    table = pd.read_csv(trips, usecols=["start_date", "start_terminal"], parse_dates=["start_date"])
+    step = (table["start_date"] - pd.Timestamp("2014-01-01")) // pd.Timedelta(minutes=minutes)
+    station = order[table["start_terminal"]].to_numpy()
+    counts = np.zeros((int(step.max()) + 1, len(known)), dtype=np.int64)
+    np.add.at(counts, (step.to_numpy(), station), 1)
+    of_city = known.groupby("landmark", sort=True).size().to_numpy()
+    return counts, Hierarchy(order=np.arange(len(known)), children=(of_city, np.array([of_city.size])))
