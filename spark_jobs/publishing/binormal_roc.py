@@ -10,7 +10,7 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.binormal_roc import BinormalRoc
 from spark_jobs.publishing import drawing
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
-from spark_jobs.publishing.rendering import Column, Headline, Measure, Plot, Rendering, Section, ValueTable
+from spark_jobs.publishing.rendering import Column, Headline, Measure, Plot, Probe, Rendering, Section, ValueTable
 from spark_jobs.publishing.tokens import light
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 READ_AT = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
-_WIDTH, _HEIGHT, _HEADING, _SMALL = 5.6, 5.3, 0.95, 4.7
-_BOX = (0.17, 0.145, 0.785, 0.83)
+_FRAME = drawing.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83))
+_PROBES, _MARGIN = 41, 0.01
 _TITLE = "Symmetric binormal ROC curve"
 
 
@@ -47,12 +47,8 @@ def _line(curve: BinormalRoc) -> str:
 
 def _plot(curve: BinormalRoc) -> Plot:
     def draw(alone: bool) -> Figure:
-        width, height = (_WIDTH, _HEIGHT + _HEADING) if alone else (_SMALL, _SMALL * _HEIGHT / _WIDTH)
-        left, bottom, wide, high = _BOX
-        part = _HEIGHT / (_HEIGHT + _HEADING) if alone else 1.0
-        figure, axes = drawing.new_axes(
-            (width, height),
-            (left, bottom * part, wide, high * part),
+        figure, axes = _FRAME.axes(
+            alone=alone,
             x_label="Negatives flagged by mistake (false positive rate)",
             y_label="Positives caught (true positive rate)",
         )
@@ -64,15 +60,32 @@ def _plot(curve: BinormalRoc) -> Plot:
         return figure
 
     description = f"Binormal ROC curve from lower left to upper right, of one released number. {_line(curve)}."
-    return Plot(name="binormal_roc", title=_TITLE, description=description, draw=draw, axes=_BOX)
+    probes = _probes(curve) if curve.status == "ok" else ()
+    return Plot(name="binormal_roc", title=_TITLE, description=description, draw=draw, axes=_FRAME.box, probes=probes)
+
+
+def _probes(curve: BinormalRoc) -> tuple[Probe, ...]:
+    def share(rate: float) -> float:
+        return (rate + _MARGIN) / (1 + 2 * _MARGIN)
+
+    probes = []
+    for fpr in np.linspace(0.0, 1.0, _PROBES):
+        tpr, low, high = (float(np.interp(fpr, curve.fpr, v)) for v in (curve.tpr, curve.tpr_lower, curve.tpr_upper))
+        lines = (
+            f"{percent(float(fpr))} flagged by mistake",
+            f"{percent(tpr)} caught",
+            f"({percent(low)} to {percent(high)})",
+        )
+        probes.append(Probe(x=share(float(fpr)), y=share(tpr), low=share(low), high=share(high), lines=lines))
+    return tuple(probes)
 
 
 def _draw(axes: Axes, curve: BinormalRoc) -> None:
     ticks = np.linspace(0.0, 1.0, 6)
     axes.set_xticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
     axes.set_yticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
-    axes.set_xlim(-0.01, 1.01)
-    axes.set_ylim(-0.01, 1.01)
+    axes.set_xlim(-_MARGIN, 1 + _MARGIN)
+    axes.set_ylim(-_MARGIN, 1 + _MARGIN)
     if curve.status == "ok":
         axes.fill_between(
             curve.fpr,

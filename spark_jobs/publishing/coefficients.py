@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 TITLES = {"linear": "Private linear fit", "logistic": "Private logistic fit"}
 _WIDTH, _SMALL, _STRIP, _FOOT, _HEADING = 6.4, 5.2, 0.36, 0.75, 0.95
+_LABELS, _EDGE = 2.3, 0.24
+"""Room for the names of terms, on the left, and beyond the axes, on the right."""
 _MOST_SHOWN = 40
 """Terms in the picture: the first of the request's list. The table and the data file have them all."""
 _LABEL_CHARACTERS = 26
@@ -64,12 +66,11 @@ def _shown(found: PrivateFit) -> int:
 
 def _plot(found: PrivateFit, outcome: str) -> Plot:
     body = _STRIP * _shown(found) + _FOOT + 0.15
-    box = (0.36, _FOOT / body, 0.6, 1 - (_FOOT + 0.1) / body)
     moved = "log odds" if found.kind == "logistic" else one_line(outcome, 24)
 
     def draw(alone: bool) -> Figure:
         width, height = (_WIDTH, body + _HEADING) if alone else (_SMALL, body)
-        left, bottom, wide, high = box
+        left, bottom, wide, high = _box(width, body)
         share = body / height
         figure, axes = drawing.new_axes(
             (width, height),
@@ -88,9 +89,13 @@ def _plot(found: PrivateFit, outcome: str) -> Plot:
         title=TITLES[found.kind],
         description=_description(found),
         draw=draw,
-        axes=box,
+        axes=_box(_SMALL, body),
         probes=_probes(found),
     )
+
+
+def _box(width: float, body: float) -> tuple[float, float, float, float]:
+    return _LABELS / width, _FOOT / body, 1 - (_LABELS + _EDGE) / width, 1 - (_FOOT + 0.1) / body
 
 
 def _effects(found: PrivateFit) -> tuple[np.ndarray, ...]:
@@ -162,7 +167,7 @@ def _section(found: PrivateFit, outcome: str) -> Section:
     what = one_line(outcome, 60)
     moved = what if linear else f"log odds of {what}"
     return Section(
-        title=TITLES[found.kind],
+        title=f"{TITLES[found.kind]} of {what}" if linear else TITLES[found.kind],
         reading=(
             f"A coefficient says by how much the {moved} goes up with one unit more of the feature, the others being "
             "equal; that of a level, how far the level is above the reference. The picture shows each coefficient "

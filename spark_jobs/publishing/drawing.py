@@ -68,7 +68,7 @@ class Frame:
     Attributes:
         width, height: of the picture alone, in inches, without its heading.
         heading: height of the heading.
-        small: width in a report.
+        small: width in a report, in inches: small, so that its text stays legible on a phone.
         box: of the axes, as fractions of the picture without its heading.
     """
 

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_WIDTH, _HEIGHT, _HEADING = 6.0, 4.6, 0.95
-_SMALL = 5.0
-_BOX = (0.16, 0.155, 0.77, 0.82)
+_FRAME = drawing.Frame(width=6.0, height=4.6, heading=0.95, small=5.0, box=(0.16, 0.155, 0.77, 0.82))
 _ROOM = 0.02
 MOST_LINES = 400
 MOST_PANELS, _ACROSS = 16, 4
@@ -44,13 +42,7 @@ def all_lines_plot(found: LinearFit, x_name: str, y_name: str) -> Plot:
     one = found.keys is None
 
     def draw(alone: bool) -> Figure:
-        width, height = (_WIDTH, _HEIGHT + _HEADING) if alone else (_SMALL, _SMALL * _HEIGHT / _WIDTH)
-        left, bottom, wide, high = _BOX
-        share = _HEIGHT / (_HEIGHT + _HEADING) if alone else 1.0
-        box = (left, bottom * share, wide, high * share)
-        figure, axes = drawing.new_axes(
-            (width, height), box, x_label=one_line(x_name, 40), y_label=one_line(y_name, 40)
-        )
+        figure, axes = _FRAME.axes(alone=alone, x_label=one_line(x_name, 40), y_label=one_line(y_name, 40))
         set_ticks(axes, *_limits(found))
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(lambda value, _: number(value, 4, plain_below=6))
@@ -72,7 +64,7 @@ def all_lines_plot(found: LinearFit, x_name: str, y_name: str) -> Plot:
         title="Released line" if one else "Released lines",
         description=_description(found),
         draw=draw,
-        axes=_BOX,
+        axes=_FRAME.box,
         probes=_probes(found) if one else (),
     )
 
@@ -87,7 +79,7 @@ def panels_plot(found: LinearFit, x_name: str, y_name: str) -> Plot:
     box = (_SIDE / width, _FOOT / body, across * _PANEL_WIDTH / width, 1 - _FOOT / body)
 
     def draw(alone: bool) -> Figure:
-        height = body + (_HEADING if alone else 0.0)
+        height = body + (_FRAME.heading if alone else 0.0)
         figure, frame = drawing.new_axes((width, height), (0, 0, 1, 1), x_label="", y_label="")
         frame.set_axis_off()
         limits = _limits(found)

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "Normal quantiles of the residuals"
-_WIDTH, _HEIGHT, _HEADING = 5.6, 4.8, 0.95
-_SMALL = 4.7
-_BOX = (0.17, 0.155, 0.785, 0.82)
+_FRAME = drawing.Frame(width=5.6, height=4.8, heading=0.95, small=4.7, box=(0.17, 0.155, 0.785, 0.82))
 _ROOM = 0.06
 
 
@@ -30,12 +28,8 @@ def quantile_plot(found: ResidualPlot) -> Plot:
     defined = found.status == "ok"
 
     def draw(alone: bool) -> Figure:
-        width, height = (_WIDTH, _HEIGHT + _HEADING) if alone else (_SMALL, _SMALL * _HEIGHT / _WIDTH)
-        left, bottom, wide, high = _BOX
-        share = _HEIGHT / (_HEIGHT + _HEADING) if alone else 1.0
-        figure, axes = drawing.new_axes(
-            (width, height),
-            (left, bottom * share, wide, high * share),
+        figure, axes = _FRAME.axes(
+            alone=alone,
             x_label="Quantile of a standard normal distribution",
             y_label="Quantile of the residuals",
         )
@@ -58,7 +52,7 @@ def quantile_plot(found: ResidualPlot) -> Plot:
         title=TITLE,
         description=_description(found),
         draw=draw,
-        axes=_BOX,
+        axes=_FRAME.box,
         probes=_probes(found) if defined else (),
         legend=(
             ("curve", "released quantiles"),

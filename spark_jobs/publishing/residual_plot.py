@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
 TITLE = "Residual plot"
 BAND_OPACITY = 0.35
-_WIDTH, _HEIGHT, _HEADING = 6.4, 4.6, 1.4
-_SMALL = 5.2
-_BOX = (0.145, 0.155, 0.81, 0.82)
+_FRAME = drawing.Frame(width=6.4, height=4.6, heading=1.4, small=5.2, box=(0.145, 0.155, 0.81, 0.82))
 _KEPT = 0.001
 """Of the rows may lie beyond the part of the box that is drawn, at each of its four ends."""
 _TESTS = {
@@ -95,12 +93,8 @@ def _limits(found: ResidualPlot) -> tuple[tuple[float, float], tuple[float, floa
 
 def _plot(found: ResidualPlot) -> Plot:
     def draw(alone: bool) -> Figure:
-        width, height = (_WIDTH, _HEIGHT + _HEADING) if alone else (_SMALL, _SMALL * _HEIGHT / _WIDTH)
-        left, bottom, wide, high = _BOX
-        share = _HEIGHT / (_HEIGHT + _HEADING) if alone else 1.0
-        figure, axes = drawing.new_axes(
-            (width, height),
-            (left, bottom * share, wide, high * share),
+        figure, axes = _FRAME.axes(
+            alone=alone,
             x_label="Fitted value",
             y_label="Residual (outcome less fitted)",
         )
@@ -116,7 +110,7 @@ def _plot(found: ResidualPlot) -> Plot:
         title=TITLE,
         description=_description(found),
         draw=draw,
-        axes=_BOX,
+        axes=_FRAME.box,
         probes=_probes(found) if _defined(found) else (),
     )
 

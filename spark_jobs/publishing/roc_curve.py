@@ -34,12 +34,9 @@ BAND_OPACITY = (0.13, 0.22)
 """Of the band of the whole curve, and of the band of each point on top of it."""
 
 _PROBES = tuple(np.linspace(0.0, 1.0, 51).tolist())
-_WIDTH, _HEIGHT, _HEADING = 5.6, 5.3, 0.95
-_SMALL = 4.7
-"""Width within the page, in inches: small, so that its text stays legible on a phone."""
+_FRAME = drawing.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83))
 _MARGIN = 0.01
 _STEPS = 1500
-_BOX = (0.17, 0.145, 0.785, 0.83)
 
 
 class RocValues(Protocol):
@@ -102,12 +99,8 @@ def defined_curve(curve: RocValues) -> bool:
 
 def _plot(curve: RocValues) -> Plot:
     def draw(alone: bool) -> Figure:
-        width, height = (_WIDTH, _HEIGHT + _HEADING) if alone else (_SMALL, _SMALL * _HEIGHT / _WIDTH)
-        left, bottom, wide, high = _BOX
-        share = _HEIGHT / (_HEIGHT + _HEADING) if alone else 1.0
-        figure, axes = drawing.new_axes(
-            (width, height),
-            (left, bottom * share, wide, high * share),
+        figure, axes = _FRAME.axes(
+            alone=alone,
             x_label="Negatives flagged by mistake (false positive rate)",
             y_label="Positives caught (true positive rate)",
         )
@@ -122,7 +115,7 @@ def _plot(curve: RocValues) -> Plot:
         title="ROC curve",
         description=_description(curve),
         draw=draw,
-        axes=_BOX,
+        axes=_FRAME.box,
         probes=_probes(curve) if defined_curve(curve) else (),
     )
 
