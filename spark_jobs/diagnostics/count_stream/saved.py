@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -45,11 +45,11 @@ class Saved(BaseModel):
     threshold: Annotated[float, Field(allow_inf_nan=False)]
     max_group: int
     smoothing: Smoother
-    guarantee: Literal["differentially private", "NOT PRIVATE"]
+    guarantee: str
     step: Whole
     start: Whole
     open: bool
-    level: Signed
+    level: Signed = Field(repr=False)
     counts: tuple[Count, ...] = Field(repr=False)
     noisy: tuple[Signed, ...] = Field(repr=False)
 

@@ -30,7 +30,7 @@ class CountStream:
     Proof and sensitivity: ``mechanisms.streams``.
 
     Counts are data, and no count raises: it is rounded down to a whole number; what is missing (NaN, None) or below 0
-    counts as 0, what is above 2^40 as 2^40. Neighbouring counts stay neighbours by that.
+    counts as 0, what is above 2^40 as 2^40. Counts that differ by one row then differ by one at most.
 
     Memory is that of the open group, at most ``max_group`` counts. Keep ``state()`` before an estimate is published,
     inside the boundary and encrypted: it holds exact counts. A step whose estimate was published and that is taken
