@@ -205,11 +205,19 @@ def rechained(log: list, altered: int, **change: str) -> Iterator:
         yield type(entry)(**fields)
 
 
+LOWERED = '{"allotment":"","delta":"0","epsilon":"0.9","rho":null,"slack":"0"}'
+
+
 @pytest.mark.parametrize(
     ("action", "change", "finding"),
     [
         ("committed", {}, "settles charge c again"),
         ("opened", {}, "opens account visits again"),
+        ("opened", {"account": "others"}, "binds table file:///lake/visits to a second account"),
+        ("raised", {"details": LOWERED}, "lowers the cap of account visits"),
+        ("raised", {"actor": ""}, "raises a cap without an author and a reason"),
+        ("raised", {"reason": ""}, "raises a cap without an author and a reason"),
+        ("allotted", {}, "makes allotment team of account visits again"),
         ("reserved", {}, "takes block all of account visits over its cap"),
         ("refilled", {}, "refilled is no action of this ledger"),
         ("void", {"charge": "no-such"}, "cannot be replayed"),
@@ -219,17 +227,20 @@ def test_whole_log_that_breaks_the_rules_is_found(
     ledger: PrivacyLedger, ledger_url: str, action: str, change: dict[str, str], finding: str
 ) -> None:
     ledger.open_account("visits", epsilon="1", tables=["/lake/visits"])
+    ledger.raise_cap("visits", epsilon="1.1", actor="dpo", reason="why")
+    ledger.allot("visits", "team", epsilon="1")
     charge = ledger.reserve("visits", release="r", epsilon="0.6")
     ledger.burn(charge.id)
     log = {entry.action: entry for entry in ledger.log()}
     pattern = log.get(action, log["burnt"])
-    fields = {**asdict(pattern), "action": action, **change, "seq": 4, "previous": ledger.head().hash}
+    head = ledger.head()
+    fields = {**asdict(pattern), "action": action, **change, "seq": head.seq + 1, "previous": head.hash}
     fields["hash"] = entry_hash(fields)
     columns, values = ", ".join(fields), ", ".join(f"'{value}'" for value in fields.values())
     execute(
         ledger_url,
         f"INSERT INTO audit_log ({columns}) VALUES ({values})".replace(":", "\\:"),
-        f"UPDATE audit_head SET seq = 4, hash = '{fields['hash']}'",
+        f"UPDATE audit_head SET seq = {fields['seq']}, hash = '{fields['hash']}'",
     )
     found = ledger.verification().findings
     assert any(finding.replace(" c ", f" {charge.id} ") in each for each in found), found
