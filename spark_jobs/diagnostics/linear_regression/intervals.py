@@ -31,7 +31,8 @@ from spark_jobs.mechanisms.trees import FloatArray
 COPIES = 2000
 FINE = 1 << 20
 """Steps of the simulated noise in one scale."""
-_AT_ONCE = 1 << 22
+_AT_ONCE = 64
+"""Groups whose copies are held at a time: few, to stay in a processor's cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,12 +62,14 @@ class Simulated:
     def size(self, weights: FloatArray, *, gaussian: bool) -> FloatArray:
         """What ``|weights @ noise|`` stays below at this confidence; weights of shape (k, parts), result (k,)."""
         noise = (self.normal if gaussian else self.laplace)[: weights.shape[1]]
-        step = max(_AT_ONCE // COPIES, 1)
-        found = [
-            np.quantile(np.abs(weights[first : first + step] @ noise), self.confidence, axis=1)
-            for first in range(0, len(weights), step)
-        ]
-        sizes: FloatArray = np.concatenate(found) if found else np.zeros(0)
+        place = self.confidence * (noise.shape[1] - 1)
+        below, sizes = int(place), np.empty(len(weights))
+        for first in range(0, len(weights), _AT_ONCE):
+            drawn = weights[first : first + _AT_ONCE] @ noise
+            np.abs(drawn, out=drawn)
+            drawn.partition(below + 1, axis=1)  # np.quantile, which copies, takes six times as long
+            low, high = drawn[:, : below + 1].max(axis=1), drawn[:, below + 1]
+            sizes[first : first + _AT_ONCE] = low + (place - below) * (high - low)
         return sizes
 
     @property

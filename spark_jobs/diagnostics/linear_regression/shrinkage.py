@@ -166,7 +166,7 @@ def _population(
     """Each group's two figures given its own and all others' noisy sums; means (groups, 2), covariances (groups, 2, 2).
 
     The mean and the spread of all groups are found by expectation and maximisation, with ``prior`` for the mean, and
-    ``LIKE`` of it for the spread.
+    ``LIKE`` of it for the spread, which is no larger than that of a group alone.
 
     Args:
         observed: what the noisy sums say, given figures and covariances about which the noise is weighed.
@@ -188,7 +188,9 @@ def _population(
         means = _applied(covariances, shown + _applied(tight, _applied(there, mean)))
         apart = _applied(back, means) - mean
         scatter = _times(_times(back, covariances), _turned(back)) + apart[:, :, None] * apart[:, None, :]
-        spread = _rounded((_GROUPS * like + scatter.sum(axis=0)) / (_GROUPS + away.size))
+        spread = (_GROUPS * like + scatter.sum(axis=0)) / (_GROUPS + away.size)
+        most = np.sqrt(np.minimum(1.0, np.diagonal(prior.spread) / np.diagonal(spread)))
+        spread = _rounded(spread * most[:, None] * most)  # a group that is far off must not set all others free
     return means, covariances
 
 
@@ -202,19 +204,21 @@ def _turned(matrix: FloatArray) -> FloatArray:
 
 def _times(first: FloatArray, second: FloatArray) -> FloatArray:
     """Products of matrices term by term: a library for them may add up in another order on another machine."""
-    product: FloatArray = (first[..., :, :, None] * second[..., None, :, :]).sum(axis=-2)
+    product: FloatArray = first[..., :1] * second[..., :1, :] + first[..., 1:] * second[..., 1:, :]
     return product
 
 
 def _applied(matrix: FloatArray, vector: FloatArray) -> FloatArray:
-    applied: FloatArray = (matrix * vector[..., None, :]).sum(axis=-1)
+    applied: FloatArray = matrix[..., 0] * vector[..., :1] + matrix[..., 1] * vector[..., 1:]
     return applied
 
 
 def _inverse(matrix: FloatArray) -> FloatArray:
-    p, q, r, s = matrix[..., 0, 0], matrix[..., 0, 1], matrix[..., 1, 0], matrix[..., 1, 1]
-    turned = np.stack([np.stack([s, -q], -1), np.stack([-r, p], -1)], -2)
-    inverse: FloatArray = turned / (p * s - q * r)[..., None, None]
+    """Of symmetric matrices that are positive definite but for rounding."""
+    p, q, s = matrix[..., 0, 0], matrix[..., 0, 1], matrix[..., 1, 1]
+    determinant = np.maximum(p * s - q * q, 1e-15 * p * s)
+    turned = np.stack([s, -q, -q, p], axis=-1).reshape(matrix.shape)
+    inverse: FloatArray = turned / determinant[..., None, None]
     return inverse
 
 
