@@ -36,6 +36,51 @@ def binormal_quantiles(auc: float, rows: int) -> Scored:
     return np.repeat(np.array([0, 1]), half), scores
 
 
+def heavy_tailed(rows: int, share: float, seed: int) -> Scored:
+    """Log-odds of Student laws with two degrees of freedom: many rows far out at the top."""
+    random = np.random.default_rng(seed)
+    labels = (random.random(rows) < share).astype(np.int64)
+    return labels, expit(0.3 * labels - 1 + random.standard_t(2, rows) * (0.3 + 0.4 * labels))
+
+
+def two_humps(rows: int, share: float, seed: int) -> Scored:
+    """Half the rows around scores of 0.05, told apart a little, and half around 0.7, told apart well."""
+    random = np.random.default_rng(seed)
+    labels, low = (random.random(rows) < share).astype(np.int64), random.random(rows) < 0.5
+    return labels, expit(np.where(low, random.normal(0.5 * labels - 3, 0.3), random.normal(1.5 * labels + 0.5, 0.8)))
+
+
+def beta_scores(rows: int, share: float, seed: int) -> Scored:
+    """Scores of beta laws, which reach both ends of the scale."""
+    random = np.random.default_rng(seed)
+    labels = (random.random(rows) < share).astype(np.int64)
+    return labels, np.where(labels == 1, random.beta(2, 1, rows), random.beta(1, 3, rows))
+
+
+def two_decimals(rows: int, share: float, seed: int) -> Scored:
+    """Normal log-odds, scores rounded to hundredths: many ties."""
+    random = np.random.default_rng(seed)
+    labels = (random.random(rows) < share).astype(np.int64)
+    return labels, np.round(expit(random.normal(size=rows) + 1.2 * labels - 1), 2)
+
+
+def skewed(rows: int, share: float, seed: int) -> Scored:
+    """Gamma log-odds that begin at a floor, as of models with many zero features."""
+    random = np.random.default_rng(seed)
+    labels = (random.random(rows) < share).astype(np.int64)
+    return labels, expit(random.gamma(1.0 + labels, 0.9, rows) - 2.5)
+
+
+OTHER_SHAPES = {
+    "heavy tails": heavy_tailed,
+    "two humps": two_humps,
+    "beta": beta_scores,
+    "two decimals": two_decimals,
+    "skewed": skewed,
+}
+"""Shapes beside the normal one. Skewed scores were measured on only when all constants of average precision stood."""
+
+
 def real_tables() -> dict[str, Scored]:
     """Name -> labels and scores of the half of a real table that its logistic model has not seen."""
     makers: dict[str, tuple[str, Callable[[Path], Scored]]] = {

@@ -146,6 +146,11 @@ def fraction_inside(cut: Int64Array, first: Int64Array, last: Int64Array, *, gri
     return np.clip((place - start) / (end - start), 0.0, 1.0)
 
 
+def cuts_at(places: FloatArray, grid: int) -> Int64Array:
+    """The distinct cuts nearest to rising places in log-odds; the first is 0, the last is ``grid``."""
+    return _distinct(_position(places, grid), grid)
+
+
 def _even(first: int, last: int, cells: int, *, grid: int) -> Int64Array:
     start, end = log_odds(np.array([first, last]), grid)
     return _distinct(_position(np.linspace(start, end, cells + 1), grid) - first, last - first) + first

@@ -192,10 +192,13 @@ class AveragePrecisionOptions(FigureOptions):
     """Average precision, the area under the precision-recall curve, by steps; see ``FigureOptions``.
 
     Attributes:
-        interval: whether to pay a small part for noisy class sizes, without which no interval can be given.
+        method: as for an AUC, or ``weighted_counts``: counts, and one sum over all rows of weights that they choose.
+        interval: of a direct release, whether to pay a small part for noisy class sizes, without which no interval can
+            be given.
     """
 
     kind: Literal["average_precision"]
+    method: Literal["auto", "polynomial", "cauchy", "laplace", "counts", "weighted_counts"] = "auto"  # type: ignore[assignment]
     interval: bool = True
 
 

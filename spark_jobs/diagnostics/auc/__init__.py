@@ -1,6 +1,6 @@
 """The private area under the ROC curve: how often a positive row scores above a negative one, ties counting half.
 
-Methods, of this figure and of ``average_precision``:
+Methods; ``average_precision`` has them too, and another ``auto``:
     auto: ``polynomial`` up to an epsilon of 60, ``counts`` beyond, where the grid is the only error.
     polynomial: noise with polynomial tails, scaled by a smooth bound of the figure's sensitivity; pure.
     cauchy: Cauchy noise with its smallest exact scale; pure, and about half again as wide.

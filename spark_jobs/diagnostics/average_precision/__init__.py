@@ -1,12 +1,18 @@
 """Private average precision: the mean over the positive rows of the precision at their score.
 
-Methods are those of ``spark_jobs.diagnostics.auc``. ``auto`` buys noisy class sizes first: up to 4,000 positives times
-epsilon it goes on with ``counts``, beyond with ``polynomial``, whose error falls faster. Direct releases take tied
-negatives first (Boyd, Lantz, Page 2015); ``counts`` counts tied scores as scikit-learn does.
+Methods are those of ``spark_jobs.diagnostics.auc``, and:
+    weighted_counts: from noisy counts of both classes in a few cells, narrow at the top of the ranking, and one noisy
+        sum over all rows of weights that these counts choose: what each row changes in the figure.
+    auto: ``weighted_counts`` where there are 2,500 rows times epsilon and more, by the looks at the scores that place
+        the cells, else ``counts``, as where the looks find few values or more than enough signal.
+
+Direct releases (``polynomial``, ``cauchy``, ``laplace``) take tied negatives first (Boyd, Lantz, Page 2015); counts
+count tied scores as scikit-learn does.
 
 Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``) or replaced (``REPLACE_ONE``);
 ``(epsilon, delta)``-DP for ``laplace``. Proof: ``mechanisms.smooth_sensitivity.average_precision_bound`` and
-``mechanisms.pure_release``, or ``diagnostics.roc_curve.measure``.
+``mechanisms.pure_release``, ``diagnostics.roc_curve.measure``, or
+``diagnostics.score_figures.weighted.measure_precision`` and ``mechanisms.weighted_sums``.
 """
 
 from __future__ import annotations
@@ -51,7 +57,8 @@ def measure(
         neighbours: the relation.
         noise: where the noise comes from.
         method: see the package.
-        interval: whether to pay a twentieth for noisy class sizes, without which no interval can be given.
+        interval: of a direct release, whether to pay a twentieth for noisy class sizes, without which no interval can
+            be given; counts have one in any case.
         confidence: nominal level of the interval.
 
     Raises:

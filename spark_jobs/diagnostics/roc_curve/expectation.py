@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import expit, log_ndtr, ndtr, ndtri
 
 from spark_jobs.diagnostics.roc_curve.measurement import Measurement
-from spark_jobs.mechanisms.cells import log_odds
+from spark_jobs.mechanisms.cells import NoisyCells, log_odds
 from spark_jobs.mechanisms.noise import Int64Array, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import NoisyTree
 from spark_jobs.mechanisms.trees import FloatArray
@@ -37,11 +37,12 @@ STRAY = 0.1
 """This share of a law is even over the cells, when its departures are told: what no law foresees happens too."""
 LAWS_TRIED, ROUNDS, LEAST_IN_USE = 512, 4, 0.1
 MOST_CELLS = 300
+LEAST_WEIGHT = 0.01
 _PLASTIC = 1.1673039782614187  # x^5 = x + 1: the additive recurrence in four dimensions of least discrepancy (Roberts)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Seen:
+class Seen:
     """Noisy counts of cells: of both classes together, shape (k,), or of each, shape (2, k), all of one variance."""
 
     cuts: Int64Array
@@ -50,11 +51,62 @@ class _Seen:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Evidence:
-    """For each law its log evidence, shape (laws,), and the expected counts of the first cells seen, (2, laws, k)."""
+class Evidence:
+    """What each law makes of all that was seen, for one family of laws and one concentration.
+
+    Attributes:
+        log: log evidence; shape (laws,).
+        sizes: expected class sizes, (2, laws). spread: their variances and covariance, (3, laws).
+        foreseen: counts that the law alone expects in the first cells seen, (2, laws, k).
+        taken_in: the part of a count's deviation from it that is believed, of the same shape.
+    """
 
     log: FloatArray
-    expected: FloatArray
+    sizes: FloatArray
+    spread: FloatArray
+    foreseen: FloatArray
+    taken_in: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reading:
+    """The posterior: laws, and how much each of them weighs with each family and concentration.
+
+    Attributes:
+        seen: what was read; the cells that estimates are of come first.
+        grid: fine cells.
+        laws: shape (laws, 4), as ``CENTRE`` orders them.
+        evidence: for each family, and each concentration in it. weights: shape (evidence, laws); they add up to 1.
+    """
+
+    seen: tuple[Seen, ...]
+    grid: int
+    laws: FloatArray
+    evidence: tuple[Evidence, ...]
+    weights: FloatArray
+
+    def expected(self) -> FloatArray:
+        """The posterior mean of the counts of both classes in the first cells seen; shape (2, k)."""
+        first = self.seen[0].counts[:, None, :]
+        each = np.stack([found.foreseen + found.taken_in * (first - found.foreseen) for found in self.evidence])
+        expected: FloatArray = np.einsum("el,eclk->ck", self.weights, each)
+        return expected
+
+    def shares(self, cuts: Int64Array, family: int, laws: FloatArray) -> FloatArray:
+        """What laws of a family put into each cell of any partition, for both classes; shape (2, laws, k)."""
+        return _shares(cuts, self.grid, laws, LAWS[family])
+
+    def foreseen(self, cuts: Int64Array) -> FloatArray:
+        """The counts that the laws alone expect in the cells of any partition; shape (2, k)."""
+        total = np.zeros((2, cuts.size - 1))
+        for family in range(len(LAWS)):
+            own = slice(family * len(CONCENTRATIONS), (family + 1) * len(CONCENTRATIONS))
+            sizes = np.maximum(np.stack([found.sizes for found in self.evidence[own]]), 1.0)
+            rows = np.einsum("el,ecl->cl", self.weights[own], sizes)
+            # laws that hardly any weight is left to are not worth their time
+            counts = np.flatnonzero(self.weights[own].sum(axis=0) > LEAST_WEIGHT / self.laws.shape[0])
+            total += np.einsum("cl,clk->ck", rows[:, counts], self.shares(cuts, family, self.laws[counts]))
+        return total
 
 
 def can_be_read(measurement: Measurement) -> bool:
@@ -73,15 +125,31 @@ def expected_counts(measurement: Measurement) -> FloatArray:
     Args:
         measurement: a draw that ``can_be_read``, with noisy class sizes of 1 at least.
     """
+    return read_measurement(measurement).expected()
+
+
+def read_measurement(measurement: Measurement) -> Reading:
+    """What all counts of a draw say together, those of the counted cells first."""
     released = np.stack([measurement.negatives.counts(), measurement.positives.counts()])
-    looks = (
-        _Seen(cuts=cells.cuts, counts=cells.counts.astype(np.float64), variance=laplace_variance(cells.scale))
-        for cells in measurement.located
-    )
-    own = _Seen(cuts=measurement.cuts, counts=released, variance=measurement.negatives.range_variance(0, 1))
-    seen, grid = (own, *looks), measurement.grid
-    noise = 0.5 * np.sqrt(own.variance * released.shape[-1])
-    sizes = np.maximum(released.sum(axis=-1), noise)
+    own = Seen(cuts=measurement.cuts, counts=released, variance=measurement.negatives.range_variance(0, 1))
+    return read_counts((own, *map(look_seen, measurement.located)), grid=measurement.grid)
+
+
+def look_seen(cells: NoisyCells) -> Seen:
+    """A look, as it is read."""
+    return Seen(cuts=cells.cuts, counts=cells.counts.astype(np.float64), variance=laplace_variance(cells.scale))
+
+
+def read_counts(seen: tuple[Seen, ...], *, grid: int) -> Reading:
+    """The posterior given noisy counts, by importance sampling; deterministic.
+
+    Args:
+        seen: released counts; the first ones tell the classes apart.
+        grid: fine cells.
+    """
+    first = seen[0]
+    noise = 0.5 * np.sqrt(first.variance * first.counts.shape[-1])
+    sizes = np.maximum(first.counts.sum(axis=-1), noise)
     points = _points()
     laws, drawn = CENTRE + points * SPREAD, _log_normal(points)
     for _ in range(ROUNDS):
@@ -99,8 +167,7 @@ def expected_counts(measurement: Measurement) -> FloatArray:
     logs = np.stack([each.log for each in found]) + _prior(laws) - drawn
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
-    expected: FloatArray = np.einsum("el,eclk->ck", weights, np.stack([each.expected for each in found]))
-    return expected
+    return Reading(seen=seen, grid=grid, laws=laws, evidence=tuple(found), weights=weights)
 
 
 def _points() -> FloatArray:
@@ -140,8 +207,8 @@ def _shares(cuts: Int64Array, grid: int, laws: FloatArray, law: Law) -> FloatArr
 
 
 def _evidence(
-    seen: Sequence[_Seen], expected_shares: Sequence[FloatArray], concentration: float, sizes: FloatArray
-) -> _Evidence:
+    seen: Sequence[Seen], expected_shares: Sequence[FloatArray], concentration: float, sizes: FloatArray
+) -> Evidence:
     """Laplace's integral over class sizes, positive ones, of the normal likelihood of all that was seen.
 
     The two sizes enter linearly: with precision matrix ``a`` and vector ``b`` they have the mean ``a^-1 b``.
@@ -168,6 +235,10 @@ def _evidence(
     log += (vector * found).sum(axis=0) / 2 - np.log(determinant) / 2
     log += log_ndtr(found * np.sqrt(determinant / own[::-1])).sum(axis=0)
     shares, departures = first or (np.zeros(0), np.zeros(0))
-    foreseen = np.maximum(found, 1.0)[..., None] * shares
-    taken_in = departures / (departures + seen[0].variance)
-    return _Evidence(log=log, expected=foreseen + taken_in * (seen[0].counts[:, None, :] - foreseen))
+    return Evidence(
+        log=log,
+        sizes=found,
+        spread=np.stack([own[1], own[0], -common]) / determinant,
+        foreseen=np.maximum(found, 1.0)[..., None] * shares,
+        taken_in=departures / (departures + seen[0].variance),
+    )

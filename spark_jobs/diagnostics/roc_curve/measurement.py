@@ -99,7 +99,7 @@ class Measurement:
     @property
     def tied(self) -> bool:
         """Whether every look found the rows crowded in few cells: their scores then take few values."""
-        return len(self.located) == MOST_LOOKS and _crowded(self.located[-1], math.inf)
+        return are_tied(self.located)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
@@ -250,11 +250,25 @@ def _place(
         return equal_width(grid, grid), ()
     ample = FULL_GRID_SIGNAL if method == "auto" else math.inf
     rounds, signal = look_at_scores(counts, meter=meter, neighbours=neighbours, noise=noise, ample=ample)
-    if signal >= ample:
-        return equal_width(grid, grid), rounds
+    if method == "equi_depth":
+        return place_cells(rounds[-1], grid=grid, cells=points), rounds
+    return auto_cuts(rounds, signal, grid=grid, points=points, finer=finer), rounds
+
+
+def auto_cuts(looks: tuple[NoisyCells, ...], signal: float, *, grid: int, points: int, finer: int = 1) -> Int64Array:
+    """The cells that ``auto`` counts: all of the grid where signal is ample, else as many of equal depth as it allows.
+
+    Args:
+        looks: what was bought to place them.
+        signal: rows times epsilon, as the looks say it.
+        grid: fine cells.
+        points: of the curve; cells are no more than they.
+        finer: how many times as many cells there are from ``FINER_SIGNAL``.
+    """
+    if signal >= FULL_GRID_SIGNAL:
+        return equal_width(grid, grid)
     times = finer if signal >= FINER_SIGNAL else 1
-    cells = points if method == "equi_depth" else min(points, grid, times * cells_for(signal))
-    return place_cells(rounds[-1], grid=grid, cells=cells), rounds
+    return place_cells(looks[-1], grid=grid, cells=min(points, grid, times * cells_for(signal)))
 
 
 def place_cells(look: NoisyCells, *, grid: int, cells: int) -> Int64Array:
@@ -298,6 +312,11 @@ def look_at_scores(
     ):
         rounds += _refinement(counts, rounds[-1], signal, meter=meter, neighbours=neighbours, noise=noise)
     return rounds, signal
+
+
+def are_tied(looks: tuple[NoisyCells, ...]) -> bool:
+    """Whether every look found the rows crowded in few cells: their scores then take few values."""
+    return len(looks) == MOST_LOOKS and _crowded(looks[-1], math.inf)
 
 
 def cells_for(signal: float) -> int:

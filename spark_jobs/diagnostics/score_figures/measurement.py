@@ -17,6 +17,7 @@ import numpy as np
 
 from spark_jobs.contract.privacy import Neighbours, exact_difference, exact_sum
 from spark_jobs.diagnostics.roc_curve import measurement as roc
+from spark_jobs.diagnostics.score_figures.weighted import FINER, measure_precision
 from spark_jobs.mechanisms.continuous_noise import RESIDUAL_DELTA, Density, SmoothNoise, laplace_noise
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
 from spark_jobs.mechanisms.noise import Cost, Noise
@@ -30,6 +31,7 @@ from spark_jobs.mechanisms.smooth_sensitivity import (
     release_auc,
     release_average_precision,
 )
+from spark_jobs.mechanisms.weighted_sums import WeightedSum
 from spark_jobs.statistics import ScoreCounts
 
 Figure = Literal["auc", "average_precision"]
@@ -37,10 +39,6 @@ SIZES_SHARE = Decimal("0.05")
 """Of the budget, for the noisy class sizes that an interval needs."""
 COUNTS_ABOVE = 60
 """Epsilon from which counts are nearer to the exact figure than a direct release, which spends at most 10."""
-COUNTS_UP_TO, FINER = 4_000, 2
-"""Noisy positives times epsilon up to which ``auto`` makes the average precision from counts: beyond it, the error of
-a direct release, which falls faster, is the smaller one. Cells are finer than for a curve, because the precision
-changes most at the top of the ranking."""
 _DIGITS = 60
 
 
@@ -50,7 +48,8 @@ class Measurement:
 
     Attributes:
         figure: ``auc`` or ``average_precision``.
-        method: ``polynomial``, ``cauchy``, ``laplace`` or ``counts``: as requested, or as ``auto`` chose.
+        method: ``polynomial``, ``cauchy``, ``laplace``, ``counts`` or ``weighted_counts``: as requested, or as ``auto``
+            and the looks at the scores chose.
         confidence: nominal level of the interval.
         neighbours: the relation of the guarantee.
         guarantee: ``contract.release.PRIVATE`` or ``NOT_PRIVATE``.
@@ -58,6 +57,7 @@ class Measurement:
         value: the noisy figure; None where it is made from counts.
         sizes: noisy sizes of the classes, negatives first; None where they were not paid for.
         counts: the noisy counts; None for a direct release.
+        weighted: the noisy sum of weights over all rows; None but for ``weighted_counts``.
     """
 
     figure: str
@@ -69,6 +69,7 @@ class Measurement:
     value: float | None = None
     sizes: tuple[int, int] | None = None
     counts: roc.Measurement | None = None
+    weighted: WeightedSum | None = None
 
     @property
     def epsilon(self) -> Decimal:
@@ -98,12 +99,13 @@ class Measurement:
             "value": self.value,
             "sizes": None if self.sizes is None else list(self.sizes),
             "counts": None if self.counts is None else self.counts.to_dict(),
+            "weighted": None if self.weighted is None else self.weighted.to_dict(),
         }
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Measurement:
         """The measurement that ``to_dict`` described."""
-        counts, sizes = fields["counts"], fields["sizes"]
+        counts, sizes, weighted = fields["counts"], fields["sizes"], fields.get("weighted")
         return cls(
             figure=fields["figure"],
             method=fields["method"],
@@ -114,6 +116,7 @@ class Measurement:
             value=fields["value"],
             sizes=None if sizes is None else (int(sizes[0]), int(sizes[1])),
             counts=None if counts is None else roc.Measurement.from_dict(counts),
+            weighted=None if weighted is None else WeightedSum.from_dict(weighted),
         )
 
 
@@ -131,13 +134,15 @@ def measure_figure(
 ) -> Measurement:
     """Draw the noise of one figure; ``(epsilon, delta)``-DP, pure but for ``laplace``.
 
-    Spendings compose sequentially: the noisy sizes of the classes, which are disjoint, then the figure, by a method
-    that may depend on the noisy sizes. A direct release spends at most 10 of epsilon (``mechanisms.pure_release``).
+    Spendings compose sequentially: for a direct release the noisy sizes of the classes, which are disjoint, then the
+    figure; for others see ``roc_curve.measure`` and ``weighted.measure_precision``. A direct release spends at most 10
+    of epsilon (``mechanisms.pure_release``).
 
     Args:
         statistic: exact counts; private.
         figure: which.
-        method: ``auto``, ``polynomial``, ``cauchy``, ``laplace`` or ``counts``.
+        method: ``auto``, ``polynomial``, ``cauchy``, ``laplace``, ``counts`` or, of an average precision,
+            ``weighted_counts``.
         epsilon: what the release may cost.
         delta: what it may cost in delta; spent by ``laplace`` alone.
         neighbours: the relation.
@@ -149,32 +154,29 @@ def measure_figure(
         RequestRefused: ``laplace`` without a delta above 0.
     """
     meter = BudgetMeter(epsilon, delta)
-    sizes = None
-    buys_sizes = interval or (method == "auto" and figure == "average_precision")
-    rest = meter.granted.epsilon * (1 - SIZES_SHARE) if buys_sizes else meter.granted.epsilon
-    if method == "auto" and (meter.granted.epsilon > COUNTS_ABOVE or rest <= LEAST_EPSILON):
-        method = "counts"
-    if method not in ("auto", "counts"):
-        # refused now if at all: once sizes are drawn it would be too late
-        noise_shape(method, min(rest, MOST_EPSILON), meter.remaining_delta)
-    if method != "counts" and buys_sizes:
-        sizes = _sizes(statistic, meter=meter, neighbours=neighbours, noise=noise)
     if method == "auto":
-        few = figure == "average_precision" and _few_positives(sizes, meter.granted.epsilon, neighbours)
-        method = "counts" if few else "polynomial"
-    value, counts, spendings = None, None, meter.events
-    if method == "counts":
+        method = _automatic(figure, meter.granted.epsilon, interval=interval)
+    sizes = value = counts = weighted = None
+    if method in ("auto", "weighted_counts"):
+        counts, weighted = measure_precision(
+            statistic, method=method, meter=meter, neighbours=neighbours, noise=noise, confidence=confidence
+        )
+        method, spendings = "counts" if weighted is None else "weighted_counts", meter.events
+    elif method == "counts":
+        finer = FINER if figure == "average_precision" else 1
         counts = roc.measure(
             statistic,
             epsilon=meter.remaining,
             neighbours=neighbours,
             noise=noise,
             confidence=confidence,
-            finer=FINER if figure == "average_precision" else 1,
+            finer=finer,
         )
-        spendings += counts.spendings
+        spendings = counts.spendings
     else:
-        value = _direct(statistic, figure, method, meter=meter, neighbours=neighbours, noise=noise)
+        value, sizes = _direct(
+            statistic, figure, method, meter=meter, neighbours=neighbours, noise=noise, interval=interval
+        )
         spendings = meter.events
     return Measurement(
         figure=figure,
@@ -184,26 +186,44 @@ def measure_figure(
         guarantee=noise.guarantee,
         spendings=spendings,
         value=value,
-        sizes=sizes if interval else None,
+        sizes=sizes,
         counts=counts,
+        weighted=weighted,
     )
 
 
-def _few_positives(sizes: tuple[int, int] | None, epsilon: Decimal, neighbours: Neighbours) -> bool:
-    return sizes is not None and sizes[1] * epsilon <= COUNTS_UP_TO * rows_changed(neighbours)
+def _automatic(figure: Figure, epsilon: Decimal, *, interval: bool) -> str:
+    """The method of ``auto``, by public facts; that of an average precision is left to the looks at the scores."""
+    if figure == "average_precision":
+        return "auto"
+    rest = epsilon * (1 - SIZES_SHARE) if interval else epsilon
+    return "counts" if epsilon > COUNTS_ABOVE or rest <= LEAST_EPSILON else "polynomial"
 
 
 def _direct(
-    statistic: ScoreCounts, figure: Figure, method: str, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
-) -> float:
+    statistic: ScoreCounts,
+    figure: Figure,
+    method: str,
+    *,
+    meter: BudgetMeter,
+    neighbours: Neighbours,
+    noise: Noise,
+    interval: bool,
+) -> tuple[float, tuple[int, int] | None]:
+    """The noisy figure, and the noisy sizes of the classes where an interval is wanted."""
+    rest = meter.granted.epsilon * (1 - SIZES_SHARE) if interval else meter.granted.epsilon
+    # refused now if at all: once sizes are drawn it would be too late
+    noise_shape(method, min(rest, MOST_EPSILON), meter.remaining_delta)
+    sizes = _sizes(statistic, meter=meter, neighbours=neighbours, noise=noise) if interval else None
     cost, delta = min(meter.remaining, MOST_EPSILON), meter.remaining_delta if method == "laplace" else Decimal(0)
     shape = noise_shape(method, cost, delta)
     meter.spend(cost, delta=delta, label="area under the curve" if figure == "auc" else "average precision")
     if method == "laplace":
         release = release_auc if figure == "auc" else release_average_precision
-        return release(statistic.negatives, statistic.positives, shape=shape, neighbours=neighbours, noise=noise)
+        value = release(statistic.negatives, statistic.positives, shape=shape, neighbours=neighbours, noise=noise)
+        return value, sizes
     exact, bound = _exact(statistic, figure, shape=shape, neighbours=neighbours)
-    return release_pure(exact, bound, shape=shape, noise=noise)
+    return release_pure(exact, bound, shape=shape, noise=noise), sizes
 
 
 def noise_shape(method: str, epsilon: Decimal, delta: Decimal) -> SmoothNoise:

@@ -13,6 +13,7 @@ from spark_jobs.diagnostics.roc_curve.summary import trace
 from spark_jobs.diagnostics.score_figures.measurement import Measurement, bound_for
 from spark_jobs.diagnostics.score_figures.precision import precision_from_counts
 from spark_jobs.diagnostics.score_figures.result import ScoreFigure
+from spark_jobs.diagnostics.score_figures.weighted import precision_from_sum
 from spark_jobs.mechanisms.noise import laplace_scale
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.pure_release import quantile
@@ -89,7 +90,10 @@ def _from_counts(measurement: Measurement, *, seed: int) -> dict[str, Any]:
         status = curve.status
     else:
         made = trace(counts)
-        value, interval = precision_from_counts(counts, made, seed=seed)
+        if measurement.weighted is None:
+            value, interval = precision_from_counts(counts, made, seed=seed)
+        else:
+            value, interval = precision_from_sum(counts, measurement.weighted, made, seed=seed)
         sizes, status = made.sizes, "ok" if made.defined else "undefined"
     low, high = interval
     return {

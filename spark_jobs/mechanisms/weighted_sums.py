@@ -1,0 +1,104 @@
+"""One sum over all rows of weights that depend on a row's cell and class alone, once, with noise.
+
+Weights are whole numbers, public or computed from released values alone, so that the sum is one too.
+
+Privacy. One row added or removed changes the sum by its weight: the sensitivity is the largest absolute weight. One
+row replaced, which may change its class as well as its cell, changes the sum by the difference of two weights: the
+sensitivity is the largest weight less the smallest. Two-sided geometric noise of scale sensitivity / epsilon is
+epsilon-DP (``spark_jobs.mechanisms.noise``). A sum of weights that earlier releases chose composes with them in
+sequence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, laplace_scale
+
+LARGEST = 4_096
+"""Weights are at most this, so that noise is far wider than one."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Weights:
+    """A public weight for each cell of a partition and each class.
+
+    Attributes:
+        cuts: the partition.
+        weights: whole numbers of ``unit``; shape (2, k), negatives first.
+        unit: what one is worth.
+    """
+
+    cuts: Int64Array
+    weights: Int64Array
+    unit: float
+
+    def sensitivity(self, neighbours: Neighbours) -> int:
+        """By how much neighbours may differ in the sum; at least 1."""
+        if neighbours is Neighbours.REPLACE_ONE:
+            return max(int(self.weights.max() - self.weights.min()), 1)
+        return max(int(np.abs(self.weights).max()), 1)
+
+    def total(self, counts: Int64Array) -> int:
+        """The exact sum over rows counted in fine cells; shape (2, grid), negatives first. Private."""
+        rows = np.add.reduceat(counts, self.cuts[:-1], axis=-1)
+        return int((rows.astype(np.int64) * self.weights).sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {"cuts": self.cuts.tolist(), "weights": self.weights.tolist(), "unit": self.unit}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Weights:
+        """The weights that ``to_dict`` described."""
+        return cls(
+            cuts=np.array(fields["cuts"], dtype=np.int64),
+            weights=np.array(fields["weights"], dtype=np.int64),
+            unit=fields["unit"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WeightedSum:
+    """A noisy sum of weights.
+
+    Attributes:
+        weights: whose sum it is.
+        total: the noisy sum, a whole number of units. scale: of its two-sided geometric noise.
+    """
+
+    weights: Weights
+    total: int
+    scale: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {"weights": self.weights.to_dict(), "total": self.total, "scale": self.scale}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> WeightedSum:
+        """The sum that ``to_dict`` described."""
+        return cls(weights=Weights.from_dict(fields["weights"]), total=int(fields["total"]), scale=fields["scale"])
+
+
+def weighted_sum(
+    counts: Int64Array, weights: Weights, *, epsilon: Cost, neighbours: Neighbours, noise: Noise
+) -> WeightedSum:
+    """Measure the sum once; ``epsilon``-DP (see the module's proof).
+
+    Args:
+        counts: exact counts of fine cells of both classes, negatives first; shape (2, grid).
+        weights: public, or computed from released values alone.
+        epsilon: what it costs.
+        neighbours: the relation.
+        noise: where the noise comes from.
+    """
+    sensitivity = weights.sensitivity(neighbours)
+    exact = np.array([weights.total(counts)], dtype=np.int64)
+    noisy = noise.laplace(exact, epsilon=epsilon, l1_sensitivity=sensitivity)
+    return WeightedSum(weights=weights, total=int(noisy[0]), scale=laplace_scale(epsilon, sensitivity))

@@ -1,0 +1,109 @@
+"""What weights are made of: expected rows, cells that are narrow at the top, changes by one row, copies of counts."""
+
+import numpy as np
+import pytest
+
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics import average_precision
+from spark_jobs.diagnostics.roc_curve.expectation import Seen, read_measurement
+from spark_jobs.diagnostics.score_figures.densities import cell_of, expected_rows, fine_cuts, narrow_at_top, sums
+from spark_jobs.diagnostics.score_figures.precision import average_precision_of
+from spark_jobs.diagnostics.score_figures.weights import choose_weights, draw_copies, influence, precision_given
+from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.mechanisms.weighted_sums import LARGEST
+from spark_jobs.statistics import ScoreCounts
+from tests.support.scored_rows import binormal
+
+GRID = 4096
+RANDOM = np.random.default_rng(8)
+
+
+def figure(rows, cuts):
+    above = np.concatenate([np.zeros((2, 1)), np.cumsum(rows[:, ::-1], axis=-1)], axis=-1)
+    return float(average_precision_of(above[0], above[1], np.diff(cuts)[::-1] == 1))
+
+
+@pytest.mark.parametrize("widths", [1, 40], ids=["tied", "wide"])
+def test_influence_is_what_a_row_changes(widths):
+    cuts = np.arange(61) * widths
+    rows = np.stack([200 * np.exp(-(((np.arange(60) - at) / 12.0) ** 2)) for at in (20, 34)]) + 0.5
+    changes, exact = influence(rows, cuts), figure(rows, cuts)
+    for label in (0, 1):
+        for cell in (3, 20, 35, 50, 57):
+            more = rows.copy()
+            more[label, cell] += 0.01
+            seen = (figure(more, cuts) - exact) / 0.01
+            assert changes[label, cell] == pytest.approx(seen, rel=0.03, abs=2e-6)
+
+
+def test_a_look_is_believed_as_far_as_its_noise_does_not_explain_it():
+    cuts, look_cuts = np.arange(13), np.array([0, 4, 8, 12])
+    start = np.ones((2, 12))
+    seen = Seen(cuts=look_cuts, counts=np.array([[4.0, 104.0, -100.0], [5.0, 4.0, 4.0]]), variance=25.0)
+    rows = expected_rows(start, cuts, [seen])
+    assert sums(rows, cell_of(cuts, look_cuts)) == pytest.approx(np.array([[4, 94, 1], [4, 4, 4]]))
+    both = expected_rows(start, cuts, [Seen(cuts=look_cuts, counts=np.array([8.0, 108.0, 8.0]), variance=25.0)])
+    assert sums(both, cell_of(cuts, look_cuts)) == pytest.approx(np.array([[4, 49, 4], [4, 49, 4]]))
+
+
+def test_cells_are_narrow_at_the_top():
+    cuts = fine_cuts(GRID)
+    middle = (cuts[:-1] + cuts[1:]) / 2 / GRID
+    rows = np.stack([1e4 * np.exp(-(((middle - at) / 0.2) ** 2)) * np.diff(cuts) for at in (0.4, 0.5)])
+    found = narrow_at_top(rows, cuts, grid=GRID, cells=24, nearest=20.0, part=0.5)
+    held = np.add.reduceat(rows.sum(axis=0), np.searchsorted(cuts, found[:-1].clip(0, GRID - 1)))
+    assert [found[0], found[-1]] == [0, GRID]
+    assert (np.diff(found) > 0).all()
+    assert held[-2] < 0.02 * held[:6].mean()
+    evenly = narrow_at_top(rows, cuts, grid=GRID, cells=24, nearest=20.0, part=0.0)
+    assert found[-2] > evenly[-2]
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    labels, scores = binormal(0.8, 9000, np.random.default_rng(2))
+    statistic = ScoreCounts.from_arrays(labels, scores)
+    return statistic, average_precision.measure(statistic, epsilon=1, method="weighted_counts", noise=SeededNoise(4))
+
+
+def test_copies_lie_about_the_counts_as_the_posterior_has_them(drawn):
+    counts = drawn[1].counts
+    copies = draw_copies(counts, seed=3)
+    held = sums(copies.drawn, cell_of(copies.cuts, counts.cuts))
+    expected = read_measurement(counts).expected()
+    noise = np.sqrt(counts.negatives.range_variance(0, 1))
+    assert np.abs(held.mean(axis=0).sum(axis=-1) - expected.sum(axis=-1)).max() < 3 * noise
+    assert np.abs(np.cumsum(held.mean(axis=0) - expected, axis=-1)).max() < 6 * noise
+    assert (copies.drawn >= 0).all()
+    assert copies.figures.std() > 0
+    again = draw_copies(counts, seed=3)
+    np.testing.assert_array_equal(copies.drawn, again.drawn)
+
+
+def test_a_sum_takes_away_most_of_what_counts_leave_unknown(drawn):
+    _, made = drawn
+    copies = draw_copies(made.counts, seed=5)
+    totals = np.einsum("jck,ck->j", copies.drawn, made.weighted.weights.weights)
+    slope = np.polyfit(totals, copies.figures, 1)[0]
+    assert (copies.figures - slope * totals).std() < 0.35 * copies.figures.std()
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_weights_are_cut_off_lower_the_more_noise_their_sum_has(drawn, neighbours):
+    units = [choose_weights(drawn[1].counts, epsilon=epsilon, seed=1).unit for epsilon in (0.05, 0.5, 50.0)]
+    assert units[0] < units[1] < units[2]
+    chosen = choose_weights(drawn[1].counts, epsilon=0.5, seed=1)
+    assert np.abs(chosen.weights).max() == LARGEST
+
+
+def test_a_sum_without_noise_is_believed_and_one_of_noise_alone_is_not(drawn):
+    _, made = drawn
+    copies, weights = draw_copies(made.counts, seed=6), made.weighted.weights
+    totals = np.einsum("jck,ck->j", copies.drawn, weights.weights)
+    off = int(totals.mean() + 1.5 * totals.std())
+    known, narrow = precision_given(copies, weights, off, scale=1e-6 * totals.std(), confidence=0.9)
+    unknown, wide = precision_given(copies, weights, off, scale=1e3 * totals.std(), confidence=0.9)
+    assert abs(unknown - copies.figures.mean()) < 0.02 * copies.figures.std()
+    assert abs(known - copies.figures.mean()) > copies.figures.std()
+    assert wide[1] - wide[0] > 3 * (narrow[1] - narrow[0])
+    assert narrow[0] <= known <= narrow[1]
