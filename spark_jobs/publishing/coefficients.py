@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 TITLES = {"linear": "Private linear fit", "logistic": "Private logistic fit"}
 _WIDTH, _SMALL, _STRIP, _FOOT, _HEADING = 6.4, 5.2, 0.36, 0.75, 0.95
-_LABELS, _EDGE = 2.3, 0.24
-"""Room for the names of terms, on the left, and beyond the axes, on the right."""
+_LABELS, _OF_CHARACTER, _EDGE = 2.3, 0.095, 0.24
+"""Most room for the names of terms, on the left, with what a character takes; and beyond the axes, on the right."""
 _MOST_SHOWN = 40
 """Terms in the picture: the first of the request's list. The table and the data file have them all."""
 _LABEL_CHARACTERS = 26
@@ -70,7 +70,7 @@ def _plot(found: PrivateFit, outcome: str) -> Plot:
 
     def draw(alone: bool) -> Figure:
         width, height = (_WIDTH, body + _HEADING) if alone else (_SMALL, body)
-        left, bottom, wide, high = _box(width, body)
+        left, bottom, wide, high = _box(found, width, body)
         share = body / height
         figure, axes = drawing.new_axes(
             (width, height),
@@ -89,13 +89,15 @@ def _plot(found: PrivateFit, outcome: str) -> Plot:
         title=TITLES[found.kind],
         description=_description(found),
         draw=draw,
-        axes=_box(_SMALL, body),
+        axes=_box(found, _SMALL, body),
         probes=_probes(found),
     )
 
 
-def _box(width: float, body: float) -> tuple[float, float, float, float]:
-    return _LABELS / width, _FOOT / body, 1 - (_LABELS + _EDGE) / width, 1 - (_FOOT + 0.1) / body
+def _box(found: PrivateFit, width: float, body: float) -> tuple[float, float, float, float]:
+    longest = max(len(one_line(term, _LABEL_CHARACTERS)) for term in found.terms[: 1 + _shown(found)])
+    labels = min(_LABELS, 0.3 + _OF_CHARACTER * longest)
+    return labels / width, _FOOT / body, 1 - (labels + _EDGE) / width, 1 - (_FOOT + 0.1) / body
 
 
 def _effects(found: PrivateFit) -> tuple[np.ndarray, ...]:

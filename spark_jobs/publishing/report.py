@@ -107,7 +107,9 @@ def report_html(
 def default_title(request: ReleaseRequest, parts: Sequence[Part]) -> str:
     """A title for a request that gives none."""
     outcome = f" for {request.needed_label.column}" if request.uses_label else ""
-    return f"{listed([part.section.title for part in parts])}{outcome}"
+    first, *others = (part.section.title for part in parts)
+    within = [title[:1].lower() + title[1:] if title[1:2].islower() else title for title in others]
+    return f"{listed([first, *within])}{outcome}"
 
 
 def budget_bar(account: AccountState) -> BudgetBar:

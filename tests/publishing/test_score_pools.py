@@ -139,7 +139,7 @@ def test_both_are_published_in_one_report():
     names = {file.name for file in release.files}
     assert {"binned_residuals.png", "binned_residuals.svg", "calibration.parquet", "report.html"} <= names
     page = files["report.html"].decode()
-    assert "Binned residuals and Calibration" in page
+    assert "Binned residuals and calibration" in page
 
 
 def test_the_worst_values_are_drawn_without_failing():
