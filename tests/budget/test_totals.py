@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from itertools import count
@@ -15,8 +16,10 @@ from hypothesis import strategies as st
 
 from dp_operators.budget import BudgetExceeded, LedgerUnavailable, PrivacyLedger, database, transactions
 from dp_operators.budget.composition import added, fits, limits_of, nothing
+from dp_operators.budget.grants import PARTS, grants
 from spark_jobs.contract.privacy import Budget
-from tests.support.ledgers import CAPS, COSTS
+from tests.support.ledgers import CAPS, COSTS, execute
+from tests.support.postgres import PostgresServer
 
 pytestmark = pytest.mark.postgres
 DAY = "2026-11-21"
@@ -238,3 +241,37 @@ def test_server_and_program_agree_on_what_fits(
     assert owner.verification().findings == ()
     with pytest.raises(BudgetExceeded):
         owner.reserve("others", release="more", epsilon="0.9")
+
+
+def test_owner_of_the_ledger_need_not_be_a_superuser(
+    postgres_server: PostgresServer, request: pytest.FixtureRequest
+) -> None:
+    """As it is in production: a login of its own makes the tables, and others do their part in them."""
+    roles = {part: f"{part} {secrets.token_hex(4)}" for part in ("owner", "charge", "administer")}
+    for role in roles.values():
+        postgres_server.execute(f'CREATE ROLE "{role}" LOGIN')
+    url = postgres_server.create_database()
+    database = url.split("?")[0].split("/")[-1]
+    request.addfinalizer(lambda: [postgres_server.execute(f'DROP ROLE "{role}"') for role in roles.values()])
+    request.addfinalizer(lambda: postgres_server.execute(f"DROP DATABASE {database} WITH (FORCE)"))
+    postgres_server.execute(f'ALTER DATABASE {database} OWNER TO "{roles["owner"]}"')
+    ledgers = {
+        part: PrivacyLedger(url.replace("postgres@", f"{role.replace(' ', '%20')}@")) for part, role in roles.items()
+    }
+    ledgers["owner"].migrate()
+    execute(ledgers["owner"].name, *(each for part in PARTS[1:] for each in grants(roles[part], part)))
+    ledgers["administer"].open_account("visits", epsilon="1", blocks="day(at)")
+    for part, ledger in ledgers.items():
+        charge = ledger.reserve("visits", release=part, epsilon="0.25", blocks=DAY)
+        ledger.commit(charge.id, "ab")
+        ledger.void(ledger.reserve("visits", release=f"{part} again", epsilon="0.25", blocks=DAY).id)
+    with pytest.raises(BudgetExceeded):
+        ledgers["charge"].reserve("visits", release="more", epsilon="0.26", blocks=DAY)
+    ledgers["charge"].freeze(reason="it was restored")
+    ledgers["administer"].thaw(actor="a", reason="b")
+    ledgers["owner"].freeze(reason="it was restored")
+    ledgers["owner"].thaw(actor="a", reason="b")
+    assert str(ledgers["owner"].remaining("visits", DAY).epsilon) == "0.25"
+    assert ledgers["charge"].verification().findings == ()
+    for ledger in ledgers.values():
+        ledger.close()
