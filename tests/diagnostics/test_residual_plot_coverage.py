@@ -70,7 +70,7 @@ def test_models_that_hold_are_rejected_as_often_as_stated(draw, options):
 
 def test_a_fan_alone_is_no_curvature():
     tables = 150
-    line, curvature, variance, _ = rejections(fanned, tables, rows=3000)
+    line, curvature, variance, *_ = rejections(fanned, tables, rows=3000)
     assert credible(line, tables, 0.01, 0.1)
     assert credible(curvature, tables, 0.01, 0.1)
     assert variance == tables
