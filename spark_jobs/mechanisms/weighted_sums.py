@@ -3,8 +3,9 @@
 Weights are whole numbers, public or computed from released values alone, so that the sum is one too.
 
 Privacy. One row added or removed changes the sum by its weight: the sensitivity is the largest absolute weight. One
-row replaced, which may change its class as well as its cell, changes the sum by the difference of two weights: the
-sensitivity is the largest weight less the smallest. Two-sided geometric noise of scale sensitivity / epsilon is
+row replaced, which may change its class as well as its cell, changes the sum by the difference of two weights, or by
+one of them where a row that counts replaces one that does not (no score, or left out by a filter): the sensitivity is
+the largest weight less the smallest, 0 being one of them. Two-sided geometric noise of scale sensitivity / epsilon is
 epsilon-DP (``spark_jobs.mechanisms.noise``). A sum of weights that earlier releases chose composes with them in
 sequence.
 """
@@ -41,7 +42,7 @@ class Weights:
     def sensitivity(self, neighbours: Neighbours) -> int:
         """By how much neighbours may differ in the sum; at least 1."""
         if neighbours is Neighbours.REPLACE_ONE:
-            return max(int(self.weights.max() - self.weights.min()), 1)
+            return max(int(self.weights.max(initial=0) - self.weights.min(initial=0)), 1)
         return max(int(np.abs(self.weights).max()), 1)
 
     def total(self, counts: Int64Array) -> int:

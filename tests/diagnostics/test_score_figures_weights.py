@@ -107,3 +107,12 @@ def test_a_sum_without_noise_is_believed_and_one_of_noise_alone_is_not(drawn):
     assert abs(known - copies.figures.mean()) > copies.figures.std()
     assert wide[1] - wide[0] > 3 * (narrow[1] - narrow[0])
     assert narrow[0] <= known <= narrow[1]
+
+
+@pytest.mark.parametrize("method", ["auto", "weighted_counts"])
+def test_a_table_without_rows_is_released_where_there_is_hardly_any_noise(method):
+    nothing = ScoreCounts(negatives=np.zeros(256, dtype=np.int64), positives=np.zeros(256, dtype=np.int64))
+    made = average_precision.measure(nothing, epsilon=50_000, method=method, noise=SeededNoise(1))
+    assert made.weighted is not None
+    found = average_precision.summarise(made, seed=1)
+    assert (found.status, found.interval) == ("undefined", (0.0, 1.0))

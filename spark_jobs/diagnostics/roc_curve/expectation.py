@@ -38,6 +38,8 @@ STRAY = 0.1
 LAWS_TRIED, ROUNDS, LEAST_IN_USE = 512, 4, 0.1
 MOST_CELLS = 300
 LEAST_WEIGHT = 0.01
+LEAST_VARIANCE = 1e-6
+"""Stands for the variance of noise that is as good as none: there is something to divide by, whatever epsilon is."""
 _PLASTIC = 1.1673039782614187  # x^5 = x + 1: the additive recurrence in four dimensions of least discrepancy (Roberts)
 
 
@@ -131,13 +133,15 @@ def expected_counts(measurement: Measurement) -> FloatArray:
 def read_measurement(measurement: Measurement) -> Reading:
     """What all counts of a draw say together, those of the counted cells first."""
     released = np.stack([measurement.negatives.counts(), measurement.positives.counts()])
-    own = Seen(cuts=measurement.cuts, counts=released, variance=measurement.negatives.range_variance(0, 1))
+    variance = max(measurement.negatives.range_variance(0, 1), LEAST_VARIANCE)
+    own = Seen(cuts=measurement.cuts, counts=released, variance=variance)
     return read_counts((own, *map(look_seen, measurement.located)), grid=measurement.grid)
 
 
 def look_seen(cells: NoisyCells) -> Seen:
     """A look, as it is read."""
-    return Seen(cuts=cells.cuts, counts=cells.counts.astype(np.float64), variance=laplace_variance(cells.scale))
+    variance = max(laplace_variance(cells.scale), LEAST_VARIANCE)
+    return Seen(cuts=cells.cuts, counts=cells.counts.astype(np.float64), variance=variance)
 
 
 def read_counts(seen: tuple[Seen, ...], *, grid: int) -> Reading:
