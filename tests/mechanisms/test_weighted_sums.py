@@ -28,7 +28,10 @@ def test_the_sensitivity_is_what_neighbours_differ_by_at_most(name, neighbours):
     fewer_or_more = neighbouring(TABLES[0], Neighbours.ADD_REMOVE)
     largest = max(
         abs(weights.total(table) - weights.total(other))
-        for table, others in [*((table, neighbouring(table, neighbours)) for table in TABLES), (TABLES[0], fewer_or_more)]
+        for table, others in [
+            *((table, neighbouring(table, neighbours)) for table in TABLES),
+            (TABLES[0], fewer_or_more),
+        ]
         for other in others
     )
     assert largest == weights.sensitivity(neighbours)
