@@ -1,5 +1,7 @@
 """What weights are made of: expected rows, cells that are narrow at the top, changes by one row, copies of counts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -116,3 +118,14 @@ def test_a_table_without_rows_is_released_where_there_is_hardly_any_noise(method
     assert made.weighted is not None
     found = average_precision.summarise(made, seed=1)
     assert (found.status, found.interval) == ("undefined", (0.0, 1.0))
+
+
+def test_a_sum_is_read_by_its_own_partition_whatever_another_machine_would_choose(drawn):
+    counts, weights = drawn[1].counts, drawn[1].weighted.weights
+    np.testing.assert_array_equal(draw_copies(counts, seed=3).cuts, weights.cuts)
+    needed = np.concatenate([counts.cuts, *(look.cuts for look in counts.located)])
+    other = np.delete(weights.cuts, np.flatnonzero(~np.isin(weights.cuts, needed))[:1])
+    moved = replace(weights, cuts=other, weights=np.delete(weights.weights, 0, axis=1))
+    made = replace(drawn[1], weighted=replace(drawn[1].weighted, weights=moved))
+    assert draw_copies(counts, seed=3, cuts=other).drawn.shape[-1] == other.size - 1
+    assert 0 < average_precision.summarise(made, seed=1).value < 1

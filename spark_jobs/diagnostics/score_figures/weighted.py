@@ -131,7 +131,7 @@ def precision_from_sum(
     """
     if not made.defined:
         return 0.0, (0.0, 1.0)
-    copies = draw_copies(counts, seed=seed)
+    copies = draw_copies(counts, seed=seed, cuts=weighted.weights.cuts)
     value, interval = precision_given(
         copies, weighted.weights, weighted.total, scale=weighted.scale, confidence=counts.confidence
     )

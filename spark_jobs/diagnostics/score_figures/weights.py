@@ -22,7 +22,7 @@ import numpy as np
 
 from spark_jobs.diagnostics.roc_curve import measurement as roc
 from spark_jobs.diagnostics.roc_curve.bands import normal
-from spark_jobs.diagnostics.roc_curve.expectation import CONCENTRATIONS, Reading, look_seen, read_measurement
+from spark_jobs.diagnostics.roc_curve.expectation import CONCENTRATIONS, Reading, Seen, look_seen, read_measurement
 from spark_jobs.diagnostics.score_figures.densities import cell_of, expected_rows, fine_cuts, narrow_at_top, sums
 from spark_jobs.diagnostics.score_figures.precision import average_precision_of
 from spark_jobs.mechanisms.cells import inside
@@ -62,28 +62,36 @@ class Copies:
     figures: FloatArray
 
 
-def draw_copies(measurement: roc.Measurement, *, seed: int) -> Copies:
+def draw_copies(measurement: roc.Measurement, *, seed: int, cuts: Int64Array | None = None) -> Copies:
     """Posterior draws of fine counts; a deterministic function of released values.
 
     Args:
         measurement: noisy counts in cells, with the looks that placed them.
         seed: public.
+        cuts: the fine partition; None to choose it. It follows from what was released, but for the last bits of
+            another machine: who holds weights gives theirs.
     """
-    reading, grid, counted = read_measurement(measurement), measurement.grid, measurement.cuts
+    reading, counted = read_measurement(measurement), measurement.cuts
     looks = [look_seen(cells) for cells in measurement.located]
     expected = _rising(reading.expected())
+    fine = _partition(measurement, reading, expected, looks) if cuts is None else cuts
+    usual = reading.foreseen(fine) + _SOME
+    unseen = expected_rows(usual, fine, looks)
+    middle = _spread(expected, counted, fine, unseen)
+    drawn = _draws(reading, fine, unseen / usual, SeededNoise(seed))
+    return Copies(cuts=fine, middle=middle, drawn=drawn, figures=_precision(drawn, fine))
+
+
+def _partition(measurement: roc.Measurement, reading: Reading, expected: FloatArray, looks: list[Seen]) -> Int64Array:
+    """A fine partition that is finest at the top, and has all cuts that were counted between."""
+    grid, counted = measurement.grid, measurement.cuts
     cuts = fine_cuts(grid, counted, *(look.cuts for look in looks))
     rows = _spread(expected, counted, cuts, expected_rows(reading.foreseen(cuts), cuts, looks))
     top = narrow_at_top(
         rows, cuts, grid=grid, cells=min(QUANTILES, grid), nearest=NEAREST / float(measurement.epsilon), part=PART
     )
     within = [inside(low, high, min(INSIDE, high - low - 1), grid=grid) for low, high in pairwise(counted.tolist())]
-    fine = np.unique(np.concatenate([counted, top, *within, *(look.cuts for look in looks)]))
-    usual = reading.foreseen(fine) + _SOME
-    unseen = expected_rows(usual, fine, looks)
-    middle = _spread(expected, counted, fine, unseen)
-    drawn = _draws(reading, fine, unseen / usual, SeededNoise(seed))
-    return Copies(cuts=fine, middle=middle, drawn=drawn, figures=_precision(drawn, fine))
+    return np.unique(np.concatenate([counted, top, *within, *(look.cuts for look in looks)]))
 
 
 def choose_weights(measurement: roc.Measurement, *, epsilon: float, seed: int) -> Weights:
