@@ -152,10 +152,7 @@ def measure(
     meter = BudgetMeter(epsilon)
     counts, grid = _line(statistic)
     _check_earlier(compare_with, None if find_bounds is not None else grid)
-    cuts = np.arange(grid.size + 1)
-    if find_bounds is not None:
-        cuts = found_cuts(counts, grid, find_bounds, meter=meter, neighbours=neighbours, noise=noise)
-        counts = _within(counts, cuts)
+    counts, cuts = _located(counts, grid, find_bounds, meter=meter, neighbours=neighbours, noise=noise)
     shape = _shape(cuts.size - 1, size_public=size_public)
     rest = meter.spend_rest(label=f"counts in {cuts.size - 1:,} cells")
     return Measurement(
@@ -202,6 +199,16 @@ def _line(statistic: ValueCounts | ScoreCounts) -> tuple[Int64Array, ValueGrid]:
     if isinstance(statistic, ScoreCounts):
         return statistic.negatives + statistic.positives, ValueGrid(lower=0.0, upper=1.0, cells=statistic.cells)
     return statistic.counts, statistic.grid
+
+
+def _located(
+    counts: Int64Array, grid: ValueGrid, find: str | None, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
+) -> tuple[Int64Array, Int64Array]:
+    """The counts and the cuts of their cells: those of the grid, or those between bounds that are found."""
+    if find is None:
+        return counts, np.arange(grid.size + 1)
+    cuts = found_cuts(counts, grid, find, meter=meter, neighbours=neighbours, noise=noise)
+    return _within(counts, cuts), cuts
 
 
 def _within(counts: Int64Array, cuts: Int64Array) -> Int64Array:
