@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal, localcontext
 
 from spark_jobs.contract.diagnostics import Options
-from spark_jobs.contract.privacy import MAX_DIGITS, Budget, delta_of_rows
+from spark_jobs.contract.privacy import MAX_DIGITS, MOST_OF_GROUPS, Budget, delta_of_rows
 from spark_jobs.contract.release import PartSpending
 from spark_jobs.contract.request import ReleaseRequest
 
@@ -62,6 +62,8 @@ class Allotment:
         """The delta that the mechanisms may spend, for one row; 0 where the part has none."""
         if self.granted.delta == 0 or self.max_rows == 1:
             return self.granted.delta
+        if self.epsilon_per_row * (self.max_rows - 1) > MOST_OF_GROUPS:
+            return Decimal(0)
         with localcontext(prec=2 * MAX_DIGITS):
             once = self.epsilon_per_row.exp() - 1
             factor = ((self.epsilon_per_row * self.max_rows).exp() - 1) / once

@@ -101,6 +101,15 @@ def test_delta_goes_to_those_that_spend_it_and_holds_for_a_whole_unit(epsilon: D
     assert cost.epsilon <= approximate.granted.epsilon
 
 
+@pytest.mark.parametrize(("epsilon", "rows"), [("700", 2), ("400", 40), ("1e7", 2), ("1e12", 10**6)])
+def test_no_epsilon_is_too_large_for_the_delta_of_a_unit(epsilon: str, rows: int) -> None:
+    unit = {"column": "person", "max_rows": rows}
+    (part,) = allot(asked(Approximate(kind="approximate"), budget={"epsilon": epsilon, "delta": "1e-6"}, unit=unit))
+    assert part.delta_per_row == 0
+    told = part.spending("noise", part.epsilon_per_row, Decimal("1e-30"))
+    assert told.delta == Decimal("0." + 30 * "9")
+
+
 def test_a_diagnostic_that_spends_delta_needs_some() -> None:
     with pytest.raises(RequestRefused, match="delta: got '0'; must be above 0 for approximate"):
         asked(Approximate(kind="approximate"))

@@ -69,7 +69,7 @@ class PegasusShape:
     def __post_init__(self) -> None:
         total, part = exact_decimal(self.epsilon, what="epsilon"), exact_decimal(self.group_share, what="group_share")
         require("group_share", part, 0 < part < 1, "above 0 and below 1")
-        require_epsilon(total, total * part)
+        require_epsilon(total, total * min(part, 1 - part), "groups and counts")
         require_number("max_group", self.max_group, 1, MAX_GROUP, whole=True)
         require_number("threshold", self.threshold, 0, MAX_THRESHOLD)
         meter = BudgetMeter(total)
@@ -253,7 +253,7 @@ def require(what: str, given: object, fits: bool, bound: str, *, remedy: str = "
         raise RequestRefused(what, given=given, bound=f"must be {bound}", remedy=remedy)
 
 
-def require_epsilon(total: Decimal, least: Decimal, which: str = "groups") -> None:
+def require_epsilon(total: Decimal, least: Decimal, which: str) -> None:
     """Refuse an epsilon so small that thresholds, in units of the noise it leaves, are beyond any count.
 
     Raises:

@@ -145,6 +145,12 @@ def test_bad_shapes_are_refused(changed):
         shape(**changed)
 
 
+@pytest.mark.parametrize("part", ["0.0000009", "0.9999991"])
+def test_shares_that_leave_a_part_next_to_nothing_are_refused(part):
+    with pytest.raises(RequestRefused, match="epsilon: .* such that groups and counts have 0.000001 of it"):
+        shape(epsilon=1, group_share=part)
+
+
 def test_what_is_kept_between_steps_shows_no_count():
     exact = np.array([4711, 4711], dtype=np.int64)
     # all join: what is kept is an open group
