@@ -4,6 +4,9 @@ Writers, each a process of its own, reserve and commit charges on one account. I
 two bare single-row transactions for each such pair: one INSERT each, committed synchronously, through the same engine
 (SQLAlchemy, pooled) that the ledger goes through. The target is a ratio of at least 0.25. For information the same is
 done with psycopg alone, on a connection that is never given back. The server keeps its promises: ``fsync`` is on.
+
+On a machine that others use too, rates say as much about them. So what a pair costs in processor time, of one writer
+and its server process together, is told as well.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 
 import psycopg
@@ -87,6 +91,24 @@ def rate(make: Callable[[str], Pair], url: str, *, writers: int, seconds: float)
     return done / seconds
 
 
+def processor_time(make: Callable[[str], Pair], server: PostgresServer, url: str, *, pairs: int = 1000) -> float:
+    """Milliseconds of a pair, of this process and of the server's processes that it is connected to."""
+    pair = make(url)
+    for number in range(50):
+        pair(-number)
+    name = url.split("?")[0].rsplit("/", 1)[-1]
+    connected = server.execute(f"SELECT pid FROM pg_stat_activity WHERE datname = '{name}'")
+
+    def used() -> float:
+        times = (Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13] for (pid,) in connected)
+        return time.process_time() + sum(int(ticks) for each in times for ticks in each) / os.sysconf("SC_CLK_TCK")
+
+    before = used()
+    for number in range(1, pairs + 1):
+        pair(number)
+    return 1000 * (used() - before) / pairs
+
+
 @dataclass(frozen=True, kw_only=True)
 class Round:
     """Pairs a second, measured one after the other."""
@@ -114,6 +136,9 @@ def measure(server: PostgresServer, *, rounds: int, writers: int, seconds: float
         )
         measured.append(Round(bare=bare, ledger=charged, driver=driver))
         print(f"{bare:12.0f} {charged:14.0f} {charged / bare:8.3f} {driver:14.0f} {charged / driver:8.3f}", flush=True)
+    costs = [processor_time(make, server, url) for make in (bare_pair, ledger_pair, driver_pair)]
+    print("processor time of a pair: bare {:.2f} ms, ledger {:.2f} ms, driver {:.2f} ms".format(*costs))
+    print(f"bare / ledger in processor time: {costs[0] / costs[1]:.2f}")
     findings = ledger.verification().findings
     ledger.close()
     if findings:

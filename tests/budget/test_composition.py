@@ -133,6 +133,12 @@ def test_squares_let_many_small_charges_in_and_large_ones_no_less() -> None:
     assert admitted == {("0.01", None): 393, ("0.01", "0"): 100, ("1", None): 1, ("1", "0"): 1}
 
 
+def test_slack_is_no_delta_for_charges() -> None:
+    cap, slack = cap_of("approximate", "1", "1e-5", None)
+    spent = [cost_in("approximate", "0.01", delta) for delta in ("5e-6", "5.000000000000000000000001e-6")]
+    assert [fits(limits_of("approximate", cap, slack), each) for each in spent] == [True, False]
+
+
 def test_filter_for_squares_agrees_with_the_published_formula() -> None:
     cap, _ = caps("approximate")
     chance = log(1 / 5e-6)
