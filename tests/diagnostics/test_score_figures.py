@@ -166,11 +166,11 @@ def test_bad_options_are_refused_in_one_line(options: dict[str, Any], message: s
 @pytest.mark.parametrize(
     ("size", "epsilon", "neighbours", "method"),
     [
-        (1200, 1, Neighbours.ADD_REMOVE, "counts"),
+        (700, 1, Neighbours.ADD_REMOVE, "counts"),
         (9000, 1, Neighbours.ADD_REMOVE, "weighted_counts"),
-        (9000, "0.2", Neighbours.ADD_REMOVE, "counts"),
-        (3500, 1, Neighbours.REPLACE_ONE, "counts"),
-        (3500, 1, Neighbours.ADD_REMOVE, "weighted_counts"),
+        (9000, "0.05", Neighbours.ADD_REMOVE, "counts"),
+        (1600, 1, Neighbours.REPLACE_ONE, "counts"),
+        (1600, 1, Neighbours.ADD_REMOVE, "weighted_counts"),
         (30000, 20, Neighbours.ADD_REMOVE, "counts"),
     ],
 )

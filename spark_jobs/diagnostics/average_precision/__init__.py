@@ -3,7 +3,7 @@
 Methods are those of ``spark_jobs.diagnostics.auc``, and:
     weighted_counts: from noisy counts of both classes in a few cells, narrow at the top of the ranking, and one noisy
         sum over all rows of weights that these counts choose: what each row changes in the figure.
-    auto: ``weighted_counts`` where there are 2,500 rows times epsilon and more, by the looks at the scores that place
+    auto: ``weighted_counts`` where there are 1,100 rows times epsilon and more, by the looks at the scores that place
         the cells, else ``counts``, as where the looks find few values or more than enough signal.
 
 Direct releases (``polynomial``, ``cauchy``, ``laplace``) take tied negatives first (Boyd, Lantz, Page 2015); counts

@@ -31,8 +31,8 @@ FINER = 2
 """How many times as many cells as a curve counts alone have: the precision changes most at the top of the ranking."""
 COUNTS_SHARE = Decimal("0.3")
 """Of what the looks leave, for the counts: they choose weights, the sum of which takes their noise away again."""
-LEAST_SIGNAL = 2_500
-"""Rows times epsilon from which the sum is worth its cost; below, counts are read with a prior that says more."""
+LEAST_SIGNAL = 1_100
+"""Rows times epsilon from which the sum is worth its cost; below, a prior says more about counts than it would."""
 AMPLE_EPSILON = 10
 """Epsilon from which noise of counts on the whole grid hides less than the remainder that no weights take away."""
 MOST_CELLS, NEAREST, PART = 128, 20.0, 0.5
