@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import residual_plot
 from spark_jobs.diagnostics.residual_plot.faults import TESTS, Faults, find_faults
 from spark_jobs.mechanisms.noise import SeededNoise
@@ -30,6 +31,14 @@ def test_each_fault_is_named_and_a_sound_model_is_left_alone():
     plot = residual_plot.release(tilted, epsilon=1, noise=SeededNoise(9))
     assert plot.findings[0] == "line"
     assert "residuals fall along the fitted values" in plot.verdict.lower()
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_a_single_row_that_hardly_any_noise_hides_divides_nothing_by_zero(neighbours):
+    row = ResidualCounts.from_arrays([1.0], [0.3])
+    plot = residual_plot.release(row, epsilon=50_000, neighbours=neighbours, noise=SeededNoise(1))
+    assert 0 <= plot.shift_p_value <= 1
 
 
 @pytest.mark.slow

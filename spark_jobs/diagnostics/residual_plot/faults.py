@@ -146,7 +146,8 @@ def _shifts(tables: FloatArray, edges: FloatArray, variance: float) -> tuple[Flo
     for at in (lowest, -highest):
         mean = rows @ at / total[..., 0]
         means.append(mean - grouped)
-        errors.append(np.sqrt(((at - mean[..., None]) ** 2 * spread).sum(axis=-1)) / total[..., 0])
+        of_sum = ((at - mean[..., None]) ** 2 * spread).sum(axis=-1)
+        errors.append(np.sqrt(np.maximum(of_sum, 1e-300)) / total[..., 0])
     return np.stack(means, axis=-1), np.stack(errors, axis=-1)
 
 
