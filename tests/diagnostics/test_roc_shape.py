@@ -6,6 +6,7 @@ from scipy.stats import norm
 
 from spark_jobs.diagnostics.roc_curve.shape import (
     area,
+    areas_of_cells,
     choose_points,
     counts_above,
     edges,
@@ -44,6 +45,19 @@ def test_points_are_distinct_thresholds_down_to_zero(curve, count):
     assert (points.cuts >= curve.cuts[points.cell + 1]).all()
     if count >= curve.cuts.size - 1:
         assert set(curve.cuts[1:]) <= set(points.cuts)
+
+
+@given(curve=curves(), count=st.integers(2, 300))
+@settings(deadline=None)
+def test_areas_of_cells_are_those_between_their_edges(curve, count):
+    points = choose_points(curve, count)
+    fpr, tpr = read(curve, points, curve.straight)
+    cells = areas_of_cells(fpr, tpr, points)
+    assert cells.sum() == pytest.approx(area(fpr, tpr), abs=1e-12)
+    if count >= curve.cuts.size - 1:
+        line = areas_of_cells(*read_straight(curve, points), points)
+        trapezoids = np.diff(curve.fpr) * (curve.tpr[1:] + curve.tpr[:-1]) / 2
+        np.testing.assert_allclose(line, trapezoids, atol=1e-12)
 
 
 @given(curve=curves(), count=st.integers(2, 300))

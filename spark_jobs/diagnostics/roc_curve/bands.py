@@ -8,7 +8,8 @@ explains are added:
 * the order of rows inside a counted cell, unseen by the release. If it is random given the cell, the curve's deviation
   from the cell's middle course is that of a random path with ``p`` positive and ``q`` negative steps: hypergeometric,
   and for the area that of the Mann-Whitney statistic, of variance ``p q (p + q + 1) / 12``;
-* the course inside a cell, curved or straight: half their difference counts as one standard deviation;
+* the course inside a cell, curved or straight: half their difference counts as one standard deviation, in each cell
+  for itself, so that the area's is the root of the sum of the cells' squares;
 * a cell so deep that it holds most of the data was never resolved: there the curve may be anywhere in the cell's box.
 
 Deviations are measured across the curve, at equal FPR + TPR, so that steep and flat parts count alike.
@@ -16,6 +17,7 @@ Deviations are measured across the curve, at equal FPR + TPR, so that steep and 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +25,16 @@ from scipy.special import ndtri
 
 from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells
 from spark_jobs.diagnostics.roc_curve.measurement import ClassCounts, Measurement
-from spark_jobs.diagnostics.roc_curve.shape import Edges, Points, area, counts_above, edges, read, read_straight
+from spark_jobs.diagnostics.roc_curve.shape import (
+    Edges,
+    Points,
+    area,
+    areas_of_cells,
+    counts_above,
+    edges,
+    read,
+    read_straight,
+)
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.trees import FloatArray
@@ -54,8 +65,9 @@ def bands(measurement: Measurement, curve: Edges, points: Points, sizes: tuple[f
     line_fpr, line_tpr = read_straight(curve, points)
     bend = tpr - np.interp(fpr + tpr, line_fpr + line_tpr, line_tpr)
     shifts = shifts + np.hypot(_inner_stddev(curve, points, sizes), bend / 2) * normal(noise, shifts.shape)
-    bend_area = area(fpr, tpr) - area(line_fpr, line_tpr)
-    areas = areas + np.hypot(_inner_area_stddev(curve, sizes), bend_area / 2) * normal(noise, areas.shape)
+    bends = areas_of_cells(fpr, tpr, points) - areas_of_cells(line_fpr, line_tpr, points)
+    inner = math.hypot(_inner_area_stddev(curve, sizes), float(np.sqrt((bends**2).sum())) / 2)
+    areas = areas + inner * normal(noise, areas.shape)
     tail = (1 - measurement.confidence) / 2
     below, above = np.quantile(shifts, [1 - tail, tail], axis=0)
     spread = np.maximum(shifts.std(axis=0), 1e-12)
