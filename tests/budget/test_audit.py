@@ -181,6 +181,13 @@ def test_two_entries_that_change_places_are_found(busy: PrivacyLedger, ledger_ur
     assert {f"entry {seq}: has been altered" for seq in (3, 4)} <= set(found)
 
 
+def test_entry_rewritten_with_its_own_hash_is_told_by_the_next(busy: PrivacyLedger, ledger_url: str) -> None:
+    fields = {**asdict(busy.log()[7]), "reason": "another reason"}
+    changes = f"reason = '{fields['reason']}', hash = '{entry_hash(fields)}'"
+    execute(ledger_url, f"UPDATE audit_log SET {changes} WHERE seq = 8")
+    assert busy.verification().findings == ("entry 9: does not follow the entry before it",)
+
+
 def test_log_rewritten_from_its_middle_is_told_by_its_head(busy: PrivacyLedger, ledger_url: str) -> None:
     """Whoever owns the database can forge a log that is whole; a head kept elsewhere still gives it away."""
     kept = busy.head()
