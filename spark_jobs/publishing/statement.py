@@ -46,11 +46,13 @@ class Paragraph:
         heading: a few words, or none.
         text: a few sentences.
         items: a list that follows them.
+        closer: for each of them what the report shows beside it, which hangs on the noise that came out; or nothing.
     """
 
     heading: str
     text: str
     items: tuple[str, ...] = ()
+    closer: tuple[str, ...] = ()
 
 
 def privacy_statement(facts: ReleaseFacts, guarantee: str) -> tuple[Paragraph, ...]:
@@ -69,7 +71,10 @@ def privacy_statement(facts: ReleaseFacts, guarantee: str) -> tuple[Paragraph, .
 
 
 def plain_text(statement: Sequence[Paragraph]) -> str:
-    """The statement as the manifest keeps it: paragraphs with an empty line between them."""
+    """The statement as the manifest keeps it: paragraphs with an empty line between them.
+
+    Its words are those of the request, whatever the rows and the noise; what is ``closer`` the manifest has as figures.
+    """
     told = (" ".join((part.text, *part.items)) for part in statement)
     return "\n\n".join(
         f"{part.heading}: {text}" if part.heading else text for part, text in zip(statement, told, strict=True)
@@ -218,6 +223,7 @@ def _bought(facts: ReleaseFacts) -> tuple[Paragraph, ...]:
             text="Every look at the rows is blurred by noise of its own, and has a cost of its own. Together they cost "
             f"{formal_cost(facts.cost)}.",
             items=tuple(_part(part) for part in facts.parts),
+            closer=tuple(_looks(part) for part in facts.parts),
         ),
     )
 
@@ -225,9 +231,13 @@ def _bought(facts: ReleaseFacts) -> tuple[Paragraph, ...]:
 def _part(part: ReleasePart) -> str:
     names = listed([_NAMES.get(kind, kind.replace("_", " ")) for kind in part.kinds])
     shared = "" if len(part.kinds) == 1 else ", all made from one set of noisy counts that they share"
+    return f"{names[:1].upper()}{names[1:]}: {formal_cost(part.cost)}{shared}."
+
+
+def _looks(part: ReleasePart) -> str:
+    """How many there are can hang on what the first of them saw through its noise."""
     alone = len(part.spendings) == 1
-    looks = "; ".join(spent.label if alone else f"{spent.label}, {_spent(spent)}" for spent in part.spendings)
-    return f"{names[:1].upper()}{names[1:]}: {formal_cost(part.cost)}{shared}{f' ({looks})' if looks else ''}."
+    return "; ".join(spent.label if alone else f"{spent.label}, {_spent(spent)}" for spent in part.spendings)
 
 
 def _spent(spent: PartSpending) -> str:
