@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from typer.testing import CliRunner
 from dp_operators.budget import PrivacyLedger
 from dp_operators.cli import app
 from dp_operators.operators.release import ReleaseDiagnosticsOperator, read_request
-from dp_operators.releasing import LocalRunner
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.release import Release
 from tests.support.airflow import make_context
@@ -39,16 +37,7 @@ def operator(output: Path, compare_with: Any, **fields: Any) -> ReleaseDiagnosti
     return ReleaseDiagnosticsOperator(task_id="april", **{**given, **fields})
 
 
-@pytest.fixture
-def application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    command = (sys.executable, "-m", "tests.support.fake_application")
-    runner = LocalRunner(command=command, private_dir=tmp_path / "private", grace=5.0)
-    monkeypatch.setattr("dp_operators.operators.release.make_runner", lambda *_, **__: runner)
-    monkeypatch.setattr("dp_operators.checks.expectations.warm_up", lambda: None)
-    monkeypatch.setattr("dp_operators.checks.release_contract.check_release", lambda release, read: None)
-
-
-@pytest.mark.usefixtures("application")
+@pytest.mark.usefixtures("fake_application")
 @pytest.mark.parametrize("form", ["xcom", "uri"])
 def test_the_operator_compares_with_a_committed_release(ledger: PrivacyLedger, tmp_path: Path, form: str) -> None:
     uri = ecdf_release(ledger, str(tmp_path / "releases"), released())
@@ -63,7 +52,7 @@ def test_the_operator_compares_with_a_committed_release(ledger: PrivacyLedger, t
     assert operator(tmp_path / "releases", named).execute(make_context(task_id="april")) == done
 
 
-@pytest.mark.usefixtures("application")
+@pytest.mark.usefixtures("fake_application")
 @pytest.mark.parametrize("fault", ["not committed", "missing", "another grid", "another kind"])
 def test_what_cannot_be_compared_ends_the_task_in_a_line_and_reserves_nothing(
     ledger: PrivacyLedger, tmp_path: Path, fault: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from typer.testing import CliRunner
 from dp_operators.budget import PrivacyLedger
 from dp_operators.cli import app
 from dp_operators.operators.release import ReleaseDiagnosticsOperator, read_request, request_fields
-from dp_operators.releasing import LocalRunner
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.release import Release
 from tests.support.airflow import make_context
@@ -42,16 +40,7 @@ def operator(output: Path, **fields: Any) -> ReleaseDiagnosticsOperator:
     return ReleaseDiagnosticsOperator(task_id="diagnose", **{**given, **fields})
 
 
-@pytest.fixture
-def application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    command = (sys.executable, "-m", "tests.support.fake_application")
-    runner = LocalRunner(command=command, private_dir=tmp_path / "private", grace=5.0)
-    monkeypatch.setattr("dp_operators.operators.release.make_runner", lambda *_, **__: runner)
-    monkeypatch.setattr("dp_operators.checks.expectations.warm_up", lambda: None)
-    monkeypatch.setattr("dp_operators.checks.release_contract.check_release", lambda release, read: None)
-
-
-@pytest.mark.usefixtures("application")
+@pytest.mark.usefixtures("fake_application")
 @pytest.mark.parametrize("form", ["xcom", "release", "folder", "manifest"])
 def test_the_operator_takes_the_model_of_a_committed_release(ledger: PrivacyLedger, tmp_path: Path, form: str) -> None:
     uri = fitted_release(ledger, str(tmp_path / "releases"))
@@ -70,7 +59,7 @@ def test_the_operator_takes_the_model_of_a_committed_release(ledger: PrivacyLedg
     assert again == done
 
 
-@pytest.mark.usefixtures("application")
+@pytest.mark.usefixtures("fake_application")
 def test_a_release_that_was_not_committed_ends_the_task_and_reserves_nothing(
     ledger: PrivacyLedger, tmp_path: Path
 ) -> None:
