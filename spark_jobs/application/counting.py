@@ -143,7 +143,8 @@ class _Residuals:
 
 class _Points:
     def inputs(self, statistic: PointCells, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
-        from spark_jobs.contract.columns import Kind, amount_need, group_need
+        from spark_jobs.contract.column_types import Kind
+        from spark_jobs.contract.columns import amount_need, group_need
         from spark_jobs.tables.expressions import amount_column, read
 
         point = tuple(amount_column(amount_need(getattr(statistic, axis), axis), scored.schema) for axis in "xy")

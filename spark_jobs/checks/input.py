@@ -11,7 +11,8 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any
 
-from spark_jobs.contract.columns import TYPES, ColumnNeed, needs
+from spark_jobs.contract.column_types import TYPES
+from spark_jobs.contract.columns import ColumnNeed, needs
 from spark_jobs.contract.request import ReleaseRequest
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
+from spark_jobs.contract.column_types import Kind
 from spark_jobs.contract.diagnostics import (
     CrossProductCells,
     LabelProductCells,
@@ -23,28 +23,6 @@ from spark_jobs.contract.expression_tree import columns as columns_of
 from spark_jobs.contract.expressions import parse
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.tables import ColumnsModel, Label, LinearModel, LogisticModel, Model
-
-
-class Kind(StrEnum):
-    """What a column holds, as far as expressions and models care."""
-
-    INTEGER = "integer"
-    NUMBER = "number"
-    STRING = "string"
-    BOOLEAN = "boolean"
-    DATE = "date"
-    TIMESTAMP = "timestamp"
-
-
-TYPES = {
-    Kind.INTEGER: ("ByteType", "ShortType", "IntegerType", "LongType"),
-    Kind.NUMBER: ("FloatType", "DoubleType", "DecimalType"),
-    Kind.STRING: ("StringType", "CharType", "VarcharType"),
-    Kind.BOOLEAN: ("BooleanType",),
-    Kind.DATE: ("DateType",),
-    Kind.TIMESTAMP: ("TimestampType", "TimestampNTZType"),
-}
-"""The names of Spark's types of each kind; columns of other types cannot be read."""
 
 FEATURE_KINDS = (Kind.INTEGER, Kind.NUMBER, Kind.BOOLEAN)
 CATEGORICAL_KINDS = (Kind.STRING, Kind.INTEGER, Kind.BOOLEAN)

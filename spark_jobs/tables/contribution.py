@@ -21,7 +21,8 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 from pyspark.sql.types import DoubleType
 
-from spark_jobs.contract.columns import ColumnNeed, Kind
+from spark_jobs.contract.column_types import Kind
+from spark_jobs.contract.columns import ColumnNeed
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.layout import SALT_FILE_VARIABLE, SALT_VARIABLE
 from spark_jobs.contract.privacy import PrivacyUnit

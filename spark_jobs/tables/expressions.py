@@ -26,7 +26,8 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from spark_jobs.contract import expression_tree as tree
-from spark_jobs.contract.columns import TYPES, ColumnNeed, Kind, feature_need
+from spark_jobs.contract.column_types import TYPES, Kind
+from spark_jobs.contract.columns import ColumnNeed, feature_need
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.expressions import parse
 

@@ -21,7 +21,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from spark_jobs.contract.columns import FEATURE_KINDS, ColumnNeed, Kind
+from spark_jobs.contract.column_types import Kind
+from spark_jobs.contract.columns import FEATURE_KINDS, ColumnNeed
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.tables import SparkMLModel
 from spark_jobs.tables.expressions import as_double, quoted, read

@@ -15,7 +15,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
-from spark_jobs.contract.columns import ColumnNeed, Kind, categorical_need, label_need, score_need
+from spark_jobs.contract.column_types import Kind
+from spark_jobs.contract.columns import ColumnNeed, categorical_need, label_need, score_need
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.tables import (

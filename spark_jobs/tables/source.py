@@ -22,7 +22,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.contract import expression_tree as tree
-from spark_jobs.contract.columns import ColumnNeed, Kind
+from spark_jobs.contract.column_types import Kind
+from spark_jobs.contract.columns import ColumnNeed
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.tables import Literalish, TableSource
 from spark_jobs.tables.csv_files import read_csv

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.contract.columns import ColumnNeed, Kind, label_need, needs
+from spark_jobs.contract.column_types import Kind
+from spark_jobs.contract.columns import ColumnNeed, label_need, needs
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.tables import Label
 from tests.support.requests import a_logistic_request, a_request
