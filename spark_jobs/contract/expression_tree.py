@@ -84,11 +84,18 @@ class In:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Like:
-    """``part LIKE pattern``: ``%`` at the pattern's start, at its end or once inside, and no escapes."""
+class Holds:
+    """True where ``part`` contains ``text``: what patterns of LIKE are made of, so that nothing matches by backtracking.
+
+    Attributes:
+        part: a text.
+        text: what it has to contain, at least one character.
+        at: the character at which ``text`` begins, from 1, or from -1 backwards; None for anywhere.
+    """
 
     part: Expression
-    pattern: str
+    text: str
+    at: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +131,7 @@ class Cast:
     to: CastType
 
 
-Expression = Column | Literal | Compare | And | Or | Not | IsNull | In | Like | Arithmetic | Function | Case | Cast
+Expression = Column | Literal | Compare | And | Or | Not | IsNull | In | Holds | Arithmetic | Function | Case | Cast
 
 
 def columns(expression: Expression) -> tuple[str, ...]:
@@ -141,7 +148,7 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return (left, right)
         case And(parts=parts) | Or(parts=parts) | Function(arguments=parts):
             return parts
-        case Not(part=part) | IsNull(part=part) | Like(part=part) | Cast(part=part):
+        case Not(part=part) | IsNull(part=part) | Holds(part=part) | Cast(part=part):
             return (part,)
         case In(part=part, values=values):
             return (part, *values)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from spark_jobs.contract.errors import RequestRefused
@@ -27,9 +27,9 @@ from spark_jobs.contract.expression_tree import (
     Compare,
     Expression,
     Function,
+    Holds,
     In,
     IsNull,
-    Like,
     Literal,
     Not,
     Or,
@@ -39,6 +39,11 @@ from spark_jobs.contract.expression_tree import (
 MAX_CHARACTERS = 10_000
 MAX_DEPTH = 100
 MAX_NODES = 2_000
+MAX_NESTING = 20
+"""Brackets, CASEs and signs within each other. The parser spends some 25 calls of Python's stack on each: far below its end, so
+that whether a text is accepted does not depend on who calls."""
+MAX_PATTERN = 200
+"""Characters of a pattern of LIKE."""
 
 # the parser's name for each function, and ours
 _FUNCTION_NAMES = {
@@ -122,8 +127,9 @@ def _syntax_tree(text: str) -> Any:
     try:
         text.encode()  # a lone surrogate is no text that Spark could take
         tokens = sqlglot.tokenize(text, dialect="spark")
+        _check_nesting(tokens)
         statements = sqlglot.parse(text, dialect="spark")
-    except RecursionError:
+    except (RecursionError, _NotAllowedError):
         raise
     except Exception:  # whatever the parser trips over is not in the language
         raise unreadable from None
@@ -134,6 +140,16 @@ def _syntax_tree(text: str) -> Any:
     if len(statements) != 1 or statements[0] is None:
         raise unreadable
     return statements[0]
+
+
+def _check_nesting(tokens: Iterable[Any]) -> None:
+    brackets = signs = 0
+    for token in tokens:
+        name = token.token_type.name
+        brackets += {"L_PAREN": 1, "CASE": 1, "R_PAREN": -1, "END": -1}.get(name, 0)
+        signs = signs + 1 if name in ("NOT", "DASH", "PLUS", "TILDE") else 0
+        if max(brackets, signs) > MAX_NESTING:
+            raise _NotAllowedError(f"may nest at most {MAX_NESTING} brackets, CASEs and signs", "simplify it")
 
 
 def _check_size(expression: Expression) -> None:
@@ -258,13 +274,40 @@ def _between(node: Any) -> Expression:
 def _like(node: Any) -> Expression:
     _only(node, "this", "expression", "negate")
     pattern = _expression(node.expression)
-    # other patterns may take a time that grows with a power of the value's length
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
         raise _NotAllowedError("LIKE must be followed by a pattern in quotes", "write it out")
-    if "\\" in pattern.value or not re.fullmatch(r"%?[^%]*%?|[^%]+%[^%]+", pattern.value, re.DOTALL):
-        raise _NotAllowedError("LIKE takes % at its start, at its end or once inside, and no backslash", "simplify it")
-    like = Like(part=_expression(node.this), pattern=pattern.value)
+    like = _matches(_expression(node.this), pattern.value)
     return Not(part=like) if node.args.get("negate") else like
+
+
+def _matches(part: Expression, pattern: str) -> Expression:
+    """``part LIKE pattern`` by tests of its length and of what it holds where.
+
+    Spark's own LIKE is a regular expression: on some values a long pattern overflows the stack, or takes a time that
+    grows with a power of the value's length.
+    """
+    if len(pattern) > MAX_PATTERN:
+        raise _NotAllowedError(f"LIKE takes a pattern of at most {MAX_PATTERN} characters", "shorten it")
+    head, *rest = pattern.split("%")
+    if "\\" in pattern or len(rest) > 2 or (len(rest) == 2 and (head or rest[1])):
+        raise _NotAllowedError("LIKE takes % at its start, at its end or once inside, and no backslash", "simplify it")
+    if not rest and "_" not in pattern:
+        return Compare(op="=", left=part, right=Literal(value=pattern))
+    least = Compare(
+        op=">=" if rest else "=",
+        left=Function(name="LENGTH", arguments=(part,)),
+        right=Literal(value=len(pattern) - len(rest)),
+    )
+    if len(rest) == 2 and rest[0].strip("_"):
+        if "_" in rest[0]:
+            raise _NotAllowedError("LIKE takes no _ in what stands between two %", "simplify it")
+        return Holds(part=part, text=rest[0])
+    tail = rest[0] if len(rest) == 1 else ""
+    runs = [Holds(part=part, text=run[0], at=run.start() + 1) for run in re.finditer("[^_]+", head)]
+    runs += [Holds(part=part, text=run[0], at=run.start() - len(tail)) for run in re.finditer("[^_]+", tail)]
+    if len(runs) == 1 and len(runs[0].text) == len(pattern) - len(rest):
+        return runs[0]
+    return And(parts=(least, *runs)) if runs else least
 
 
 def _case(node: Any) -> Expression:

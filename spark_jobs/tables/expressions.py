@@ -16,9 +16,8 @@ NaN and is above all other numbers, timestamps are in UTC.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import NoReturn
 
 from pyspark.sql import Column
@@ -141,6 +140,18 @@ def as_double(value: Typed) -> Column:
     return value.column.try_cast("double") if value.kind is None else value.column.cast("double")
 
 
+def balanced(combine: Callable[[Column, Column], Column], parts: Sequence[Column]) -> Column:
+    """``parts`` combined by an associative operator, at least one of them.
+
+    As a tree of logarithmic depth: a chain of thousands would be evaluated thousands of calls deep, for the rows that
+    reach it, and end in a stack overflow for those alone.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    middle = len(parts) // 2
+    return combine(balanced(combine, parts[:middle]), balanced(combine, parts[middle:]))
+
+
 _SPARK_TYPES = {
     Kind.INTEGER: "bigint",
     Kind.NUMBER: "double",
@@ -191,17 +202,17 @@ class _Scope:
             case tree.Compare(op=op, left=left, right=right):
                 return self._compare(op, self.translate(left), self.translate(right))
             case tree.And(parts=parts):
-                return _boolean(reduce(Column.__and__, [self._as(part, Kind.BOOLEAN) for part in parts]))
+                return _boolean(balanced(Column.__and__, [self._as(part, Kind.BOOLEAN) for part in parts]))
             case tree.Or(parts=parts):
-                return _boolean(reduce(Column.__or__, [self._as(part, Kind.BOOLEAN) for part in parts]))
+                return _boolean(balanced(Column.__or__, [self._as(part, Kind.BOOLEAN) for part in parts]))
             case tree.Not(part=part):
                 return _boolean(~self._as(part, Kind.BOOLEAN))
             case tree.IsNull(part=part):
                 return _boolean(self.translate(part).column.isNull())
             case tree.In(part=part, values=values):
                 return self._in(self.translate(part), values)
-            case tree.Like(part=part, pattern=pattern):
-                return _boolean(self._as(part, Kind.STRING).like(pattern))
+            case tree.Holds(part=part, text=text, at=at):
+                return _boolean(_holds(self._as(part, Kind.STRING), text, at))
             case tree.Arithmetic(op=op, left=left, right=right):
                 return self._arithmetic(op, self.translate(left), self.translate(right))
             case tree.Function(name=name, arguments=arguments):
@@ -274,9 +285,9 @@ class _Scope:
     def _abs(self, value: Typed) -> Typed:
         if value.kind is not Kind.INTEGER:
             return Typed(column=sf.abs(self.convert(value, Kind.NUMBER)), kind=Kind.NUMBER)
-        # the least bigint has no opposite, and abs would raise on it
-        opposite = sf.try_subtract(sf.lit(0).cast("bigint"), value.column)
-        return Typed(column=sf.when(value.column < 0, opposite).otherwise(value.column), kind=Kind.INTEGER)
+        # the least bigint has no opposite: as a decimal it has, which is no bigint. The value is named once, for a plan
+        # that repeats it would triple with each ABS inside an ABS
+        return Typed(column=sf.abs(value.column.cast("decimal(20,0)")).try_cast("bigint"), kind=Kind.INTEGER)
 
     def _case(self, branches: tuple[tuple[tree.Expression, tree.Expression], ...], otherwise: tree.Expression) -> Typed:
         conditions = [self._as(condition, Kind.BOOLEAN) for condition, _ in branches]
@@ -295,6 +306,16 @@ class _Scope:
         kind = _CAST_KINDS[to]
         column = part.column if part.kind is kind and to is not tree.CastType.INT else part.column.try_cast(to.value)
         return Typed(column=column.cast("bigint") if to is tree.CastType.INT else column, kind=kind)
+
+
+def _holds(value: Column, text: str, at: int | None) -> Column:
+    if at is None:
+        return value.contains(sf.lit(text))
+    if at == 1:
+        return value.startswith(sf.lit(text))
+    if at == -len(text):
+        return value.endswith(sf.lit(text))
+    return sf.substring(value, at, len(text)) == sf.lit(text)
 
 
 def _boolean(column: Column) -> Typed:

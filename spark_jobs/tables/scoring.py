@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -29,7 +28,7 @@ from spark_jobs.contract.tables import (
     Scoring,
     SparkMLModel,
 )
-from spark_jobs.tables.expressions import Typed, as_double, feature_column, read
+from spark_jobs.tables.expressions import Typed, as_double, balanced, feature_column, read
 from spark_jobs.tables.pipelines import apply_pipeline
 from spark_jobs.tables.rules import rules
 
@@ -138,7 +137,7 @@ def _linear(model: LinearModel | LogisticModel, schema: StructType) -> Column:
         terms.append(sf.lit(float(coefficient)) * value)
     for name, levels in model.categorical.items():
         terms.append(_categorical(name, levels, schema))
-    return reduce(Column.__add__, terms)
+    return balanced(Column.__add__, terms)
 
 
 def _categorical(name: str, levels: dict[str, float], schema: StructType) -> Column:

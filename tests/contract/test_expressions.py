@@ -21,7 +21,7 @@ NODES = (
     tree.Not,
     tree.IsNull,
     tree.In,
-    tree.Like,
+    tree.Holds,
     tree.Arithmetic,
     tree.Function,
     tree.Case,
@@ -35,6 +35,14 @@ def column(name: str) -> tree.Column:
 
 def literal(value: object) -> tree.Literal:
     return tree.Literal(value=value)
+
+
+def holds(text: str, at: int | None = None) -> tree.Holds:
+    return tree.Holds(part=column("a"), text=text, at=at)
+
+
+def long(characters: int, op: str = ">=") -> tree.Compare:
+    return tree.Compare(op=op, left=tree.Function(name="LENGTH", arguments=(column("a"),)), right=literal(characters))
 
 
 def nodes(expression: tree.Expression) -> list[tree.Expression]:
@@ -66,8 +74,16 @@ def nodes(expression: tree.Expression) -> list[tree.Expression]:
         ("a is not null", tree.Not(part=tree.IsNull(part=column("a")))),
         ("a in (1, -2)", tree.In(part=column("a"), values=(literal(1), literal(-2)))),
         ("a not in ('x')", tree.Not(part=tree.In(part=column("a"), values=(literal("x"),)))),
-        ("a like 'x%'", tree.Like(part=column("a"), pattern="x%")),
-        ("a not like '%x%'", tree.Not(part=tree.Like(part=column("a"), pattern="%x%"))),
+        ("a like 'x%'", holds("x", 1)),
+        ("a like '%xy'", holds("xy", -2)),
+        ("a not like '%x%'", tree.Not(part=holds("x"))),
+        ("a like 'x'", tree.Compare(op="=", left=column("a"), right=literal("x"))),
+        ("a like ''", tree.Compare(op="=", left=column("a"), right=literal(""))),
+        ("a like '__'", long(2, "=")),
+        ("a like '%'", long(0)),
+        ("a like '%_%'", long(1)),
+        ("a like '_x'", tree.And(parts=(long(2, "="), holds("x", 2)))),
+        ("a like 'x_y%z_'", tree.And(parts=(long(5), holds("x", 1), holds("y", 3), holds("z", -2)))),
         ("a / 2", tree.Arithmetic(op="/", left=column("a"), right=literal(2))),
         ("-a", tree.Arithmetic(op="*", left=literal(-1), right=column("a"))),
         ("pow(a, 2)", tree.Function(name="POWER", arguments=(column("a"), literal(2)))),
@@ -136,6 +152,8 @@ def test_every_function_of_the_list_parses(name: str) -> None:
         ("a rlike '(x+)+'", "REGEXP_LIKE"),
         ("a like b", "pattern"),
         ("a like '%x%y%'", "LIKE takes"),
+        ("a like 'x%y%z'", "LIKE takes"),
+        ("a like '%x_y%'", "LIKE takes no _"),
         (r"a like 'x\\%'", "LIKE takes"),
         ("a like 'x' escape '!'", "ESCAPE"),
         ("a like any ('x')", "ANY"),
@@ -192,16 +210,32 @@ def test_a_long_chain_parses() -> None:
     [
         "a" + " + a" * 300,
         "(" * 300 + "a" + ")" * 300,
+        "(" * 21 + "a" + ")" * 21,
+        "case when " * 21 + "a" + " then b end" * 21,
+        "coalesce(null, " * 600 + "a",
         "(" * 30 + "a" + " between 1 and 2)" * 30,
         "case " * 30 + "a" + " when 1 then 1 when 2 then 2 end" * 30,
         "not " * 2000 + "a",
         " or ".join(["a = 1"] * 900),
         "a = '" + "x" * 10_000 + "'",
+        "a like '" + "_" * 201 + "'",
+        "a like '" + "x" * 201 + "%'",
+        # what a pattern repeats counts each time
+        "case when " * 6 + "a" + " like 'x_x_x_x_x%' then 'x' end" * 6,
     ],
 )
 def test_parse_refuses_what_is_too_large(text: str) -> None:
-    with pytest.raises(RequestRefused, match="too deeply|at most"):
+    with pytest.raises(RequestRefused, match="at most"):
         parse(text)
+
+
+def test_the_bound_on_nesting_does_not_depend_on_who_calls() -> None:
+    """A request that the worker accepts, from wherever it calls, the application accepts too."""
+
+    def called(depth: int) -> tree.Expression:
+        return called(depth - 1) if depth else parse("abs(" * 20 + "a" + ")" * 20)
+
+    assert called(0) == called(300)
 
 
 def test_columns_are_named_once_in_order() -> None:

@@ -86,7 +86,7 @@ def expressions(depth: int, *, extreme: bool) -> dict[str, st.SearchStrategy[str
         "text": text
         | _build("{f}({a})", f=_pick("lower", "upper", "trim"), a=text)
         | _build("{f}({a}, {b})", f=_pick("coalesce", "least", "greatest"), a=text, b=text)
-        | _build("try_cast({a} as string)", a=whole | boolean | day | text),
+        | _build("try_cast({a} as string)", a=whole | boolean | day | text | moment),
         "boolean": boolean
         | _build("{a} {op} {b}", a=numeric, b=numeric, op=compare)
         | _build("{a} {op} {b}", a=text, b=text, op=compare)
@@ -98,7 +98,7 @@ def expressions(depth: int, *, extreme: bool) -> dict[str, st.SearchStrategy[str
         | _build("{a} {op} (1, 2e0, -3)", a=numeric, op=_pick("in", "not in"))
         | _build("{a} in ('', 'a', '1')", a=text)
         | _build("{a} between {b} and {c}", a=numeric, b=numeric, c=numeric)
-        | _build("{a} {op} {p}", a=text, op=_pick("like", "not like"), p=_pick("'a'", "'%a'", "'_%'", "'%1%'", "'a%b'"))
+        | _build("{a} {op} {p}", a=text, op=_pick("like", "not like"), p=_pick(*PATTERNS))
         | _build("try_cast({a} as boolean)", a=numeric | text),
         "day": day
         | _build("try_cast({a} as date)", a=day | moment)
@@ -128,4 +128,5 @@ def _leaves(extreme: bool) -> dict[str, st.SearchStrategy[str]]:
     }
 
 
+PATTERNS = ("'a'", "''", "'%a'", "'_%'", "'%1%'", "'a%b'", "'_'", "'%'", "'1_%_'", "'_0_%-3_'", "'%2%'")
 KINDS = ("whole", "number", "text", "boolean", "day", "moment")

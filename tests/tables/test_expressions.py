@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from pathlib import Path
@@ -140,6 +141,15 @@ def _same(a: Any, b: Any) -> bool:
         ("'a' like '_'", True),
         ("'abc' like 'a%c'", True),
         ("length('\U0001f600')", 1),
+        ("'\U0001f600' like '_'", True),
+        ("'aba' like 'ab%ba'", False),
+        ("'abba' like 'ab%ba'", True),
+        ("'a\nb' like 'a_b'", True),
+        ("'xaby' like '_a%_'", True),
+        ("'' like '%'", True),
+        ("'' like '_%'", False),
+        ("null like 'a%'", None),
+        ("abs(9223372036854775807)", 9223372036854775807),
     ],
 )
 def test_values_where_sql_leaves_a_choice(spark: SparkSession, text: str, expected: object) -> None:
@@ -148,6 +158,62 @@ def test_values_where_sql_leaves_a_choice(spark: SparkSession, text: str, expect
             one(spark, text)
     else:
         assert one(spark, text) == expected
+
+
+PATTERNS = st.text("ab_%", max_size=6).filter(lambda text: admitted(f"s like '{text}'"))
+"""Patterns of LIKE that the language takes."""
+
+
+def admitted(text: str) -> bool:
+    try:
+        parse(text)
+    except RequestRefused:
+        return False
+    return True
+
+
+@settings(QUERIES, max_examples=EXAMPLES)
+@given(patterns=st.lists(PATTERNS, min_size=30, max_size=40, unique=True))
+def test_patterns_mean_what_spark_reads_in_them(spark: SparkSession, patterns: list[str]) -> None:
+    words = ["".join(word) for size in range(6) for word in itertools.product("ab", repeat=size)]
+    frame = spark.createDataFrame([(word,) for word in (*words, None)], "s string")
+    ours = values(frame, [column_of(f"s like '{pattern}'", frame.schema) for pattern in patterns])
+    theirs = values(frame, [frame.s.like(pattern) for pattern in patterns])
+    for pattern, our, their in zip(patterns, zip(*ours, strict=True), zip(*theirs, strict=True), strict=True):
+        assert our == their, pattern
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("s like '" + "_" * 199 + "%'", [1]),
+        (" and ".join(["l >= 0"] * 600), [0, 1]),
+        # the second row alone goes all the way down
+        (f"case when l = 1 then {' and '.join(['l > 0'] * 600)} else true end", [0, 1]),
+        (f"case when l = 1 then {'abs(' * 19}l{')' * 19} = 1 else true end", [0, 1]),
+        (f"case when l = 1 then {'l + ' * 90}0 = 91 else true end", [0, 1]),
+    ],
+)
+@pytest.mark.parametrize("codegen", ["CODEGEN_ONLY", "NO_CODEGEN"])
+def test_the_largest_expressions_fail_on_no_value(
+    spark: SparkSession, tmp_path: Path, text: str, kept: list[int], codegen: str
+) -> None:
+    """A failure for some rows and not for others would say who is in the table."""
+    path = str(tmp_path / "table")
+    spark.range(2).selectExpr("id as l", "repeat('x', int(id * 200000)) as s").repartition(1).write.parquet(path)
+    frame = spark.read.parquet(path)
+    generated = str(codegen == "CODEGEN_ONLY").lower()
+    with spark_settings(
+        spark, {"spark.sql.codegen.wholeStage": generated, "spark.sql.codegen.factoryMode": codegen}
+    ):
+        assert sorted(row.l for row in frame.where(filter_column(text, frame.schema)).collect()) == kept
+
+
+@pytest.mark.parametrize("pattern", ["_" * 7_000, "x" * 201, "_" * 201 + "%"])
+def test_a_long_pattern_is_refused_whoever_is_in_the_table(tame: DataFrame, pattern: str) -> None:
+    """As a regular expression the first of these overflowed the stack on one long text, and on no other row."""
+    with pytest.raises(RequestRefused, match="LIKE takes a pattern of at most 200 characters; shorten it"):
+        filter_column(f"s like '{pattern}'", tame.schema)
 
 
 @pytest.mark.parametrize(
