@@ -85,7 +85,7 @@ class In:
 
 @dataclass(frozen=True, kw_only=True)
 class Holds:
-    """True where ``part`` contains ``text``: what patterns of LIKE are made of, so that nothing matches by backtracking.
+    """True where ``part`` contains ``text``: what patterns of LIKE are compiled to, so that nothing backtracks.
 
     Attributes:
         part: a text.
