@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dp_operators.budget import ChargeState, PrivacyLedger
-from dp_operators.budget.cli import LedgerUrl, open_ledger, run, user
+from dp_operators.budget.cli import Exit, LedgerUrl, open_ledger, run, show_version, user
 from dp_operators.budget.cli import app as ledger_commands
 from dp_operators.budget.commands import app as administration_commands
 from dp_operators.budget.reports import charges_table
+from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest, load_fields
 
 if TYPE_CHECKING:
     from dp_operators.releasing import Published
 
-FAILED = 1
 _PAID = {
     ChargeState.COMMITTED: "the release is there, or only has to be published, for",
     ChargeState.RESERVED: "it would go on with the charge that it has, of",
@@ -47,7 +47,19 @@ Key = Annotated[
 Actor = Annotated[str | None, typer.Option(help="Who asks, for the audit log; the user of this machine if not given.")]
 
 
-Hours = Annotated[float, typer.Option(help="Hours since somebody last said that they work on it.", min=0)]
+Hours = Annotated[float, typer.Option(help="Hours since its last heartbeat.", min=0)]
+StaleHours = Annotated[
+    float, typer.Option(help="Hours since its last heartbeat; one at least, for a release that runs has one.", min=1)
+]
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=show_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
 
 
 @app.command("run")
@@ -86,10 +98,11 @@ def run_release(
             _dry_run(asked, opened, runner, allotment, key)
         else:
             with _ended_by_signals():
-                _say(_release(asked, opened, runner, key=key, allotment=allotment, actor=actor))
+                published = _release(asked, opened, runner, key=key, allotment=allotment, actor=actor)
+            _say(published, opened)
     except ReleaseError as error:
         typer.echo(f"dp-budget: {error}", err=True)
-        raise typer.Exit(FAILED) from None
+        raise typer.Exit(Exit.FAILED) from None
     finally:
         opened.close()
 
@@ -116,7 +129,7 @@ def give_back_release(
         charge = give_back(asked, ledger=opened, key=key or default_key(asked), reason=reason, actor=_actor(actor))
     except ReleaseError as error:
         typer.echo(f"dp-budget: {error}", err=True)
-        raise typer.Exit(FAILED) from None
+        raise typer.Exit(Exit.FAILED) from None
     finally:
         opened.close()
     typer.echo(f"charge {charge.id} of epsilon {plain(charge.cost.epsilon)} is {charge.state.value}")
@@ -134,7 +147,7 @@ def check_release_command(
         findings = check_release_folder(place, opened)
     typer.echo("\n".join(findings) or f"{place} is what the ledger paid for")
     if findings:
-        raise typer.Exit(FAILED)
+        raise typer.Exit(Exit.FAILED)
 
 
 @app.command()
@@ -148,7 +161,7 @@ def stale(hours: Hours = 24.0, ledger: LedgerUrl = None) -> None:
 def release_stale_command(
     output: Annotated[str, typer.Option(help="Folder or URI of the releases.")],
     reason: Annotated[str, typer.Option(help="Why, in public words; it goes into the audit log.")],
-    hours: Hours = 24.0,
+    hours: StaleHours = 24.0,
     actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
@@ -157,11 +170,24 @@ def release_stale_command(
 
     with _closing(ledger) as opened:
         done = release_stale(
-            _place(output), ledger=opened, older_than=timedelta(hours=hours), reason=reason, actor=_actor(actor)
+            _place(output), ledger=opened, older_than=timedelta(hours=hours), reason=reason, actor=_known_actor(actor)
         )
     for each in done:
         became = f"stays reserved: {each.kept}" if each.kept else f"is {each.charge.state.value}"
         typer.echo(f"charge {each.charge.id} of release {each.charge.release} {became}")
+
+
+@app.command("burn")
+def burn_charge(
+    charge: Annotated[str, typer.Argument(help="The charge's id, as `dp-budget stale` lists it.")],
+    reason: Annotated[str, typer.Option(help="Why, in public words; it goes into the audit log.")],
+    actor: Actor = None,
+    ledger: LedgerUrl = None,
+) -> None:
+    """Count a reservation as spent for good, where its store is lost and nobody can say whether it drew noise."""
+    with _closing(ledger) as opened:
+        burnt = opened.burn(charge, actor=_known_actor(actor), reason=reason)
+    typer.echo(f"charge {burnt.id} of epsilon {plain(burnt.cost.epsilon)} is {burnt.state.value}")
 
 
 @app.command("reconcile")
@@ -178,7 +204,7 @@ def reconcile_command(
     typer.echo(f"restored {len(found.restored)} charges, committed {len(found.committed)}")
     if found.findings:
         typer.echo("\n".join(found.findings))
-        raise typer.Exit(FAILED)
+        raise typer.Exit(Exit.FAILED)
 
 
 @contextmanager
@@ -191,7 +217,7 @@ def _closing(url: str | None) -> Iterator[PrivacyLedger]:
         yield opened
     except ReleaseError as error:
         typer.echo(f"dp-budget: {error}", err=True)
-        raise typer.Exit(FAILED) from None
+        raise typer.Exit(Exit.FAILED) from None
     finally:
         opened.close()
 
@@ -265,14 +291,26 @@ def _dry_run(request: ReleaseRequest, ledger: PrivacyLedger, runner: Any, allotm
         typer.echo(f"would charge epsilon {cost} to {where}, which has {plain(budget.epsilon)} left")
 
 
-def _say(published: Published) -> None:
-    found = "found" if published.adopted else "published"
-    typer.echo(f"{found}, for epsilon {plain(published.cost.epsilon)}", err=True)
+def _say(published: Published, ledger: PrivacyLedger) -> None:
+    cost = plain(published.cost.epsilon)
+    if published.adopted:
+        when = ledger.charge(published.charge_id).settled_at
+        typer.echo(f"found: this release was made at {when} for epsilon {cost}; nothing was charged now", err=True)
+    else:
+        typer.echo(f"published, for epsilon {cost}", err=True)
     typer.echo(published.uri)
 
 
 def _actor(given: str | None) -> str:
     return user() if given is None else given
+
+
+def _known_actor(given: str | None) -> str:
+    """Who answers for what cannot be undone; refused where nobody is named."""
+    actor = _actor(given)
+    if not actor:
+        raise RequestRefused("actor", bound="must be named", remedy="say who you are with --actor")
+    return actor
 
 
 class _Interrupted(SystemExit):

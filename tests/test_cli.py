@@ -76,7 +76,9 @@ def test_same_request_again_is_the_same_release_and_pays_once(lab, dp_budget):
     first = dp_budget("run", request_file(lab), "--output", lab.output)
     again = dp_budget("run", request_file(lab), "--output", "releases")
     assert (again[0], again[1]) == (0, first[1])
-    assert "found" in again[2]
+    [charge] = lab.charges()
+    made = f"found: this release was made at {charge.settled_at} for epsilon 1; nothing was charged now"
+    assert again[2].splitlines()[-1] == made
     assert lab.states() == ["committed"]
 
 
@@ -96,7 +98,7 @@ def test_output_of_the_request_needs_no_option(lab, dp_budget):
 BAD = {
     "request that is not JSON": (b"{", [], "must be a JSON document"),
     "no budget": ({"budget": {"epsilon": "0"}}, [], "must be above 0"),
-    "negative budget": ({"budget": {"epsilon": "-1"}}, [], "at least 0"),
+    "negative budget": ({"budget": {"epsilon": "-1"}}, [], "must be above 0"),
     "budget that is no number": ({"budget": {"epsilon": "lots"}}, [], "finite decimal number"),
     "infinite budget": ({"budget": {"epsilon": "inf"}}, [], "finite decimal number"),
     "budget above the cap": ({"budget": {"epsilon": "11"}}, [], "10 of 10 left"),
@@ -169,14 +171,14 @@ def test_application_that_fails_ends_with_1_and_the_same_command_goes_on(lab, dp
     assert lab.states() == ["committed"]
 
 
-def test_ledger_out_of_reach_ends_with_2(lab, dp_budget, monkeypatch):
+def test_ledger_out_of_reach_ends_with_3_which_is_no_refusal(lab, dp_budget, monkeypatch):
     from dp_operators.budget import PrivacyLedger
 
     monkeypatch.setattr(cli, "open_ledger", lambda url: PrivacyLedger(url, patience=0.1))
     with closing(sqlite3.connect(f"{lab.folder}/ledger.db", isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         status, out, err = dp_budget("run", request_file(lab), "--output", lab.output)
-    assert (status, out) == (2, "")
+    assert (status, out) == (3, "")
     assert err.count("\n") == 1
     assert not Path(lab.output).exists()
 

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Sequence
 from enum import IntEnum
+from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
@@ -20,14 +21,16 @@ from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import PrivacyUnit, plain
 
 URL_VARIABLE = "DP_LEDGER_URL"
+DISTRIBUTION = "airflow-provider-dp-diagnostics"
 
 
 class Exit(IntEnum):
-    """How ``dp-budget`` ends."""
+    """How ``dp-budget`` ends; a signal ends it with 128 and its number."""
 
     DONE = 0
-    DIFFERS = 1
+    FAILED = 1
     REFUSED = 2
+    UNAVAILABLE = 3
 
 
 app = typer.Typer(
@@ -36,6 +39,14 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version of the program and end, where it is asked for."""
+    if wanted:
+        typer.echo(f"dp-budget {version(DISTRIBUTION)}")
+        raise typer.Exit
+
 
 LedgerUrl = Annotated[
     str | None,
@@ -151,7 +162,7 @@ def verify(as_json: AsJson = False, ledger: LedgerUrl = None) -> None:
     sound = f"the ledger is sound up to entry {found.head.seq}, {found.head.hash}"
     _print(said, "\n".join(found.findings) or sound, as_json=as_json)
     if not found.ok:
-        raise typer.Exit(Exit.DIFFERS)
+        raise typer.Exit(Exit.FAILED)
 
 
 def account_json(
@@ -189,8 +200,10 @@ def run(program: typer.Typer, arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
         status = typer.main.get_command(program).main(args=given, prog_name="dp-budget", standalone_mode=False)
-    except (RequestRefused, LedgerUnavailable) as refused:
+    except RequestRefused as refused:
         return _failed(str(refused), Exit.REFUSED)
+    except LedgerUnavailable as away:
+        return _failed(str(away), Exit.UNAVAILABLE)
     except Exception as error:
         said = getattr(error, "format_message", None)  # an error of the command line itself
         if said is None:

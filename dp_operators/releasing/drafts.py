@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dp_operators.releasing.errors import ReleaseDamaged
+from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.failpoints import failpoint
 from spark_jobs.contract.layout import ReleaseLayout
 from spark_jobs.contract.release import Release
@@ -42,6 +43,20 @@ def sha256(content: bytes) -> str:
 def document(fields: object) -> bytes:
     """A small JSON document; equal fields always give equal bytes."""
     return (json.dumps(fields, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def require_releases(store: ObjectStore, output: str) -> None:
+    """Refuse a folder in which nothing was ever released: a name with a slip in it would pass for one without faults.
+
+    Raises:
+        RequestRefused: it holds no object at all, or is none.
+        OSError: the store failed.
+    """
+    if next(iter(store.names(output)), None) is None:
+        raise RequestRefused(
+            "output", given=output, bound="must be a folder of releases, and nothing is in it",
+            remedy="correct the path: it is the folder that releases lie in",
+        )  # fmt: skip
 
 
 def read_draft(store: ObjectStore, layout: ReleaseLayout) -> Draft | None:

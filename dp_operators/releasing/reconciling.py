@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dp_operators.budget import BudgetExceeded, ChargeConflict, ChargeState
-from dp_operators.releasing.drafts import sha256
+from dp_operators.releasing.drafts import require_releases, sha256
 from dp_operators.releasing.errors import store_faults
 from dp_operators.releasing.inspection import RECONCILED
 from dp_operators.releasing.requests import require_charged
@@ -57,7 +57,7 @@ def reconcile(output: str, ledger: PrivacyLedger, *, actor: str) -> Reconciled:
         actor: who asks, for the audit log.
 
     Raises:
-        RequestRefused: no folder of a known store.
+        RequestRefused: no folder of releases in a known store.
         ReleaseError: the store failed.
         LedgerUnavailable: the ledger cannot be asked; do it again.
     """
@@ -66,6 +66,7 @@ def reconcile(output: str, ledger: PrivacyLedger, *, actor: str) -> Reconciled:
     committed: list[str] = []
     findings: list[str] = []
     with store_faults():
+        require_releases(store, output)
         for folder, charge_id in sorted(set(_drafts(store, output))):
             root = f"{output.rstrip('/')}/{folder}"
             try:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dp_operators.budget import ChargeState
-from dp_operators.releasing.drafts import document
+from dp_operators.releasing.drafts import document, require_releases
 from dp_operators.releasing.errors import store_faults
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.requests import require_charged, with_blocks
@@ -86,7 +86,7 @@ def release_stale(
         actor: who asks, for the audit log.
 
     Raises:
-        RequestRefused: an unknown store, or no reason.
+        RequestRefused: no folder of releases in a known store, or no reason.
         ReleaseError: the store failed.
         LedgerUnavailable: the ledger cannot be asked; do it again.
     """
@@ -94,6 +94,7 @@ def release_stale(
         raise RequestRefused("reason", given=reason, bound="must be given", remedy="say why")
     store, done = open_store(output), []
     with store_faults():
+        require_releases(store, output)
         for charge in ledger.stale(older_than):
             try:
                 require_claim(store, output, charge.release, charge.account)

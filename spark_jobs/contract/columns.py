@@ -23,6 +23,7 @@ from spark_jobs.contract.expression_tree import columns as columns_of
 from spark_jobs.contract.expressions import parse
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.tables import ColumnsModel, Label, LinearModel, LogisticModel, Model
+from spark_jobs.contract.values import did_you_mean
 
 FEATURE_KINDS = (Kind.INTEGER, Kind.NUMBER, Kind.BOOLEAN)
 CATEGORICAL_KINDS = (Kind.STRING, Kind.INTEGER, Kind.BOOLEAN)
@@ -62,7 +63,7 @@ class ColumnNeed:
             self.field,
             given=self.name,
             bound=f"must be a column of the table, which has {listed}" if columns else "must be a column of the table",
-            remedy="correct the name",
+            remedy=f"correct the name{did_you_mean(self.name, columns)}",
         )
 
     def mistyped(self, type_name: str) -> RequestRefused:

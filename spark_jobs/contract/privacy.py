@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, Inexact, InvalidOperation, localcontext
 from enum import StrEnum
 from typing import Annotated, Any, Self
@@ -17,6 +18,10 @@ MAX_DIGITS = 30
 """Decimals of a cost, before and after the point together: sums of them stay exact in every database."""
 MOST_OF_GROUPS = 100
 """The epsilon of all rows of a unit but one above which their delta is nearly 1, were one's the least there is."""
+
+
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+"""A number as people write it: no underscores, no digits of other scripts, no infinity."""
 
 
 class Neighbours(StrEnum):
@@ -40,14 +45,15 @@ def exact_decimal(value: Any, *, what: str = "number") -> Decimal:
     remedy = f"write it as a number or a string such as '0.5', with at most {MAX_DIGITS} digits"
     if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
         raise RequestRefused(what, given=value, bound=bound, remedy=remedy)
-    try:
-        number = Decimal(
-            float.__repr__(value) if isinstance(value, float) else value.strip() if isinstance(value, str) else value
-        )
-    except InvalidOperation:
-        raise RequestRefused(what, given=value, bound=bound, remedy=remedy) from None
-    if not number.is_finite():
+    text = float.__repr__(value) if isinstance(value, float) else str(value).strip()
+    if not _NUMBER.fullmatch(text):
         raise RequestRefused(what, given=value, bound=bound, remedy=remedy)
+    try:
+        number = Decimal(text)
+    except InvalidOperation:  # an exponent beyond any
+        raise RequestRefused(what, given=value, bound=bound, remedy=remedy) from None
+    if number and abs(number.adjusted()) > 2 * MAX_DIGITS:  # before it is written out
+        raise RequestRefused(what, given=value, bound=f"must have at most {MAX_DIGITS} digits", remedy=remedy)
     number = number.normalize(Context(prec=1000))
     _, digits, exponent = number.as_tuple()
     if max(len(digits), len(digits) + int(exponent), -int(exponent)) > MAX_DIGITS:
@@ -128,7 +134,7 @@ class Budget(Frozen):
             raise RequestRefused(
                 "epsilon",
                 given=plain(self.epsilon),
-                bound="must be at least 0 and at most 10^12",
+                bound="must be above 0 and at most 10^12",
                 remedy="give the epsilon this release may cost, e.g. '1'",
             )
         if not 0 <= self.delta < 1:
@@ -180,7 +186,7 @@ class PrivacyUnit(Frozen):
         if not isinstance(data, dict):
             return data
         rows = data.get("max_rows", 1)
-        if isinstance(rows, str) and rows.strip().lstrip("-").isdigit():
+        if isinstance(rows, str) and re.fullmatch(r"[-+]?\d{1,20}", rows.strip(), re.ASCII):
             rows = int(rows)
         if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= 1_000_000:
             raise RequestRefused(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -13,12 +12,13 @@ from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
 from spark_jobs.contract.blocks import ALL, BlockExpression
 from spark_jobs.contract.diagnostics import DIAGNOSTICS, Options, Statistic
+from spark_jobs.contract.documents import parse_json, parse_yaml, to_yaml
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.expressions import check_feature, check_filter
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
 from spark_jobs.contract.public_groups import with_public_groups
 from spark_jobs.contract.tables import Label, LinearModel, LogisticModel, Model, Scoring, TableSource
-from spark_jobs.contract.values import Frozen
+from spark_jobs.contract.values import Frozen, did_you_mean
 
 
 class ReleaseRequest(Frozen):
@@ -73,7 +73,7 @@ class ReleaseRequest(Frozen):
                     "kind",
                     given=kind,
                     bound="must be one of " + ", ".join(DIAGNOSTICS),
-                    remedy="correct the diagnostic's kind",
+                    remedy=f"correct the diagnostic's kind{did_you_mean(kind, DIAGNOSTICS)}",
                 )
             if kinds.count(kind) > 1:
                 raise RequestRefused(
@@ -178,9 +178,7 @@ class ReleaseRequest(Frozen):
 
     def to_yaml(self) -> str:
         """The request as YAML."""
-        import yaml
-
-        return str(yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True))
+        return to_yaml(self.to_dict())
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -198,7 +196,7 @@ class ReleaseRequest(Frozen):
         Raises:
             RequestRefused: not YAML, or not a request.
         """
-        return cls.parse(_yaml_fields(text))
+        return cls.parse(_an_object(parse_yaml(text)))
 
     @classmethod
     def from_file(cls, path: str | Path) -> Self:
@@ -235,20 +233,7 @@ def json_fields(text: str | bytes) -> dict[str, Any]:
     Raises:
         RequestRefused: not JSON, or no object.
     """
-    try:
-        data = json.loads(text, parse_float=Decimal)
-    except ValueError:
-        raise RequestRefused("request", bound="must be a JSON document", remedy="check its syntax") from None
-    return _an_object(data)
-
-
-def _yaml_fields(text: str | bytes) -> dict[str, Any]:
-    import yaml
-
-    try:
-        return _an_object(yaml.safe_load(text))
-    except yaml.YAMLError:
-        raise RequestRefused("request", bound="must be a YAML document", remedy="check its syntax") from None
+    return _an_object(parse_json(text))
 
 
 def load_fields(path: str | Path) -> dict[str, Any]:
@@ -264,7 +249,7 @@ def load_fields(path: str | Path) -> dict[str, Any]:
         raise RequestRefused(
             "request", given=str(path), bound="must be a file that can be read", remedy="check the path"
         ) from None
-    return _yaml_fields(text) if path.suffix in (".yaml", ".yml") else json_fields(text)
+    return _an_object(parse_yaml(text)) if path.suffix in (".yaml", ".yml") else json_fields(text)
 
 
 def load_model(path: str | Path) -> dict[str, Any]:
@@ -274,16 +259,12 @@ def load_model(path: str | Path) -> dict[str, Any]:
         RequestRefused: no such file, or no JSON object in it.
     """
     try:
-        data = json.loads(Path(path).read_bytes())
+        text = Path(path).read_bytes()
     except OSError:
         raise RequestRefused(
             "model", given=str(path), bound="must be a file that can be read", remedy="check the path"
         ) from None
-    except ValueError:
-        raise RequestRefused(
-            "model", given=str(path), bound="must hold a JSON object", remedy="check its syntax"
-        ) from None
-    return dict(_an_object(data, "model"))
+    return dict(_an_object(parse_json(text, what="model"), "model"))
 
 
 def _an_object(data: Any, what: str = "request") -> dict[str, Any]:

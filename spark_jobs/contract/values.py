@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Self
+from collections.abc import Iterable
+from difflib import get_close_matches
+from functools import cache
+from typing import Any, Self, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from spark_jobs.contract.errors import RequestRefused
 
@@ -28,7 +31,16 @@ class Frozen(BaseModel):
         try:
             super().__init__(**data)
         except ValidationError as error:
-            raise refusal(error) from None
+            raise refusal(error, type(self)) from None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _numbers_as_written(cls, data: Any) -> Any:
+        """Refuse what pydantic alone would take for a number: ``"1_0"``, and ``true`` for 1."""
+        if isinstance(data, dict):
+            for name in _numeric_fields(cls):
+                _require_numbers(name, data.get(name))
+        return data
 
     @classmethod
     def parse(cls, data: Any) -> Self:
@@ -40,11 +52,11 @@ class Frozen(BaseModel):
         try:
             return cls.model_validate(data)
         except ValidationError as error:
-            raise refusal(error) from None
+            raise refusal(error, cls) from None
 
 
-def refusal(error: ValidationError) -> RequestRefused:
-    """The first thing pydantic found, as one line of ours."""
+def refusal(error: ValidationError, model: type[BaseModel]) -> RequestRefused:
+    """The first thing that pydantic reports of ``model``, as one line of ours."""
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"] if not _is_tag(part))
     where = re.sub(r"^(model|other)\.(columns|linear|logistic|spark_ml)\b", r"\1", where)
@@ -52,8 +64,63 @@ def refusal(error: ValidationError) -> RequestRefused:
     if isinstance(inner, RequestRefused):
         return inner.within(where) if where else inner
     bound, remedy = _REMEDIES.get(first["type"], (_lower_first(first["msg"]), "correct it"))
+    if first["type"] == "extra_forbidden":
+        remedy += did_you_mean(str(first["loc"][-1]), _fields_at(model, first["loc"][:-1]))
     given = first.get("input") if first["type"] not in _REMEDIES else None
     return RequestRefused(where or "request", given=given, bound=bound, remedy=remedy)
+
+
+def did_you_mean(given: object, known: Iterable[str]) -> str:
+    """The end of a remedy that suggests the known name nearest to ``given``; nothing where none is near."""
+    near = get_close_matches(str(given).lower(), list(known), n=1, cutoff=0.7)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _fields_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
+    """The names of the fields of the part of ``model`` that an error's location leads to."""
+    parts: list[type[BaseModel]] = [model]
+    for name in path:
+        inner = [
+            found
+            for part in parts
+            if isinstance(name, str) and name in part.model_fields
+            for found in _models_in(part.model_fields[name].annotation)
+        ]
+        parts = inner or parts
+    return [name for part in parts for name in part.model_fields]
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [found for argument in get_args(annotation) for found in _models_in(argument)]
+
+
+@cache
+def _numeric_fields(model: type[BaseModel]) -> tuple[str, ...]:
+    """The fields of ``model`` that hold whole numbers or floats, and no text, truth value or part of a request."""
+    return tuple(
+        name
+        for name, field in model.model_fields.items()
+        if (kinds := _scalars(field.annotation)) & {int, float} and not kinds & {str, bool}
+    )
+
+
+def _scalars(annotation: Any) -> set[Any]:
+    arguments = get_args(annotation)
+    if get_origin(annotation) is dict:
+        arguments = arguments[1:]  # keys are names
+    if not arguments:
+        return {annotation}
+    return {kind for argument in arguments for kind in _scalars(argument)}
+
+
+def _require_numbers(name: str, value: Any) -> None:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    for part in parts:
+        _require_numbers(name, part)
+    if isinstance(value, bool) or (isinstance(value, str) and "_" in value):
+        raise RequestRefused(name, given=value, bound="must be a number", remedy="write it like 10 or 0.5")
 
 
 def _is_tag(part: object) -> bool:

@@ -110,7 +110,7 @@ def test_verify_says_what_differs(dp_budget, ledger: PrivacyLedger, url: str) ->
 
     execute(url, "UPDATE block_totals SET epsilon = '0'")
     differs = dp_budget("verify")
-    assert differs.status == Exit.DIFFERS
+    assert differs.status == Exit.FAILED
     assert differs.out == "total visits, all: epsilon is 0, the log says 0.75\n"
     told = json.loads(dp_budget("verify", "--json").out)
     assert told == {
@@ -172,9 +172,9 @@ def test_database_without_a_ledger_ends_in_one_line_and_code_2(dp_budget, url: s
     assert said.err == f"dp-budget: ledger: got '{url}'; holds no privacy ledger; run `dp-budget migrate`\n"
 
 
-def test_unreachable_ledger_ends_in_one_line_and_code_2(dp_budget) -> None:
+def test_unreachable_ledger_ends_in_one_line_and_a_code_that_is_no_refusal(dp_budget) -> None:
     said = dp_budget("show", "--ledger", "postgresql://dp:secret@127.0.0.1:1/ledger")
-    assert said.status == Exit.REFUSED == 2
+    assert said.status == Exit.UNAVAILABLE == 3
     assert said.out == ""
     assert said.err.startswith("dp-budget: the ledger postgresql://dp@127.0.0.1:1/ledger cannot be used: ")
     assert said.err.count("\n") == 1

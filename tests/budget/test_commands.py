@@ -5,7 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import asdict
+from decimal import Decimal
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -111,8 +115,33 @@ def test_ledger_is_moved(dp_budget, ledger: PrivacyLedger, tmp_path: Path) -> No
 def test_stale_reservations_are_listed_and_given_back(dp_budget, ledger: PrivacyLedger, tmp_path: Path) -> None:
     assert "reserved" not in dp_budget("stale")[1].splitlines()[1:]
     assert "reserved" in dp_budget("stale", "--hours", "0")[1].splitlines()[1]
-    said = dp_budget("release-stale", "--output", tmp_path / "releases", "--reason", "r", "--hours", "0")
-    assert said[0] == 0
-    assert "stays reserved: it did not begin in this store" in said[1]
+    give_back = ("release-stale", "--output", tmp_path / "releases", "--reason", "r")
+    too_soon = dp_budget(*give_back, "--hours", "0.5")
+    assert (too_soon[0], "'--hours'" in too_soon[2]) == (2, True)
+    nobody = dp_budget(*give_back, "--actor", "")
+    assert (nobody[0], nobody[2]) == (2, "dp-budget: actor: must be named; say who you are with --actor\n")
+    slip = dp_budget(*give_back)
+    assert (slip[0], "must be a folder of releases, and nothing is in it" in slip[2]) == (2, True)
+    (tmp_path / "releases").mkdir()
+    (tmp_path / "releases" / "other").touch()
+    assert dp_budget(*give_back)[:2] == (0, "")
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection, connection:
+        connection.execute("UPDATE charges SET renewed_at = '2020-01-01T00:00:00.000000Z'")
+    said = dp_budget(*give_back)
+    assert (said[0], "stays reserved: it did not begin in this store" in said[1]) == (0, True)
     assert dp_budget("reconcile", "--output", tmp_path / "releases")[1] == "restored 0 charges, committed 0\n"
     assert "must be a folder that holds release.json" in dp_budget("check-release", tmp_path)[2]
+
+
+def test_reservation_whose_store_is_lost_is_burnt(dp_budget, ledger: PrivacyLedger) -> None:
+    [charge] = ledger.history("visits")
+    assert dp_budget("burn", charge.id, "--reason", "lost", "--actor", "")[0] == 2
+    said = dp_budget("burn", charge.id, "--reason", "the disk is lost", "--actor", "ops")
+    assert said[:2] == (0, f"charge {charge.id} of epsilon 0.5 is burnt\n")
+    assert (ledger.log()[-1].actor, ledger.log()[-1].reason) == ("ops", "the disk is lost")
+    assert ledger.remaining("visits", "2026-11-20").epsilon == Decimal("1.5")
+    assert dp_budget("burn", "none", "--reason", "lost")[0] == 2
+
+
+def test_version_is_that_of_the_package(dp_budget) -> None:
+    assert dp_budget("--version")[:2] == (0, f"dp-budget {version('airflow-provider-dp-diagnostics')}\n")

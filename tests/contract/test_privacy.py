@@ -57,7 +57,7 @@ def test_an_epsilon_that_is_no_exact_number_is_refused_in_one_line(epsilon: obje
     ("field", "value"), [("epsilon", -1), ("epsilon", "1e13"), ("delta", 1), ("delta", -1), ("rho", -1)]
 )
 def test_a_cost_outside_its_bounds_is_refused_with_the_bound(field: str, value: object) -> None:
-    with pytest.raises(RequestRefused, match=rf"^{field}: got .*must be at least 0"):
+    with pytest.raises(RequestRefused, match=rf"^{field}: got .*must be (above|at least) 0"):
         Budget(**{"epsilon": 1, field: value})
 
 
@@ -80,3 +80,15 @@ def test_a_row_unit_owns_one_row() -> None:
     with pytest.raises(RequestRefused, match="must be 1 when every row is a unit of its own"):
         PrivacyUnit(max_rows=2)
     assert PrivacyUnit(column="").column is None
+
+
+@pytest.mark.parametrize("text", ["1_0", "１０", "٣", "0x1", "1e", "1,5", "", "--1", "1e999999999999999999999"])
+def test_what_nobody_writes_for_a_number_is_none(text: str) -> None:
+    with pytest.raises(RequestRefused, match="must be a finite decimal number"):
+        exact_decimal(text)
+
+
+def test_a_number_beyond_every_cost_is_refused_before_it_is_written_out() -> None:
+    with pytest.raises(RequestRefused, match="at most 30 digits"):
+        exact_decimal("1e999999999999")
+    assert exact_decimal("0e999999999999") == 0

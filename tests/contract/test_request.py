@@ -67,7 +67,7 @@ def test_numbers_in_json_keep_every_digit() -> None:
     ("changes", "line"),
     [
         ({"budget": {"epsilon": 0}}, r"^budget\.epsilon: got '0'; must be above 0; "),
-        ({"budget": {"epsilon": "-1"}}, r"^budget\.epsilon: got '-1'; must be at least 0"),
+        ({"budget": {"epsilon": "-1"}}, r"^budget\.epsilon: got '-1'; must be above 0"),
         ({"budget": {"epsilon": "a lot"}}, r"^budget\.epsilon: got 'a lot'; must be a finite decimal number"),
         ({"budget": {}}, r"^budget\.epsilon: "),
         ({"unit": {"column": "user", "max_rows": 0}}, r"^unit\.max_rows: got 0; "),
@@ -181,3 +181,25 @@ def test_a_manifest_survives_json_and_yaml() -> None:
     assert Release.from_json(release.to_json()) == release
     assert Release.from_yaml(release.to_yaml()) == release
     assert release.to_json() == Release.from_json(release.to_json()).to_json()
+
+
+@pytest.mark.parametrize(
+    ("changes", "suggestion"),
+    [
+        ({"diagnostics": ["roc_curv"]}, "did you mean 'roc_curve'?"),
+        ({"diagnostics": [{"kind": "roc_curve", "confidnce": 0.9}]}, "did you mean 'confidence'?"),
+        ({"tabel": {}}, "did you mean 'table'?"),
+        ({"unit": {"colum": "person"}}, "did you mean 'column'?"),
+    ],
+)
+def test_a_name_with_a_slip_gets_a_suggestion(changes: dict, suggestion: str) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        ReleaseRequest.parse(fields(**changes))
+    assert str(refused.value).endswith(suggestion)
+
+
+@pytest.mark.parametrize("value", ["1_0", True, "0_9"])
+@pytest.mark.parametrize("field", ["thresholds", "confidence"])
+def test_what_nobody_writes_for_a_number_is_none(field: str, value: object) -> None:
+    with pytest.raises(RequestRefused, match=rf"^diagnostics\.{field}: got .*; must be a number"):
+        ReleaseRequest.parse(fields(diagnostics=[{"kind": "roc_curve", field: value}]))

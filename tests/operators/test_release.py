@@ -239,7 +239,7 @@ class TestFailure:
         ("fields", "line"),
         [
             ({"epsilon": "0"}, "budget.epsilon: got '0'; must be above 0"),
-            ({"epsilon": "-1"}, "must be at least 0"),
+            ({"epsilon": "-1"}, "must be above 0"),
             ({"epsilon": float("nan")}, "must be a finite decimal number"),
             ({"epsilon": float("inf")}, "must be a finite decimal number"),
             ({"epsilon": "much"}, "must be a finite decimal number"),

@@ -176,8 +176,20 @@ def test_stale_reservations_are_given_back_behind_a_tombstone(lab: Lab) -> None:
 
 def test_stale_reservations_of_another_store_stay(lab: Lab, tmp_path: Path) -> None:
     interrupted(lab, "k", failpoint="before_draw")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "anything").touch()
     [kept] = release_stale(str(tmp_path / "other"), ledger=lab.ledger(), older_than=AT_ONCE, reason="r")
     assert kept.kept == "it did not begin in this store"
     assert kept.charge.state is ChargeState.RESERVED
     with pytest.raises(RequestRefused, match="reason: got ''; must be given"):
         release_stale(lab.output, ledger=lab.ledger(), older_than=AT_ONCE, reason="")
+
+
+def test_folder_in_which_nothing_was_released_is_refused(lab: Lab, tmp_path: Path) -> None:
+    head = lab.ledger().head()
+    for output in (tmp_path / "releaes", tmp_path):
+        with pytest.raises(RequestRefused, match="must be a folder of releases, and nothing is in it"):
+            reconcile(str(output / "none"), lab.ledger(), actor="dpo")
+        with pytest.raises(RequestRefused, match="must be a folder of releases, and nothing is in it"):
+            release_stale(str(output / "none"), ledger=lab.ledger(), older_than=AT_ONCE, reason="r")
+    assert lab.ledger().head() == head

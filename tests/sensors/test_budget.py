@@ -200,7 +200,7 @@ class TestFailsClosed:
             ({"blocks": ["2026-01-01"]}, "2026-01-01"),
             ({"blocks": []}, "must name at least one block"),
             ({"epsilon": "0"}, "must be above 0"),
-            ({"epsilon": "-1"}, "must be at least 0"),
+            ({"epsilon": "-1"}, "must be above 0"),
             ({"epsilon": "much"}, "must be a finite decimal number"),
             ({"epsilon": float("nan")}, "must be a finite decimal number"),
         ],

@@ -1,0 +1,225 @@
+"""JSON and YAML documents as plain values, read strictly: what a person wrote is what is read, or it is refused.
+
+YAML is read by the rules of YAML 1.2's core schema, so that ``yes`` and ``1:30`` are texts and ``010`` is ten; numbers
+with a fraction are exact decimals. Keys that stand twice, anchors and aliases, numbers out of every range, documents
+that are too long or nested too deeply are refused, with the line and the column where these are known.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Hashable
+from decimal import Decimal
+from functools import cache
+from typing import Any
+
+from spark_jobs.contract.errors import RequestRefused
+
+MAX_BYTES = 64 * 2**20
+MAX_DEPTH = 50
+MAX_EXPONENT = 400
+"""Powers of ten of a number; a float reaches 308."""
+MAX_INTEGER_DIGITS = 400
+
+_INTEGER = re.compile(r"[-+]?[0-9]+", re.ASCII)
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?", re.ASCII)
+
+
+def parse_json(text: str | bytes, *, what: str = "request") -> Any:
+    """The value of a JSON document; numbers with a fraction or an exponent are ``Decimal``.
+
+    Args:
+        text: the document.
+        what: names it in a refusal.
+
+    Raises:
+        RequestRefused: no JSON, too long, too deep, a key that stands twice, or a number out of range.
+    """
+    _require_size(text, what)
+    try:
+        data = json.loads(
+            text,
+            object_pairs_hook=lambda pairs: _unique(pairs, what),
+            parse_float=lambda number: _fraction(number, what),
+            parse_int=lambda number: _integer(number, what),
+            parse_constant=lambda name: _not_a_number(name, what),
+        )
+    except RecursionError:
+        raise _too_deep(what) from None
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise RequestRefused(
+            what, bound=f"must be a JSON document; it ceases to be one at {place}", remedy="check its syntax there"
+        ) from None
+    except RequestRefused:
+        raise
+    except ValueError:  # bytes that are no text
+        raise RequestRefused(what, bound="must be a JSON document in UTF-8", remedy="check its encoding") from None
+    _require_depth(data, what)
+    return data
+
+
+def parse_yaml(text: str | bytes, *, what: str = "request") -> Any:
+    """The value of a YAML document, by YAML 1.2's core schema; numbers with a fraction are ``Decimal``.
+
+    Args:
+        text: the document.
+        what: names it in a refusal.
+
+    Raises:
+        RequestRefused: no YAML, too long, too deep, a key that stands twice, an anchor, or a number out of range.
+    """
+    import yaml
+
+    _require_size(text, what)
+    try:
+        data = yaml.load(text, Loader=_loader())  # noqa: S506 - a SafeLoader
+    except RecursionError:
+        raise _too_deep(what) from None
+    except yaml.YAMLError as error:
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+        where = "" if mark is None else f"; it ceases to be one at {_place(mark)}"
+        raise RequestRefused(
+            what, bound=f"must be a YAML document{where}", remedy=f"check its syntax: {problem or 'it cannot be read'}"
+        ) from None
+    _require_depth(data, what)
+    return data
+
+
+def to_yaml(data: Any) -> str:
+    """``data``, of plain JSON types, as a YAML document that ``parse_yaml`` reads back."""
+    import yaml
+
+    return str(yaml.dump(data, Dumper=_dumper(), sort_keys=False, allow_unicode=True))
+
+
+@cache
+def _loader() -> Any:
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """YAML 1.2's core schema, without anchors, with keys that stand once."""
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+            if isinstance(event, yaml.events.AliasEvent) or getattr(event, "anchor", None) is not None:
+                raise RequestRefused(
+                    "request", bound=f"must have no anchors and aliases, as {_place(event.start_mark)} has",
+                    remedy="write the value out where it is used",
+                )  # fmt: skip
+            return super().compose_node(parent, index)
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
+            seen: set[Hashable] = set()
+            for key_node, _ in node.value:
+                key = self.construct_object(key_node, deep=True)
+                if not isinstance(key, Hashable) or key in seen:
+                    raise RequestRefused(
+                        "request", given=key,
+                        bound=f"must have each key once, and {_place(key_node.start_mark)} has one again",
+                        remedy="remove one of them",
+                    )  # fmt: skip
+                seen.add(key)
+            return super().construct_mapping(node, deep=deep)
+
+    Loader.yaml_implicit_resolvers = _resolvers()
+    Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: _integer(node.value, "request"))
+    Loader.add_constructor("tag:yaml.org,2002:float", lambda loader, node: _fraction(node.value, "request"))
+    return Loader
+
+
+@cache
+def _dumper() -> Any:
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Quotes what the loader would read as something else than text."""
+
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+    # YAML 1.1's rules as well, so that other programs read the same texts
+    both = {first: list(rules) for first, rules in yaml.SafeDumper.yaml_implicit_resolvers.items()}
+    for first, rules in _resolvers().items():
+        both[first] = [*rules, *both.get(first, ())]
+    Dumper.yaml_implicit_resolvers = both
+    return Dumper
+
+
+def _resolvers() -> dict[Any, list[tuple[str, re.Pattern[str]]]]:
+    """The core schema's rules, by the first character of a plain scalar."""
+    rules = (
+        ("null", re.compile(r"(?:~|null|Null|NULL|)\Z"), ("~", "n", "N", "")),
+        ("bool", re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z"), tuple("tTfF")),
+        ("int", re.compile(rf"{_INTEGER.pattern}\Z", re.ASCII), tuple("-+0123456789")),
+        ("float", re.compile(rf"{_FLOAT.pattern}\Z", re.ASCII), tuple("-+.0123456789")),
+    )
+    by_first: dict[Any, list[tuple[str, re.Pattern[str]]]] = {}
+    for name, pattern, firsts in rules:
+        for first in firsts:
+            by_first.setdefault(first, []).append((f"tag:yaml.org,2002:{name}", pattern))
+    return by_first
+
+
+def _unique(pairs: list[tuple[str, Any]], what: str) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise RequestRefused(what, given=twice, bound="must have each key once", remedy="remove one of them")
+    return fields
+
+
+def _fraction(text: str, what: str) -> Decimal:
+    # counted in the text: an exponent of billions is an overflow even to a Decimal
+    exponent = re.search(r"[eE][-+]?0*([0-9]*)\Z", text)
+    if exponent is not None and (len(exponent[1]) > len(str(MAX_EXPONENT)) or int(exponent[1] or 0) > MAX_EXPONENT):
+        raise _out_of_range(text, what)
+    return Decimal(text)
+
+
+def _integer(text: str, what: str) -> int:
+    if len(text) > MAX_INTEGER_DIGITS:
+        raise _out_of_range(text, what)
+    return int(text)
+
+
+def _out_of_range(text: str, what: str) -> RequestRefused:
+    return RequestRefused(
+        what, given=text, bound=f"must have numbers between -10^{MAX_EXPONENT} and 10^{MAX_EXPONENT}",
+        remedy="correct the number",
+    )  # fmt: skip
+
+
+def _not_a_number(name: str, what: str) -> Any:
+    raise RequestRefused(what, given=name, bound="must have finite numbers alone", remedy="correct the number")
+
+
+def _require_size(text: str | bytes, what: str) -> None:
+    if len(text) > MAX_BYTES:
+        raise RequestRefused(
+            what, given=f"{len(text)} bytes", bound=f"must have at most {MAX_BYTES}", remedy="make it shorter"
+        )
+
+
+def _require_depth(data: Any, what: str) -> None:
+    layer = [data]
+    for _ in range(MAX_DEPTH):
+        layer = [
+            part
+            for value in layer
+            if isinstance(value, (dict, list))
+            for part in (value.values() if isinstance(value, dict) else value)
+        ]
+        if not layer:
+            return
+    raise _too_deep(what)
+
+
+def _too_deep(what: str) -> RequestRefused:
+    return RequestRefused(what, bound=f"must be nested at most {MAX_DEPTH} deep", remedy="make it flatter")
+
+
+def _place(mark: Any) -> str:
+    return f"line {mark.line + 1}, column {mark.column + 1}"

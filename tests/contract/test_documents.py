@@ -1,0 +1,102 @@
+"""Documents are read as people mean them, or refused in one line with the place of the fault."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_jobs.contract import RequestRefused
+from spark_jobs.contract.documents import parse_json, parse_yaml, to_yaml
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**18), 10**18) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(plain)
+def test_yaml_reads_back_what_was_written(data: object) -> None:
+    assert parse_yaml(to_yaml(data)) == data
+
+
+@given(plain)
+def test_json_reads_back_what_was_written(data: object) -> None:
+    assert parse_json(json.dumps(data)) == data
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1:30", "1:30"),
+        ("010", 10),
+        ("yes", "yes"),
+        ("off", "off"),
+        ("2026-11-21", "2026-11-21"),
+        ("1_000", "1_000"),
+        ("0x10", "0x10"),
+        ("0.1", Decimal("0.1")),
+        ("1e-6", Decimal("1e-6")),
+        (".5", Decimal("0.5")),
+        ("true", True),
+        ("~", None),
+        ("'12'", "12"),
+    ],
+)
+def test_yaml_scalar_is_what_a_person_means_by_it(text: str, value: object) -> None:
+    read = parse_yaml(f"key: {text}")["key"]
+    assert (read, type(read)) == (value, type(value))
+
+
+@pytest.mark.parametrize("text", ["1:30", "010", "yes", "1_000", "1e5", "0.1", ".5", "true", "null", "", "2026-11-21"])
+def test_text_that_looks_like_something_else_is_quoted(text: str) -> None:
+    assert parse_yaml(to_yaml({"key": text})) == {"key": text}
+
+
+BILLION_LAUGHS = "a: &a [x]\nb: &b [*a, *a]\nc: [*b, *b]\n"
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "message"),
+    [
+        (
+            parse_yaml,
+            "a: 1\nb:\n  c: 1\n  c: 2",
+            "got 'c'; must have each key once, and line 4, column 3 has one again",
+        ),
+        (parse_yaml, BILLION_LAUGHS, "must have no anchors and aliases, as line 1, column 4 has"),
+        (parse_yaml, "a: [1,\n  b: }", "must be a YAML document; it ceases to be one at line 2, column 6"),
+        (parse_yaml, "a: 1e999999999999", "got '1e999999999999'; must have numbers between"),
+        (parse_yaml, "a: " + "9" * 5000, "must have numbers between"),
+        (parse_yaml, "[" * 100_000, "must be nested at most 50 deep"),
+        (parse_yaml, "[" * 60 + "]" * 60, "must be nested at most 50 deep"),
+        (parse_yaml, b"\xff\xff", "must be a YAML document"),
+        (parse_yaml, "!!python/object/apply:os.system [ls]", "must be a YAML document"),
+        (parse_json, '{"a": 1,\n "a": 2}', "got 'a'; must have each key once"),
+        (parse_json, '{"a": 1,\n "b" 2}', "must be a JSON document; it ceases to be one at line 2, column 6"),
+        (parse_json, '{"a": 1e999999999999}', "got '1e999999999999'; must have numbers between"),
+        (parse_json, '{"a": ' + "9" * 5000 + "}", "must have numbers between"),
+        (parse_json, "[" * 100_000, "must be nested at most 50 deep"),
+        (parse_json, '{"a": NaN}', "got 'NaN'; must have finite numbers alone"),
+        (parse_json, b"\xff\xfe\x00", "must be a JSON document in UTF-8"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_meant_is_refused_in_one_line(parse, text, message) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        parse(text)
+    assert message in str(refused.value)
+    assert str(refused.value).startswith("request: ")
+    assert len(str(refused.value)) < 300
+    assert "\n" not in str(refused.value)
+
+
+def test_a_document_without_end_is_refused_by_its_size(monkeypatch) -> None:
+    monkeypatch.setattr("spark_jobs.contract.documents.MAX_BYTES", 10)
+    for parse in (parse_json, parse_yaml):
+        with pytest.raises(RequestRefused, match="got '11 bytes'; must have at most 10"):
+            parse("[1,2,3,4,5]")
