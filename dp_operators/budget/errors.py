@@ -47,8 +47,8 @@ class BudgetExceeded(RequestRefused):
             currency,
             given=plain(asked),
             bound=f"{where} has {plain(remaining)} of {plain(cap)} left",
-            remedy=f"ask for {'less' if asked <= cap else 'no more than the cap'} (`dp-budget show {account}` lists what "
-            f"is spent), or have the cap raised (`dp-budget raise {account}`)",
+            remedy=f"ask for {'less' if asked <= cap else 'no more than the cap'} (`dp-budget show {account}` lists "
+            f"what is spent), or have the cap raised (`dp-budget raise {account}`)",
         )
 
     @classmethod
