@@ -8,8 +8,8 @@ from typing import Any
 from dp_operators.budget.audit import canonical
 from spark_jobs.contract.blocks import BlockExpression
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import Neighbours, PrivacyUnit
-from spark_jobs.contract.tables import table_identity
 
 
 def name_of(what: str, value: Any, *, limit: int = 200) -> str:
@@ -69,6 +69,15 @@ def privacy_unit(value: Any) -> PrivacyUnit:
         raise refused.within("unit") from None
 
 
+def table_identity(table: Any) -> str:
+    """A table's one name, from any spelling of its path or of its catalog's name.
+
+    Raises:
+        RequestRefused: something that names no table.
+    """
+    return Place.parse(name_of("table", table, limit=2000), what="table").identity
+
+
 def table_identities(tables: Iterable[Any]) -> tuple[str, ...]:
     """The tables' identities, each once, sorted.
 
@@ -77,7 +86,32 @@ def table_identities(tables: Iterable[Any]) -> tuple[str, ...]:
     """
     if isinstance(tables, str):
         tables = (tables,)
-    return tuple(sorted({table_identity(name_of("table", table, limit=2000)) for table in tables}))
+    return tuple(sorted({table_identity(table) for table in tables}))
+
+
+def bound_identities(tables: Iterable[Any]) -> tuple[str, ...]:
+    """The identities of tables that are to be bound: where a symbolic link on this machine leads elsewhere, of that.
+
+    Raises:
+        RequestRefused: something that names no table, or one of them lies within another.
+    """
+    places = [Place.parse(identity, what="table").resolved(what="table") for identity in table_identities(tables)]
+    for place in places:
+        for other in places:
+            if place != other and place.holds(other):
+                raise nested_table(other.identity, place.identity)
+    return tuple(sorted({place.identity for place in places}))
+
+
+def nested_table(table: str, other: str, account: str | None = None) -> RequestRefused:
+    """The refusal of a table that holds another one, or lies within it."""
+    whose = "" if account is None else f", which is bound to account {account}"
+    return RequestRefused(
+        "table",
+        given=table,
+        bound=f"must neither hold table {other} nor lie within it{whose}",
+        remedy="rows would be read on two accounts: bind one of the two folders",
+    )
 
 
 def block_names(blocks: Iterable[Any]) -> tuple[str, ...]:

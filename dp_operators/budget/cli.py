@@ -76,7 +76,8 @@ def open_account(
     account: AnAccount,
     epsilon: Annotated[str | None, typer.Option(help="The cap: what the charges of a block may add up to.")] = None,
     table: Annotated[
-        list[str] | None, typer.Option(help="A table it pays for: path, URI or catalog:db.name; may be repeated.")
+        list[str] | None,
+        typer.Option(help="A table it pays for: absolute path, URI or catalog:db.name; may be repeated."),
     ] = None,
     neighbours: Annotated[str, typer.Option(help="add_remove or replace_one.")] = "add_remove",
     unit_column: Annotated[str | None, typer.Option(help="Column that names the privacy unit; else a row.")] = None,

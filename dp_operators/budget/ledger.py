@@ -69,7 +69,8 @@ class PrivacyLedger(LedgerReader):
             composition: how charges add up: ``pure``, ``zcdp`` or ``approximate``.
             neighbours: the relation that every charge is about.
             unit: whom the guarantee protects.
-            tables: the tables it pays for, and no other account: paths, URIs or ``catalog:db.name``.
+            tables: the tables it pays for, and no other account: absolute paths, URIs or ``catalog:db.name``. None may
+                hold another that is bound, nor lie within it. Symbolic links on this machine are followed.
             blocks: the block expression, such as ``day(visited_at)``; by default ``all`` is the one block.
             unit_stays: whether each privacy unit lies in one block for ever, so that each block has the cap for itself.
                 True by default where a unit is a row. Where it is False, charges add up across blocks.
@@ -77,8 +78,9 @@ class PrivacyLedger(LedgerReader):
             actor: who opens it.
 
         Raises:
-            RequestRefused: it is open with other settings, or a table is bound to another account; or replacements are
-                protected where a unit may lie in several blocks; or sizes are to be public where they cannot be.
+            RequestRefused: it is open with other settings, or a table is bound to another account, lies within a bound
+                one or holds one; or replacements are protected where a unit may lie in several blocks; or sizes are to
+                be public where they cannot be.
         """
         kind = known_composition(composition)
         cap, part = cap_of(kind, epsilon, delta, rho, slack)
@@ -91,7 +93,7 @@ class PrivacyLedger(LedgerReader):
             slack=part,
             neighbours=between,
             unit=whom,
-            tables=arguments.table_identities(tables),
+            tables=arguments.bound_identities(tables),
             blocks=expression,
             unit_stays=arguments.stays(unit_stays, expression, whom, between),
             public_sizes=arguments.sizes(public_sizes, between),

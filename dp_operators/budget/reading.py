@@ -24,8 +24,8 @@ from dp_operators.budget.values import (
     exact_budget,
 )
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import Budget
-from spark_jobs.contract.tables import table_identity
 
 
 class LedgerReader:
@@ -198,19 +198,23 @@ class LedgerReader:
         """The account that pays for a table, given by any spelling of its path or catalog name.
 
         Raises:
-            RequestRefused: the table is bound to none.
+            RequestRefused: the table is bound to none, or lies within another bound one, or holds one.
         """
-        identity = table_identity(arguments.name_of("table", table, limit=2000))
+        place = Place.parse(arguments.table_identity(table))
 
         def work(connection: Connection) -> Account:
-            owner = rows.owner_of(connection, identity)
+            owner = rows.owner_of(connection, place.identity)
             if owner is None:
                 raise RequestRefused(
                     "table",
-                    given=identity,
+                    given=place.identity,
                     bound="must be bound to an account of the ledger",
                     remedy="open an account for it: `dp-budget open --table`",
                 )
+            # accounts that were opened by an earlier version may lie in each other
+            for bound, other in rows.bound_tables(connection):
+                if bound != place and bound.overlaps(place):
+                    raise arguments.nested_table(place.identity, bound.identity, other)
             return _account(connection, owner)
 
         return self._database.read(work)

@@ -16,6 +16,7 @@ from dp_operators.budget.statements import Query, fetch
 from dp_operators.budget.values import Account, Allotment, Charge, ChargeState, exact_budget
 from spark_jobs.contract.blocks import BlockExpression
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit, plain
 
 _of_account = accounts.c.name == charges.c.account
@@ -40,6 +41,7 @@ _NAMES = Query(lambda _: select(accounts.c.name).order_by(accounts.c.name))
 _ACCOUNT = Query(lambda _: select(accounts).where(_named))
 _TABLES = Query(lambda _: select(account_tables.c.identity).where(account_tables.c.account == bindparam("account")))
 _OWNER = Query(lambda _: select(account_tables.c.account).where(account_tables.c.identity == bindparam("table")))
+_ALL_TABLES = Query(lambda _: select(account_tables.c.identity, account_tables.c.account))
 _ALLOTMENTS = Query(
     lambda _: select(allotments).where(allotments.c.account == bindparam("account")).order_by(allotments.c.name)
 )
@@ -197,6 +199,20 @@ def tables_of(connection: Connection, account: str) -> tuple[str, ...]:
 def owner_of(connection: Connection, table: str) -> str | None:
     """The name of the account that a table is bound to."""
     return next((str(row.account_tables_account) for row in fetch(connection, _OWNER, {"table": table})), None)
+
+
+def bound_tables(connection: Connection) -> tuple[tuple[Place, str], ...]:
+    """All tables that are bound, as places, and the names of their accounts."""
+    found = fetch(connection, _ALL_TABLES, {})
+    return tuple((_bound(str(row.account_tables_identity)), str(row.account_tables_account)) for row in found)
+
+
+def _bound(identity: str) -> Place:
+    """The place of a bound table; one that was bound under older rules keeps the name it has."""
+    try:
+        return Place.parse(identity)
+    except RequestRefused:
+        return Place(identity=identity, path=identity)
 
 
 def allotments_of(connection: Connection, account: str) -> tuple[Allotment, ...]:

@@ -31,8 +31,8 @@ def check_request(request: ReleaseRequest, ledger: PrivacyLedger) -> Account:
 
     Raises:
         RequestRefused: the request names no account or no output, its account does not exist, its table is bound to
-            no account or to another, its relation, unit or blocks are not the account's, or it declares sizes public
-            and the account does not.
+            no account or to another, nests with another or is a symbolic link, its relation, unit or blocks are not the
+            account's, or it declares sizes public and the account does not.
         LedgerUnavailable: the ledger cannot be asked.
     """
     name, _ = require_charged(request)
@@ -40,6 +40,7 @@ def check_request(request: ReleaseRequest, ledger: PrivacyLedger) -> Account:
     account.require_blocks(tuple(sorted(set(request.blocks))))
     if request.block_filter is not None:
         check_filter(request.block_filter)
+    request.table.pinned.require_real(what="table.path")
     identity = request.table.identity
     bound_to = ledger.account_for_table(identity)
     if bound_to.name != account.name:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,8 +18,8 @@ from pydantic import Field
 
 from spark_jobs.contract.diagnostics.linear import require_keys
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.places import Place
 from spark_jobs.contract.stores import open_store
-from spark_jobs.contract.tables import table_identity
 from spark_jobs.contract.values import Frozen
 
 _FIELD = "diagnostics.groups"
@@ -71,22 +70,20 @@ def _resolved(entry: Any, table: Any) -> Any:
 
 def _require_apart(path: str, table: Any) -> None:
     """Refuse a file of the private table: keys that are read off its rows would say who is in it."""
-    place = table.get("path") if isinstance(table, Mapping) else None
-    if isinstance(place, str) and any(
-        f"{spelt(path)}/".startswith(f"{spelt(place).rstrip('/')}/") for spelt in (table_identity, _without_links)
-    ):
+    file = _place_of(path)
+    try:
+        place = Place.of_folder(str(table.get("path"))) if isinstance(table, Mapping) else None
+    except RequestRefused:
+        return  # of a catalog, or refused with the rest of the request
+    if place is not None and (place.holds(file) or place.resolved().holds(file.resolved())):
         raise RequestRefused(
             f"{_FIELD}.path", given=path, bound="must not lie within the table: keys read off its rows are not public",
             remedy="name a file that was made without the table",
         )  # fmt: skip
 
 
-def _without_links(path: str) -> str:
-    """The identity of a path, where it is on this machine as that of the folder that it leads to."""
-    identity = table_identity(path)
-    if not identity.startswith("file://"):
-        return identity
-    return table_identity(os.path.realpath(identity[identity.index("/", len("file://")) :]))
+def _place_of(path: str) -> Place:
+    return Place.of_folder(path if urlsplit(path).scheme else str(Path(path).absolute()), what=f"{_FIELD}.path")
 
 
 def _keys(named: KeyFile) -> Iterable[Any]:

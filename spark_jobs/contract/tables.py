@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.places import Place, require_relative
 from spark_jobs.contract.values import Frozen
 
 ColumnName = Annotated[str, Field(min_length=1, max_length=255)]
@@ -39,16 +40,8 @@ class Snapshot(Frozen):
                 bound="must pin the table by exactly one of path_version, partition and table_version",
                 remedy="a release is about one fixed state of a table: name it",
             )
-        version = self.path_version
-        if version is not None and (
-            version.strip("/") != version or any(part in ("", ".", "..") for part in version.split("/"))
-        ):
-            raise RequestRefused(
-                "path_version",
-                given=version,
-                bound="must be a plain relative path below the table's path",
-                remedy="write it like 'v3' or '2026/11/21'",
-            )
+        if self.path_version is not None:
+            require_relative(self.path_version, "path_version")
         return self
 
     def describe(self) -> str:
@@ -65,7 +58,7 @@ class TableSource(Frozen):
 
     Attributes:
         format: ``parquet`` or ``csv`` (under ``path``), or ``catalog`` (named ``name``).
-        path: URI of the table's folder; for parquet and csv.
+        path: absolute path or URI of the table's folder; for parquet and csv. See ``Place`` for what it may be.
         name: catalog name such as ``sales.visits``; for catalog.
         columns: for csv, the types of its columns as Spark writes them, e.g. ``{"age": "int"}``;
             a value that does not parse becomes null.
@@ -108,31 +101,26 @@ class TableSource(Frozen):
                 bound="pins a catalog table",
                 remedy="pin a path by path_version or partition",
             )
+        _ = self.place  # refused now, if it is none
         return self
 
     @property
-    def identity(self) -> str:
-        """The table's name in the ledger: what an account is bound to, whatever the snapshot."""
+    def place(self) -> Place:
+        """Where the table lies, whatever the snapshot."""
         if self.format == "catalog":
-            return f"catalog:{str(self.name).lower()}"
-        return table_identity(str(self.path))
+            return Place.of_catalog(str(self.name))
+        return Place.of_folder(str(self.path))
 
+    @property
+    def identity(self) -> str:
+        """The table's name in the ledger: what an account is bound to."""
+        return self.place.identity
 
-def table_identity(table: str) -> str:
-    """One spelling for one table: ``catalog:db.name`` as it is, a path as a URI without a trailing slash.
-
-    Two spellings of one path (``/lake/t``, ``file:///lake//t/``) are one table.
-    """
-    import posixpath
-    from urllib.parse import unquote, urlsplit
-
-    if table.startswith("catalog:"):
-        return table.lower()
-    parts = urlsplit(table)
-    scheme = parts.scheme or "file"
-    scheme = "s3" if scheme in ("s3a", "s3n") else scheme
-    path = posixpath.normpath("/" + unquote(parts.path).lstrip("/"))
-    return f"{scheme}://{parts.netloc}{path}"
+    @property
+    def pinned(self) -> Place:
+        """The folder that is read, or the catalog's table; what partitions and table versions leave out lies there."""
+        version = self.snapshot.path_version
+        return self.place if version is None else self.place.below(version)
 
 
 class Label(Frozen):

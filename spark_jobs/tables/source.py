@@ -12,6 +12,7 @@ must hold none beyond the year 294247, for reading such a value raises, where th
 from __future__ import annotations
 
 import datetime
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -72,8 +73,8 @@ def read_table(spark: SparkSession, source: TableSource) -> DataFrame:
         spark.conf.set(name, value)
     if source.format == "catalog":
         return _read_catalog(spark, source)
-    path = _path(source)
-    with _refusing("table.path", path):
+    path = _folder(spark, source)
+    with _refusing("table.path", source.path):
         if source.format == "parquet":
             frame = spark.read.option("mergeSchema", "true").parquet(path)
         else:
@@ -81,25 +82,50 @@ def read_table(spark: SparkSession, source: TableSource) -> DataFrame:
     return _pinned(frame, source, _partition_columns(frame, path))
 
 
-def _path(source: TableSource) -> str:
-    """The folder that is read. Patterns are refused: they would read versions side by side, and a person twice."""
-    path, version = str(source.path), source.snapshot.path_version
-    for field, text in (("table.path", path), ("table.snapshot.path_version", version)):
-        if re.search(r"[*?{}\[\]\\]", text or ""):
+def _folder(spark: SparkSession, source: TableSource) -> str:
+    """The folder that is read, as the table's identity has it."""
+    system = spark.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS") or "file:///"
+    if str(source.path).startswith("/") and not system.startswith("file:"):
+        raise RequestRefused(
+            "table.path",
+            given=source.path,
+            bound=f"must be a URI where Spark's default file system is another than file://: here it is {system}",
+            remedy="write the scheme, as the account's table has it",
+        )
+    source.pinned.require_real(what="table.path")
+    _require_no_links(source)
+    return source.pinned.path
+
+
+def _require_no_links(source: TableSource) -> None:
+    """Refuse a folder with symbolic links in it: they may lead to another table, or to the same rows twice."""
+    folders = [] if source.pinned.local is None else [source.pinned.local]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                found = list(entries)
+        except OSError:
+            continue  # Spark says what cannot be read
+        if any(entry.is_symlink() for entry in found):
             raise RequestRefused(
-                field, given=text, bound="must not hold any of * ? { } [ ] \\", remedy="name one folder"
+                "table.path",
+                given=source.path,
+                bound="must be a folder without symbolic links in it",
+                remedy="put the files themselves there",
             )
-    return path if version is None else f"{path.rstrip('/')}/{version}"
+        folders += [entry.path for entry in found if entry.is_dir(follow_symlinks=False)]
 
 
 def _read_catalog(spark: SparkSession, source: TableSource) -> DataFrame:
-    parts = str(source.name).split(".")
-    if not all(re.fullmatch(r"[\w$-]+", part) for part in parts):
-        raise RequestRefused(
-            "table.name", given=source.name, bound="must be a name such as sales.visits", remedy="correct the name"
-        )
-    name = ".".join(f"`{part}`" for part in parts)
+    name = ".".join(f"`{part}`" for part in source.place.path.split("."))
     with _refusing("table.name", source.name):
+        if spark.catalog.getTable(name).tableType not in ("MANAGED", "EXTERNAL"):
+            raise RequestRefused(
+                "table.name",
+                given=source.name,
+                bound="must be a table, and no view: a view reads tables of other accounts",
+                remedy="name the table that it reads, or write its rows to one",
+            )
         if source.snapshot.table_version is not None:
             return spark.sql(f"SELECT * FROM {name} VERSION AS OF {int(source.snapshot.table_version)}")  # noqa: S608
         frame = spark.table(name)

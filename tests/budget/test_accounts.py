@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import random
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
 from dp_operators.budget import Account, PrivacyLedger
 from spark_jobs.contract import Neighbours, PrivacyUnit, RequestRefused
+from tests.support.ledgers import execute
 
 
 def test_account_is_read_back_as_it_was_opened(ledger: PrivacyLedger) -> None:
@@ -25,7 +27,7 @@ def test_account_is_read_back_as_it_was_opened(ledger: PrivacyLedger) -> None:
     assert opened.cap.epsilon == Decimal("2.5")
     assert opened.neighbours is Neighbours.REPLACE_ONE
     assert opened.unit == unit
-    assert opened.tables == ("catalog:sales.visits", "file:///lake/visits")
+    assert opened.tables == ("catalog:spark_catalog.sales.visits", "file:///lake/visits")
     assert opened.opened_by == "admin"
     assert ledger.remaining("visits").epsilon == Decimal("2.5")
 
@@ -72,6 +74,74 @@ def test_table_belongs_to_one_account(ledger: PrivacyLedger) -> None:
         ledger.open_account("copies", epsilon=1, tables=["/lake/copies", "s3a://lake/visits/"])
     assert [account.name for account in ledger.accounts()] == ["visits"]
     assert ledger.verify()
+
+
+@pytest.mark.parametrize(
+    ("bound", "wanted"),
+    [
+        ("/t", "/t/sub"),
+        ("/t/sub", "/t"),
+        ("/t", "/"),
+        ("file://localhost/t", "/t/v=1/day=2"),
+        ("s3://lake/visits", "s3a://lake"),
+        ("catalog:sales.visits", "catalog:spark_catalog.sales.visits.snapshots"),
+    ],
+)
+def test_no_table_lies_within_another(ledger: PrivacyLedger, bound: str, wanted: str) -> None:
+    ledger.open_account("visits", epsilon=1, tables=[bound])
+    for name in ("copies", "visits2"):
+        with pytest.raises(
+            RequestRefused, match=r"must neither hold table .* bound to account visits; rows would"
+        ) as no:
+            ledger.open_account(name, epsilon=1, tables=["gs://elsewhere/t", wanted])
+        assert "\n" not in str(no.value)
+    with pytest.raises(RequestRefused, match="must neither hold table"):
+        ledger.open_account("both", epsilon=1, tables=[wanted.replace("/t", "/u"), bound.replace("/t", "/u")])
+    assert [account.name for account in ledger.accounts()] == ["visits"]
+    assert len(ledger.log()) == 1
+
+
+def test_two_names_of_a_table_are_one_table(ledger: PrivacyLedger, tmp_path: Path) -> None:
+    """What was opened twice before: a short and a full name of a catalog's table, a link and where it leads."""
+    (tmp_path / "visits").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "visits")
+    tables = ["catalog:sales.visits", f"{tmp_path}/link", "hdfs://name/t"]
+    opened = ledger.open_account("visits", epsilon=1, tables=tables)
+    assert f"file://{tmp_path}/visits" in opened.tables
+    others = [
+        "catalog:spark_catalog.Sales.Visits",
+        f"file:{tmp_path}//visits/",
+        f"{tmp_path}/link",
+        "HDFS://NAME:8020/t",
+    ]
+    for other in others:
+        with pytest.raises(RequestRefused, match="is bound to account visits, and a table belongs to one account"):
+            ledger.open_account("copies", epsilon=1, tables=[other])
+
+
+@pytest.mark.parametrize("table", ["/t#", "/t/../u", "t", "/t?x=1", "/%74", "catalog:t", "webhdfs://name/t", "/t*"])
+def test_text_that_may_be_two_tables_opens_no_account(ledger: PrivacyLedger, table: str) -> None:
+    with pytest.raises(RequestRefused, match=r"^table: got ") as refused:
+        ledger.open_account("visits", epsilon=1, tables=[table])
+    assert "\n" not in str(refused.value)
+    assert ledger.log() == ()
+
+
+def test_tables_that_an_earlier_version_bound_within_each_other_pay_for_nothing(
+    ledger: PrivacyLedger, ledger_url: str
+) -> None:
+    ledger.open_account("outer", epsilon=1, tables=["/t"])
+    ledger.open_account("inner", epsilon=1, tables=["/u"])
+    ledger.open_account("short", epsilon=1, tables=["catalog:a.b"])
+    execute(ledger_url, "UPDATE account_tables SET identity = 'file:///t/sub' WHERE identity = 'file:///u'")
+    execute(
+        ledger_url, "UPDATE account_tables SET identity = 'catalog:a.b' WHERE identity = 'catalog:spark_catalog.a.b'"
+    )
+    for table in ("/t", "/t/sub"):
+        with pytest.raises(RequestRefused, match="must neither hold table .* nor lie within it"):
+            ledger.account_for_table(table)
+    with pytest.raises(RequestRefused, match="is bound to account short"):
+        ledger.open_account("full", epsilon=1, tables=["catalog:spark_catalog.a.b"])
 
 
 def test_account_for_a_table_is_found_by_any_spelling(ledger: PrivacyLedger) -> None:
@@ -135,7 +205,7 @@ def test_longest_names_are_kept(ledger: PrivacyLedger) -> None:
     account, release, table = (
         "".join(chance.choices("абвгдежзиклмнопрстуфхцчшщэюя", k=length // 2)) for length in (200, 1000, 1900)
     )
-    ledger.open_account(account, epsilon=1, tables=[f"catalog:{table}"])
-    charge = ledger.reserve(account, release=release, epsilon=1, tables=[f"catalog:{table}"])
+    ledger.open_account(account, epsilon=1, tables=[f"/{table}"])
+    charge = ledger.reserve(account, release=release, epsilon=1, tables=[f"/{table}"])
     assert ledger.find_charge(account, release) == charge
     assert ledger.verify()

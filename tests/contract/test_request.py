@@ -8,7 +8,6 @@ import pytest
 
 from spark_jobs.contract import Neighbours, Release, ReleaseRequest, RequestRefused
 from spark_jobs.contract.request import load_model
-from spark_jobs.contract.tables import table_identity
 
 LOGISTIC = {
     "kind": "logistic",
@@ -156,18 +155,6 @@ def test_a_model_file_becomes_the_requests_model(tmp_path: Any) -> None:
     assert ReleaseRequest.parse(fields(model=load_model(tmp_path / "model.json"))) == ReleaseRequest.parse(fields())
     with pytest.raises(RequestRefused, match="^model: "):
         load_model(tmp_path / "none.json")
-
-
-@pytest.mark.parametrize(
-    "spelling", ["/lake/visits", "file:///lake/visits", "/lake/visits/", "file:///lake//visits", "/lake/./visits"]
-)
-def test_spellings_of_one_path_are_one_table(spelling: str) -> None:
-    assert table_identity(spelling) == "file:///lake/visits"
-
-
-def test_stores_and_catalogs_have_one_identity_too() -> None:
-    assert table_identity("s3a://bucket/t/") == table_identity("s3://bucket/t") == "s3://bucket/t"
-    assert table_identity("catalog:Sales.Visits") == "catalog:sales.visits"
 
 
 def test_a_manifest_survives_json_and_yaml() -> None:

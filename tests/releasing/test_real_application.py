@@ -18,7 +18,6 @@ from dp_operators.checks.release_contract import check_release
 from dp_operators.releasing import LocalRunner, Published, ReleaseFailed
 from spark_jobs.contract import Release
 from spark_jobs.contract.failpoints import VARIABLE
-from spark_jobs.contract.tables import table_identity
 from tests.support.release_lab import Lab, make_request
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -49,7 +48,7 @@ def good_rows() -> pd.DataFrame:
 
 
 def open_account(lab: Lab, table: str) -> None:
-    lab.ledger().open_account("visits", epsilon=100, tables=[table_identity(table)])
+    lab.ledger().open_account("visits", epsilon=100, tables=[table])
 
 
 def attempt(lab: Lab, table: str, *, failpoint: str = "", key: str = "", **changes: Any) -> Published:
@@ -145,7 +144,7 @@ def test_bad_rows_give_a_release_of_the_same_shape_by_the_same_steps(lab: Lab) -
     shapes, said = [], []
     for name, rows in {"good": good_rows(), "bad": bad, "empty": good_rows().head(0)}.items():
         table = write_table(Path(lab.output).parent / name, rows)
-        lab.ledger().open_account(name, epsilon=1, tables=[table_identity(table)])
+        lab.ledger().open_account(name, epsilon=1, tables=[table])
         lines: list[str] = []
         runner = LocalRunner(master="local[2]", heartbeat=1e9, private_dir=Path(lab.output).parent / "private")
         request = make_request(

@@ -95,7 +95,20 @@ def test_check_request_gives_the_account_and_touches_nothing(lab, ledger):
     assert not Path(lab.output).exists()
 
 
-@pytest.mark.parametrize("path", ["/lake/visits", "file:///lake//visits/", "/lake/./visits"])
+def test_a_link_to_another_table_is_refused_before_anything_is_charged(lab, ledger, tmp_path):
+    (tmp_path / "secret" / "v1").mkdir(parents=True)
+    (tmp_path / "toy").mkdir()
+    (tmp_path / "toy" / "v1").symlink_to(tmp_path / "secret" / "v1")
+    ledger.open_account("toy", epsilon=1, tables=[f"{tmp_path}/toy"])
+    table = {"format": "parquet", "path": f"{tmp_path}/toy", "snapshot": {"path_version": "v1"}}
+    before, runner = ledger.head(), ForkRunner()
+    with pytest.raises(RequestRefused, match=r"^table.path: got .* must not lead through a symbolic link"):
+        lab.release(request=make_request(lab.output, account="toy", table=table), runner=runner)
+    assert ledger.head() == before
+    assert runner.runs == 0
+
+
+@pytest.mark.parametrize("path", ["/lake/visits", "file:///lake//visits/", "FILE://localhost/lake/visits"])
 def test_check_request_knows_a_table_by_any_spelling(lab, ledger, path):
     table = {"format": "parquet", "path": path, "snapshot": {"path_version": "v1"}}
     assert check_request(make_request(lab.output, table=table), ledger).name == "people"

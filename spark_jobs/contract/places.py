@@ -1,0 +1,243 @@
+"""Where a table or a release lies: one name for each place, from which alone the path that is read is made.
+
+A request names its table by text, an account is bound to a table, and Spark reads a path. If each understood the text
+in its own way, a request could be charged to one table and read another. So text is parsed here and nowhere else, and
+whatever two programs could understand in two ways is refused: relative paths, ``.`` and ``..``, ``#``, ``?`` and ``%``,
+patterns, control characters, two ways to write one accented letter.
+
+=========================  ================================================================================
+text                       place
+=========================  ================================================================================
+``/lake/t``                ``file:///lake/t``, as are ``file:/lake/t`` and ``file://localhost/lake//t/``
+``s3a://bucket/t``         ``s3://bucket/t``, as is ``s3n://bucket/t``; Spark is given ``s3a://bucket/t``
+``HDFS://Name:8020/t``     ``hdfs://name/t``; any other port stays
+``gs://``, ``abfss://``    as they are; ``abfs://`` is ``abfss://``
+``catalog:Sales.Visits``   ``catalog:spark_catalog.sales.visits``: the first of three parts names the catalog
+=========================  ================================================================================
+
+Other schemes are refused: they would be second names for the same files (``webhdfs``, ``viewfs``), or no lake.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from spark_jobs.contract.errors import RequestRefused
+
+CATALOG = "catalog:"
+_DEFAULT_CATALOG = "spark_catalog"
+_SCHEMES = {
+    "file": "file",
+    "s3": "s3",
+    "s3a": "s3",
+    "s3n": "s3",
+    "hdfs": "hdfs",
+    "gs": "gs",
+    "abfs": "abfss",
+    "abfss": "abfss",
+}
+# what Hadoop has a connector for without further settings
+_READ_AS = {"s3": "s3a"}
+_DEFAULT_PORTS = {"hdfs": ":8020"}
+
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)(//[^/]*)?(/.*)?")
+_AUTHORITIES = {
+    "file": (re.compile(r"(?:localhost)?", re.IGNORECASE), "no host but this one", "file:///lake/visits"),
+    "s3": (re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?"), "a bucket, in lower case", "s3://bucket/visits"),
+    "gs": (re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?"), "a bucket, in lower case", "gs://bucket/visits"),
+    "hdfs": (
+        re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:[1-9][0-9]{0,4})?"),
+        "a name node or name service",
+        "hdfs://namenode/lake/visits",
+    ),
+    "abfss": (
+        re.compile(r"[A-Za-z0-9-]+@[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?"),
+        "a container and an account",
+        "abfss://container@account.dfs.core.windows.net/visits",
+    ),
+}
+_PATTERNS = "*?{}[]\\"
+_NAME = re.compile(r"[A-Za-z0-9_$-]+")
+_CATALOG_PARTS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A folder of a lake or of a store of releases, or a table of a catalog.
+
+    Attributes:
+        identity: its one name: what accounts are bound to and the ledger compares.
+        path: what Spark is given to read: a URI, or for a table of a catalog its full name.
+    """
+
+    identity: str
+    path: str
+
+    @classmethod
+    def parse(cls, text: str, *, what: str = "path") -> Place:
+        """The place that ``text`` names: an absolute path, a URI, or ``catalog:`` and a table's name.
+
+        Args:
+            text: what a user wrote.
+            what: the field it stands in, for the refusal.
+
+        Raises:
+            RequestRefused: it names none, or could be understood in more than one way.
+        """
+        if text.lower().startswith(CATALOG):
+            return cls.of_catalog(text[len(CATALOG) :], what=what)
+        return cls.of_folder(text, what=what)
+
+    @classmethod
+    def of_folder(cls, text: str, *, what: str = "path") -> Place:
+        """The folder that ``text`` names, an absolute path or a URI.
+
+        Raises:
+            RequestRefused: as ``parse``.
+        """
+        _require_plain(text, what)
+        found = _URI.fullmatch(text)
+        if found is None and (not text.startswith("/") or text.startswith("//")):
+            raise RequestRefused(
+                what,
+                given=text,
+                bound="must be an absolute path or a URI",
+                remedy="write it like /lake/visits or s3://lake/visits",
+            )
+        written, authority, path = ("file", None, text) if found is None else found.groups()
+        scheme = _SCHEMES.get(written.lower())
+        if scheme is None:
+            raise RequestRefused(
+                what,
+                given=text,
+                bound=f"must be a path or a URI of {', '.join(sorted(set(_SCHEMES)))}",
+                remedy="name the folder by one of these",
+            )
+        segments = [segment for segment in (path or "").split("/") if segment]
+        if "." in segments or ".." in segments:
+            raise RequestRefused(
+                what, given=text, bound="must not hold the segments . and ..", remedy="write the path out"
+            )
+        return cls._of(scheme, _authority(scheme, authority, text, what), segments)
+
+    @classmethod
+    def of_catalog(cls, name: str, *, what: str = "name") -> Place:
+        """The place of a catalog's table, e.g. ``sales.visits`` or ``lake.sales.visits``; case does not matter.
+
+        A name of two parts is one of Spark's own catalog, ``spark_catalog``, whatever catalog a session has as default.
+
+        Raises:
+            RequestRefused: it is no such name.
+        """
+        parts = name.split(".")
+        plain = all(_NAME.fullmatch(part) for part in parts) and 2 <= len(parts) <= _CATALOG_PARTS
+        if not plain or (len(parts) == 2 and parts[0].lower() == _DEFAULT_CATALOG):
+            raise RequestRefused(
+                what,
+                given=name,
+                bound="must be a name such as sales.visits, or with its catalog such as lake.sales.visits",
+                remedy="name the table's database too, in letters, digits, _, $ and -",
+            )
+        full = ".".join([_DEFAULT_CATALOG, *parts] if len(parts) == 2 else parts).lower()
+        return cls(identity=f"{CATALOG}{full}", path=full)
+
+    @classmethod
+    def _of(cls, scheme: str, authority: str, segments: list[str]) -> Place:
+        rest = f"://{authority}/{'/'.join(segments)}"
+        return cls(identity=f"{scheme}{rest}", path=f"{_READ_AS.get(scheme, scheme)}{rest}")
+
+    def below(self, version: str, *, what: str = "path_version") -> Place:
+        """The folder ``version`` of this one, a plain relative path such as ``v3`` or ``2026/11/21``.
+
+        Raises:
+            RequestRefused: it is no such path.
+        """
+        require_relative(version, what)
+        add = version if self.identity.endswith("/") else f"/{version}"
+        return Place(identity=f"{self.identity}{add}", path=f"{self.path}{add}")
+
+    def holds(self, other: Place) -> bool:
+        """Whether ``other`` is this place or lies below it."""
+        end = "." if self.identity.startswith(CATALOG) else "/"
+        return f"{other.identity.rstrip(end)}{end}".startswith(f"{self.identity.rstrip(end)}{end}")
+
+    def overlaps(self, other: Place) -> bool:
+        """Whether one of the two holds the other."""
+        return self.holds(other) or other.holds(self)
+
+    @property
+    def local(self) -> str | None:
+        """The path on this machine, where it is a place of a file system that machines mount."""
+        return self.identity.removeprefix("file://") if self.identity.startswith("file://") else None
+
+    def resolved(self, *, what: str = "path") -> Place:
+        """The place that symbolic links on this machine lead to; itself where there are none, or it is not local.
+
+        Raises:
+            RequestRefused: they lead to a folder that cannot be named.
+        """
+        return self if self.local is None else Place.parse(os.path.realpath(self.local), what=what)
+
+    def require_real(self, *, what: str = "path") -> None:
+        """Refuse a place that a symbolic link on this machine leads away from: it would be another one's second name.
+
+        Raises:
+            RequestRefused: there is such a link.
+        """
+        if self.local is not None and os.path.realpath(self.local) != self.local:
+            raise RequestRefused(
+                what,
+                given=self.identity,
+                bound="must not lead through a symbolic link",
+                remedy="name the folder itself: the ledger knows it by that name alone",
+            )
+
+
+def require_relative(version: str, what: str) -> None:
+    """Refuse what is no plain relative path below a folder.
+
+    Raises:
+        RequestRefused: it is none.
+    """
+    _require_plain(version, what)
+    if any(segment in ("", ".", "..") for segment in version.split("/")):
+        raise RequestRefused(
+            what,
+            given=version,
+            bound="must be a plain relative path below the table's path",
+            remedy="write it like 'v3' or '2026/11/21'",
+        )
+
+
+def _require_plain(text: str, what: str) -> None:
+    """Refuse characters that Python, Hadoop and Spark's reader do not all take for part of a name."""
+    spaced = any(segment != segment.strip() for segment in text.split("/"))
+    if not text or not text.isprintable() or spaced or text != unicodedata.normalize("NFC", text):
+        raise RequestRefused(
+            what,
+            given=text,
+            bound="must be printable text in Unicode's composed form (NFC), its folders' names without spaces around",
+            remedy="write the folder's name, and rename it where it is none of that",
+        )
+    # a pattern would read versions side by side, and a person twice
+    if any(character in text for character in f"{_PATTERNS}#%"):
+        raise RequestRefused(
+            what,
+            given=text,
+            bound=f"must not hold any of {' '.join(_PATTERNS)} # %",
+            remedy="name one folder as it is, without patterns and escapes",
+        )
+
+
+def _authority(scheme: str, written: str | None, text: str, what: str) -> str:
+    """The host, bucket or container of a URI, in its one spelling."""
+    pattern, bound, example = _AUTHORITIES[scheme]
+    authority = (written or "//")[2:]
+    if not pattern.fullmatch(authority):
+        raise RequestRefused(what, given=text, bound=f"must name {bound}", remedy=f"write it like {example}")
+    if scheme == "file":
+        return ""
+    return authority.lower().removesuffix(_DEFAULT_PORTS.get(scheme, "//"))
