@@ -3,7 +3,17 @@
 from dp_operators.budget.errors import BudgetExceeded, ChargeConflict, LedgerFrozen, LedgerUnavailable, NotAllowed
 from dp_operators.budget.ledger import PrivacyLedger
 from dp_operators.budget.reading import LedgerReader
-from dp_operators.budget.values import Account, Allotment, AuditEntry, Charge, ChargeState, Head, Verification
+from dp_operators.budget.values import (
+    Account,
+    Allotment,
+    AuditEntry,
+    Charge,
+    ChargeState,
+    Head,
+    KeyList,
+    Run,
+    Verification,
+)
 
 __all__ = [
     "Account",
@@ -14,10 +24,12 @@ __all__ = [
     "ChargeConflict",
     "ChargeState",
     "Head",
+    "KeyList",
     "LedgerFrozen",
     "LedgerReader",
     "LedgerUnavailable",
     "NotAllowed",
     "PrivacyLedger",
+    "Run",
     "Verification",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, update
 
-from dp_operators.budget import audit, rows
+from dp_operators.budget import audit, mapping, rows
 from dp_operators.budget.arguments import sizes as allowed_sizes
 from dp_operators.budget.composition import APPROXIMATE, PURE, ZCDP, cap_of, is_raise
 from dp_operators.budget.schema import accounts, allotments, audit_head
@@ -65,7 +65,7 @@ def raise_cap(connection: Connection, wanted: Raise) -> Account | Allotment:
             remedy="to spend less, charge less",
         )
     require_thawed(rows.frozen(connection))
-    raised = {**rows.amounts(cap), "slack": plain(slack)}
+    raised = {**mapping.amounts(cap), "slack": plain(slack)}
     entry = audit.Draft(
         at=audit.now(),
         actor=wanted.actor,
@@ -106,7 +106,7 @@ def allot(connection: Connection, wanted: Allot) -> Allotment:
             )
         return found
     require_thawed(rows.frozen(connection))
-    row = rows.allotment_row(made)
+    row = mapping.allotment_row(made)
     entry = audit.Draft(
         at=audit.now(),
         actor=wanted.actor,

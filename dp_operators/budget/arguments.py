@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dp_operators.budget.audit import canonical
@@ -112,6 +114,73 @@ def nested_table(table: str, other: str, account: str | None = None) -> RequestR
         bound=f"must neither hold table {other} nor lie within it{whose}",
         remedy="rows would be read on two accounts: bind one of the two folders",
     )
+
+
+def bound_tables(tables: Iterable[Any]) -> dict[str, Any]:
+    """The tables by identity, each with its binding in plain JSON types; None where only the identity is given.
+
+    Raises:
+        RequestRefused: something that names no table, or one table twice.
+    """
+    if isinstance(tables, (str, Mapping)) or hasattr(tables, "model_dump"):
+        tables = (tables,)
+    bound: dict[str, Any] = {}
+    for each in tables:
+        fields = None if isinstance(each, str) else _plain(each)
+        [identity] = bound_identities([each if fields is None else fields.get("table")])
+        if bound.get(identity) is not None and bound[identity] != fields:
+            raise RequestRefused("tables", given=identity, bound="must be described once", remedy="leave one out")
+        bound[identity] = fields if fields is None else {**fields, "table": identity}
+    bound_identities(bound)
+    return bound
+
+
+def _plain(binding: Any) -> dict[str, Any]:
+    fields = binding if isinstance(binding, Mapping) else getattr(binding, "model_dump", dict)(mode="json")
+    try:
+        plain: dict[str, Any] = json.loads(canonical(fields))
+    except (TypeError, ValueError):
+        plain = {}
+    return plain
+
+
+def output_uris(outputs: Iterable[Any]) -> tuple[str, ...]:
+    """The folders' URIs, each once, sorted.
+
+    Raises:
+        RequestRefused: something that names no folder.
+    """
+    if isinstance(outputs, str):
+        outputs = (outputs,)
+    texts = [name_of("outputs", output, limit=2000) for output in outputs]
+    return tuple(sorted({Place.of_folder(text, what="outputs").identity for text in texts}))
+
+
+def key_values(keys: Iterable[Any]) -> tuple[Any, ...]:
+    """Keys of groups: texts, whole numbers or truth values, each once.
+
+    Raises:
+        RequestRefused: no keys, something else, or a key twice.
+    """
+    values = tuple(keys)
+    if not values or not all(isinstance(key, (str, int)) for key in values):
+        raise RequestRefused(
+            "keys", bound="must be texts or whole numbers, at least one", remedy="write them to a file, one a line"
+        )
+    if len({(type(key), key) for key in values}) < len(values):
+        raise RequestRefused("keys", bound="must be different from each other", remedy="name each key once")
+    return values
+
+
+def sha256_of(what: str, value: Any) -> str:
+    """``value`` as a SHA-256 in hexadecimal digits.
+
+    Raises:
+        RequestRefused: it is none.
+    """
+    if isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value):
+        return value
+    raise RequestRefused(what, given=value, bound="must be 64 hexadecimal digits", remedy="give the SHA-256")
 
 
 def block_names(blocks: Iterable[Any]) -> tuple[str, ...]:

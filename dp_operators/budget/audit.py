@@ -21,6 +21,8 @@ from dp_operators.budget.values import AuditEntry, Head
 
 GENESIS = "0" * 64
 OPENED, RAISED, ALLOTTED, FROZEN, THAWED = "opened", "raised", "allotted", "frozen", "thawed"
+TABLE_BOUND, OUTPUTS_BOUND, KEYS_REGISTERED = "table bound", "outputs bound", "keys registered"
+RUN_STARTED, RUN_ENDED, DRAW_RECORDED = "run started", "run ended", "draw recorded"
 
 _HEAD = select(audit_head)
 

@@ -17,20 +17,24 @@ from spark_jobs.contract.errors import RequestRefused
 
 VIEW, CHARGE, ADMINISTER = PARTS = ("view", "charge", "administer")
 
-_TABLES = ("accounts", "account_tables", "allotments", "block_totals", "charges", "audit_log")
-_EVERYTHING = ", ".join((*_TABLES, "audit_head", "ledger_version"))
+_TABLES = ("accounts", "account_tables", "key_lists", "allotments", "block_totals", "charges", "run_keys", "audit_log")
+_KEYS = "run_keys"
+_EVERYTHING = ", ".join((*(table for table in _TABLES if table != _KEYS), "audit_head", "ledger_version"))
+_CHANGED = "state, manifest_sha256, renewed_at, settled_at, drawn_events, runs, open_runs, draw_sha256"
 _CHARGES = (
     "GRANT INSERT ON charges, audit_log TO {role};",
-    "GRANT UPDATE (state, manifest_sha256, renewed_at, settled_at, drawn_events) ON charges TO {role};",
+    "GRANT SELECT, INSERT ON run_keys TO {role};",
+    f"GRANT UPDATE ({_CHANGED}) ON charges TO {{role}};",
     "GRANT UPDATE (seq, previous, hash, frozen) ON audit_head TO {role};",
 )
 _ADMINISTERS = (
-    "GRANT INSERT ON accounts, account_tables, allotments, block_totals TO {role};",
+    "GRANT INSERT ON accounts, account_tables, key_lists, allotments, block_totals TO {role};",
+    "GRANT UPDATE (binding) ON account_tables TO {role};",
     "GRANT UPDATE (epsilon, delta, rho, slack) ON accounts, allotments TO {role};",
-    "GRANT UPDATE (public_sizes) ON accounts TO {role};",
+    "GRANT UPDATE (public_sizes, outputs) ON accounts TO {role};",
 )
-_CHARGING = ("reserved", "committed", "burnt", "void")
-_ADMINISTERING = ("opened", "raised", "allotted")
+_CHARGING = ("reserved", "run started", "run ended", "draw recorded", "committed", "burnt", "void")
+_ADMINISTERING = ("opened", "raised", "allotted", "table bound", "outputs bound", "keys registered")
 # a row that is seen and may not be changed is refused aloud: USING alone would leave it out in silence
 _CLAUSES = {"SELECT": "USING", "INSERT": "WITH CHECK", "UPDATE": "USING (true) WITH CHECK"}
 
@@ -67,7 +71,7 @@ def grants(role: str, may: str, *, account: str | None = None, allotment: str | 
     quoted = '"' + role.replace('"', '""') + '"'
     more = {VIEW: (), CHARGE: _CHARGES, ADMINISTER: (*_CHARGES, *_ADMINISTERS)}[may]
     return (
-        *((f"REVOKE ALL ON {_EVERYTHING} FROM {quoted};",) if account is None else ()),
+        *((f"REVOKE ALL ON {_EVERYTHING}, {_KEYS} FROM {quoted};",) if account is None else ()),
         f"GRANT SELECT ON {_EVERYTHING} TO {quoted};",
         *(statement.format(role=quoted) for statement in more),
         *(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY;" for table in _TABLES),
@@ -88,7 +92,9 @@ def _policies(role: str, quoted: str, may: str, account: str | None, allotment: 
 
 def _rows(table: str, command: str, may: str, account: str | None, allotment: str | None) -> str:
     """Which rows of a table a part may read or write, as SQL."""
-    administered = table in ("accounts", "account_tables", "allotments", "block_totals")
+    administered = table in ("accounts", "account_tables", "key_lists", "allotments", "block_totals")
+    if table == _KEYS:  # of the charges that the role sees
+        return "false" if may == VIEW or command == "UPDATE" else "charge IN (SELECT id FROM charges)"
     if command != "SELECT" and (may == VIEW or (administered and may != ADMINISTER)):
         return "false"
     if table == "audit_log" and command == "INSERT":

@@ -17,12 +17,14 @@ from dp_operators.budget.schema import (
     audit_log,
     block_totals,
     charges,
+    key_lists,
+    run_keys,
 )
 from dp_operators.budget.statements import run
 from dp_operators.budget.values import Head
 from spark_jobs.contract.errors import RequestRefused
 
-_TABLES = (accounts, account_tables, allotments, block_totals, charges, audit_log, audit_head)
+_TABLES = (accounts, account_tables, key_lists, allotments, block_totals, charges, run_keys, audit_log, audit_head)
 _CHUNK = 500
 
 

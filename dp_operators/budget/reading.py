@@ -20,6 +20,7 @@ from dp_operators.budget.values import (
     Charge,
     ChargeState,
     Head,
+    KeyList,
     Verification,
     exact_budget,
 )
@@ -164,6 +165,31 @@ class LedgerReader:
         """
         name = arguments.name_of("account", account)
         return self._database.read(lambda connection: rows.allotments_of(connection, _account(connection, name).name))
+
+    def key_lists(self, account: str) -> tuple[KeyList, ...]:
+        """The lists of keys that are registered for an account, by name.
+
+        Raises:
+            RequestRefused: no such account.
+        """
+        name = arguments.name_of("account", account)
+        return self._database.read(lambda connection: rows.key_lists_of(connection, _account(connection, name).name))
+
+    def key_list(self, account: str, name: str) -> KeyList:
+        """The list of keys of that name.
+
+        Raises:
+            RequestRefused: no such account, or no such list of it.
+        """
+        found = next((keys for keys in self.key_lists(account) if keys.name == name), None)
+        if found is None:
+            raise RequestRefused(
+                "groups",
+                given=name,
+                bound=f"must be a list of keys that is registered for account {account}",
+                remedy="have it registered: `dp-budget keys`",
+            )
+        return found
 
     def stale(self, older_than: timedelta) -> tuple[Charge, ...]:
         """The reservations that nobody has renewed for so long; they still count as spent.

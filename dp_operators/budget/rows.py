@@ -1,23 +1,30 @@
-"""What the ledger's rows hold, as its values."""
+"""What the ledger's rows hold, as its values: each function asks once."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, func, literal_column, or_, select
 
-from dp_operators.budget.audit import canonical
-from dp_operators.budget.schema import account_tables, accounts, allotments, audit_head, block_totals, charges
+from dp_operators.budget.mapping import account_of, allotment_of, budget_of, charge_of, key_list_of
+from dp_operators.budget.schema import (
+    account_tables,
+    accounts,
+    allotments,
+    audit_head,
+    block_totals,
+    charges,
+    key_lists,
+    run_keys,
+)
 from dp_operators.budget.statements import Query, fetch
-from dp_operators.budget.values import Account, Allotment, Charge, ChargeState, exact_budget
-from spark_jobs.contract.blocks import BlockExpression
+from dp_operators.budget.values import Account, Allotment, Charge, ChargeState, KeyList
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.places import Place
-from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit, plain
+from spark_jobs.contract.privacy import Budget
 
 _of_account = accounts.c.name == charges.c.account
 _named = accounts.c.name == bindparam("account")
@@ -39,7 +46,15 @@ _frozen = select(audit_head.c.frozen).scalar_subquery().label("frozen")
 
 _NAMES = Query(lambda _: select(accounts.c.name).order_by(accounts.c.name))
 _ACCOUNT = Query(lambda _: select(accounts).where(_named))
-_TABLES = Query(lambda _: select(account_tables.c.identity).where(account_tables.c.account == bindparam("account")))
+_TABLES = Query(
+    lambda _: (
+        select(account_tables.c.identity, account_tables.c.binding)
+        .where(account_tables.c.account == bindparam("account"))
+        .order_by(account_tables.c.identity)
+    )
+)
+_KEY_LISTS = Query(lambda _: select(key_lists).where(key_lists.c.account == bindparam("account")))
+_RUN_KEY = Query(lambda _: select(run_keys.c.run_key).where(run_keys.c.charge == bindparam("charge")))
 _OWNER = Query(lambda _: select(account_tables.c.account).where(account_tables.c.identity == bindparam("table")))
 _ALL_TABLES = Query(lambda _: select(account_tables.c.identity, account_tables.c.account))
 _ALLOTMENTS = Query(
@@ -96,88 +111,6 @@ class Standing:
     frozen: str
 
 
-def amounts(budget: Budget) -> dict[str, str | None]:
-    """A budget as the columns that hold it."""
-    rho = None if budget.rho is None else plain(budget.rho)
-    return {"epsilon": plain(budget.epsilon), "delta": plain(budget.delta), "rho": rho}
-
-
-def budget_of(epsilon: str, delta: str, rho: str | None) -> Budget:
-    """The budget in the columns that hold it."""
-    return exact_budget(Decimal(epsilon), Decimal(delta), None if rho is None else Decimal(rho))
-
-
-def account_row(account: Account) -> dict[str, Any]:
-    """An account as its row; its tables have rows of their own."""
-    return {
-        "name": account.name,
-        "composition": account.composition,
-        **amounts(account.cap),
-        "neighbours": account.neighbours.value,
-        "unit_column": account.unit.column,
-        "unit_max_rows": account.unit.max_rows,
-        "opened_at": account.opened_at,
-        "opened_by": account.opened_by,
-        "blocks": None if account.blocks is None else canonical(account.blocks.model_dump(mode="json")),
-        "unit_stays": int(account.unit_stays),
-        "slack": plain(account.slack),
-        "public_sizes": int(account.public_sizes),
-    }
-
-
-def allotment_row(allotment: Allotment) -> dict[str, Any]:
-    """An allotment as its row."""
-    return {
-        "account": allotment.account,
-        "name": allotment.name,
-        **amounts(allotment.cap),
-        "slack": plain(allotment.slack),
-    }
-
-
-def charge_row(charge: Charge) -> dict[str, Any]:
-    """A charge as its row."""
-    return {
-        "id": charge.id,
-        "account": charge.account,
-        "release_key": charge.release,
-        "generation": charge.generation,
-        "entry": charge.entry,
-        "state": charge.state.value,
-        **amounts(charge.cost),
-        "blocks": canonical(charge.blocks),
-        "events": canonical(charge.events),
-        "request_sha256": charge.request_sha256,
-        "manifest_sha256": charge.manifest_sha256,
-        "actor": charge.actor,
-        "reserved_at": charge.reserved_at,
-        "renewed_at": charge.renewed_at,
-        "settled_at": charge.settled_at,
-        "allotment": charge.allotment,
-        "drawn_events": None if charge.drawn_events is None else canonical(charge.drawn_events),
-    }
-
-
-def account_details(account: Account) -> dict[str, Any]:
-    """What the audit log says of a new account, beside who, when and its name."""
-    row = account_row(account)
-    about = {name: value for name, value in row.items() if name not in ("name", "opened_at", "opened_by")}
-    return {**about, "tables": account.tables}
-
-
-def charge_details(charge: Charge) -> dict[str, Any]:
-    """What the audit log says of a new charge, beside who, when, its id and what follows from earlier entries."""
-    return {
-        "release_key": charge.release,
-        "generation": charge.generation,
-        **amounts(charge.cost),
-        "blocks": charge.blocks,
-        "events": charge.events,
-        "request_sha256": charge.request_sha256,
-        "allotment": charge.allotment,
-    }
-
-
 def account_names(connection: Connection) -> tuple[str, ...]:
     """The accounts' names, sorted."""
     return tuple(row.accounts_name for row in fetch(connection, _NAMES, {}))
@@ -188,12 +121,19 @@ def find_account(connection: Connection, name: str) -> Account | None:
     found = fetch(connection, _ACCOUNT, {"account": name})
     if not found:
         return None
-    return replace(_account(found[0]), tables=tables_of(connection, name))
+    bound = tables_of(connection, name)
+    known = {table: binding for table, binding in bound.items() if binding is not None}
+    return replace(account_of(found[0]), tables=tuple(sorted(bound)), bindings=known)
 
 
-def tables_of(connection: Connection, account: str) -> tuple[str, ...]:
-    """The tables that are bound to an account, sorted."""
-    return tuple(sorted(row.account_tables_identity for row in fetch(connection, _TABLES, {"account": account})))
+def tables_of(connection: Connection, account: str) -> dict[str, Any]:
+    """The tables that are bound to an account, and what each is; None where nobody has said so yet."""
+    return {
+        row.account_tables_identity: None
+        if row.account_tables_binding is None
+        else json.loads(row.account_tables_binding)
+        for row in fetch(connection, _TABLES, {"account": account})
+    }
 
 
 def owner_of(connection: Connection, table: str) -> str | None:
@@ -215,9 +155,21 @@ def _bound(identity: str) -> Place:
         return Place(identity=identity, path=identity)
 
 
+def key_lists_of(connection: Connection, account: str) -> tuple[KeyList, ...]:
+    """The lists of keys that are registered for an account, by name."""
+    found = fetch(connection, _KEY_LISTS, {"account": account})
+    return tuple(sorted((key_list_of(row) for row in found), key=lambda keys: keys.name))
+
+
+def run_key(connection: Connection, charge_id: str) -> str | None:
+    """A charge's secret, in hexadecimal digits; None where it has none yet."""
+    found = fetch(connection, _RUN_KEY, {"charge": charge_id})
+    return str(found[0].run_keys_run_key) if found else None
+
+
 def allotments_of(connection: Connection, account: str) -> tuple[Allotment, ...]:
     """The allotments of an account, by name."""
-    return tuple(_allotment(row) for row in fetch(connection, _ALLOTMENTS, {"account": account}))
+    return tuple(allotment_of(row) for row in fetch(connection, _ALLOTMENTS, {"account": account}))
 
 
 def spent_in(connection: Connection, account: str, blocks: Iterable[str], allotment: str = "") -> Spent:
@@ -255,23 +207,23 @@ def settling(connection: Connection, charge_id: str) -> tuple[Charge, bool, str]
         raise RequestRefused(
             "charge", given=charge_id, bound="must be a charge of this ledger", remedy="`dp-budget history` lists them"
         )
-    return _charge(found[0]), bool(found[0].accounts_unit_stays), str(found[0].frozen)
+    return charge_of(found[0]), bool(found[0].accounts_unit_stays), str(found[0].frozen)
 
 
 def reserved_before(connection: Connection, moment: str) -> tuple[Charge, ...]:
     """The reservations that nobody has renewed since ``moment``, in the order they were made."""
-    return tuple(_charge(row) for row in fetch(connection, _RESERVED, {"before": moment}))
+    return tuple(charge_of(row) for row in fetch(connection, _RESERVED, {"before": moment}))
 
 
 def latest_charge(connection: Connection, account: str, release: str) -> Charge | None:
     """The last charge that was made of a release key."""
     found = fetch(connection, _LATEST, {"account": account, "release": release})
-    return _charge(found[0]) if found else None
+    return charge_of(found[0]) if found else None
 
 
 def charges_of(connection: Connection, account: str) -> tuple[Charge, ...]:
     """All charges of an account, in the order they were reserved."""
-    return tuple(_charge(row) for row in fetch(connection, _HISTORY, {"account": account}))
+    return tuple(charge_of(row) for row in fetch(connection, _HISTORY, {"account": account}))
 
 
 _SEES_ALL = """
@@ -299,10 +251,10 @@ def standing(connection: Connection, account: str, release: str, blocks: Iterabl
         raise no_account(account)
     first = rows[0]
     return Standing(
-        account=_account(first),
-        allotment=None if first.allotments_name is None else _allotment(first),
+        account=account_of(first),
+        allotment=None if first.allotments_name is None else allotment_of(first),
         spent=_spent(rows),
-        latest=None if first.charges_id is None else _charge(first),
+        latest=None if first.charges_id is None else charge_of(first),
         frozen=str(first.frozen),
     )
 
@@ -324,37 +276,6 @@ def no_allotment(account: str, name: str) -> RequestRefused:
     )
 
 
-def _account(row: Any) -> Account:
-    expression = row.accounts_blocks
-    return Account(
-        name=row.accounts_name,
-        cap=budget_of(row.accounts_epsilon, row.accounts_delta, row.accounts_rho),
-        composition=row.accounts_composition,
-        slack=Decimal(row.accounts_slack),
-        neighbours=Neighbours(row.accounts_neighbours),
-        unit=_unit(row),
-        tables=(),
-        blocks=None if expression is None else BlockExpression.parse(json.loads(expression)),
-        unit_stays=bool(row.accounts_unit_stays),
-        public_sizes=bool(row.accounts_public_sizes),
-        opened_at=row.accounts_opened_at,
-        opened_by=row.accounts_opened_by,
-    )
-
-
-def _allotment(row: Any) -> Allotment:
-    return Allotment(
-        account=row.allotments_account,
-        name=row.allotments_name,
-        cap=budget_of(row.allotments_epsilon, row.allotments_delta, row.allotments_rho),
-        slack=Decimal(row.allotments_slack),
-    )
-
-
-def _unit(row: Any) -> PrivacyUnit:
-    return PrivacyUnit(column=row.accounts_unit_column, max_rows=row.accounts_unit_max_rows)
-
-
 def _spent(rows: Iterable[Any]) -> Spent:
     return {
         (row.block_totals_allotment, row.block_totals_block): budget_of(
@@ -363,27 +284,3 @@ def _spent(rows: Iterable[Any]) -> Spent:
         for row in rows
         if row.block_totals_block is not None
     }
-
-
-def _charge(row: Any) -> Charge:
-    return Charge(
-        id=row.charges_id,
-        account=row.charges_account,
-        release=row.charges_release_key,
-        generation=row.charges_generation,
-        entry=row.charges_entry,
-        state=ChargeState(row.charges_state),
-        cost=budget_of(row.charges_epsilon, row.charges_delta, row.charges_rho),
-        blocks=tuple(json.loads(row.charges_blocks)),
-        allotment=row.charges_allotment,
-        events=tuple(json.loads(row.charges_events)),
-        neighbours=Neighbours(row.accounts_neighbours),
-        unit=_unit(row),
-        request_sha256=row.charges_request_sha256,
-        manifest_sha256=row.charges_manifest_sha256,
-        actor=row.charges_actor,
-        reserved_at=row.charges_reserved_at,
-        renewed_at=row.charges_renewed_at,
-        settled_at=row.charges_settled_at,
-        drawn_events=None if row.charges_drawn_events is None else tuple(json.loads(row.charges_drawn_events)),
-    )

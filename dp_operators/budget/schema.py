@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0004"
+REVISION = "0005"
 """The alembic revision that this version of the program works with."""
 
 VERSION_TABLE = "ledger_version"
@@ -44,6 +44,8 @@ accounts = Table(
     Column("unit_stays", Integer, nullable=False, server_default="1"),
     Column("slack", Text, nullable=False, server_default="0"),
     Column("public_sizes", Integer, nullable=False, server_default="0"),
+    # canonical JSON of the folders that its releases may go to
+    Column("outputs", Text, nullable=False, server_default="[]"),
 )
 
 account_tables = Table(
@@ -52,6 +54,20 @@ account_tables = Table(
     # the key says it: a table belongs to at most one account
     Column("identity", Text, primary_key=True),
     Column("account", Text, ForeignKey("accounts.name"), nullable=False, index=True),
+    # canonical JSON of what the table is; NULL where nobody has said so yet
+    Column("binding", Text),
+)
+
+key_lists = Table(
+    "key_lists",
+    metadata,
+    Column("account", Text, ForeignKey("accounts.name"), primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("sha256", Text, nullable=False),
+    # canonical JSON
+    Column("keys", Text, nullable=False),
+    Column("registered_at", Text, nullable=False),
+    Column("registered_by", Text, nullable=False),
 )
 
 block_totals = Table(
@@ -101,6 +117,11 @@ charges = Table(
     Column("allotment", Text, nullable=False, server_default=""),
     # what the draw says that its mechanisms spent, told at the commit; ``events`` is what was planned
     Column("drawn_events", Text),
+    # how many times an application was started for it, and the numbers of those that may have read a row
+    Column("runs", Integer, nullable=False, server_default="0"),
+    Column("open_runs", Text, nullable=False, server_default="[]"),
+    # the hash of its one draw; empty where a restored ledger knows only that there was one
+    Column("draw_sha256", Text),
     CheckConstraint("state IN ('reserved', 'committed', 'burnt', 'void')", name="charge_state"),
     UniqueConstraint("account", "release_key", "generation", name="charge_generation"),
 )
@@ -113,6 +134,14 @@ Index(
     unique=True,
     sqlite_where=text("state <> 'void'"),
     postgresql_where=text("state <> 'void'"),
+)
+
+# a table of its own, so that who may see charges need not see what opens their drafts
+run_keys = Table(
+    "run_keys",
+    metadata,
+    Column("charge", Text, ForeignKey("charges.id"), primary_key=True),
+    Column("run_key", Text, nullable=False),
 )
 
 audit_log = Table(

@@ -12,13 +12,13 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, update
 
-from dp_operators.budget import audit, rows
+from dp_operators.budget import audit, mapping, rows
 from dp_operators.budget.arguments import nested_table
 from dp_operators.budget.composition import added, cost_in, fits, limits_of, nothing, taken_off
 from dp_operators.budget.errors import BudgetExceeded, ChargeConflict, LedgerFrozen
-from dp_operators.budget.schema import account_tables, accounts, block_totals, charges
+from dp_operators.budget.schema import account_tables, accounts, block_totals, charges, run_keys
 from dp_operators.budget.values import ALL, Account, Allotment, Charge, ChargeState
-from dp_operators.budget.writes import write_reservation, write_settlement
+from dp_operators.budget.writes import write_change, write_reservation
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
@@ -31,6 +31,9 @@ _RENEW = (
 
 
 _TERMS = ("composition", "cap", "slack", "neighbours", "unit", "tables", "blocks", "unit_stays", "public_sizes")
+_LATER_TERMS = ("bindings", "outputs")
+_SECRET_BYTES = 32
+_MAKE_KEY = insert(run_keys)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,14 +76,13 @@ def open_account(connection: Connection, wanted: Account) -> Account:
         actor=wanted.opened_by,
         action=audit.OPENED,
         account=wanted.name,
-        details=rows.account_details(wanted),
+        details=mapping.account_details(wanted),
     )
     audit.append(connection, entry)
-    connection.execute(insert(accounts), rows.account_row(wanted))
+    connection.execute(insert(accounts), mapping.account_row(wanted))
     if wanted.tables:
-        bound = [{"identity": table, "account": wanted.name} for table in wanted.tables]
-        connection.execute(insert(account_tables), bound)
-    spent = rows.amounts(nothing(wanted.composition))
+        connection.execute(insert(account_tables), mapping.table_rows(wanted))
+    spent = mapping.amounts(nothing(wanted.composition))
     connection.execute(insert(block_totals), {"account": wanted.name, "allotment": "", "block": ALL, **spent})
     return wanted
 
@@ -144,6 +146,9 @@ def reserve(connection: Connection, order: Order) -> Charge:
         reserved_at=at,
         renewed_at=at,
         settled_at=None,
+        # nobody knows whether one that was forgotten has run
+        runs=1 if order.restored else 0,
+        open_runs=(1,) if order.restored else (),
     )
     entry = audit.Draft(
         at=at,
@@ -152,7 +157,7 @@ def reserve(connection: Connection, order: Order) -> Charge:
         account=order.account,
         charge=charge.id,
         reason=order.reason,
-        details=rows.charge_details(charge),
+        details=mapping.charge_details(charge),
     )
     seq = write_reservation(
         connection,
@@ -162,7 +167,13 @@ def reserve(connection: Connection, order: Order) -> Charge:
         fresh=totals.keys() - ground.spent.keys(),
         restoring=bool(order.restored),
     )
+    make_run_key(connection, charge.id)
     return replace(charge, entry=seq)
+
+
+def make_run_key(connection: Connection, charge_id: str) -> None:
+    """Give a charge its secret."""
+    connection.execute(_MAKE_KEY, {"charge": charge_id, "run_key": secrets.token_hex(_SECRET_BYTES)})
 
 
 def totals_after(
@@ -209,14 +220,23 @@ def settle(
 
     Raises:
         RequestRefused: no such charge.
-        ChargeConflict: it is settled another way, or with another manifest.
+        ChargeConflict: it is settled another way, or with another manifest; or it is to be given back though rows may
+            have been read for it, or committed though its draw is not known.
     """
     charge, unit_stays, frozen = rows.settling(connection, charge_id)
     if charge.state is not ChargeState.RESERVED:
         return _already(charge, state, manifest_sha256)
     if not while_frozen:
         require_thawed(frozen)
-    settled = replace(charge, state=state, manifest_sha256=manifest_sha256, settled_at=audit.now(), drawn_events=events)
+        _require_ready(charge, state)
+    settled = replace(
+        charge,
+        state=state,
+        manifest_sha256=manifest_sha256,
+        settled_at=audit.now(),
+        drawn_events=events,
+        draw_sha256="" if while_frozen and charge.draw_sha256 is None else charge.draw_sha256,
+    )
     entry = audit.Draft(
         at=str(settled.settled_at),
         actor=actor,
@@ -224,15 +244,34 @@ def settle(
         account=charge.account,
         charge=charge.id,
         reason=reason,
-        details={"manifest_sha256": manifest_sha256, **({} if events is None else {"events": events})},
+        details=mapping.settlement_details(charge, settled),
     )
     totals = {}
     if state is ChargeState.VOID:
         paying = charge.blocks if unit_stays else (ALL,)
         spent = rows.spent_in(connection, charge.account, paying, charge.allotment)
         totals = {place: taken_off(total, charge.cost) for place, total in spent.items()}
-    write_settlement(connection, settled, entry, totals, restoring=while_frozen)
+    write_change(connection, charge, settled, entry, totals=totals, restoring=while_frozen)
     return settled
+
+
+def _require_ready(charge: Charge, state: ChargeState) -> None:
+    """Refuse to give back what may have been drawn, and to commit what nobody knows the draw of."""
+    if state is ChargeState.VOID and charge.may_have_drawn:
+        why = "its draw is known" if charge.draw_sha256 is not None else "an application was started for it"
+        raise ChargeConflict(
+            "charge",
+            given=charge.id,
+            bound=f"can no longer be void: {why}, so that rows may have been read",
+            remedy="burn it: what it was charged stays spent",
+        )
+    if state is ChargeState.COMMITTED and charge.draw_sha256 is None:
+        raise ChargeConflict(
+            "charge",
+            given=charge.id,
+            bound="must have a recorded draw to be committed",
+            remedy="record the hash of its draw first",
+        )
 
 
 def renew(connection: Connection, charge_id: str) -> Charge:
@@ -246,7 +285,9 @@ def renew(connection: Connection, charge_id: str) -> Charge:
 
 
 def _as_wanted(found: Account, wanted: Account) -> Account:
-    for field in _TERMS:
+    # what was bound after the account was opened is no other account
+    terms = (*_TERMS, *(field for field in _LATER_TERMS if getattr(wanted, field)))
+    for field in terms:
         if getattr(found, field) != getattr(wanted, field):
             raise RequestRefused(
                 "account",

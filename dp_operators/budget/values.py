@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any
@@ -11,7 +12,19 @@ from spark_jobs.contract.blocks import ALL, BlockExpression
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
 
-__all__ = ["ALL", "Account", "Allotment", "AuditEntry", "Charge", "ChargeState", "Head", "Verification", "exact_budget"]
+__all__ = [
+    "ALL",
+    "Account",
+    "Allotment",
+    "AuditEntry",
+    "Charge",
+    "ChargeState",
+    "Head",
+    "KeyList",
+    "Run",
+    "Verification",
+    "exact_budget",
+]
 
 
 class ChargeState(StrEnum):
@@ -40,6 +53,8 @@ class Account:
         neighbours: the relation that its guarantee, and so every charge's, is about.
         unit: whom the guarantee protects.
         tables: identities of the tables bound to it, sorted.
+        bindings: what each of them is, by identity, in plain JSON types; those that nobody has described are left out.
+        outputs: canonical URIs of the folders that its releases may go to, sorted.
         blocks: how the tables' rows fall into blocks; None if ``all`` is the only one.
         unit_stays: whether each privacy unit lies in one block for ever, so that blocks are paid for one by one;
             otherwise each charge is added to ``all``, whatever blocks it reads.
@@ -59,6 +74,8 @@ class Account:
     blocks: BlockExpression | None = None
     unit_stays: bool = True
     public_sizes: bool = False
+    bindings: Mapping[str, Any] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ()
     opened_at: str
     opened_by: str
 
@@ -126,6 +143,9 @@ class Charge:
         request_sha256: hash of the request it pays for.
         manifest_sha256: hash of the one manifest it may publish; None until it is committed with one.
         actor: who reserved it.
+        runs: how many times an application was started for it.
+        open_runs: the numbers of those that have not stated that they read no row.
+        draw_sha256: hash of its one draw, once the ledger knows it; empty for a restored charge, whose draw it forgot.
         reserved_at, renewed_at, settled_at: UTC, ISO 8601; None where it has not happened.
     """
 
@@ -148,6 +168,48 @@ class Charge:
     renewed_at: str
     settled_at: str | None
     drawn_events: tuple[Any, ...] | None = None
+    runs: int = 0
+    open_runs: tuple[int, ...] = ()
+    draw_sha256: str | None = None
+
+    @property
+    def may_have_drawn(self) -> bool:
+        """Whether rows may have been read for it, so that it can no longer be given back."""
+        return bool(self.open_runs) or self.draw_sha256 is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One start of an application for a charge.
+
+    Attributes:
+        number: 1 for the charge's first.
+        key: the charge's secret of 32 bytes, the same for all its runs: what an application leaves is sealed with it.
+    """
+
+    number: int
+    key: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyList:
+    """A list of keys that an administrator registered for an account's requests.
+
+    Attributes:
+        account: the account.
+        name: the list's name in it.
+        sha256: hash of the keys' canonical JSON.
+        keys: the keys, each once, in the order they were given.
+        registered_at: UTC, ISO 8601.
+        registered_by: who registered them.
+    """
+
+    account: str
+    name: str
+    sha256: str
+    keys: tuple[Any, ...]
+    registered_at: str
+    registered_by: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +228,8 @@ class AuditEntry:
         seq: 1, 2, 3, ...
         at: when, UTC, ISO 8601.
         actor: who.
-        action: what: ``opened``, ``raised``, ``allotted``, ``reserved``, ``committed``, ``burnt``, ``void``,
+        action: what: ``opened``, ``raised``, ``allotted``, ``table bound``, ``outputs bound``, ``keys registered``,
+            ``reserved``, ``run started``, ``run ended``, ``draw recorded``, ``committed``, ``burnt``, ``void``,
             ``frozen`` or ``thawed``.
         account: the account it happened to; empty for what happened to the whole ledger.
         charge: the charge it happened to; empty for an account's own changes.

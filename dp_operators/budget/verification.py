@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
@@ -11,9 +12,15 @@ from sqlalchemy import Connection, Table, select
 
 from dp_operators.budget.audit import (
     ALLOTTED,
+    DRAW_RECORDED,
     FROZEN,
+    KEYS_REGISTERED,
     OPENED,
+    OUTPUTS_BOUND,
     RAISED,
+    RUN_ENDED,
+    RUN_STARTED,
+    TABLE_BOUND,
     THAWED,
     broken_links,
     canonical,
@@ -21,8 +28,9 @@ from dp_operators.budget.audit import (
     read_head,
 )
 from dp_operators.budget.composition import added, fits, is_raise, limits_of, nothing, taken_off
-from dp_operators.budget.rows import amounts, budget_of, frozen, sees_all
-from dp_operators.budget.schema import account_tables, accounts, allotments, block_totals, charges
+from dp_operators.budget.mapping import amounts, budget_of
+from dp_operators.budget.rows import frozen, sees_all
+from dp_operators.budget.schema import account_tables, accounts, allotments, block_totals, charges, key_lists
 from dp_operators.budget.values import ALL, AuditEntry, ChargeState, Verification
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Budget
@@ -39,14 +47,23 @@ class Replay:
         self.allotments: _Rows = {}
         self.block_totals: _Rows = {}
         self.charges: _Rows = {}
+        self.key_lists: _Rows = {}
         self.frozen = ""
+        # those of earlier schemas do not say what ran for them
+        self._charges_with_runs: set[str] = set()
         self._steps: dict[str, Callable[[AuditEntry, dict[str, Any]], Iterator[str]]] = {
             OPENED: self._opened,
             RAISED: self._raised,
             ALLOTTED: self._allotted,
+            TABLE_BOUND: self._table_bound,
+            OUTPUTS_BOUND: self._outputs_bound,
+            KEYS_REGISTERED: self._keys_registered,
             FROZEN: self._frozen,
             THAWED: self._frozen,
             ChargeState.RESERVED: self._reserved,
+            RUN_STARTED: self._run_started,
+            RUN_ENDED: self._run_ended,
+            DRAW_RECORDED: self._draw_recorded,
             ChargeState.COMMITTED: self._settled,
             ChargeState.BURNT: self._settled,
             ChargeState.VOID: self._settled,
@@ -64,7 +81,7 @@ class Replay:
     def _opened(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
         if (entry.account,) in self.accounts:
             yield f"entry {entry.seq}: opens account {entry.account} again"
-        tables = details.pop("tables")
+        tables, bindings = details.pop("tables"), details.pop("bindings", {})
         self.accounts[entry.account,] = {
             "name": entry.account,
             # what earlier schemas' entries do not say
@@ -73,13 +90,14 @@ class Replay:
             "slack": "0",
             "public_sizes": 0,
             **details,
+            "outputs": canonical(details.get("outputs", [])),
             "opened_at": entry.at,
             "opened_by": entry.actor,
         }
         for table in tables:
             if (table,) in self.account_tables:
                 yield f"entry {entry.seq}: binds table {table} to a second account"
-            self.account_tables[table,] = {"identity": table, "account": entry.account}
+            self._bind(entry.account, table, bindings.get(table))
         self._set_total((entry.account, "", ALL), nothing(details["composition"]))
 
     def _raised(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
@@ -99,6 +117,28 @@ class Replay:
         if (entry.account, name) in self.allotments:
             yield f"entry {entry.seq}: makes allotment {name} of account {entry.account} again"
         self.allotments[entry.account, name] = {"account": entry.account, **details}
+
+    def _table_bound(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
+        table = details["table"]
+        before = self.account_tables.get((table,))
+        if before is not None and before["account"] != entry.account:
+            yield f"entry {entry.seq}: binds table {table} to a second account"
+        self._bind(entry.account, table, details["binding"])
+
+    def _bind(self, account: str, table: str, binding: Any) -> None:
+        row = {"identity": table, "account": account, "binding": None if binding is None else canonical(binding)}
+        self.account_tables[table,] = row
+
+    def _outputs_bound(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
+        self.accounts[entry.account,]["outputs"] = canonical(details["outputs"])
+        yield from ()
+
+    def _keys_registered(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
+        key = (entry.account, details["name"])
+        if key in self.key_lists:
+            yield f"entry {entry.seq}: registers keys {details['name']} of account {entry.account} again"
+        when = {"registered_at": entry.at, "registered_by": entry.actor}
+        self.key_lists[key] = {"account": entry.account, "name": details["name"], "sha256": details["sha256"], **when}
 
     def _frozen(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
         self.frozen = entry.reason if entry.action == FROZEN else ""
@@ -120,7 +160,12 @@ class Replay:
             "reserved_at": entry.at,
             "settled_at": None,
             "drawn_events": None,
+            "runs": details.get("runs", 1),
+            "open_runs": canonical([1] if details.get("runs", 1) else []),
+            "draw_sha256": None,
         }
+        if "runs" in details:
+            self._charges_with_runs.add(entry.charge)
         account = self.accounts[entry.account,]
         caps = {"": account} | ({allotment: self.allotments[entry.account, allotment]} if allotment else {})
         for place in self._paying(entry, details["blocks"], allotment):
@@ -136,12 +181,42 @@ class Replay:
         charge = self.charges[entry.charge,]
         if charge["state"] != ChargeState.RESERVED:
             yield f"entry {entry.seq}: settles charge {entry.charge} again"
+        if "draw_sha256" in details:
+            charge["draw_sha256"] = details["draw_sha256"]
+        if entry.charge in self._charges_with_runs:
+            yield from self._ready(entry, charge)
         charge.update(state=entry.action, manifest_sha256=details["manifest_sha256"], settled_at=entry.at)
         if "events" in details:
             charge["drawn_events"] = canonical(details["events"])
         if entry.action == ChargeState.VOID:
             for place in self._paying(entry, json.loads(charge["blocks"]), charge["allotment"]):
                 self._set_total(place, taken_off(self._total(place), _amount(charge)))
+
+    def _ready(self, entry: AuditEntry, charge: dict[str, Any]) -> Iterator[str]:
+        drawn = charge["draw_sha256"] is not None
+        if entry.action == ChargeState.VOID and (drawn or charge["open_runs"] != "[]"):
+            yield f"entry {entry.seq}: gives charge {entry.charge} back, for which rows may have been read"
+        if entry.action == ChargeState.COMMITTED and not drawn:
+            yield f"entry {entry.seq}: commits charge {entry.charge}, whose draw is not recorded"
+
+    def _run_started(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
+        charge, number = self.charges[entry.charge,], details["run"]
+        if number != charge["runs"] + 1 or charge["state"] not in (ChargeState.RESERVED, ChargeState.COMMITTED):
+            yield f"entry {entry.seq}: starts run {number} of charge {entry.charge}, which is not its next"
+        charge.update(runs=number, open_runs=canonical([*json.loads(charge["open_runs"]), number]))
+
+    def _run_ended(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
+        charge, number = self.charges[entry.charge,], details["run"]
+        still_open = json.loads(charge["open_runs"])
+        if number not in still_open or charge["state"] != ChargeState.RESERVED:
+            yield f"entry {entry.seq}: ends run {number} of charge {entry.charge}, which is not open"
+        charge["open_runs"] = canonical([each for each in still_open if each != number])
+
+    def _draw_recorded(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
+        charge = self.charges[entry.charge,]
+        if charge["draw_sha256"] is not None or charge["state"] != ChargeState.RESERVED:
+            yield f"entry {entry.seq}: records a second draw of charge {entry.charge}"
+        charge["draw_sha256"] = details["draw_sha256"]
 
     def _paying(self, entry: AuditEntry, blocks: list[str], allotment: str) -> list[tuple[str, str, str]]:
         paying = blocks if self.accounts[entry.account,]["unit_stays"] else [ALL]
@@ -191,17 +266,19 @@ def verify(connection: Connection) -> Verification:
         ("table", account_tables, replay.account_tables),
         ("allotment", allotments, replay.allotments),
         ("total", block_totals, replay.block_totals),
+        ("keys", key_lists, replay.key_lists),
         ("charge", charges, replay.charges),
     ):
         findings.extend(_differences(connection, what, table, told))
+    findings.extend(_other_keys(connection))
     if frozen(connection) != replay.frozen:
         findings.append(f"the ledger is frozen: {frozen(connection) or 'no'}, the log says {replay.frozen or 'no'}")
     return Verification(head=head, findings=tuple(findings))
 
 
 def _differences(connection: Connection, what: str, table: Table, told: Mapping[Any, Any]) -> Iterator[str]:
-    # a heartbeat is not logged
-    columns = [column for column in table.columns if column.name != "renewed_at"]
+    # a heartbeat is not logged, and keys by their hash alone
+    columns = [column for column in table.columns if column.name not in ("renewed_at", "keys")]
     keys = [column.name for column in table.primary_key.columns]
     found: set[tuple[Any, ...]] = set()
     for row in connection.execute(select(*columns), execution_options={"yield_per": 1000}):
@@ -220,6 +297,12 @@ def _differences(connection: Connection, what: str, table: Table, told: Mapping[
     for key in told.keys() - found:
         if table is not block_totals or not _is_nothing(told[key]):
             yield f"{what} {', '.join(str(part) for part in key if part != '')}: is missing"
+
+
+def _other_keys(connection: Connection) -> Iterator[str]:
+    for row in connection.execute(select(key_lists), execution_options={"yield_per": 100}):
+        if hashlib.sha256(row.keys.encode()).hexdigest() != row.sha256:
+            yield f"keys {row.account}, {row.name}: are other keys than those that were registered"
 
 
 def _is_nothing(row: Any) -> bool:

@@ -19,16 +19,19 @@ from sqlalchemy.exc import DBAPIError
 
 from dp_operators.budget.audit import Draft, append
 from dp_operators.budget.database import Overtaken
-from dp_operators.budget.rows import Spent, amounts, charge_row
+from dp_operators.budget.mapping import amounts, charge_row
+from dp_operators.budget.rows import Spent
 from dp_operators.budget.schema import block_totals, charges
 from dp_operators.budget.statements import fetch
 from dp_operators.budget.values import Charge
 from spark_jobs.contract.failpoints import failpoint
 
 _MAKE = insert(charges)
-_SETTLING = ("state", "manifest_sha256", "settled_at", "drawn_events")
-_SETTLE = (
-    update(charges).where(charges.c.id == bindparam("of_charge")).values({name: bindparam(name) for name in _SETTLING})
+# what becomes of a charge; and what of it must be as it was seen, or else somebody else was faster
+_CHANGING = ("state", "manifest_sha256", "settled_at", "drawn_events", "runs", "open_runs", "draw_sha256")
+_SEEN = ("state", "runs", "open_runs", "draw_sha256")
+_CHANGE = (
+    update(charges).where(charges.c.id == bindparam("of_charge")).values({name: bindparam(name) for name in _CHANGING})
 )
 _SET_TOTAL = (
     update(block_totals)
@@ -55,20 +58,20 @@ head AS (
     SELECT seq, %(at)s, %(actor)s, %(action)s, %(account)s, %(charge)s, %(reason)s, %(details)s, previous, hash
     FROM head
 )"""
-_SETTLED = """
-settled AS (
-    UPDATE charges SET state = %(action)s, manifest_sha256 = %(manifest_sha256)s, settled_at = %(at)s,
-        drawn_events = %(drawn_events)s
-    WHERE id = %(charge)s AND state = 'reserved' RETURNING id
-)"""
+_CHANGED = f"""
+changed AS (
+    UPDATE charges SET {", ".join(f"{name} = %({name})s" for name in _CHANGING)}
+    WHERE id = %(charge)s AND {" AND ".join(f"{name} IS NOT DISTINCT FROM %(seen_{name})s" for name in _SEEN)}
+    RETURNING id
+)"""  # noqa: S608 - the schema's own names
 _RESERVE_AT_ONCE = f"""
 WITH {_LOGGED.format(guard="")}
 INSERT INTO charges ({", ".join(_COLUMNS)})
 SELECT {", ".join("seq" if name == "entry" else f"%({name})s" for name in _COLUMNS)} FROM head
 RETURNING entry
 """  # noqa: S608 - the schema's own names
-_SETTLE_AT_ONCE = f"""
-WITH {_SETTLED}, {_LOGGED.format(guard="WHERE EXISTS (SELECT FROM settled)")} SELECT seq AS entry FROM head
+_CHANGE_AT_ONCE = f"""
+WITH {_CHANGED}, {_LOGGED.format(guard="WHERE EXISTS (SELECT FROM changed)")} SELECT seq AS entry FROM head
 """  # noqa: S608
 _NO_ROOM = "DP001"
 
@@ -108,26 +111,37 @@ def write_reservation(
     return seq
 
 
-def write_settlement(
-    connection: Connection, charge: Charge, entry: Draft, totals: Spent, *, restoring: bool = False
+def write_change(
+    connection: Connection,
+    seen: Charge,
+    changed: Charge,
+    entry: Draft,
+    *,
+    totals: Spent | None = None,
+    restoring: bool = False,
 ) -> int:
-    """Write a charge's final state, the blocks' totals if it was given back, and its entry in the log; its number.
+    """Write what becomes of a charge, the blocks' totals if it was given back, and its entry in the log; its number.
+
+    Args:
+        connection: in a change of the ledger.
+        seen: the charge, as it was looked at.
+        changed: as it is from here on.
+        entry: the log's entry.
+        totals: what is spent in each block that paid, where the charge is given back.
+        restoring: even while the ledger is frozen.
 
     Raises:
-        Overtaken: another call settled the charge meanwhile.
+        Overtaken: another call changed the charge meanwhile.
     """
+    row, before = charge_row(changed), charge_row(seen)
+    values = {name: row[name] for name in _CHANGING}
     failpoint("ledger_before_write")
     if connection.dialect.name == "postgresql":
-        given = {**entry.parameters(), **_settling(charge, "manifest_sha256", "drawn_events"), "restoring": restoring}
-        return _at_once(connection, _SETTLE_AT_ONCE, given)
-    connection.execute(_SETTLE, {"of_charge": charge.id, **_settling(charge, *_SETTLING)})
-    _set_totals(connection, charge.account, totals)
+        guards = {f"seen_{name}": before[name] for name in _SEEN}
+        return _at_once(connection, _CHANGE_AT_ONCE, {**entry.parameters(), **values, **guards, "restoring": restoring})
+    connection.execute(_CHANGE, {"of_charge": changed.id, **values})
+    _set_totals(connection, changed.account, totals or {})
     return append(connection, entry)
-
-
-def _settling(charge: Charge, *columns: str) -> dict[str, Any]:
-    row = charge_row(charge)
-    return {name: row[name] for name in columns}
 
 
 def _at_once(connection: Connection, statement: str, given: Mapping[str, Any]) -> int:

@@ -219,7 +219,10 @@ class _Attempt:
         """Tell the ledger the one manifest that the charge pays for, and what its mechanisms spent."""
         failpoint("before_commit")
         try:
-            told = drawn_events(self.store.read(layout.draw), max_rows=charge.unit.max_rows)
+            draw = self.store.read(layout.draw)
+            if draw is not None:
+                self.ledger.record_draw(charge.id, sha256(draw), actor=self.actor)
+            told = drawn_events(draw, max_rows=charge.unit.max_rows)
             self.ledger.commit(charge.id, draft.sha256, events=told, actor=self.actor)
         except ChargeConflict:
             raise ReleaseSettled(

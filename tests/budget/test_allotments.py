@@ -9,6 +9,7 @@ import pytest
 
 from dp_operators.budget import BudgetExceeded, ChargeConflict, PrivacyLedger
 from spark_jobs.contract import RequestRefused
+from tests.support.ledgers import commit
 
 
 @pytest.fixture
@@ -127,7 +128,7 @@ def test_frozen_ledger_is_read_and_not_written(shared: PrivacyLedger) -> None:
     shared.freeze(reason="restored from the backup of Sunday", actor="dba")
     writes = {
         "reserve": lambda: shared.reserve("visits", release="b", epsilon="0.1"),
-        "commit": lambda: shared.commit(charge.id),
+        "commit": lambda: commit(shared, charge.id),
         "void": lambda: shared.void(charge.id),
         "open": lambda: shared.open_account("others", epsilon="1"),
         "raise": lambda: shared.raise_cap("visits", epsilon="2", actor="a", reason="b"),
@@ -140,8 +141,8 @@ def test_frozen_ledger_is_read_and_not_written(shared: PrivacyLedger) -> None:
     assert shared.reserve("visits", release="a", epsilon="0.5") == charge
     assert shared.verification().findings == ()
     shared.thaw(actor="dpo", reason="reconciled")
-    assert shared.commit(charge.id).state == "committed"
-    assert [entry.action for entry in shared.log()][-3:] == ["frozen", "thawed", "committed"]
+    assert commit(shared, charge.id).state == "committed"
+    assert [entry.action for entry in shared.log()][-4:] == ["frozen", "thawed", "draw recorded", "committed"]
     assert shared.verification().findings == ()
 
 

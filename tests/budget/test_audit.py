@@ -17,7 +17,7 @@ from dp_operators.budget import Head, PrivacyLedger
 from dp_operators.budget.audit import GENESIS, Draft, broken_links, entry_hash
 from dp_operators.budget.schema import audit_log
 from dp_operators.budget.verification import verify
-from tests.support.ledgers import execute
+from tests.support.ledgers import commit, execute
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def busy(ledger: PrivacyLedger) -> PrivacyLedger:
     ]
     ledger.allot("visits", "team", epsilon="0.5", actor="admin", reason="theirs")
     ledger.reserve("visits", release="r3", epsilon="0.125", request_sha256="ab", allotment="team", actor="dag/task")
-    ledger.commit(charges[0].id, "cd", actor="dag/task")
+    commit(ledger, charges[0].id, "cd", actor="dag/task")
     ledger.burn(charges[1].id, actor="dag/task", reason="the draft was rejected")
     ledger.void(charges[2].id, actor="admin", reason="given up")
     return ledger
@@ -47,12 +47,13 @@ def test_log_says_who_did_what_when_and_why(busy: PrivacyLedger) -> None:
         (5, "reserved", "visits", "dag/task"),
         (6, "allotted", "visits", "admin"),
         (7, "reserved", "visits", "dag/task"),
-        (8, "committed", "visits", "dag/task"),
-        (9, "burnt", "visits", "dag/task"),
-        (10, "void", "visits", "admin"),
+        (8, "draw recorded", "visits", ""),
+        (9, "committed", "visits", "dag/task"),
+        (10, "burnt", "visits", "dag/task"),
+        (11, "void", "visits", "admin"),
     ]
-    assert [entry.reason for entry in log[7:]] == ["", "the draft was rejected", "given up"]
-    assert [entry.charge for entry in log[7:]] == [entry.charge for entry in log[2:5]]
+    assert [entry.reason for entry in log[8:]] == ["", "the draft was rejected", "given up"]
+    assert [entry.charge for entry in log[8:]] == [entry.charge for entry in log[2:5]]
     assert all(0 <= (before - datetime.fromisoformat(entry.at)).total_seconds() < 60 for entry in log)
     assert busy.log("others") == log[1:2]
     assert busy.log("nobody") == ()
@@ -68,7 +69,7 @@ def test_log_is_a_chain_that_anybody_can_check(busy: PrivacyLedger) -> None:
         text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
         previous = hashlib.sha256(text.encode("ascii")).hexdigest()
         assert entry.hash == previous
-    assert busy.head() == Head(seq=10, hash=previous)
+    assert busy.head() == Head(seq=11, hash=previous)
 
 
 def test_empty_log_is_whole(ledger: PrivacyLedger) -> None:
@@ -118,10 +119,10 @@ TAMPERING = {
     "an entry's number": ("UPDATE audit_log SET seq = 90 WHERE seq = 8", "entry 8: is missing"),
     "an entry is gone": ("DELETE FROM audit_log WHERE seq = 8", "entry 8: is missing; the next is 9"),
     "the first entry is gone": ("DELETE FROM audit_log WHERE seq = 1", "entry 1: is missing; the next is 2"),
-    "the tail is cut": ("DELETE FROM audit_log WHERE seq = 10", "the head is at entry 10, the log ends otherwise"),
-    "the log is empty": ("DELETE FROM audit_log", "the head is at entry 10, the log ends otherwise"),
-    "the head's number": ("UPDATE audit_head SET seq = 11", "the head is at entry 11"),
-    "the head's hash": ("UPDATE audit_head SET hash = 'x'", "the head is at entry 10, the log ends otherwise"),
+    "the tail is cut": ("DELETE FROM audit_log WHERE seq = 11", "the head is at entry 11, the log ends otherwise"),
+    "the log is empty": ("DELETE FROM audit_log", "the head is at entry 11, the log ends otherwise"),
+    "the head's number": ("UPDATE audit_head SET seq = 12", "the head is at entry 12"),
+    "the head's hash": ("UPDATE audit_head SET hash = 'x'", "the head is at entry 11, the log ends otherwise"),
     "a charge's state": (
         "UPDATE charges SET state = 'committed' WHERE release_key = 'r1'",
         "state is committed, the log says burnt",
@@ -157,7 +158,7 @@ TAMPERING = {
     ),
     "a charge's allotment": ("UPDATE charges SET allotment = '' WHERE release_key = 'r3'", "the log says team"),
     "a ledger is thawed": ("UPDATE audit_head SET frozen = 'x'", "the ledger is frozen: x, the log says no"),
-    "a table is slipped in": ("INSERT INTO account_tables VALUES ('file:///x', 'visits')", "is not in the log"),
+    "a table is slipped in": ("INSERT INTO account_tables VALUES ('file:///x', 'visits', NULL)", "is not in the log"),
 }
 
 

@@ -19,6 +19,7 @@ import pytest
 from dp_operators.budget import LedgerUnavailable, PrivacyLedger
 from spark_jobs.contract import RequestRefused
 from spark_jobs.contract.failpoints import LEDGER_POINTS, VARIABLE
+from tests.support.ledgers import commit
 
 SECRET = "hunter2-hunter2"
 
@@ -39,7 +40,7 @@ def locked(url: str) -> Iterator[None]:
 WRITES: dict[str, Callable[[PrivacyLedger, str], object]] = {
     "open_account": lambda ledger, _: ledger.open_account("others", epsilon=1),
     "reserve": lambda ledger, _: ledger.reserve("visits", release="second", epsilon="0.1"),
-    "commit": lambda ledger, charge: ledger.commit(charge),
+    "commit": lambda ledger, charge: commit(ledger, charge),
     "void": lambda ledger, charge: ledger.void(charge),
 }
 
@@ -87,7 +88,7 @@ def test_worker_that_sleeps_holds_nobody_up(migrated_database: str, tmp_path: Pa
     while not gate.with_name("gate.reached").exists():
         time.sleep(0.01)
     began = time.monotonic()
-    ledger.commit(ledger.reserve(account, release="quick", epsilon="0.1").id)
+    commit(ledger, ledger.reserve(account, release="quick", epsilon="0.1").id)
     assert time.monotonic() - began < 5
     gate.touch()
     process.join(30)

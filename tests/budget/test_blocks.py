@@ -9,6 +9,7 @@ import pytest
 
 from dp_operators.budget import BudgetExceeded, PrivacyLedger
 from spark_jobs.contract import PrivacyUnit, RequestRefused
+from tests.support.ledgers import commit
 
 DAYS = ["2026-11-20", "2026-11-21", "2026-11-22"]
 PERSON = PrivacyUnit(column="person", max_rows=3)
@@ -38,7 +39,7 @@ def test_block_that_is_never_charged_again_is_never_refilled(ledger: PrivacyLedg
     ledger.open_account("visits", epsilon="1", blocks="day(visited_at)")
     ledger.reserve("visits", release="old", epsilon="1", blocks=DAYS[0])
     for number, day in enumerate(DAYS[1:]):
-        ledger.commit(ledger.reserve("visits", release=f"{number}", epsilon="1", blocks=day).id)
+        commit(ledger, ledger.reserve("visits", release=f"{number}", epsilon="1", blocks=day).id)
     assert ledger.remaining("visits", DAYS[0]).epsilon == 0
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from dp_operators.budget import BudgetExceeded, Charge, ChargeConflict, ChargeState, LedgerUnavailable, PrivacyLedger
 from spark_jobs.contract import Neighbours, PrivacyUnit, RequestRefused
+from tests.support.ledgers import DRAW, commit
 
 REQUEST, OTHER = "a" * 64, "b" * 64
 MANIFEST = "c" * 64
@@ -18,6 +19,13 @@ MANIFEST = "c" * 64
 def charged(ledger: PrivacyLedger) -> Charge:
     ledger.open_account("visits", epsilon="1", tables=["/lake/visits"])
     return ledger.reserve("visits", release="first", epsilon="0.4", request_sha256=REQUEST, actor="dag/task")
+
+
+def settle(ledger: PrivacyLedger, verb: str, charge: str, *given: str, **told: str) -> Charge:
+    if verb == "commit":
+        ledger.record_draw(charge, DRAW)
+    settled: Charge = getattr(ledger, verb)(charge, *given, **told)
+    return settled
 
 
 def left(ledger: PrivacyLedger) -> Decimal:
@@ -75,7 +83,7 @@ FINAL = [
 def test_charge_is_settled_once_and_then_found_settled(
     ledger: PrivacyLedger, charged: Charge, verb: str, given: tuple[str, ...], state: ChargeState, remaining: str
 ) -> None:
-    settled = getattr(ledger, verb)(charged.id, *given, actor="worker")
+    settled = settle(ledger, verb, charged.id, *given, actor="worker")
     assert settled.state is state
     assert settled.manifest_sha256 == (given[0] if given else None)
     assert settled.settled_at is not None
@@ -83,7 +91,8 @@ def test_charge_is_settled_once_and_then_found_settled(
 
     assert getattr(ledger, verb)(charged.id, *given, actor="another") == settled == ledger.charge(charged.id)
     assert left(ledger) == Decimal(remaining)
-    assert [entry.action for entry in ledger.log("visits")] == ["opened", "reserved", state.value]
+    drawn = ["draw recorded"] if verb == "commit" else []
+    assert [entry.action for entry in ledger.log("visits")] == ["opened", "reserved", *drawn, state.value]
     assert ledger.verify()
 
 
@@ -99,7 +108,7 @@ def test_settled_charge_is_never_settled_otherwise(
     then: str,
     then_given: tuple[str, ...],
 ) -> None:
-    settled = getattr(ledger, verb)(charged.id, *given)
+    settled = settle(ledger, verb, charged.id, *given)
     if (then, then_given) != (verb, given):
         with pytest.raises(ChargeConflict, match=f"charge: got '{charged.id}'; is {state}"):
             getattr(ledger, then)(charged.id, *then_given)
@@ -108,15 +117,15 @@ def test_settled_charge_is_never_settled_otherwise(
 
 
 def test_committed_charge_keeps_its_one_manifest(ledger: PrivacyLedger, charged: Charge) -> None:
-    ledger.commit(charged.id, MANIFEST)
+    commit(ledger, charged.id, MANIFEST)
     with pytest.raises(ChargeConflict, match="is committed with another manifest, cccc"):
-        ledger.commit(charged.id, OTHER)
+        commit(ledger, charged.id, OTHER)
     assert ledger.charge(charged.id).manifest_sha256 == MANIFEST
 
 
 @pytest.mark.parametrize(("verb", "state"), [("commit", "committed"), ("burn", "burnt")])
 def test_spent_key_is_never_charged_again(ledger: PrivacyLedger, charged: Charge, verb: str, state: str) -> None:
-    settled = getattr(ledger, verb)(charged.id)
+    settled = settle(ledger, verb, charged.id)
     assert ledger.reserve("visits", release="first", epsilon="0.4", request_sha256=REQUEST) == settled
     with pytest.raises(ChargeConflict, match=f"is {state} for another request"):
         ledger.reserve("visits", release="first", epsilon="0.4", request_sha256=OTHER)
@@ -245,21 +254,21 @@ def test_terms_of_the_account_are_accepted(ledger: PrivacyLedger, charged: Charg
 
 def test_what_the_draw_spent_is_kept_beside_what_was_planned(ledger: PrivacyLedger, charged: Charge) -> None:
     drawn = [{"mechanism": "pure", "epsilon": "0.1", "label": "a"}, {"mechanism": "pure", "epsilon": "0.2"}]
-    committed = ledger.commit(charged.id, MANIFEST, events=drawn)
+    committed = commit(ledger, charged.id, MANIFEST, events=drawn)
     assert committed.events == charged.events
     assert committed.drawn_events == tuple(drawn)
     assert ledger.charge(charged.id) == committed
     assert json.loads(ledger.log()[-1].details) == {"manifest_sha256": MANIFEST, "events": drawn}
     # the first word stays: a retry that says otherwise finds the charge as it is
-    assert ledger.commit(charged.id, MANIFEST, events=[]).drawn_events == tuple(drawn)
+    assert commit(ledger, charged.id, MANIFEST, events=[]).drawn_events == tuple(drawn)
     assert ledger.verification().findings == ()
 
 
 def test_settling_without_a_word_of_the_draw_tells_none(ledger: PrivacyLedger, charged: Charge) -> None:
-    assert ledger.commit(charged.id, MANIFEST).drawn_events is None
+    assert commit(ledger, charged.id, MANIFEST).drawn_events is None
     assert json.loads(ledger.log()[-1].details) == {"manifest_sha256": MANIFEST}
     with pytest.raises(RequestRefused, match="events: must be a list of plain JSON values"):
-        ledger.commit(charged.id, MANIFEST, events=[float("nan")])
+        commit(ledger, charged.id, MANIFEST, events=[float("nan")])
 
 
 @pytest.mark.parametrize("verb", ["commit", "burn", "void", "renew", "charge"])
@@ -307,7 +316,7 @@ def test_heartbeat_is_kept_while_the_charge_is_reserved(ledger: PrivacyLedger, c
     assert renewed.renewed_at > charged.renewed_at
     assert ledger.verify()
 
-    ledger.commit(charged.id)
+    commit(ledger, charged.id)
     assert ledger.renew(charged.id).renewed_at == renewed.renewed_at
     assert ledger.renew(charged.id).state == "committed"
 
@@ -315,7 +324,7 @@ def test_heartbeat_is_kept_while_the_charge_is_reserved(ledger: PrivacyLedger, c
 def test_history_is_in_the_order_of_the_reservations(ledger: PrivacyLedger) -> None:
     ledger.open_account("visits", epsilon=10)
     made = [ledger.reserve("visits", release=name, epsilon=1).id for name in ("c", "a", "b")]
-    ledger.commit(made[2])
+    commit(ledger, made[2])
     assert [charge.id for charge in ledger.history("visits")] == made
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.cli import URL_VARIABLE, Exit, app, run
-from tests.support.ledgers import execute
+from tests.support.ledgers import commit, execute
 
 
 class Said:
@@ -36,7 +36,7 @@ def ledger(url: str) -> PrivacyLedger:
     ledger.migrate()
     ledger.open_account("visits", epsilon="2", tables=["/lake/visits"], actor="admin")
     charges = [ledger.reserve("visits", release=f"r{i}", epsilon="0.25", actor="dag/task") for i in range(4)]
-    ledger.commit(charges[0].id, "ab")
+    commit(ledger, charges[0].id, "ab")
     ledger.burn(charges[1].id)
     ledger.void(charges[2].id, reason="given up")
     return ledger
@@ -98,7 +98,7 @@ def test_history_prints_charges_and_the_log(dp_budget, ledger: PrivacyLedger) ->
 
     log = dp_budget("history", "visits", "--log").out
     assert "given up" in log
-    assert len(log.splitlines()) == 1 + 8
+    assert len(log.splitlines()) == 1 + 9
     entries = json.loads(dp_budget("history", "visits", "--log", "--json").out)
     assert entries[-1]["hash"] == ledger.head().hash
 

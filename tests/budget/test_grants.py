@@ -10,7 +10,7 @@ import pytest
 from dp_operators.budget import ChargeState, NotAllowed, PrivacyLedger
 from dp_operators.budget.grants import PARTS, grants
 from spark_jobs.contract import RequestRefused
-from tests.support.ledgers import execute
+from tests.support.ledgers import commit, execute
 
 READS: dict[str, Callable[[PrivacyLedger, str], object]] = {
     "show": lambda ledger, charge: ledger.remaining("visits", "2026-11-21"),
@@ -19,7 +19,7 @@ READS: dict[str, Callable[[PrivacyLedger, str], object]] = {
 }
 CHARGES: dict[str, Callable[[PrivacyLedger, str], object]] = {
     "reserve": lambda ledger, charge: ledger.reserve("visits", release="new", epsilon="0.1", blocks="2026-11-22"),
-    "commit": lambda ledger, charge: ledger.commit(charge, "ab"),
+    "commit": lambda ledger, charge: commit(ledger, charge, "ab"),
     "void": lambda ledger, charge: ledger.void(charge),
     "renew": lambda ledger, charge: ledger.renew(charge),
 }
@@ -85,7 +85,7 @@ OTHERS: dict[str, Callable[[PrivacyLedger, str], object]] = {
     "show": lambda ledger, charge: ledger.remaining("others"),
     "history": lambda ledger, charge: ledger.history("others"),
     "reserve": lambda ledger, charge: ledger.reserve("others", release="new", epsilon="0.1"),
-    "commit": lambda ledger, charge: ledger.commit(charge),
+    "commit": lambda ledger, charge: commit(ledger, charge),
     "renew": lambda ledger, charge: ledger.renew(charge),
     "raise": lambda ledger, charge: ledger.raise_cap("others", epsilon="2", actor="a", reason="b"),
     "allot": lambda ledger, charge: ledger.allot("others", "mine", epsilon="1"),
@@ -147,7 +147,7 @@ def test_team_charges_its_own_allotment_and_no_other(as_role: Callable[..., str]
     theirs = owner.reserve("visits", release="theirs", allotment="rivals", **order)
     nobodys = owner.reserve("visits", release="nobody's", **order)
     charge = mine.reserve("visits", release="ours", allotment="team", **order)
-    assert mine.commit(charge.id, "ab").state is ChargeState.COMMITTED
+    assert commit(mine, charge.id, "ab").state is ChargeState.COMMITTED
     for allotment in (None, "rivals"):
         with pytest.raises(NotAllowed, match="row-level security"):
             mine.reserve("visits", release="more", allotment=allotment, **order)

@@ -13,12 +13,12 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, column, create_engine, table
 
-from dp_operators.budget import BudgetExceeded, PrivacyLedger, migrate
+from dp_operators.budget import BudgetExceeded, ChargeConflict, PrivacyLedger, migrate
 from dp_operators.budget.audit import GENESIS, canonical, entry_hash
 from dp_operators.budget.database import Database
 from dp_operators.budget.schema import REVISION, VERSION_TABLE, metadata
 from spark_jobs.contract import RequestRefused
-from tests.support.ledgers import execute, in_processes, killed_at
+from tests.support.ledgers import commit, execute, in_processes, killed_at
 
 CALLS = {
     "accounts": lambda ledger: ledger.accounts(),
@@ -308,7 +308,7 @@ def test_ledger_of_the_second_schema_is_migrated_with_all_it_holds(second_ledger
     assert (last.allotment, last.events, last.drawn_events) == ("team", ({"mechanism": "pure"},), None)
     assert str(ledger.remaining("visits", allotment="team").epsilon) == "0.25"
     # and it goes on
-    ledger.commit("id-c", "cd", events=[{"mechanism": "pure", "epsilon": "0.125"}])
+    commit(ledger, "id-c", "cd", events=[{"mechanism": "pure", "epsilon": "0.125"}])
     assert ledger.charge("id-c").drawn_events == ({"mechanism": "pure", "epsilon": "0.125"},)
     assert ledger.verification().findings == ()
     ledger.close()
@@ -325,10 +325,13 @@ def test_ledger_of_the_first_schema_is_migrated_with_all_it_holds(first_ledger: 
     account = ledger.account("visits")
     assert (account.blocks, account.unit_stays, account.slack) == (None, True, 0)
     # and it goes on
-    ledger.void("id-c")
+    with pytest.raises(ChargeConflict, match="an application was started"):
+        ledger.void("id-c")
+    ledger.burn("id-c")
     ledger.allot("visits", "team", epsilon="0.5")
     again = ledger.reserve("visits", release="b", epsilon="0.5", request_sha256="ab", allotment="team")
     assert again.generation == 2
+    assert (ledger.charge("id-c").open_runs, len(ledger.run_key("id-c"))) == ((1,), 32)
     assert ledger.verification().findings == ()
     ledger.close()
 

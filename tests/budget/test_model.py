@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from dp_operators.budget import BudgetExceeded, ChargeConflict, PrivacyLedger
+from tests.support.ledgers import commit
 
 CAP = "1"
 ACCOUNTS = st.sampled_from(["left", "right"])
@@ -85,7 +86,7 @@ class Books(RuleBasedStateMachine):
 
     @rule(account=ACCOUNTS, key=KEYS, manifest=MANIFESTS, old=st.booleans())
     def commit(self, account: str, key: str, manifest: str | None, old: bool) -> None:
-        self.settle(account, key, old, "committed", lambda charge: self.ledger.commit(charge, manifest), manifest)
+        self.settle(account, key, old, "committed", lambda charge: commit(self.ledger, charge, manifest), manifest)
 
     @rule(account=ACCOUNTS, key=KEYS, old=st.booleans())
     def burn(self, account: str, key: str, old: bool) -> None:

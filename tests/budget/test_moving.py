@@ -10,7 +10,7 @@ import pytest
 from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.moving import move
 from spark_jobs.contract import RequestRefused
-from tests.support.ledgers import execute, killed_at
+from tests.support.ledgers import commit, execute, killed_at
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def source(tmp_path: Path) -> Iterator[PrivacyLedger]:
     ledger.open_account("rho", composition="zcdp", rho="0.5", delta="1e-6")
     ledger.allot("visits", "team", epsilon="1")
     charge = ledger.reserve("visits", release="a", epsilon="0.5", blocks=["2026-11-20", "2026-11-21"], allotment="team")
-    ledger.commit(charge.id, "ab")
+    commit(ledger, charge.id, "ab")
     ledger.reserve("visits", release="b", epsilon="0.5", blocks="2026-11-21")
     ledger.void(ledger.reserve("rho", release="c", rho="0.1").id)
     yield ledger
@@ -38,9 +38,9 @@ def test_moved_ledger_is_the_same_and_goes_on(source: PrivacyLedger, empty_ledge
     assert target.accounts() == source.accounts()
     assert target.log()[: len(source.log())] == source.log()
     assert [(entry.action, entry.actor) for entry in target.log()[-2:]] == [("frozen", "dba"), ("thawed", "dba")]
-    target.commit(history[1].id, "cd")
+    commit(target, history[1].id, "cd")
     with pytest.raises(RequestRefused, match="is frozen .moved to "):
-        source.commit(history[1].id, "cd")
+        commit(source, history[1].id, "cd")
     assert target.verification().findings == ()
     with pytest.raises(RequestRefused, match="must be an empty ledger"):
         move(source, target, actor="dba")

@@ -17,6 +17,7 @@ from dp_operators.budget.events import Event
 from dp_operators.budget.reports import accounts_table
 from dp_operators.budget.tight import LEAST_DELTA, tight_epsilon
 from spark_jobs.contract import RequestRefused
+from tests.support.ledgers import commit
 
 CASES = [("0.01", 393), ("0.1", 100), ("0.5", 100), ("1", 30), ("1", 100), ("1", 300), ("0.3", 1000), ("3", 20)]
 
@@ -140,7 +141,7 @@ def many(ledger: PrivacyLedger) -> PrivacyLedger:
     for number in range(100):
         charge = ledger.reserve("visits", release=f"r{number}", epsilon="0.1")
     ledger.void(charge.id)
-    ledger.commit(ledger.history("visits")[0].id, "ab", events=[{"mechanism": "pure", "epsilon": "0.05"}] * 2)
+    commit(ledger, ledger.history("visits")[0].id, "ab", events=[{"mechanism": "pure", "epsilon": "0.05"}] * 2)
     return ledger
 
 

@@ -18,7 +18,7 @@ from dp_operators.budget import BudgetExceeded, LedgerUnavailable, PrivacyLedger
 from dp_operators.budget.composition import added, fits, limits_of, nothing
 from dp_operators.budget.grants import PARTS, grants
 from spark_jobs.contract.privacy import Budget
-from tests.support.ledgers import CAPS, COSTS, execute
+from tests.support.ledgers import CAPS, COSTS, commit, execute
 from tests.support.postgres import PostgresServer
 
 pytestmark = pytest.mark.postgres
@@ -55,7 +55,7 @@ def charging(as_role: Callable[..., str], owner: PrivacyLedger) -> Iterator[psyc
     """A connection of a role that may charge all accounts."""
     owner.open_account("rho", composition="zcdp", rho="0.5", delta="1e-6")
     owner.open_account("both", composition="approximate", epsilon="1", delta="1e-5")
-    owner.commit(owner.reserve("visits", release="paid", epsilon="0.5", blocks=DAY, allotment="team").id, "ab")
+    commit(owner, owner.reserve("visits", release="paid", epsilon="0.5", blocks=DAY, allotment="team").id, "ab")
     owner.reserve("visits", release="open", epsilon="0.125", blocks=DAY)
     with psycopg.connect(as_role("charge"), autocommit=True) as connection:
         yield connection
@@ -263,7 +263,7 @@ def test_owner_of_the_ledger_need_not_be_a_superuser(
     ledgers["administer"].open_account("visits", epsilon="1", blocks="day(at)")
     for part, ledger in ledgers.items():
         charge = ledger.reserve("visits", release=part, epsilon="0.25", blocks=DAY)
-        ledger.commit(charge.id, "ab")
+        commit(ledger, charge.id, "ab")
         ledger.void(ledger.reserve("visits", release=f"{part} again", epsilon="0.25", blocks=DAY).id)
     with pytest.raises(BudgetExceeded):
         ledgers["charge"].reserve("visits", release="more", epsilon="0.26", blocks=DAY)

@@ -14,7 +14,7 @@ import pytest
 from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.grants import grants
 from tests.support.chromium import PHONE, browse
-from tests.support.ledgers import execute
+from tests.support.ledgers import commit, execute
 from tests.support.live_api_server import LiveApiServer, live_api_server
 from tests.support.postgres import PostgresServer
 
@@ -35,7 +35,7 @@ def ledger(postgres_server: PostgresServer) -> Iterator[tuple[PrivacyLedger, str
     ledger.open_account("others & co", epsilon="2")
     ledger.open_account("noisy", composition="zcdp", rho="0.5", delta="1e-6")
     done = ledger.reserve("visits", release=SNEAKY, epsilon="0.875", blocks="2026-11-21", actor="airflow:dag.task")
-    ledger.commit(done.id, "ab")
+    commit(ledger, done.id, "ab")
     ledger.void(ledger.reserve("visits", release="given back", epsilon="0.125", blocks="2026-11-20").id)
     ledger.reserve("others & co", release="secret", epsilon="0.5")
     ledger.reserve("noisy", release="n", rho="0.125")

@@ -66,5 +66,5 @@ def ecdf_release(
     for name, data in {**files, "release.json": content}.items():
         (folder / name).write_bytes(data)
     if commit:
-        ledger.commit(charge.id, manifest_sha256=sha256(content))
+        commit(ledger, charge.id, sha256(content))
     return str(folder)

@@ -48,5 +48,5 @@ def fitted_release(ledger: PrivacyLedger, output: str, *, key: str = KEY, commit
     folder.mkdir(parents=True)
     (folder / "release.json").write_bytes(content)
     if commit:
-        ledger.commit(charge.id, manifest_sha256=sha256(content))
+        commit(ledger, charge.id, sha256(content))
     return str(folder)

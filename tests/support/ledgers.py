@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine, text
 
-from dp_operators.budget import PrivacyLedger
+from dp_operators.budget import Charge, PrivacyLedger
 from dp_operators.budget.audit import GENESIS
 from spark_jobs.contract.failpoints import VARIABLE
 from tests.support.postgres import PostgresServer
@@ -71,7 +71,7 @@ def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     execute(
         url,
         "SET lock_timeout = '10s'",
-        "TRUNCATE audit_log, block_totals, charges, allotments, account_tables, accounts",
+        "TRUNCATE audit_log, block_totals, run_keys, charges, allotments, key_lists, account_tables, accounts",
         f"UPDATE audit_head SET seq = 0, previous = '{GENESIS}', hash = '{GENESIS}', frozen = ''",
     )
     return url
@@ -83,6 +83,15 @@ def ledger(ledger_url: str) -> Iterator[PrivacyLedger]:
     ledger = PrivacyLedger(ledger_url)
     yield ledger
     ledger.close()
+
+
+DRAW = "d" * 64
+
+
+def commit(ledger: PrivacyLedger, charge: str, manifest: str | None = None, **told: Any) -> Charge:
+    """Commit a charge, once its draw is recorded."""
+    ledger.record_draw(charge, DRAW)
+    return ledger.commit(charge, manifest, **told)
 
 
 def execute(url: str, *statements: str) -> list[tuple[Any, ...]]:

@@ -1,0 +1,172 @@
+"""What an administrator says of an account's tables, of where its releases may go, and of public lists of keys."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import Connection, insert, update
+
+from dp_operators.budget import audit, mapping, rows
+from dp_operators.budget.audit import canonical
+from dp_operators.budget.schema import account_tables, accounts, key_lists
+from dp_operators.budget.transactions import require_apart, require_thawed
+from dp_operators.budget.values import Account, KeyList
+from spark_jobs.contract.errors import RequestRefused
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bind:
+    """A table of an account and what it is."""
+
+    account: str
+    table: str
+    binding: Mapping[str, Any]
+    actor: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class BindOutputs:
+    """The folders that an account's releases may go to."""
+
+    account: str
+    outputs: tuple[str, ...]
+    actor: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Register:
+    """A list of keys for an account's requests."""
+
+    account: str
+    name: str
+    keys: tuple[Any, ...]
+    actor: str
+
+
+def bind_table(connection: Connection, wanted: Bind) -> Account:
+    """Say what a table of an account is, or find it said; a table that no account has yet becomes the account's.
+
+    Raises:
+        RequestRefused: no such account, the table is another account's, or what was said of it before would change.
+    """
+    account = _account(connection, wanted.account)
+    before = account.bindings.get(wanted.table)
+    if before == wanted.binding:
+        return account
+    if wanted.table not in account.tables:
+        require_apart(connection, (wanted.table,))
+    if before is not None:
+        _require_addition(wanted.table, before, wanted.binding)
+    require_thawed(rows.frozen(connection))
+    entry = audit.Draft(
+        at=audit.now(),
+        actor=wanted.actor,
+        action=audit.TABLE_BOUND,
+        account=account.name,
+        reason=wanted.reason,
+        details={"table": wanted.table, "binding": wanted.binding},
+    )
+    audit.append(connection, entry)
+    row = {"account": account.name, "binding": mapping.binding_text(wanted.binding)}
+    if wanted.table in account.tables:
+        connection.execute(update(account_tables).where(account_tables.c.identity == wanted.table).values(row))
+    else:
+        connection.execute(insert(account_tables), {"identity": wanted.table, **row})
+    return replace(
+        account,
+        tables=tuple(sorted({*account.tables, wanted.table})),
+        bindings={**account.bindings, wanted.table: wanted.binding},
+    )
+
+
+def bind_outputs(connection: Connection, wanted: BindOutputs) -> Account:
+    """Say where an account's releases may go, instead of what was said before; or find it said.
+
+    Raises:
+        RequestRefused: no such account.
+    """
+    account = _account(connection, wanted.account)
+    if account.outputs == wanted.outputs:
+        return account
+    require_thawed(rows.frozen(connection))
+    entry = audit.Draft(
+        at=audit.now(),
+        actor=wanted.actor,
+        action=audit.OUTPUTS_BOUND,
+        account=account.name,
+        reason=wanted.reason,
+        details={"outputs": wanted.outputs},
+    )
+    audit.append(connection, entry)
+    changed = {"outputs": canonical(wanted.outputs)}
+    connection.execute(update(accounts).where(accounts.c.name == account.name).values(changed))
+    return replace(account, outputs=wanted.outputs)
+
+
+def register_keys(connection: Connection, wanted: Register) -> KeyList:
+    """Register a list of keys for an account, or find it registered.
+
+    Raises:
+        RequestRefused: no such account, or other keys are registered under this name.
+    """
+    account = _account(connection, wanted.account)
+    text = canonical(wanted.keys)
+    made = KeyList(
+        account=account.name,
+        name=wanted.name,
+        sha256=hashlib.sha256(text.encode()).hexdigest(),
+        keys=wanted.keys,
+        registered_at=audit.now(),
+        registered_by=wanted.actor,
+    )
+    found = next((keys for keys in rows.key_lists_of(connection, account.name) if keys.name == wanted.name), None)
+    if found is not None:
+        if found.sha256 != made.sha256:
+            raise RequestRefused(
+                "name",
+                given=wanted.name,
+                bound=f"is a list of other keys of account {account.name}",
+                remedy="register these keys under another name",
+            )
+        return found
+    require_thawed(rows.frozen(connection))
+    entry = audit.Draft(
+        at=made.registered_at,
+        actor=wanted.actor,
+        action=audit.KEYS_REGISTERED,
+        account=account.name,
+        details={"name": made.name, "sha256": made.sha256},
+    )
+    audit.append(connection, entry)
+    connection.execute(insert(key_lists), mapping.key_list_row(made))
+    return made
+
+
+def _require_addition(table: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Refuse to change what was said of a table: blocks and units that were paid for would become other ones."""
+    was, now = before.get("columns"), after.get("columns")
+    if isinstance(was, Mapping) and isinstance(now, Mapping):
+        kept = {name: kind for name, kind in now.items() if name in was} == dict(was)
+    else:
+        kept = was == now
+    may_grow = ("columns", "public_columns")
+    same = {name for name in {*before, *after} if name not in may_grow and before.get(name) != after.get(name)} == set()
+    if not (kept and same):
+        raise RequestRefused(
+            "table",
+            given=table,
+            bound="is bound as something else: only columns may be added to it",
+            remedy="bind the new table under its own path, or open an account for it",
+        )
+
+
+def _account(connection: Connection, name: str) -> Account:
+    found = rows.find_account(connection, name)
+    if found is None:
+        raise rows.no_account(name)
+    return found

@@ -1,0 +1,201 @@
+"""The ledger's values as the rows that hold them, and back; the columns of queries carry their tables' names."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+from dp_operators.budget.audit import canonical
+from dp_operators.budget.values import Account, Allotment, Charge, ChargeState, KeyList, exact_budget
+from spark_jobs.contract.blocks import BlockExpression
+from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit, plain
+
+
+def amounts(budget: Budget) -> dict[str, str | None]:
+    """A budget as the columns that hold it."""
+    rho = None if budget.rho is None else plain(budget.rho)
+    return {"epsilon": plain(budget.epsilon), "delta": plain(budget.delta), "rho": rho}
+
+
+def budget_of(epsilon: str, delta: str, rho: str | None) -> Budget:
+    """The budget in the columns that hold it."""
+    return exact_budget(Decimal(epsilon), Decimal(delta), None if rho is None else Decimal(rho))
+
+
+def account_row(account: Account) -> dict[str, Any]:
+    """An account as its row; its tables have rows of their own."""
+    return {
+        "name": account.name,
+        "composition": account.composition,
+        **amounts(account.cap),
+        "neighbours": account.neighbours.value,
+        "unit_column": account.unit.column,
+        "unit_max_rows": account.unit.max_rows,
+        "opened_at": account.opened_at,
+        "opened_by": account.opened_by,
+        "blocks": None if account.blocks is None else canonical(account.blocks.model_dump(mode="json")),
+        "unit_stays": int(account.unit_stays),
+        "slack": plain(account.slack),
+        "public_sizes": int(account.public_sizes),
+        "outputs": canonical(account.outputs),
+    }
+
+
+def table_rows(account: Account) -> list[dict[str, Any]]:
+    """An account's tables as their rows."""
+    return [
+        {"identity": table, "account": account.name, "binding": binding_text(account.bindings.get(table))}
+        for table in account.tables
+    ]
+
+
+def binding_text(binding: Any) -> str | None:
+    """What a table is, as the column that holds it."""
+    return None if binding is None else canonical(binding)
+
+
+def key_list_row(keys: KeyList) -> dict[str, Any]:
+    """A list of keys as its row."""
+    return {**vars(keys), "keys": canonical(keys.keys)}
+
+
+def allotment_row(allotment: Allotment) -> dict[str, Any]:
+    """An allotment as its row."""
+    return {
+        "account": allotment.account,
+        "name": allotment.name,
+        **amounts(allotment.cap),
+        "slack": plain(allotment.slack),
+    }
+
+
+def charge_row(charge: Charge) -> dict[str, Any]:
+    """A charge as its row."""
+    return {
+        "id": charge.id,
+        "account": charge.account,
+        "release_key": charge.release,
+        "generation": charge.generation,
+        "entry": charge.entry,
+        "state": charge.state.value,
+        **amounts(charge.cost),
+        "blocks": canonical(charge.blocks),
+        "events": canonical(charge.events),
+        "request_sha256": charge.request_sha256,
+        "manifest_sha256": charge.manifest_sha256,
+        "actor": charge.actor,
+        "reserved_at": charge.reserved_at,
+        "renewed_at": charge.renewed_at,
+        "settled_at": charge.settled_at,
+        "allotment": charge.allotment,
+        "drawn_events": None if charge.drawn_events is None else canonical(charge.drawn_events),
+        "runs": charge.runs,
+        "open_runs": canonical(charge.open_runs),
+        "draw_sha256": charge.draw_sha256,
+    }
+
+
+def account_details(account: Account) -> dict[str, Any]:
+    """What the audit log says of a new account, beside who, when and its name."""
+    row = account_row(account)
+    about = {name: value for name, value in row.items() if name not in ("name", "opened_at", "opened_by")}
+    return {**about, "outputs": account.outputs, "tables": account.tables, "bindings": account.bindings}
+
+
+def charge_details(charge: Charge) -> dict[str, Any]:
+    """What the audit log says of a new charge, beside who, when, its id and what follows from earlier entries."""
+    return {
+        "release_key": charge.release,
+        "generation": charge.generation,
+        **amounts(charge.cost),
+        "blocks": charge.blocks,
+        "events": charge.events,
+        "request_sha256": charge.request_sha256,
+        "allotment": charge.allotment,
+        "runs": charge.runs,
+    }
+
+
+def settlement_details(seen: Charge, settled: Charge) -> dict[str, Any]:
+    """What the audit log says of a charge's end."""
+    details: dict[str, Any] = {"manifest_sha256": settled.manifest_sha256}
+    if settled.drawn_events is not None:
+        details["events"] = settled.drawn_events
+    if settled.draw_sha256 != seen.draw_sha256:
+        details["draw_sha256"] = settled.draw_sha256
+    return details
+
+
+def account_of(row: Any) -> Account:
+    """An account, without its tables, from the columns that hold it."""
+    expression = row.accounts_blocks
+    return Account(
+        name=row.accounts_name,
+        cap=budget_of(row.accounts_epsilon, row.accounts_delta, row.accounts_rho),
+        composition=row.accounts_composition,
+        slack=Decimal(row.accounts_slack),
+        neighbours=Neighbours(row.accounts_neighbours),
+        unit=_unit(row),
+        tables=(),
+        blocks=None if expression is None else BlockExpression.parse(json.loads(expression)),
+        unit_stays=bool(row.accounts_unit_stays),
+        public_sizes=bool(row.accounts_public_sizes),
+        outputs=tuple(json.loads(row.accounts_outputs)),
+        opened_at=row.accounts_opened_at,
+        opened_by=row.accounts_opened_by,
+    )
+
+
+def allotment_of(row: Any) -> Allotment:
+    """The allotment in the columns that hold it."""
+    return Allotment(
+        account=row.allotments_account,
+        name=row.allotments_name,
+        cap=budget_of(row.allotments_epsilon, row.allotments_delta, row.allotments_rho),
+        slack=Decimal(row.allotments_slack),
+    )
+
+
+def key_list_of(row: Any) -> KeyList:
+    """The list of keys in the columns that hold it."""
+    return KeyList(
+        account=row.key_lists_account,
+        name=row.key_lists_name,
+        sha256=row.key_lists_sha256,
+        keys=tuple(json.loads(row.key_lists_keys)),
+        registered_at=row.key_lists_registered_at,
+        registered_by=row.key_lists_registered_by,
+    )
+
+
+def _unit(row: Any) -> PrivacyUnit:
+    return PrivacyUnit(column=row.accounts_unit_column, max_rows=row.accounts_unit_max_rows)
+
+
+def charge_of(row: Any) -> Charge:
+    """The charge in the columns that hold it, with its account's terms."""
+    return Charge(
+        id=row.charges_id,
+        account=row.charges_account,
+        release=row.charges_release_key,
+        generation=row.charges_generation,
+        entry=row.charges_entry,
+        state=ChargeState(row.charges_state),
+        cost=budget_of(row.charges_epsilon, row.charges_delta, row.charges_rho),
+        blocks=tuple(json.loads(row.charges_blocks)),
+        allotment=row.charges_allotment,
+        events=tuple(json.loads(row.charges_events)),
+        neighbours=Neighbours(row.accounts_neighbours),
+        unit=_unit(row),
+        request_sha256=row.charges_request_sha256,
+        manifest_sha256=row.charges_manifest_sha256,
+        actor=row.charges_actor,
+        reserved_at=row.charges_reserved_at,
+        renewed_at=row.charges_renewed_at,
+        settled_at=row.charges_settled_at,
+        drawn_events=None if row.charges_drawn_events is None else tuple(json.loads(row.charges_drawn_events)),
+        runs=row.charges_runs,
+        open_runs=tuple(json.loads(row.charges_open_runs)),
+        draw_sha256=row.charges_draw_sha256,
+    )

@@ -1,0 +1,114 @@
+"""What a charge's applications do: each start is in the log before it happens, and a draw before it counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection
+
+from dp_operators.budget import audit, rows
+from dp_operators.budget.errors import ChargeConflict
+from dp_operators.budget.transactions import make_run_key, require_thawed
+from dp_operators.budget.values import Charge, ChargeState, Run
+from dp_operators.budget.writes import write_change
+from spark_jobs.contract.errors import RequestRefused
+
+
+def start_run(connection: Connection, charge_id: str, *, actor: str) -> Run:
+    """Enter the start of an application for a charge; from here on rows may have been read for it.
+
+    Raises:
+        RequestRefused: no such charge.
+        ChargeConflict: it is burnt or void, so that nothing may be made for it.
+    """
+    charge = _writable(connection, charge_id)
+    if charge.state not in (ChargeState.RESERVED, ChargeState.COMMITTED):
+        raise _settled(charge, "nothing can be run for it")
+    number = charge.runs + 1
+    started = replace(charge, runs=number, open_runs=(*charge.open_runs, number))
+    _write(connection, charge, started, audit.RUN_STARTED, {"run": number}, actor=actor)
+    return Run(number=number, key=run_key(connection, charge_id))
+
+
+def run_key(connection: Connection, charge_id: str) -> bytes:
+    """The secret of a charge's runs; one that was reserved under an earlier schema is given its own.
+
+    Raises:
+        RequestRefused: no such charge.
+    """
+    secret = rows.run_key(connection, charge_id)
+    if secret is None:
+        make_run_key(connection, rows.get_charge(connection, charge_id).id)
+        secret = rows.run_key(connection, charge_id)
+    return bytes.fromhex(str(secret))
+
+
+def end_run(connection: Connection, charge_id: str, number: int, *, actor: str) -> Charge:
+    """Enter that an application read no row, or find it entered.
+
+    Raises:
+        RequestRefused: no such charge, or no such run of it.
+        ChargeConflict: the charge is settled.
+    """
+    charge = _writable(connection, charge_id)
+    if not 1 <= number <= charge.runs:
+        raise RequestRefused(
+            "run", given=number, bound=f"must be a run of charge {charge_id}", remedy="name one that was started"
+        )
+    if number not in charge.open_runs:
+        return charge
+    if charge.state is not ChargeState.RESERVED:
+        raise _settled(charge, "its runs are history")
+    ended = replace(charge, open_runs=tuple(each for each in charge.open_runs if each != number))
+    _write(connection, charge, ended, audit.RUN_ENDED, {"run": number}, actor=actor)
+    return ended
+
+
+def record_draw(connection: Connection, charge_id: str, draw_sha256: str, *, actor: str) -> Charge:
+    """Enter the hash of a charge's one draw, or find it entered.
+
+    Raises:
+        RequestRefused: no such charge.
+        ChargeConflict: another draw is recorded, or the charge was settled without one.
+    """
+    charge, _, frozen = rows.settling(connection, charge_id)
+    if charge.draw_sha256 == draw_sha256:
+        return charge
+    if charge.draw_sha256 is not None:
+        raise ChargeConflict(
+            "draw",
+            given=draw_sha256,
+            bound=f"is not the draw of charge {charge.id}, which is {charge.draw_sha256 or 'unknown'}",
+            remedy="burn the charge if the recorded draw is gone: a charge pays for one draw",
+        )
+    require_thawed(frozen)
+    if charge.state is not ChargeState.RESERVED:
+        raise _settled(charge, "no draw of it can count")
+    drawn = replace(charge, draw_sha256=draw_sha256)
+    _write(connection, charge, drawn, audit.DRAW_RECORDED, {"draw_sha256": draw_sha256}, actor=actor)
+    return drawn
+
+
+def _writable(connection: Connection, charge_id: str) -> Charge:
+    charge, _, frozen = rows.settling(connection, charge_id)
+    require_thawed(frozen)
+    return charge
+
+
+def _write(
+    connection: Connection, seen: Charge, changed: Charge, action: str, details: dict[str, Any], *, actor: str
+) -> None:
+    entry = audit.Draft(
+        at=audit.now(), actor=actor, action=action, account=seen.account, charge=seen.id, details=details
+    )
+    write_change(connection, seen, changed, entry)
+
+
+def _settled(charge: Charge, what: str) -> ChargeConflict:
+    return ChargeConflict(
+        "charge",
+        given=charge.id,
+        bound=f"is {charge.state}, and {what}",
+        remedy=f"go on from what release {charge.release} has become",
+    )

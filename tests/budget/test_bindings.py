@@ -1,0 +1,118 @@
+"""An account says what its tables are and where its releases may go, and keeps public lists of keys."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from dp_operators.budget import PrivacyLedger
+from spark_jobs.contract import RequestRefused
+from spark_jobs.contract.binding import TableBinding
+from tests.support.ledgers import execute
+
+VISITS = {
+    "table": "file:///lake/visits",
+    "format": "parquet",
+    "columns": [{"name": "id", "type": "bigint"}, {"name": "at", "type": "date"}],
+    "version": {"by": "path_version"},
+}
+BINDING = TableBinding.parse(VISITS)
+WHO = {"actor": "admin", "reason": "the lake's schema"}
+
+
+def fields(binding: TableBinding) -> dict[str, Any]:
+    return json.loads(json.dumps(binding.model_dump(mode="json")))
+
+
+@pytest.fixture
+def opened(ledger: PrivacyLedger) -> PrivacyLedger:
+    ledger.open_account("visits", epsilon="1", tables=[BINDING], outputs=["/srv/releases/"], actor="admin")
+    ledger.open_account("others", epsilon="1", tables=["/lake/others"], actor="admin")
+    return ledger
+
+
+def test_account_is_opened_with_what_its_tables_are(opened: PrivacyLedger) -> None:
+    account = opened.account("visits")
+    assert account.tables == ("file:///lake/visits",)
+    assert account.bindings == {"file:///lake/visits": fields(BINDING)}
+    assert TableBinding.parse(account.bindings["file:///lake/visits"]) == BINDING
+    assert account.outputs == ("file:///srv/releases",)
+    assert opened.account_for_table("/lake/visits") == account
+    assert opened.account("others").bindings == {}
+    assert opened.verification().findings == ()
+    # and the same account again is found
+    again = opened.open_account("visits", epsilon="1", tables=[BINDING], outputs=["/srv/releases"])
+    assert again == opened.open_account("visits", epsilon="1", tables=["/lake/visits"]) == account
+    assert len(opened.log()) == 2
+
+
+def test_account_opened_earlier_is_bound_later_and_never_otherwise(opened: PrivacyLedger) -> None:
+    binding = {**VISITS, "table": "/lake/others"}
+    bound = opened.bind_table("others", binding, **WHO)
+    assert bound == opened.account("others") == opened.bind_table("others", binding, **WHO)
+    assert bound.bindings["file:///lake/others"]["columns"] == VISITS["columns"]
+    assert [entry.action for entry in opened.log("others")] == ["opened", "table bound"]
+    head = opened.head()
+    for other in ({"columns": VISITS["columns"][:1]}, {"format": "csv"}, {"version": {"by": "partition"}}):
+        with pytest.raises(RequestRefused, match="is bound as something else: only columns may be added|can only be"):
+            opened.bind_table("others", {**binding, **other}, **WHO)
+    assert opened.head() == head
+    assert opened.verification().findings == ()
+
+
+def test_table_of_another_account_is_not_bound(opened: PrivacyLedger) -> None:
+    head = opened.head()
+    for table in ("/lake/visits", "/lake/visits/part", "/lake"):
+        with pytest.raises(RequestRefused, match="is bound to account|must neither hold table"):
+            opened.bind_table("others", {**VISITS, "table": table}, **WHO)
+    assert opened.head() == head
+    opened.bind_table("others", {**VISITS, "table": "/lake/more"}, **WHO)
+    assert opened.account("others").tables == ("file:///lake/more", "file:///lake/others")
+    assert opened.verification().findings == ()
+
+
+def test_outputs_are_bound_and_bound_anew(opened: PrivacyLedger) -> None:
+    account = opened.bind_outputs("others", ["s3a://bucket/b", "/srv/others"], **WHO)
+    assert account.outputs == ("file:///srv/others", "s3://bucket/b")
+    assert account == opened.account("others") == opened.bind_outputs("others", account.outputs, **WHO)
+    assert opened.bind_outputs("others", ["/srv/others"], **WHO).outputs == ("file:///srv/others",)
+    assert [entry.action for entry in opened.log("others")] == ["opened", "outputs bound", "outputs bound"]
+    with pytest.raises(RequestRefused, match="reason"):
+        opened.bind_outputs("others", ["/srv"], actor="admin", reason="")
+    assert opened.verification().findings == ()
+
+
+def test_keys_are_registered_by_their_content(opened: PrivacyLedger) -> None:
+    keys = opened.register_keys("visits", "wards", ["north", "south", 3], actor="admin")
+    assert (keys.keys, len(keys.sha256), keys.registered_by) == (("north", "south", 3), 64, "admin")
+    assert opened.key_list("visits", "wards") == keys
+    assert opened.register_keys("visits", "wards", ["north", "south", 3], actor="another") == keys
+    assert opened.key_lists("others") == ()
+    head = opened.head()
+    with pytest.raises(RequestRefused, match="name: got 'wards'; is a list of other keys of account visits"):
+        opened.register_keys("visits", "wards", ["north"], actor="admin")
+    for bad in ([], [1.5], ["a", "a"]):
+        with pytest.raises(RequestRefused, match="keys: must be"):
+            opened.register_keys("visits", "more", bad, actor="admin")
+    with pytest.raises(RequestRefused, match="must be a list of keys that is registered for account others"):
+        opened.key_list("others", "wards")
+    assert opened.head() == head
+    assert opened.verification().findings == ()
+
+
+TAMPERING = [
+    ("UPDATE account_tables SET binding = NULL WHERE account = 'visits'", "table file:///lake/visits: binding is None"),
+    ("UPDATE accounts SET outputs = '[]' WHERE name = 'visits'", "account visits: outputs is []"),
+    ("UPDATE key_lists SET keys = '[\"x\"]'", "keys visits, wards: are other keys than those that were registered"),
+    ("DELETE FROM key_lists", "keys visits, wards: is missing"),
+]
+
+
+@pytest.mark.parametrize(("tampering", "finding"), TAMPERING)
+def test_log_says_what_was_bound(opened: PrivacyLedger, ledger_url: str, tampering: str, finding: str) -> None:
+    opened.register_keys("visits", "wards", ["north", "south"], actor="admin")
+    execute(ledger_url, tampering)
+    [found] = opened.verification().findings
+    assert finding in found
