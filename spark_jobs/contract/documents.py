@@ -139,11 +139,17 @@ def _dumper() -> Any:
         def ignore_aliases(self, data: Any) -> bool:
             return True
 
+        def represent_text(self, text: str) -> Any:
+            # YAML takes more characters for line breaks than other formats do
+            style = None if text.isprintable() else '"'
+            return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
     # YAML 1.1's rules as well, so that other programs read the same texts
     both = {first: list(rules) for first, rules in yaml.SafeDumper.yaml_implicit_resolvers.items()}
     for first, rules in _resolvers().items():
         both[first] = [*rules, *both.get(first, ())]
     Dumper.yaml_implicit_resolvers = both
+    Dumper.add_representer(str, Dumper.represent_text)
     return Dumper
 
 

@@ -40,8 +40,8 @@ MAX_CHARACTERS = 10_000
 MAX_DEPTH = 100
 MAX_NODES = 2_000
 MAX_NESTING = 20
-"""Brackets, CASEs and signs within each other. The parser spends some 25 calls of Python's stack on each: this stays far
-below its end, so that whether a text is accepted does not depend on who calls."""
+"""Brackets, CASEs and signs within each other. The parser spends some 25 calls of Python's stack on each: this stays
+far below its end, so that whether a text is accepted does not depend on who calls."""
 MAX_PATTERN = 200
 """Characters of a pattern of LIKE."""
 

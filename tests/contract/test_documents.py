@@ -52,7 +52,28 @@ def test_yaml_scalar_is_what_a_person_means_by_it(text: str, value: object) -> N
     assert (read, type(read)) == (value, type(value))
 
 
-@pytest.mark.parametrize("text", ["1:30", "010", "yes", "1_000", "1e5", "0.1", ".5", "true", "null", "", "2026-11-21"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1:30",
+        "010",
+        "yes",
+        "1_000",
+        "1e5",
+        "0.1",
+        ".5",
+        "true",
+        "null",
+        "",
+        "2026-11-21",
+        "\x85",
+        "a\u2028b",
+        "\ufeff",
+        " ",
+        "a\n",
+        "é",
+    ],
+)
 def test_text_that_looks_like_something_else_is_quoted(text: str) -> None:
     assert parse_yaml(to_yaml({"key": text})) == {"key": text}
 
