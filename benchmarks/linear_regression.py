@@ -36,7 +36,7 @@ FloatArray = NDArray[np.float64]
 Release = Callable[[int], FloatArray]
 """Predictions of one release with this seed, in units of the box; shape (groups, 2)."""
 AT = np.array([0.25, 0.75])
-REPLACED = {"neighbours": Neighbours.REPLACE_ONE}
+REPLACED = {"neighbours": Neighbours.REPLACE_ONE, "public_sizes": True}
 ADDED = {"neighbours": Neighbours.ADD_REMOVE}
 DELTA = 2.0**-30
 """Of the paper's approximate methods."""

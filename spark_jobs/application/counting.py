@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 from functools import lru_cache, reduce
-from operator import or_
+from operator import and_, or_
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -243,9 +243,41 @@ def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
         return rows
     salt = read_salt(os.environ)
     bounded = request.unit.model_copy(update={"column": _UNIT})
-    # a dropped row must not take the place of one that counts
+    # a row that cannot count must not take the place of one that does
+    rows = rows.select(*_without_private_spares(request), sf.col(_UNIT))
     counted = rows.where(reduce(or_, (sf.col(key).isNotNull() for key in keys)))
-    return bound_contributions(counted, unit=bounded, keys=keys, salt=salt)
+    return bound_contributions(counted, unit=bounded, keys=keys, salt=salt, spare=_spare(request))
+
+
+def _without_private_spares(request: ReleaseRequest) -> list[Column]:
+    """The keys; null for a row without a point, unless it is public how many rows there are."""
+    from pyspark.sql import functions as sf
+
+    columns = []
+    for statistic, name in zip(request.statistics, _key_names(request), strict=True):
+        key = sf.col(name)
+        if isinstance(statistic, PointCells) and not request.sizes_are_public(statistic):
+            key = sf.when(~_pointless(statistic, key), key)
+        columns.append(key.alias(name))
+    return columns
+
+
+def _spare(request: ReleaseRequest) -> Column:
+    """Whether a row of these keys is nothing but a row without a point."""
+    from pyspark.sql import functions as sf
+
+    nothing = (
+        sf.col(name).isNull() | _pointless(statistic, sf.col(name))
+        if isinstance(statistic, PointCells)
+        else sf.col(name).isNull()
+        for statistic, name in zip(request.statistics, _key_names(request), strict=True)
+    )
+    return reduce(and_, nothing)
+
+
+def _pointless(statistic: PointCells, key: Column) -> Column:
+    stride = _point_grid(statistic).stride
+    return key % stride == stride - 1
 
 
 def count(rows: DataFrame, request: ReleaseRequest) -> Counts:

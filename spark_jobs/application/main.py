@@ -63,6 +63,9 @@ def _run(arguments: argparse.Namespace, announcer: Announcer) -> None:
     output = _output(arguments, request)
     seed = arguments.not_private_seed
     if arguments.charge is None:
+        if not request.knows_public_columns:
+            # outside the ledger nothing is public but what the request itself declares
+            ReleaseRequest.parse({**dict(request), "account": None})
         manifest = run_uncharged(
             request,
             output=output,

@@ -16,6 +16,7 @@ from pydantic import Field, field_validator, model_validator
 from spark_jobs.contract.blocks import BlockBy, BlockExpression
 from spark_jobs.contract.column_types import CSV_TYPES, Kind, is_csv_type, kind_of_type, normal_type
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import PrivacyUnit
 from spark_jobs.contract.values import Frozen
 
@@ -91,7 +92,7 @@ class TableBinding(Frozen):
     """What an account says of one of its tables.
 
     Attributes:
-        table: the table's identity.
+        table: the table's identity; taken in any form that a request may name it in.
         format: ``parquet`` or ``csv`` (a path), or ``catalog``.
         columns: names and types, in order; of csv, the columns of the header in the order of the file, and then those
             that folders give. Also taken as a mapping of names to types.
@@ -106,12 +107,18 @@ class TableBinding(Frozen):
     version: TableVersion
     public_columns: tuple[ColumnName, ...] = ()
 
+    @field_validator("table")
+    @classmethod
+    def _one_name(cls, value: str) -> str:
+        try:
+            return Place.parse(value).identity
+        except RequestRefused as refused:
+            raise RequestRefused.from_dict({**refused.to_dict(), "what": ""}) from None
+
     @field_validator("columns", mode="before")
     @classmethod
     def _from_mapping(cls, value: Any) -> Any:
-        if isinstance(value, dict):
-            return [{"name": name, "type": type_text} for name, type_text in value.items()]
-        return value
+        return columns_of_mapping(value)
 
     @field_validator("columns")
     @classmethod
@@ -139,24 +146,12 @@ class TableBinding(Frozen):
                 remedy="catalog tables are pinned by table_version or partition, paths by path_version or partition",
             )  # fmt: skip
         if self.format == "csv":
-            self._require_csv()
+            require_csv_columns(self.columns)
         for name in (*self.version.columns, *self.public_columns):
             if name not in self.names:
                 raise self._no_column("version.columns" if name in self.version.columns else "public_columns", name)
         self._require_exact_versions()
         return self
-
-    def _require_csv(self) -> None:
-        for column in self.columns:
-            if not is_csv_type(column.type):
-                raise RequestRefused(
-                    f"columns.{column.name}", given=column.type,
-                    bound=f"must be one of {', '.join(CSV_TYPES)}, decimal(p,s)", remedy="correct the type",
-                )  # fmt: skip
-            if column.name != column.name.strip():
-                raise RequestRefused(
-                    "columns", given=column.name, bound="must have no space around it", remedy="write the bare name"
-                )
 
     def _require_exact_versions(self) -> None:
         """Refuse version columns in which two values could be pinned at once: folders ``v=1`` and ``v=01``, say."""
@@ -236,6 +231,29 @@ class TableBinding(Frozen):
         return RequestRefused(
             field, given=name, bound=f"must be a column of the bound table {self.table}", remedy="correct the name"
         )
+
+
+def columns_of_mapping(value: Any) -> Any:
+    """``value`` as a list of columns, where it maps names to types."""
+    return [{"name": name, "type": of} for name, of in value.items()] if isinstance(value, dict) else value
+
+
+def require_csv_columns(columns: Iterable[BoundColumn]) -> None:
+    """Refuse columns that no csv file has.
+
+    Raises:
+        RequestRefused: a type that text is not converted to, or a name with spaces around it, which a header loses.
+    """
+    for column in columns:
+        if not is_csv_type(column.type):
+            raise RequestRefused(
+                f"columns.{column.name}", given=column.type,
+                bound=f"must be one of {', '.join(CSV_TYPES)}, decimal(p,s)", remedy="correct the type",
+            )  # fmt: skip
+        if column.name != column.name.strip():
+            raise RequestRefused(
+                "columns", given=column.name, bound="must have no space around it", remedy="write the bare name"
+            )
 
 
 def _require_once(names: Iterable[str], what: str) -> None:

@@ -26,7 +26,7 @@ class ReleaseRequest(Frozen):
 
     Attributes:
         account: the ledger account that pays; None only for a draft outside the ledger.
-        table: the pinned table.
+        table: the pinned table; of a request that is to be charged its path or name, and its state.
         where: an optional filter of the allow-list; rows for which it is not true are left out.
         label: the 0/1 outcome, of diagnostics of a classifier.
         model: where scores or fitted values come from, of diagnostics of a model. A label or a model that nothing in
@@ -145,6 +145,18 @@ class ReleaseRequest(Frozen):
         if self.model is None:
             raise ValueError("the request has no model")
         return self.model
+
+    @property
+    def knows_public_columns(self) -> bool:
+        """Whether it is known which columns are public: a request that is to be charged does not say it itself."""
+        return self.account is None or self.table.is_bound
+
+    def sizes_are_public(self, statistic: Statistic) -> bool:
+        """Whether something that is made from ``statistic`` takes for public which rows it goes through."""
+        return any(
+            statistic in options.statistics and options.sizes_are_public(self.neighbours)
+            for options in self.diagnostics
+        )
 
     @property
     def block_filter(self) -> str | None:

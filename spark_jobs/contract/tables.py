@@ -7,11 +7,20 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
+from spark_jobs.contract.binding import (
+    BoundColumn,
+    ColumnName,
+    Format,
+    TableBinding,
+    TableVersion,
+    columns_of_mapping,
+    require_csv_columns,
+)
+from spark_jobs.contract.column_types import Kind
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.places import Place, require_relative
 from spark_jobs.contract.values import Frozen
 
-ColumnName = Annotated[str, Field(min_length=1, max_length=255)]
 Literalish = bool | int | float | str
 
 
@@ -44,6 +53,11 @@ class Snapshot(Frozen):
             require_relative(self.path_version, "path_version")
         return self
 
+    @property
+    def form(self) -> str:
+        """Which of the three forms it has."""
+        return next(name for name in type(self).model_fields if getattr(self, name) not in (None, {}))
+
     def describe(self) -> str:
         """The snapshot in words, for reports."""
         if self.path_version is not None:
@@ -56,45 +70,62 @@ class Snapshot(Frozen):
 class TableSource(Frozen):
     """A table in the lake.
 
+    A charged request gives ``path`` or ``name``, and ``snapshot``: the rest is what the account says of the table
+    (``TableBinding``), and is filled in from it. A draft outside the ledger says itself what it needs of it.
+
     Attributes:
-        format: ``parquet`` or ``csv`` (under ``path``), or ``catalog`` (named ``name``).
         path: absolute path or URI of the table's folder; for parquet and csv. See ``Place`` for what it may be.
-        name: catalog name such as ``sales.visits``; for catalog.
-        columns: for csv, the types of its columns as Spark writes them, e.g. ``{"age": "int"}``;
-            a value that does not parse becomes null.
+        name: catalog name such as ``sales.visits``.
+        format: ``parquet`` or ``csv`` (under ``path``), or ``catalog`` (named ``name``); parquet or catalog if
+            it is not said.
+        columns: names and types, as Spark writes them, e.g. ``{"age": "int"}``; a table that has not these is refused.
+            Of a csv table of an account they are the header, in its order; a value that does not parse becomes null.
+        version: how the table's states are named.
+        public_columns: what filters, groups and blocks may read where sizes are public.
         snapshot: the fixed state that is read.
     """
 
-    format: Literal["parquet", "csv", "catalog"] = "parquet"
     path: str | None = None
     name: str | None = None
-    columns: dict[ColumnName, str] | None = None
+    format: Format | None = None
+    columns: tuple[BoundColumn, ...] | None = None
+    version: TableVersion | None = None
+    public_columns: tuple[ColumnName, ...] | None = None
     snapshot: Snapshot
+
+    @field_validator("columns", mode="before")
+    @classmethod
+    def _columns(cls, value: Any) -> Any:
+        return value if value is None else columns_of_mapping(value)
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
         wanted, other = ("name", "path") if self.format == "catalog" else ("path", "name")
+        if self.format is None and self.path is None:
+            wanted, other = other, wanted
         if not getattr(self, wanted) or getattr(self, other) is not None:
             raise RequestRefused(
                 wanted,
                 given=getattr(self, wanted),
-                bound=f"a {self.format} table is given by {wanted} alone",
+                bound=f"a {self.format} table is given by {wanted} alone" if self.format else "is given, or name is",
                 remedy=f"set table.{wanted} and leave out table.{other}",
             )
-        if (self.format == "csv") != bool(self.columns):
-            raise RequestRefused(
-                "columns",
-                bound="gives the column types of a csv table, and of no other",
-                remedy="list the csv's columns with their types, e.g. {'age': 'int', 'score': 'double'}",
-            )
-        if self.snapshot.path_version is not None and self.format == "catalog":
+        if self.format == "csv":
+            if not self.columns:
+                raise RequestRefused(
+                    "columns",
+                    bound="is required of a csv table",
+                    remedy="list the csv's columns with their types, e.g. {'age': 'int', 'score': 'double'}",
+                )
+            require_csv_columns(self.columns)
+        if self.snapshot.path_version is not None and self.is_catalog:
             raise RequestRefused(
                 "snapshot.path_version",
                 given=self.snapshot.path_version,
                 bound="pins a parquet or csv path",
                 remedy="pin a catalog table by table_version or partition",
             )
-        if self.snapshot.table_version is not None and self.format != "catalog":
+        if self.snapshot.table_version is not None and not self.is_catalog:
             raise RequestRefused(
                 "snapshot.table_version",
                 given=self.snapshot.table_version,
@@ -102,12 +133,88 @@ class TableSource(Frozen):
                 remedy="pin a path by path_version or partition",
             )
         _ = self.place  # refused now, if it is none
+        if self.version is not None:
+            self._require_version(self.version)
         return self
+
+    def _require_version(self, version: TableVersion) -> None:
+        """Refuse a snapshot that names no state, or several: read side by side, they hold one person several times."""
+        given = self.snapshot.form
+        if given != version.by:
+            raise RequestRefused(
+                f"snapshot.{given}", bound=f"names no version of this table, which is {version.describe()}",
+                remedy=f"pin it by {version.by}",
+            )  # fmt: skip
+        path = self.snapshot.path_version
+        if path is not None and path.count("/") + 1 != version.folders:
+            raise RequestRefused(
+                "snapshot.path_version", given=path, bound=f"must be {version.describe()}", remedy="name one version"
+            )
+        pinned = self.snapshot.partition or {}
+        if version.by == "partition" and sorted(map(str.lower, pinned)) != sorted(map(str.lower, version.columns)):
+            raise RequestRefused(
+                "snapshot.partition", given=", ".join(pinned),
+                bound=f"must pin all that is the version of this table and nothing else: {', '.join(version.columns)}",
+                remedy="pin each of them by its value",
+            )  # fmt: skip
+        for name, value in pinned.items():
+            self._require_exact(name, value)
+
+    def _require_exact(self, name: str, value: Literalish) -> None:
+        """Refuse a value that is no value of its column as it is: the number 1 is both of the folders v=1 and v=01."""
+        column = next((each for each in self.columns or () if each.name.lower() == name.lower()), None)
+        if column is None or column.kind is None:
+            return
+        whole = column.kind is Kind.INTEGER
+        if isinstance(value, bool) or not isinstance(value, int if whole else str):
+            raise RequestRefused(
+                "snapshot.partition", given=f"{name}={value}",
+                bound=f"must be {'a whole number' if whole else 'text'}, as the column is of type {column.type}",
+                remedy="write it as the partition is named" + ("" if whole else ", in quotes"),
+            )  # fmt: skip
+
+    @property
+    def is_catalog(self) -> bool:
+        """Whether the table has a catalog's name, and no path."""
+        return self.path is None
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether it has all that an account says of a table."""
+        return self.version is not None
+
+    @property
+    def form(self) -> Format:
+        """How the table is read."""
+        return self.format or ("catalog" if self.is_catalog else "parquet")
+
+    def completed(self, binding: TableBinding) -> Self:
+        """This table with all that its account says of it. A copy that has all of that already stays as it is.
+
+        Raises:
+            RequestRefused: it says some of that itself, or its snapshot names no version of the bound table.
+        """
+        terms = {
+            "format": binding.format,
+            "columns": binding.columns,
+            "version": binding.version,
+            "public_columns": binding.public_columns,
+        }
+        said = {name: getattr(self, name) for name in terms if getattr(self, name) is not None}
+        if said not in ({}, terms):
+            first = next(iter(said))
+            raise RequestRefused(
+                f"table.{first}", bound="is the account's, of a request that is charged", remedy="leave it out",
+            )  # fmt: skip
+        try:
+            return self.parse({**self.model_dump(), **TableBinding.model_dump(binding, include=set(terms))})
+        except RequestRefused as refused:
+            raise refused.within("table") from None
 
     @property
     def place(self) -> Place:
         """Where the table lies, whatever the snapshot."""
-        if self.format == "catalog":
+        if self.is_catalog:
             return Place.of_catalog(str(self.name))
         return Place.of_folder(str(self.path))
 

@@ -152,6 +152,11 @@ def _zero_concentrated(rho: Decimal, secret: str) -> str:
 
 def _protected(cost: Budget, request: ReleaseRequest) -> str:
     unit, record = request.unit, request.record
+    lines = (
+        " A record of a csv file whose quoted field holds line breaks is several rows."
+        if request.table.form == "csv"
+        else ""
+    )
     if unit.column is None:
         together = (
             f": for 5 rows the factor is e^{exponent(5 * cost.epsilon)}" if cost.rho is None and cost.delta == 0 else ""
@@ -159,14 +164,14 @@ def _protected(cost: Budget, request: ReleaseRequest) -> str:
         row = "One row, and" if record is None else f"One row, which stands for one {record};"
         return (
             f"{row} a row is not a person: whoever has several rows in the table is protected for each of them "
-            f"by itself, and less for all of them together{together}."
+            f"by itself, and less for all of them together{together}.{lines}"
         )
     rows = "one row is" if unit.max_rows == 1 else f"{unit.max_rows} rows are"
     groups = ", whatever groups they are in" if unit.max_rows > 1 and _grouped(request) else ""
     return (
         f"Everything the table holds under one value of {unit.column}: at most {rows} used of each, and the promise "
         f"covers them all together{groups}. Rows without a value there are left out. Somebody who appears under "
-        "several values is protected for each by itself, and less for all of them together."
+        f"several values is protected for each by itself, and less for all of them together.{lines}"
     )
 
 

@@ -34,18 +34,22 @@ _UNIT, _COUNT, _CHUNK, _COPY = "__dp_unit", "__dp_count", "__dp_chunk", "__dp_co
 _SALT, _RANK = "__dp_salt", "__dp_rank"
 
 
-def bound_contributions(frame: DataFrame, *, unit: PrivacyUnit, keys: Sequence[str], salt: bytes) -> DataFrame:
+def bound_contributions(
+    frame: DataFrame, *, unit: PrivacyUnit, keys: Sequence[str], salt: bytes, spare: Column | None = None
+) -> DataFrame:
     """The ``keys`` columns of at most ``unit.max_rows`` rows of each unit; of every row where a row is a unit.
 
     The rows of a unit are ordered by a hash of the salt, the unit, the key columns and, among rows that are alike in
-    all of these, a running number; the first ``max_rows`` are kept. Equal tables give equal rows, however they are
-    partitioned and sorted, and every row of a unit has the same chance. Rows with a null unit are dropped.
+    all of these, a running number; the first ``max_rows`` are kept. Spare rows come after all others of their unit.
+    Equal tables give equal rows, however they are partitioned and sorted, and every row of a unit that is not spare has
+    the same chance. Rows with a null unit are dropped.
 
     Args:
         frame: rows with the unit's column and the key columns.
         unit: the privacy unit.
         keys: the columns that are used of a row from here on.
         salt: secret bytes, the same for all attempts of a release; not used where a row is a unit.
+        spare: a condition on the key columns: true for rows that take no place of another of their unit.
 
     Raises:
         RequestRefused: the table has no such unit column, or one of a type that cannot be compared.
@@ -61,7 +65,8 @@ def bound_contributions(frame: DataFrame, *, unit: PrivacyUnit, keys: Sequence[s
     # the salt comes as a row of a table, for a constant would show in the plan
     salted = numbered.crossJoin(sf.broadcast(_salt_table(frame.sparkSession, salt)))
     ordered = salted.withColumn(_RANK, _priority(names)).drop(_SALT)
-    order = Window.partitionBy(_UNIT).orderBy(_RANK, *names, _COPY)
+    last = sf.lit(False) if spare is None else sf.coalesce(spare, sf.lit(False))
+    order = Window.partitionBy(_UNIT).orderBy(last, _RANK, *names, _COPY)
     kept = ordered.withColumn(_RANK, sf.row_number().over(order)).where(sf.col(_RANK) <= unit.max_rows)
     return kept.select(*names)
 

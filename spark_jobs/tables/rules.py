@@ -7,7 +7,6 @@ import json
 from spark_jobs.contract.diagnostics import (
     CrossProductCells,
     LabelProductCells,
-    LinearRegressionOptions,
     OtherScoreCells,
     PointCells,
     ResidualCells,
@@ -43,8 +42,11 @@ def rules(request: ReleaseRequest) -> tuple[str, ...]:
 
 def _reading(request: ReleaseRequest) -> list[str]:
     told = []
-    if request.table.format == "csv":
-        told.append("A value of a csv file that is not of its column's type counts as null.")
+    if request.table.form == "csv":
+        told.append(
+            "Each line of a csv file is a row: a record whose quoted field holds line breaks counts as several rows. "
+            "A value that is not of its column's type counts as null."
+        )
     if request.block_filter is not None:
         told.append(
             f"Only rows are read that lie in the charged blocks {', '.join(request.blocks)} of "
@@ -134,12 +136,7 @@ def _points(statistic: PointCells, request: ReleaseRequest) -> list[str]:
 
 def _pointless(statistic: PointCells, request: ReleaseRequest) -> str:
     """What becomes of a row without a point: where sizes are public it stays, for a replacement may have one."""
-    asked = (options for options in request.diagnostics if options.statistic == statistic)
-    public = any(
-        isinstance(options, LinearRegressionOptions) and options.sizes_are_public(request.neighbours)
-        for options in asked
-    )
-    if public:
+    if request.sizes_are_public(statistic):
         return (
             "stays a row of its line: in sums it counts at the middle of the bounds, in pairs of rows it is passed by"
         )

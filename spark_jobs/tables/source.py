@@ -21,14 +21,16 @@ from urllib.parse import unquote
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # comes with pyspark, without types
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import StructField
 
 from spark_jobs.contract import expression_tree as tree
-from spark_jobs.contract.column_types import Kind
+from spark_jobs.contract.column_types import Kind, normal_type
 from spark_jobs.contract.columns import ColumnNeed
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.tables import Literalish, TableSource
 from spark_jobs.tables.csv_files import read_csv
-from spark_jobs.tables.expressions import condition_column, field_of, kind_of
+from spark_jobs.tables.expressions import condition_column, field_of, kind_of, quoted
 
 SETTINGS = {
     # a partition column's type would depend on the values of all partitions
@@ -71,15 +73,41 @@ def read_table(spark: SparkSession, source: TableSource) -> DataFrame:
     """
     for name, value in SETTINGS.items():
         spark.conf.set(name, value)
-    if source.format == "catalog":
+    if source.is_catalog:
         return _read_catalog(spark, source)
     path = _folder(spark, source)
     with _refusing("table.path", source.path):
-        if source.format == "parquet":
-            frame = spark.read.option("mergeSchema", "true").parquet(path)
+        if source.form == "csv":
+            frame = read_csv(spark, path, source.columns or (), bound=source.is_bound)
         else:
-            frame = read_csv(spark, path, source.columns or {})
-    return _pinned(frame, source, _partition_columns(frame, path))
+            frame = spark.read.option("mergeSchema", "true").parquet(path)
+    return _pinned(_declared(frame, source), source, _partition_columns(frame, path))
+
+
+def _declared(frame: DataFrame, source: TableSource) -> DataFrame:
+    """The columns that are declared, in their order; of a table of which none are, all that it has.
+
+    Raises:
+        RequestRefused: the table has not these columns, each of its type. One sentence, whatever differs.
+    """
+    if source.columns is None or (source.form == "csv" and not source.is_bound):
+        return frame
+    fields: dict[str, list[StructField]] = {}
+    for field in frame.schema.fields:
+        fields.setdefault(field.name.lower(), []).append(field)
+    found = [fields.get(column.name.lower(), []) for column in source.columns]
+    if any(
+        len(alike) != 1 or normal_type(alike[0].dataType.simpleString()) != column.type
+        for alike, column in zip(found, source.columns, strict=True)
+    ):
+        raise RequestRefused(
+            "table",
+            given=source.path or source.name,
+            bound="must have the columns that its account binds, of the same types",
+            remedy="compare them with `dp-budget show`; a state that was written otherwise cannot be read",
+        )
+    names = zip(found, source.columns, strict=True)
+    return frame.select(*(sf.col(quoted(alike[0].name)).alias(column.name) for alike, column in names))
 
 
 def _folder(spark: SparkSession, source: TableSource) -> str:
@@ -127,10 +155,11 @@ def _read_catalog(spark: SparkSession, source: TableSource) -> DataFrame:
                 remedy="name the table that it reads, or write its rows to one",
             )
         if source.snapshot.table_version is not None:
-            return spark.sql(f"SELECT * FROM {name} VERSION AS OF {int(source.snapshot.table_version)}")  # noqa: S608
+            frame = spark.sql(f"SELECT * FROM {name} VERSION AS OF {int(source.snapshot.table_version)}")  # noqa: S608
+            return _declared(frame, source)
         frame = spark.table(name)
         partitioned = tuple(column.name for column in spark.catalog.listColumns(name) if column.isPartition)
-    return _pinned(frame, source, partitioned)
+    return _pinned(_declared(frame, source), source, partitioned)
 
 
 def _partition_columns(frame: DataFrame, path: str) -> tuple[str, ...]:
@@ -145,7 +174,7 @@ def _pinned(frame: DataFrame, source: TableSource, partitioned: tuple[str, ...])
     for name, value in (source.snapshot.partition or {}).items():
         need = ColumnNeed(name=name, field="table.snapshot.partition")
         field = field_of(need, frame.schema)
-        if field.name not in partitioned:
+        if field.name.lower() not in {column.lower() for column in partitioned}:
             raise RequestRefused(
                 need.field,
                 given=name,

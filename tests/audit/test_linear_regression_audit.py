@@ -28,7 +28,7 @@ STAYED = [(("a", one), ("a", other)) for one, other in product(CORNERS[1:], repe
 LEFT = [(("a", one), ("b", other)) for one, other in product(CORNERS[1:], repeat=2)]
 RELATIONS = {
     "added": ({"neighbours": Neighbours.ADD_REMOVE}, ADDED),
-    "replaced, public sizes": ({"neighbours": Neighbours.REPLACE_ONE}, STAYED),
+    "replaced, public sizes": ({"neighbours": Neighbours.REPLACE_ONE, "public_sizes": True}, STAYED),
     "replaced, private sizes": ({"neighbours": Neighbours.REPLACE_ONE, "public_sizes": False}, STAYED + LEFT),
 }
 EVERY_RELATION = pytest.mark.parametrize("relation", RELATIONS)

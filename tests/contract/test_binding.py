@@ -41,6 +41,11 @@ def test_a_binding_is_the_same_after_json_in_any_order_of_keys() -> None:
     }
 
 
+def test_a_table_has_one_name_however_it_is_given() -> None:
+    assert TableBinding.parse({**VISITS, "table": "/lake/visits"}) == TableBinding.parse(VISITS)
+    assert refused(table="lake/visits").what == "table"
+
+
 def test_the_order_of_columns_is_part_of_a_binding() -> None:
     turned = dict(reversed(VISITS["columns"].items()))
     assert TableBinding.parse({**VISITS, "columns": turned}) != TableBinding.parse(VISITS)

@@ -33,6 +33,14 @@ def asked(*diagnostics: Any, **changes: Any) -> ReleaseRequest:
     return a_request(**{"label": None, "diagnostics": list(diagnostics), **changes})
 
 
+def of_public(*names: str) -> dict[str, Any]:
+    """A table of which these columns are public."""
+    return {"table": {"path": "/lake/visits", "snapshot": {"path_version": "v3"}, "public_columns": names}}
+
+
+TRACTS = {**REPLACED, **of_public("tract")}
+
+
 def test_options_say_what_is_counted() -> None:
     assert plot(unit="0.01").statistic == ResidualCells(outcome="wage", unit=0.01)
     assert line(cells="64").statistic == PointCells(
@@ -132,7 +140,7 @@ def test_theil_sen_is_refused_where_sizes_are_private(method: str, changes: dict
         f"diagnostics.method: got '{method}'; is private where sizes are public alone: under neighbours replace_one, "
         "with public_sizes true; ask for neighbours replace_one, or for another method"
     )
-    assert asked(line(method=method, public_sizes=True), **REPLACED)
+    assert asked(line(method=method, public_sizes=True), **TRACTS)
 
 
 @pytest.mark.parametrize(
@@ -146,23 +154,58 @@ def test_theil_sen_is_refused_where_sizes_are_private(method: str, changes: dict
 )
 def test_sizes_are_public_only_where_nothing_private_chooses_rows(changes: dict[str, Any], fits: bool) -> None:
     if fits:
-        assert asked(line(public_sizes=True), **REPLACED, **changes)
+        assert asked(line(public_sizes=True), **TRACTS, **changes)
     else:
         with pytest.raises(RequestRefused, match=r"^diagnostics\.public_sizes: got True; needs a unit of one row: "):
-            asked(line(public_sizes=True), **REPLACED, **changes)
+            asked(line(public_sizes=True), **TRACTS, **changes)
     assert asked(line(public_sizes=True), **changes)
     assert asked(line(), **REPLACED, **changes)
 
 
-@pytest.mark.parametrize("where", [None, "diagnosis = 'rare' and age = 41"])
+@pytest.mark.parametrize("where", [None, "region = 'north'"])
 def test_sizes_are_public_only_where_the_request_says_so(where: str | None) -> None:
+    table = of_public("tract", "Region")
     # else every request under this relation would count the rows of a filter or a group of its choice, exactly
-    silent = asked(line(), **REPLACED, where=where).diagnostics[0]
+    silent = asked(line(), **REPLACED, **table, where=where).diagnostics[0]
     assert not silent.sizes_are_public(Neighbours.REPLACE_ONE)
-    assert (
-        asked(line(public_sizes=True), **REPLACED, where=where).diagnostics[0].sizes_are_public(Neighbours.REPLACE_ONE)
-    )
+    said = asked(line(public_sizes=True), **REPLACED, **table, where=where).diagnostics[0]
+    assert said.sizes_are_public(Neighbours.REPLACE_ONE)
     assert not line(public_sizes=True).sizes_are_public(Neighbours.ADD_REMOVE)
+
+
+@pytest.mark.parametrize(
+    ("field", "changes", "public"),
+    [
+        ("where", {"where": "id = 17 AND sick = true"}, ()),
+        ("where", {"where": "id = 17 AND sick = true"}, ("id",)),
+        ("where", {"where": "parent > 0.5"}, ("parent", "region")),
+        ("where", {"where": "`Child` IS NULL"}, ("child",)),
+        ("blocks", {"blocks": ["yes"], "block_expression": "value(sick)"}, ("id",)),
+        ("blocks", {"blocks": ["1"], "block_expression": "value(child)"}, ("child",)),
+    ],
+)
+def test_what_chooses_rows_of_public_number_reads_public_columns_alone(
+    field: str, changes: dict[str, Any], public: tuple[str, ...]
+) -> None:
+    """The exact size of ``id = 17 AND sick = true`` says whether 17 is ill."""
+    whole = LinearRegressionOptions.parse({**LINE, "public_sizes": True})
+    with pytest.raises(RequestRefused) as refused:
+        asked(whole, **REPLACED, **of_public(*public), **changes)
+    assert refused.value.what == field
+    assert "\n" not in str(refused.value)
+    assert asked(LinearRegressionOptions.parse(LINE), **REPLACED, **of_public(*public), **changes)
+
+
+def test_groups_of_public_size_are_of_a_public_column_that_is_neither_x_nor_y() -> None:
+    with pytest.raises(RequestRefused, match=r"^diagnostics\.group_by: got 'tract'; must read public columns alone"):
+        asked(line(public_sizes=True), **REPLACED)
+    with pytest.raises(RequestRefused, match=r"^diagnostics\.group_by: got 'tract'; must not be what x or y reads"):
+        asked(line(public_sizes=True, x="length(tract)"), **TRACTS)
+
+
+def test_what_is_public_is_the_accounts_word_of_a_request_that_is_to_be_charged() -> None:
+    # known once the account has completed it
+    assert asked(line(public_sizes=True), **REPLACED, account="people")
 
 
 def test_one_row_of_each_unit_in_one_group_leaves_the_size_public() -> None:
@@ -175,7 +218,7 @@ def test_one_row_of_each_unit_in_one_group_leaves_the_size_public() -> None:
 def test_a_pipeline_that_may_skip_rows_makes_sizes_private() -> None:
     pipeline = {"kind": "spark_ml", "basis": "public", "path": "/m"}
     with pytest.raises(RequestRefused, match=r"^diagnostics\.public_sizes: got True; cannot be with a spark_ml model"):
-        asked(line(public_sizes=True), plot(), **REPLACED, model=pipeline)
+        asked(line(public_sizes=True), plot(), **TRACTS, model=pipeline)
     assert asked(line(), plot(), **REPLACED, model=pipeline)
 
 
@@ -217,7 +260,7 @@ def test_rules_of_both_are_told() -> None:
         "the middles of 1,024 equal cells",
     ):
         assert part in told
-    public = " ".join(rules(asked(line(public_sizes=True), **REPLACED)))
+    public = " ".join(rules(asked(line(public_sizes=True), **TRACTS)))
     assert "null or NaN stays a row of its line: in sums it counts at the middle of the bounds" in public
     assert "score" not in told
     assert "group" not in " ".join(rules(asked(LinearRegressionOptions.parse(LINE), model=None))).replace(

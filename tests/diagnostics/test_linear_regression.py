@@ -37,6 +37,7 @@ SETTINGS = [
     ),
 ]
 EVERY_SETTING = pytest.mark.parametrize(("method", "neighbours", "public_sizes"), SETTINGS)
+OPEN = {"neighbours": Neighbours.REPLACE_ONE, "public_sizes": True}
 BOX = {"lower": (-3.0, 100.0), "upper": (7.0, 900.0)}
 
 
@@ -140,9 +141,7 @@ def test_without_noise_the_mean_of_y_is_a_level_line():
 def test_without_noise_theil_sen_takes_the_median_over_all_pairs(method):
     """Against the pairs one by one, and against scipy where the pairs agree, up to the grid."""
     points = counted("line", "steep", **BOX)
-    found = lines.release(
-        points, method=method, neighbours=Neighbours.REPLACE_ONE, matchings=10_000, epsilon=1e9, noise=SeededNoise(1)
-    )
+    found = lines.release(points, method=method, **OPEN, matchings=10_000, epsilon=1e9, noise=SeededNoise(1))
     (_, y_low), (_, y_high) = BOX["lower"], BOX["upper"]
     x, y = snapped(points, 0)
     pairs = [(i, j) for i, j in combinations(range(x.size), 2) if x[i] != x[j]]
@@ -274,25 +273,25 @@ def test_auto_chooses_by_public_facts(rows, epsilon, cells, method):
 
 def test_sizes_decide_under_auto_where_they_are_public_and_halved_budgets_where_they_are_not():
     points = counted()
-    options = {"epsilon": 1, "neighbours": Neighbours.REPLACE_ONE, "noise": SeededNoise(1)}
-    chosen = dict(zip(KEYS, lines.release(points, **options).methods, strict=True))
+    options = {"epsilon": 1, "noise": SeededNoise(1)}
+    chosen = dict(zip(KEYS, lines.release(points, **OPEN, **options).methods, strict=True))
     assert chosen["line"] == chosen["missing"] == "dp_wide_theil_sen"
     assert chosen["one x"] == chosen["two corners"] == "noisy_moments"
     assert chosen["empty"] == chosen["one row"] == "noisy_intercept"
     for bound, method in ((99, "noisy_intercept"), (100, "noisy_moments")):
-        assert set(lines.release(points, public_sizes=False, size_bound=bound, **options).methods) == {method}
-    coarse = lines.release(counted(cells=8), **options)
+        private = lines.release(points, neighbours=Neighbours.REPLACE_ONE, size_bound=bound, **options)
+        assert set(private.methods) == {method}
+        assert not private.public_sizes
+    coarse = lines.release(counted(cells=8), **OPEN, **options)
     assert "dp_wide_theil_sen" not in coarse.methods
 
 
 def test_missing_values_keep_public_sizes_and_drop_out_of_private_ones():
     points = counted("missing")
-    for neighbours, rows in ((Neighbours.REPLACE_ONE, 300), (Neighbours.ADD_REMOVE, points.usable[0])):
-        found = lines.release(points, method="noisy_moments", epsilon=1e9, neighbours=neighbours, noise=SeededNoise(1))
+    for sizes, rows in ((OPEN, 300), ({}, points.usable[0]), ({**OPEN, "public_sizes": False}, points.usable[0])):
+        found = lines.release(points, method="noisy_moments", epsilon=1e9, **sizes, noise=SeededNoise(1))
         assert found.rows[0] == pytest.approx(rows)
-    usable = lines.release(
-        points, method="dp_wide_theil_sen", epsilon=1e9, neighbours=Neighbours.REPLACE_ONE, noise=SeededNoise(1)
-    )
+    usable = lines.release(points, method="dp_wide_theil_sen", epsilon=1e9, **OPEN, noise=SeededNoise(1))
     assert usable.rows[0] == 300
     assert usable.predictions[0] == pytest.approx([0.25, 0.75], abs=0.01)
 
@@ -305,13 +304,11 @@ def test_moments_are_enough_for_least_squares_and_refused_by_what_needs_points()
             for given in (points, Moments.from_points(points))
         ]
         assert found[0] == found[1]
-    auto = lines.release(
-        Moments.from_points(points), epsilon=9, neighbours=Neighbours.REPLACE_ONE, noise=SeededNoise(1)
-    )
+    auto = lines.release(Moments.from_points(points), epsilon=9, **OPEN, noise=SeededNoise(1))
     assert "dp_wide_theil_sen" not in auto.methods
     for method in ("dp_exp_theil_sen", "dp_grad_descent"):
         with pytest.raises(RequestRefused, match="method: got .*; needs the points, not their sums"):
-            lines.release(Moments.from_points(points), method=method, epsilon=1, neighbours=Neighbours.REPLACE_ONE)
+            lines.release(Moments.from_points(points), method=method, epsilon=1, **OPEN)
 
 
 @EVERY_SETTING

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 SECRET = "Zebedee-4711"
+ONE_SENTENCE = (
+    "must hold csv files that all begin with one header line, which names the table's columns; "
+    "write the columns' names into the first line of each file, in the order in which they are bound"
+)
+"""Whatever is wrong with a header: which name is missing would answer a question about the first line."""
 
 
 def rows(spark: SparkSession, folder: Path, columns: dict[str, str]) -> list[list[Any]]:
@@ -110,14 +115,15 @@ def test_one_line_counts_once_however_it_is_quoted(spark: SparkSession, tmp_path
 @pytest.mark.parametrize(
     ("files", "columns", "told"),
     [
-        ({"a": "n,t\n1,2\n"}, {"m": "int"}, "named once in the first line"),
-        ({"a": "n,N,t\n1,2,3\n"}, {"nn": "int"}, "named once in the first line"),
-        ({"a": "n,n\n1,2\n"}, {"n": "int"}, "named once in the first line"),
-        ({"a": "n,t\n1,2\n", "b": "t,n\n1,2\n"}, {"n": "int"}, "same header line"),
-        ({"a": f"{SECRET},1\n", "b": "x,2\n"}, {"n": "int"}, "same header line"),
-        ({"a": f"{SECRET},1\n"}, {"n": "int"}, "named once in the first line"),
-        ({"a": ""}, {"n": "int"}, "same header line"),
-        ({}, {"n": "int"}, "same header line"),
+        ({"a": "n,t\n1,2\n"}, {"m": "int"}, ONE_SENTENCE),
+        ({"a": "n,N,t\n1,2,3\n"}, {"nn": "int"}, ONE_SENTENCE),
+        ({"a": "n,n\n1,2\n"}, {"n": "int"}, ONE_SENTENCE),
+        ({"a": "n,t\n1,2\n", "b": "t,n\n1,2\n"}, {"n": "int"}, ONE_SENTENCE),
+        ({"a": f"{SECRET},1\n", "b": "x,2\n"}, {"n": "int"}, ONE_SENTENCE),
+        ({"a": f"{SECRET},1\n"}, {"n": "int"}, ONE_SENTENCE),
+        ({"a": f"{SECRET},1\n"}, {"Adam": "int"}, ONE_SENTENCE),
+        ({"a": ""}, {"n": "int"}, ONE_SENTENCE),
+        ({}, {"n": "int"}, ONE_SENTENCE),
         ({"a": "n\n1\n"}, {"n": "array<int>"}, "must be one of boolean"),
         ({"a": "n\n1\n"}, {"n": "decimal(2,3)"}, "must be one of boolean"),
         ({"a": "n\n1\n"}, {"n": "int, m int"}, "must be one of boolean"),
@@ -128,9 +134,35 @@ def test_files_that_are_no_table_are_refused_without_their_words(
 ) -> None:
     with pytest.raises(RequestRefused) as refused:
         table(spark, write(tmp_path, **files), columns)
-    assert told in str(refused.value)
+    assert str(refused.value).endswith(told) if told == ONE_SENTENCE else told in str(refused.value)
     assert SECRET not in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("header", "columns"),
+    [
+        ("n,t", {"n": "int", "t": "string"}),
+        (' n ,"t"', {"n": "int", "t": "string"}),
+        ("n,t,u", None),
+        ("t,n", None),
+        ("N,t", None),
+        (f"{SECRET},t", None),
+    ],
+)
+def test_the_header_of_an_accounts_table_is_the_bound_one(
+    spark: SparkSession, tmp_path: Path, header: str, columns: dict[str, str] | None
+) -> None:
+    write(tmp_path, a=f"{header}\n1,x\n")
+    fields = {"format": "csv", "path": str(tmp_path), "snapshot": {"path_version": "v1"}}
+    bound = {"columns": {"n": "int", "t": "string"}, "version": {"by": "path_version"}, "public_columns": []}
+    source = TableSource.parse({**fields, **bound})
+    if columns is not None:
+        assert [list(row) for row in read_table(spark, source).collect()] == [[1, "x"]]
+        return
+    with pytest.raises(RequestRefused) as refused:
+        read_table(spark, source)
+    assert str(refused.value) == f"table.path: {ONE_SENTENCE}"
 
 
 def test_a_folder_that_is_not_there_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from spark_jobs.contract.blocks import ALL
 from spark_jobs.contract.diagnostics.base import Options, Statistic
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.expression_tree import columns
 from spark_jobs.contract.expressions import parse
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.tables import SparkMLModel
@@ -131,6 +133,7 @@ class LinearRegressionOptions(Options):
             rows, else 10.
         public_sizes: under ``replace_one``, whether each group's size is public, and a row that is replaced stays in
             its group and within the request's filter: a weaker promise than the relation's, so the request must say it.
+            What decides which rows are used may then read declared public columns alone, and neither x nor y.
         confidence: nominal level of intervals.
         cells: of either axis, a power of two.
     """
@@ -245,6 +248,34 @@ class LinearRegressionOptions(Options):
                 bound="cannot be with a spark_ml model in one request, for its stages may skip rows",
                 remedy="set public_sizes to false, or ask for the lines in a request of their own",
             )  # fmt: skip
+        if request.knows_public_columns:
+            self._require_public(request)
+
+    def _require_public(self, request: ReleaseRequest) -> None:
+        """Refuse to let anything but public columns, and neither x nor y, decide which rows a line goes through.
+
+        The size of what is used is published exactly: that of ``id = 17 AND sick = true`` would say who is sick.
+        """
+        public = {name.lower() for name in request.table.public_columns or ()}
+        protected = {name.lower() for text in (self.x, self.y) for name in (text, *columns(parse(text)))}
+        deciding = [] if request.where is None else [("where", name) for name in columns(parse(request.where))]
+        if self.group_by is not None:
+            deciding.append(("diagnostics.group_by", self.group_by))
+        if request.blocks != (ALL,) and request.block_expression is not None:
+            deciding.append(("blocks", request.block_expression.column))
+        for field, name in deciding:
+            if name.lower() not in public:
+                raise RequestRefused(
+                    field, given=name,
+                    bound="must read public columns alone where sizes are public, which here are "
+                    + (", ".join(request.table.public_columns or ()) or "none"),
+                    remedy="leave it out, set public_sizes to false, or have the column declared: `dp-budget bind`",
+                )  # fmt: skip
+            if name.lower() in protected:
+                raise RequestRefused(
+                    field, given=name, bound="must not be what x or y reads where sizes are public",
+                    remedy="leave it out, or set public_sizes to false",
+                )  # fmt: skip
 
 
 def require_keys(keys: Any) -> Keys:

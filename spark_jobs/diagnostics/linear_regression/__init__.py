@@ -43,7 +43,7 @@ def release(
     size_bound: int | None = None,
     matchings: int | None = None,
     confidence: float = 0.9,
-    public_sizes: bool = True,
+    public_sizes: bool = False,
 ) -> LinearFit:
     """Measure and summarise in one call; private whatever the rows are.
 
@@ -58,7 +58,7 @@ def release(
         size_bound: a public guess at the rows of a group, for ``auto`` where sizes are private.
         matchings: how many partners a row gets, of Theil-Sen methods; None: all in groups of at most 256, else 10.
         confidence: nominal level of intervals.
-        public_sizes: under ``REPLACE_ONE``, whether group sizes and members are public.
+        public_sizes: under ``REPLACE_ONE``, whether group sizes and members are public; False, as in a request.
 
     Raises:
         RequestRefused: an option is out of its bounds, a budget is none or too small for the method, or the method

@@ -51,7 +51,7 @@ def measure(
     size_bound: int | None = None,
     matchings: int | None = None,
     confidence: float = 0.9,
-    public_sizes: bool = True,
+    public_sizes: bool = False,
 ) -> Measurement:
     """Draw the noise of lines, one for each group; see the package for methods and guarantee.
 
