@@ -353,3 +353,18 @@ def test_front_page_fits_a_screen() -> None:
     assert len(lines) <= 60
     (dag,) = (block for block in code_blocks(ROOT / "README.md") if block.language == "python")
     assert len([line for line in dag.code.splitlines() if line.strip()]) <= 12
+
+
+FALSE = (
+    "without telling anything",
+    "delta is 0 for every release",
+    "where it is flat there are none",
+    "almost as likely had any one person",
+)
+"""Sentences that pages have said and that are not so."""
+
+
+def test_pages_do_not_say_what_is_not_so() -> None:
+    texts = [path for path in tracked_files() if path.suffix in (".md", ".py", ".html") and "tests" not in path.parts]
+    said = {(name_of(path), words) for path in texts for words in FALSE if words in path.read_text()}
+    assert said == set()

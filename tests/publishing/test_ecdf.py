@@ -45,6 +45,16 @@ def released(kind="values", rows=4000, *, epsilon="1", **options):
 
 
 KINDS = ("values", "log", "found", "scores")
+
+
+def test_flat_parts_are_not_said_to_be_empty():
+    """Through the noise, a curve is flat where there are rows."""
+    statistic = ValueCounts.from_arrays(np.repeat([20.0, 60.0, 100.0], [2000, 20, 2000]), lower=0, upper=120, cells=64)
+    found = ecdf.release(statistic, epsilon="0.1", noise=SeededNoise(3), named="amount", points=128)
+    assert found.evaluate(58.0) == found.evaluate(62.5)
+    page = " ".join(rendering(found).section.reading)
+    assert "where it is flat there are none" not in page
+    assert "where it is flat there are few, or none: noise hides which" in page
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 REQUEST = made.request(diagnostics=[{"kind": "ecdf"}])
 
