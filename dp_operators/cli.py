@@ -284,7 +284,7 @@ def _dry_run(request: ReleaseRequest, ledger: PrivacyLedger, runner: Any, allotm
         return
     left = check_budget(request, ledger, allotment)
     open_store(str(request.output))
-    runner.check()
+    runner.check(request)
     cost = plain(price(request).epsilon)
     for block, budget in left.items():
         where = account.name if block == "all" else f"block {block} of {account.name}"

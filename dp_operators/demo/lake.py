@@ -7,8 +7,10 @@ release shaped the model; the cut is moved to the end of the family it falls in.
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,9 +70,40 @@ def write_lake(table: Path, version: str, *, first: int = FITTED_ROWS) -> None:
 
     By default those that the model of the demo was not fitted on.
     """
-    file = table / version / "part-0.parquet"
+    _write(table / version / "part-0.parquet", lambda: person_years()[first:])
+
+
+def _write(file: Path, rows: Callable[[], pd.DataFrame]) -> None:
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         aside = file.with_name(f"_{os.getpid()}.tmp")
-        person_years()[first:].to_parquet(aside, index=False)
+        rows().to_parquet(aside, index=False)
         aside.replace(file)
+
+
+VISITS_A_DAY = 1_000
+DAYS = 3
+"""Days before a version of the table of visits that are in it."""
+
+
+def visits(day: dt.date) -> pd.DataFrame:
+    """Invented visits of one day, always the same: the risk that a model gave, and whether the patient came back."""
+    import numpy as np
+    import pandas as pd
+
+    chance = np.random.default_rng(day.toordinal())
+    risk = chance.beta(2, 3, VISITS_A_DAY)
+    came_back = np.where(chance.random(VISITS_A_DAY) < risk, "yes", "no")
+    return pd.DataFrame({"visited_on": [day] * VISITS_A_DAY, "risk": risk, "came_back": came_back})
+
+
+def write_visits(table: Path, version: str) -> None:
+    """Write the version of the table of visits that is named by a day: the visits of the days before it.
+
+    A visit is the same in every version that it is in.
+    """
+    import pandas as pd
+
+    today = dt.date.fromisoformat(version)
+    days = [today - dt.timedelta(days=before) for before in range(DAYS, 0, -1)]
+    _write(table / version / "part-0.parquet", lambda: pd.concat(map(visits, days)))

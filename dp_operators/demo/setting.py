@@ -35,6 +35,13 @@ FIT_TABLE_FOLDER = _folder("DP_DEMO_LAKE", "lake") / "all_person_years"
 FIT_TABLE = {"path": str(FIT_TABLE_FOLDER), "snapshot": {"path_version": VERSION}}
 FIT = {"kind": "logistic_fit", "features": {name: list(bounds) for name, bounds in lake.BOUNDS.items()}}
 
+VISITS_ACCOUNT = "visits"
+VISITS_CAP = "1.5"
+VISITS_BLOCKS = "day(visited_on)"
+VISITS_TABLE_FOLDER = _folder("DP_DEMO_LAKE", "lake") / "visits"
+VISITS_VERSION = "{{ dag_run.run_after | ds }}"
+VISITS_TABLE = {"path": str(VISITS_TABLE_FOLDER), "snapshot": {"path_version": VISITS_VERSION}}
+
 
 def prepare() -> None:
     """Fill the lake and open the account, where that has not been done.
@@ -51,9 +58,15 @@ def prepare_fit() -> None:
     _open(FIT_ACCOUNT, FIT_CAP, FIT_TABLE_FOLDER)
 
 
-def _open(account: str, cap: str, table: Path) -> None:
+def prepare_visits(version: str) -> None:
+    """The same for the table of visits, whose account has a budget for each day."""
+    lake.write_visits(VISITS_TABLE_FOLDER, version)
+    _open(VISITS_ACCOUNT, VISITS_CAP, VISITS_TABLE_FOLDER, blocks=VISITS_BLOCKS)
+
+
+def _open(account: str, cap: str, table: Path, *, blocks: str | None = None) -> None:
     from dp_operators.hooks.ledger import PrivacyLedgerHook
 
     ledger = PrivacyLedgerHook().get_ledger()
     ledger.migrate()
-    ledger.open_account(account, epsilon=cap, tables=[str(table)], actor="demo")
+    ledger.open_account(account, epsilon=cap, tables=[str(table)], blocks=blocks, actor="demo")

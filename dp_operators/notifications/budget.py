@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from decimal import Decimal
+from decimal import ROUND_DOWN, Decimal
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseNotifier
@@ -27,8 +27,8 @@ Tell = Callable[[str], object]
 class PrivacyBudgetNotifier(BaseNotifier):
     """Tells when the release of a task took its account past a part of its cap; meant for ``on_success_callback``.
 
-    It tells once for each part: by the release that passes it. What it tells are the ledger's own figures. It reads the
-    ledger and changes nothing.
+    The release that passes a part tells it, and so do releases that pass it together at one time. A line names the part
+    and what is spent by now, by the ledger's own figures. The ledger is only read.
 
     Args:
         account: the ledger account; templated.
@@ -78,7 +78,9 @@ class PrivacyBudgetNotifier(BaseNotifier):
             for part in self.at:
                 if before < part <= after:
                     where = f"account {account.name}" if block == "all" else f"block {block} of account {account.name}"
-                    lines.append(f"{where} has spent {plain(100 * part)}% of its privacy budget")
+                    lines.append(
+                        f"{where} is past {plain(100 * part)}% of its privacy budget: {percent(after)} are spent"
+                    )
         return lines
 
     def _warn(self, line: str) -> None:
@@ -93,6 +95,11 @@ def used(account: Account, spent: Budget) -> Decimal:
     from dp_operators.budget.composition import limits_of, part_spent
 
     return part_spent(limits_of(account.composition, account.cap, account.slack), spent)
+
+
+def percent(part: Decimal) -> str:
+    """A part in percent to one decimal, rounded down, so that nothing is called spent that is not."""
+    return f"{plain((100 * part).quantize(Decimal('0.1'), rounding=ROUND_DOWN))}%"
 
 
 def _part(value: Any) -> Decimal:

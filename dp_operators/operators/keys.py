@@ -5,12 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Any, Protocol
 
-from spark_jobs.contract.blocks import INTERVAL
-
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from dp_operators.budget import LedgerReader
     from dp_operators.releasing import ReleaseKey
 
 DEPLOYMENT = "airflow"
@@ -64,28 +61,6 @@ def release_key(context: Context, *, deployment: str, task_id: str | None = None
         task_id=task_id or instance.task_id,
         map_index=-1 if instance.map_index is None else instance.map_index,
     )
-
-
-def blocks_of_run(
-    blocks: tuple[str, ...], account: str | None, ledger: LedgerReader, context: Context
-) -> tuple[str, ...]:
-    """``blocks``, or those of the run's data interval where ``interval`` stands for them.
-
-    Only a run that a timetable asked for has an interval of its own: what a run that somebody started calls its
-    interval is not what it was started for.
-
-    Raises:
-        RequestRefused: the run has no interval, or the account no blocks that it is made of.
-        LedgerUnavailable: the ledger cannot be asked.
-    """
-    from dp_operators.releasing import interval_blocks
-
-    if blocks != (INTERVAL,) or account is None:
-        return blocks
-    run: DagRunFacts = context["dag_run"]
-    timed = getattr(run.run_type, "value", run.run_type) in TIMETABLED
-    start, end = (run.data_interval_start, run.data_interval_end) if timed else (None, None)
-    return interval_blocks(ledger.account(account), start, end)
 
 
 def _utc(moment: dt.datetime) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow.sdk import BaseOperator
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
-from dp_operators.operators.keys import DEPLOYMENT, blocks_of_run, release_key
+from dp_operators.operators.exhausted import budget_may_be_exhausted, require_on_exhausted
+from dp_operators.operators.intervals import blocks_of_run
+from dp_operators.operators.keys import DEPLOYMENT, release_key
 from dp_operators.operators.outcomes import told_to_airflow
 from dp_operators.operators.runners import Warmed, make_runner
 from spark_jobs.contract.errors import RequestRefused
@@ -49,8 +51,9 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         unit: the privacy unit; one row by default.
         where: a filter of the allow-list.
         output: URI of the folder that holds releases.
-        blocks: the ledger's blocks that are read and charged; ``interval`` for those of the run's data interval, so
-            that a daily DAG charges its own day. Runs that no timetable asked for have none.
+        blocks: the ledger's blocks that are read and charged; ``interval`` for those that the run is about: of a DAG
+            that runs ``@daily``, the day before. A run that is started by hand is about none, unless it has a partition
+            key.
         allotment: an allotment of the account that has to bear the cost as well.
         title: a line for the report.
         record: what one row stands for, in words for the report.
@@ -63,10 +66,15 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         private_dir: folder for what the application prints, inside the privacy boundary; by default this user's own.
         privacy_ledger_conn_id: the connection of the ledger.
         deployment: this Airflow deployment's name in release keys; by default the ledger connection's.
+        on_exhausted: what to do if the budget does not suffice when it is reserved. ``wait``: begin anew in a minute,
+            without holding a worker; ``fail``: fail for good; ``skip``: skip this task and what hangs on it. By default
+            what the ``PrivacyBudgetSensor`` directly before says whose ``release_task_id`` is this task, and for how
+            long; without one, ``fail``. A cost above the cap itself is never waited for.
         dry_run: only say what the release would cost and what there is; nothing is reserved, run or written.
 
     Raises:
         AirflowFailException: bad request, exceeded budget, or a key that paid for another request; never retried.
+        AirflowSkipException, AirflowRescheduleException: an exceeded budget, where ``on_exhausted`` says so.
         AirflowException: the ledger cannot be reached, or the application failed; a retry goes on where this one ended.
     """
 
@@ -111,6 +119,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         privacy_ledger_conn_id: str = PrivacyLedgerHook.default_conn_name,
         deployment: str | None = None,
         allotment: str | None = None,
+        on_exhausted: Literal["wait", "fail", "skip"] | None = None,
         dry_run: bool = False,
         **kwargs: Any,
     ) -> None:
@@ -142,6 +151,9 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         self.privacy_ledger_conn_id = privacy_ledger_conn_id
         self.deployment = deployment
         self.allotment = allotment
+        self.on_exhausted = on_exhausted
+        if on_exhausted is not None:
+            require_on_exhausted(on_exhausted)
         self.price_only = dry_run  # `dry_run` is a method of every task
         self._running: Runner | None = None
 
@@ -150,7 +162,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         if self.price_only:
             with told_to_airflow():
                 return self._price(context)
-        with told_to_airflow():
+        with told_to_airflow(), budget_may_be_exhausted(self, context, self.on_exhausted):
             published = self._release(context)
         if published.adopted:
             self.log.info("this task's release was published before: %s", published.uri)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from dp_operators.releasing import Runner, SparkSubmitRunner, Submission
     from dp_operators.releasing.processes import Progress
+    from spark_jobs.contract.request import ReleaseRequest
 
 RUNNERS = ("local", "spark_submit")
 
@@ -37,9 +38,9 @@ class Warmed:
 
     runner: Runner
 
-    def check(self) -> None:
+    def check(self, request: ReleaseRequest) -> None:
         """As the runner does."""
-        self.runner.check()
+        self.runner.check(request)
 
     def run(self, submission: Submission, progress: Progress) -> None:
         """As the runner does."""

@@ -175,7 +175,7 @@ class _Attempt:
             check_request(self.request, self.ledger)
             check_budget(self.request, self.ledger, self.allotment)
             check_store(self.output)
-            self.runner.check()
+            self.runner.check(self.request)
             claim(self.store, self.output, self.key, self.account)
         failpoint("before_reserve")
         charge = self.ledger.reserve(

@@ -112,8 +112,8 @@ def interval_blocks(account: Account, start: datetime | None, end: datetime | No
         raise RequestRefused(
             "blocks",
             given=INTERVAL,
-            bound="is for runs with a data interval, which this run has not",
-            remedy="run the DAG on a timetable with data intervals, or by a backfill, or name the blocks",
+            bound="is for runs of a timetable, or of a partition; this run is about no interval",
+            remedy="let the DAG's schedule or a backfill run it, give the run a partition key, or name the blocks",
         )
     return account.blocks.covering(start, end)
 

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 import spark_jobs
+from dp_operators.releasing.connectors import require_connector, spark_defaults, spark_home
 from dp_operators.releasing.processes import PrivateFolder, PrivateProcess, Progress, private_file
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.layout import STAGE_NONCE_VARIABLE
+from spark_jobs.contract.request import ReleaseRequest
 
 HEARTBEAT_SECONDS = 10.0
 GRACE_SECONDS = 10.0
@@ -49,11 +51,11 @@ class Submission:
 class Runner(Protocol):
     """Runs the application of one release at a time."""
 
-    def check(self) -> None:
+    def check(self, request: ReleaseRequest) -> None:
         """Refuse what can be seen to be wrong before anything is reserved.
 
         Raises:
-            RequestRefused: the runner is not configured right.
+            RequestRefused: the runner is not configured right, or not for this request.
         """
 
     def run(self, submission: Submission, progress: Progress) -> None:
@@ -87,13 +89,23 @@ class _ProcessRunner:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_process", PrivateProcess(interval=self.heartbeat, grace=self.grace))
 
-    def check(self) -> None:
-        """Refuse a private folder that is none.
+    def check(self, request: ReleaseRequest) -> None:
+        """Refuse a private folder that is none, and a table in S3 that Spark has no connector for.
 
         Raises:
-            RequestRefused: it cannot be made, or others may read it.
+            RequestRefused: the folder cannot be made, or others may read it; or the connector is missing.
         """
         self._private_folder()
+        home = self._spark_home()
+        require_connector(request.table.path, settings={**spark_defaults(home), **self._settings()}, home=home)
+
+    def _spark_home(self) -> Path | None:
+        """Spark's folder on this machine; None if the driver runs elsewhere."""
+        return spark_home()
+
+    def _settings(self) -> Mapping[str, str]:
+        """Settings on top of ``spark-defaults.conf``."""
+        return {}
 
     def kill(self) -> None:
         """End the application and all its processes on this machine, and start nothing more."""
@@ -176,15 +188,21 @@ class SparkSubmitRunner(_ProcessRunner):
                 remedy="use client mode, YARN or Kubernetes",
             )
 
-    def check(self) -> None:
+    def check(self, request: ReleaseRequest) -> None:
         """Refuse a missing ``spark-submit`` and settings it would not read.
 
         Raises:
-            RequestRefused: that, or the private folder is none.
+            RequestRefused: that, or the private folder is none, or Spark cannot read the table's store.
         """
-        super().check()
         self._binary()
         properties(self.conf)
+        super().check(request)
+
+    def _spark_home(self) -> Path | None:
+        return None if self.deploy_mode == "cluster" else spark_home(binary=self._binary())
+
+    def _settings(self) -> Mapping[str, str]:
+        return {name: str(value) for name, value in self.conf.items()}
 
     def run(self, submission: Submission, progress: Progress) -> None:
         """Run the application to its end.

@@ -11,7 +11,9 @@ from airflow.sdk import BaseSensorOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
-from dp_operators.operators.keys import DEPLOYMENT, blocks_of_run, release_key
+from dp_operators.operators.exhausted import require_on_exhausted
+from dp_operators.operators.intervals import blocks_of_run
+from dp_operators.operators.keys import DEPLOYMENT, release_key
 from dp_operators.operators.outcomes import LedgerAway, told_to_airflow
 from dp_operators.triggers.budget import AWAY, NEVER, PAYS, REFUSED, PrivacyBudgetTrigger
 from spark_jobs.contract.errors import RequestRefused
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from dp_operators.budget import PrivacyLedger
     from dp_operators.releasing.standing import Question, Standing
 
-ON_EXHAUSTED = ("wait", "fail", "skip")
 BLIND = ("soft_fail", "never_fail", "silent_fail")
 """Ways of Airflow's to carry on after a failure, which a privacy gate does not have."""
 
@@ -31,15 +32,16 @@ BLIND = ("soft_fail", "never_fail", "silent_fail")
 class PrivacyBudgetSensor(BaseSensorOperator):
     """Succeeds once the account could pay for a release; until then it waits, fails or skips.
 
-    A passing sensor is no reservation: two tasks may both pass and one of them then find the budget spent. It saves
-    starting what would be refused, and says why. It passes on nothing but the ledger's own word: with the ledger out of
+    A passing sensor is no reservation: two tasks may both pass and one of them then find the budget spent. The release
+    directly after its sensor then does what the sensor's ``on_exhausted`` says. The sensor saves starting what would be
+    refused, and says why. It passes on nothing but the ledger's own word: with the ledger out of
     reach it fails, and is retried like any task. All of Airflow's ways to wait work: the modes ``poke`` and
     ``reschedule``, and ``deferrable``.
 
     Args:
         account: the ledger account.
         epsilon, delta: what the release costs, exact decimals; templated, like ``account``, ``blocks`` and the ids.
-        blocks: the ledger's blocks it is charged to; ``interval`` for those of the run's data interval.
+        blocks: the ledger's blocks it is charged to; ``interval`` for those that the run is about.
         allotment: an allotment of the account that has to bear the cost as well.
         on_exhausted: what to do while the budget is short. ``wait``: look again, up to ``timeout``, as a cap may be
             raised and a reservation given back; ``fail``: fail for good; ``skip``: skip this task and what hangs on it.
@@ -96,10 +98,7 @@ class PrivacyBudgetSensor(BaseSensorOperator):
         self.release_task_id = release_task_id
         self.privacy_ledger_conn_id = privacy_ledger_conn_id
         self.deployment = deployment
-        if on_exhausted not in ON_EXHAUSTED:
-            raise RequestRefused(
-                "on_exhausted", given=on_exhausted, bound=f"must be one of {', '.join(ON_EXHAUSTED)}", remedy="choose"
-            )
+        require_on_exhausted(on_exhausted)
         for name in BLIND:
             if getattr(self, name):
                 raise RequestRefused(

@@ -195,7 +195,8 @@ def check_store(uri: str, *, what: str = "output") -> ObjectStore:
         RequestRefused: it cannot be written, or lets an object be created twice.
     """
     store = open_store(uri, what=what)
-    probe = f"{uri.rstrip('/')}/.probe/{secrets.token_hex(16)}"
+    # in no folder of its own: one attempt would remove it while another puts its probe there
+    probe = f"{uri.rstrip('/')}/.probe-{secrets.token_hex(16)}"
     try:
         first, second = store.create(probe, b""), store.create(probe, b"")
     except OSError as error:  # any failure of a store means one thing here: it cannot be written
@@ -285,6 +286,4 @@ def _remove_probe(store: ObjectStore, probe: str) -> None:
         if isinstance(store, ConditionalPutStore):
             store._filesystem.rm_file(probe)
         else:
-            path = local_path(probe)
-            path.unlink(missing_ok=True)
-            path.parent.rmdir()
+            local_path(probe).unlink(missing_ok=True)

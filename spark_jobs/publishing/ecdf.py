@@ -167,7 +167,8 @@ def _section(found: Ecdf) -> Section:
         title=f"Distribution of {_name(found)}",
         reading=(
             "At each value, from left to right, the line shows which share of the rows has at most that value "
-            "(upwards). Where it is steep there are many rows; where it is flat there are few, or none: noise hides which.",
+            "(upwards). Where it is steep there are many rows; where it is flat there are few, or none: noise hides "
+            "which.",
             "Half of the rows have at most the median. A whisker shows where its quantile would be without noise.",
         ),
         headline=_headline(found),

@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -175,6 +176,12 @@ def test_stores_without_exclusive_create_are_refused_in_one_line(uri):
 
 def test_check_store_leaves_no_trace(tmp_path):
     check_store(f"file://{tmp_path}/releases")
+    assert list((tmp_path / "releases").iterdir()) == []
+
+
+def test_checks_of_one_store_do_not_disturb_each_other(tmp_path):
+    with ThreadPoolExecutor(8) as pool:
+        assert len(list(pool.map(check_store, [f"{tmp_path}/releases"] * 400))) == 400
     assert list((tmp_path / "releases").iterdir()) == []
 
 

@@ -26,7 +26,7 @@ HEAVY = (
 
 
 def test_there_are_example_dags() -> None:
-    assert [file.stem for file in FILES] == ["fit_then_diagnose", "release_diagnostics"]
+    assert [file.stem for file in FILES] == ["fit_then_diagnose", "release_by_day", "release_diagnostics"]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

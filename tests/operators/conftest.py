@@ -14,7 +14,10 @@ from dp_operators.releasing import LocalRunner
 def fake_application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Releases are made without Spark, and what they hold is not checked against the contract."""
     command = (sys.executable, "-m", "tests.support.fake_application")
-    runner = LocalRunner(command=command, private_dir=tmp_path / "private", grace=5.0)
-    monkeypatch.setattr("dp_operators.operators.release.make_runner", lambda *_, **__: runner)
+    # each task has a runner of its own, which runs one application at a time
+    monkeypatch.setattr(
+        "dp_operators.operators.release.make_runner",
+        lambda *_, **__: LocalRunner(command=command, private_dir=tmp_path / "private", grace=5.0),
+    )
     monkeypatch.setattr("dp_operators.checks.expectations.warm_up", lambda: None)
     monkeypatch.setattr("dp_operators.checks.release_contract.check_release", lambda release, read: None)

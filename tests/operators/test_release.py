@@ -338,6 +338,16 @@ def test_missing_spark_connection_fails_for_good_and_reserves_nothing(account: P
     assert account.history("visits") == ()
 
 
+def test_table_in_s3_without_sparks_connector_reserves_nothing(airflow_ledger: PrivacyLedger, make: Make) -> None:
+    airflow_ledger.open_account("visits", epsilon="1.5", tables=["s3://lake/churn"])
+    head = airflow_ledger.head()
+    line = failure(make(table={"path": "s3://lake/churn", "snapshot": {"path_version": "v1"}}))
+    assert line.startswith("table.path: got 's3://lake/churn'")
+    assert "hadoop-aws-" in line
+    assert "spark.jars.packages" in line
+    assert airflow_ledger.head() == head
+
+
 class TestBlocks:
     @pytest.fixture
     def daily(self, airflow_ledger: PrivacyLedger) -> PrivacyLedger:
@@ -353,7 +363,9 @@ class TestBlocks:
     @pytest.mark.usefixtures("application", "daily")
     @pytest.mark.parametrize("run", [{"run_type": "manual"}, {"interval": None}])
     def test_run_without_an_interval_of_its_own_is_refused(self, make: Make, run: dict[str, Any]) -> None:
-        with pytest.raises(AirflowFailException, match="is for runs with a data interval, which this run has not"):
+        with pytest.raises(
+            AirflowFailException, match="is for runs of a timetable, or of a partition; this run is about no interval"
+        ):
             make(blocks="interval").execute(make_context(**run))
 
     def test_dry_run_says_the_price_and_touches_nothing(self, daily: PrivacyLedger, make: Make, tmp_path: Path) -> None:

@@ -89,8 +89,8 @@ def test_warmed_runner_runs_checks_and_ends_as_the_runner_does(monkeypatch: pyte
     monkeypatch.setattr("dp_operators.checks.expectations.warm_up", lambda: said.append("warm"))
 
     class Runner:
-        def check(self) -> None:
-            said.append("check")
+        def check(self, request: Any) -> None:
+            said.append(request)
 
         def run(self, submission: Any, progress: Any) -> None:
             said.append((submission, progress))
@@ -99,7 +99,7 @@ def test_warmed_runner_runs_checks_and_ends_as_the_runner_does(monkeypatch: pyte
             said.append("kill")
 
     warmed = Warmed(runner=Runner())
-    warmed.check()
+    warmed.check("request")  # type: ignore[arg-type]
     warmed.run("submission", print)  # type: ignore[arg-type]
     warmed.kill()
-    assert said == ["check", "warm", ("submission", print), "kill"]
+    assert said == ["request", "warm", ("submission", print), "kill"]

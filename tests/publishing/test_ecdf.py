@@ -55,6 +55,8 @@ def test_flat_parts_are_not_said_to_be_empty():
     page = " ".join(rendering(found).section.reading)
     assert "where it is flat there are none" not in page
     assert "where it is flat there are few, or none: noise hides which" in page
+
+
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 REQUEST = made.request(diagnostics=[{"kind": "ecdf"}])
 

@@ -115,7 +115,9 @@ def test_interval_is_made_of_blocks(daily: Lab) -> None:
     account, day = daily.ledger().account("daily"), dt.datetime(2026, 11, 20, tzinfo=dt.UTC)
     assert interval_blocks(account, day, day + dt.timedelta(days=2)) == tuple(DAYS)
     for start, end in ((None, None), (day, day)):
-        with pytest.raises(RequestRefused, match="is for runs with a data interval, which this run has not"):
+        with pytest.raises(
+            RequestRefused, match="is for runs of a timetable, or of a partition; this run is about no interval"
+        ):
             interval_blocks(account, start, end)
     with pytest.raises(RequestRefused, match="and account people has one block; name 'all'"):
         interval_blocks(daily.ledger().account("people"), day, day + dt.timedelta(days=1))

@@ -63,7 +63,7 @@ def test_exceeded_budget_is_told_as_such(lab):
 
 def test_runner_that_is_not_configured_right_costs_nothing(lab, ledger):
     class Broken(ForkRunner):
-        def check(self):
+        def check(self, request):
             raise RequestRefused("binary", bound="must be there", remedy="install it")
 
     before = ledger.head()

@@ -20,6 +20,7 @@ from dp_operators.releasing.runners import LAUNCH, properties
 from spark_jobs.contract import RequestRefused
 from spark_jobs.contract.layout import STAGE_NONCE_VARIABLE, Stage, stage_line
 from tests.support import fake_application
+from tests.support.release_lab import make_request
 
 FAKE = (sys.executable, fake_application.__file__)
 SUBMISSION = Submission(request_uri="/out/request.json", charge_id="c1", key="-a key/with spaces", output="/out")
@@ -245,7 +246,7 @@ def test_private_folder_that_others_may_enter_is_refused(private, mode):
     private.mkdir()
     private.chmod(mode)
     with pytest.raises(RequestRefused, match="private_dir"):
-        LocalRunner(private_dir=private).check()
+        LocalRunner(private_dir=private).check(make_request(str(private)))
 
 
 def test_private_folder_that_is_a_link_or_a_file_is_refused(tmp_path):
@@ -301,7 +302,7 @@ def submit(tmp_path, private, **changes) -> dict:
         | {"private_dir": private}
         | changes
     )
-    runner.check()
+    runner.check(make_request(str(private)))
     runner.run(SUBMISSION, [].append)
     return json.loads(report.read_text())
 
@@ -352,10 +353,15 @@ def test_spark_submit_refuses_cluster_mode_where_python_cannot_use_it(changes):
 
 
 def test_spark_submit_refuses_what_is_wrong_before_anything_is_reserved(private):
+    request = make_request(str(private))
     with pytest.raises(RequestRefused, match="binary"):
-        SparkSubmitRunner(master="yarn", binary="/no/such/spark-submit", private_dir=private).check()
+        SparkSubmitRunner(master="yarn", binary="/no/such/spark-submit", private_dir=private).check(
+            make_request(str(private))
+        )
     with pytest.raises(RequestRefused, match=r"conf: got 'executor\.memory'"):
-        SparkSubmitRunner(master="yarn", binary="true", conf={"executor.memory": "1g"}, private_dir=private).check()
+        SparkSubmitRunner(master="yarn", binary="true", conf={"executor.memory": "1g"}, private_dir=private).check(
+            make_request(str(private))
+        )
     with pytest.raises(RequestRefused, match="deploy_mode"):
         SparkSubmitRunner(master="yarn", deploy_mode="neither")
 

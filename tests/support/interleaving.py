@@ -192,7 +192,7 @@ class _Runner:
         self._stage = stage
         self._behaviour = behaviour
 
-    def check(self) -> None:
+    def check(self, request: Any) -> None:
         pass
 
     def run(self, submission: Submission, progress: Callable[[str], None]) -> None:

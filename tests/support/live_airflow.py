@@ -41,9 +41,9 @@ class LiveAirflow:
         """An answer of the public API, version 2."""
         return _ask(method, f"{self.url}/api/v2/{path}", body, token=self.token)
 
-    def wait(self, what: str, ready: Callable[[], Any]) -> Any:
+    def wait(self, what: str, ready: Callable[[], Any], *, patience: float = PATIENCE) -> Any:
         """What ``ready`` gives, once it is true."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + patience
         while time.monotonic() < end:
             found = ready()
             if found:
@@ -114,7 +114,10 @@ def live_airflow(folder: Path, dags: Mapping[str, str], environment: Mapping[str
                 started.append(
                     subprocess.Popen(command, env=env, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
                 )
-        yield LiveAirflow(url=url, home=home, token=_token(url, home))
+            if part[0] == "api-server":
+                # a scheduler that starts a task before it can be asked fails that task
+                token = _token(url, home)
+        yield LiveAirflow(url=url, home=home, token=token)
     finally:
         _end(started)
 

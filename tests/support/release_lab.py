@@ -61,7 +61,7 @@ class ForkRunner:
         self.ended = ended
         self.runs = 0
 
-    def check(self) -> None:
+    def check(self, request: Any) -> None:
         pass
 
     def run(self, submission: Submission, progress: Callable[[str], None]) -> None:

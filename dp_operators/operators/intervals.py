@@ -1,0 +1,125 @@
+"""Which part of a table a DAG run is about: the blocks that ``interval`` stands for.
+
+Airflow 3 gives most runs no data interval: ``@daily`` and every other cron text trigger at a moment
+(``CronTriggerTimetable``), and partition timetables give a key. The rules, in this order:
+
+============================================= ==================================================================
+the run                                       its interval, or block
+============================================= ==================================================================
+has a partition key, from a cron timetable    from the partition's date to the next tick; it has to be over
+has a partition key, from anywhere else       the block of that name
+is scheduled or backfilled, with an interval  the data interval
+is scheduled or backfilled, at a moment       from the tick before to that moment
+anything else                                 none: what somebody started by hand is about no interval
+============================================= ==================================================================
+
+Ticks are those of the DAG's own timetable and not of the runs that there were: a run that never took place leaves its
+interval to a backfill, and the next run does not take it over.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+from dp_operators.operators.keys import TIMETABLED, DagRunFacts
+from spark_jobs.contract.blocks import INTERVAL, BlockBy
+from spark_jobs.contract.errors import RequestRefused
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from dp_operators.budget import LedgerReader
+
+Interval = tuple[dt.datetime, dt.datetime]
+
+
+def blocks_of_run(
+    blocks: tuple[str, ...], account: str | None, ledger: LedgerReader, context: Context
+) -> tuple[str, ...]:
+    """``blocks``, or those that the run is about where ``interval`` stands for them.
+
+    Raises:
+        RequestRefused: the run is about no interval, or the account has no blocks that it is made of.
+        LedgerUnavailable: the ledger cannot be asked.
+    """
+    from dp_operators.releasing import interval_blocks
+
+    if blocks != (INTERVAL,) or account is None:
+        return blocks
+    run: DagRunFacts = context["dag_run"]
+    timetable = getattr(context.get("dag"), "timetable", None)
+    found = ledger.account(account)
+    if run.partition_key and found.blocks is not None:
+        interval = partition_interval(run, timetable)
+        if interval is None or found.blocks.by is BlockBy.VALUE:
+            found.blocks.require([run.partition_key])
+            return (run.partition_key,)
+        _require_over(interval[1])
+        return interval_blocks(found, *interval)
+    return interval_blocks(found, *(run_interval(run, timetable) or (None, None)))
+
+
+def run_interval(run: DagRunFacts, timetable: Any) -> Interval | None:
+    """The interval of a run that a timetable asked for; None for any other run, and for timetables without ticks.
+
+    Raises:
+        RequestRefused: the timetable's ticks are not in UTC.
+    """
+    if getattr(run.run_type, "value", run.run_type) not in TIMETABLED:
+        return None
+    start, end = run.data_interval_start, run.data_interval_end
+    if start and end and start != end:
+        return start, end
+    moment = end or run.logical_date
+    before = moment and tick(timetable, moment, ahead=False)
+    return (before, moment) if moment and before else None
+
+
+def partition_interval(run: DagRunFacts, timetable: Any) -> Interval | None:
+    """The interval of a partition that a cron timetable made; None for partitions that are made otherwise.
+
+    Raises:
+        RequestRefused: the timetable's ticks are not in UTC.
+    """
+    start = getattr(run, "partition_date", None)
+    end = start and tick(timetable, start, ahead=True)
+    return (start, end) if start and end else None
+
+
+def tick(timetable: Any, moment: dt.datetime, *, ahead: bool) -> dt.datetime | None:
+    """The tick of a timetable after ``moment``, or before it; None for a timetable without a fixed pace.
+
+    Raises:
+        RequestRefused: its cron expression is read in another time zone than UTC, where days have 23 to 25 hours.
+    """
+    delta = getattr(timetable, "delta", None)
+    if delta is not None:
+        return moment + delta if ahead else moment - delta  # type: ignore[no-any-return]
+    expression = getattr(timetable, "expression", None)
+    if expression is None:
+        return None
+    zone = str(getattr(timetable.timezone, "name", timetable.timezone))
+    if zone.upper() not in ("UTC", "ETC/UTC", "+00:00"):
+        raise RequestRefused(
+            "blocks",
+            given=f"interval, of a timetable in {zone}",
+            bound="needs a timetable in UTC, as blocks are in UTC",
+            remedy="give the DAG's start date, or its timetable, the time zone UTC",
+        )
+    # not at the top: DAGs are parsed without it
+    from croniter import croniter  # type: ignore[import-untyped]
+
+    ticks = croniter(expression, moment.astimezone(dt.UTC))
+    found: dt.datetime = ticks.get_next(dt.datetime) if ahead else ticks.get_prev(dt.datetime)
+    return found
+
+
+def _require_over(end: dt.datetime) -> None:
+    if end > dt.datetime.now(dt.UTC):
+        raise RequestRefused(
+            "blocks",
+            given=f"interval, of a partition that ends at {end.isoformat()}",
+            bound="must be over, or rows that come later are never released",
+            remedy="let the timetable run one tick later: run_offset=-1",
+        )

@@ -1,0 +1,142 @@
+"""Airflow's own scheduler runs a day's release from a day's budget, daily and by partition; and so do people."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dp_operators.budget import ChargeState, PrivacyLedger
+from spark_jobs.contract.release import Release
+from tests.support.live_airflow import LiveAirflow, live_airflow
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
+
+FILE = Path(__file__).parents[2] / "dags" / "release_by_day.py"
+DAILY, PARTITIONS = "release_by_day", "release_by_partition"
+DONE = {"success", "failed"}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("by-day")
+
+
+@pytest.fixture(scope="module")
+def airflow(home: Path) -> Iterator[LiveAirflow]:
+    connection = {"conn_type": "privacy_ledger", "extra": {"path": str(home / "ledger.db")}}
+    environment = {
+        "AIRFLOW_CONN_PRIVACY_LEDGER_DEFAULT": json.dumps(connection),
+        "DP_DEMO_LAKE": str(home / "lake"),
+        "DP_DEMO_OUTPUT": str(home / "releases"),
+        "XDG_STATE_HOME": str(home / "private"),
+    }
+    with live_airflow(home, {FILE.name: FILE.read_text()}, environment) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def ledger(home: Path) -> Iterator[PrivacyLedger]:
+    ledger = PrivacyLedger(f"sqlite:///{home / 'ledger.db'}")
+    ledger.migrate()
+    yield ledger
+    ledger.close()
+
+
+def runs(airflow: LiveAirflow, dag_id: str) -> list[dict[str, Any]]:
+    listed = airflow.call("GET", f"dags/{dag_id}/dagRuns") if known(airflow, dag_id) else {"dag_runs": []}
+    return list(listed["dag_runs"])
+
+
+def known(airflow: LiveAirflow, dag_id: str) -> bool:
+    return dag_id in {each["dag_id"] for each in airflow.call("GET", "dags")["dags"]}
+
+
+def finished(airflow: LiveAirflow, dag_id: str, run_id: str) -> dict[str, Any]:
+    """A run, once it is done."""
+
+    def look() -> dict[str, Any] | None:
+        [run] = [each for each in runs(airflow, dag_id) if each["dag_run_id"] == run_id]
+        return run if run["state"] in DONE else None
+
+    found: dict[str, Any] = airflow.wait(f"{run_id} is done", look, patience=600)
+    return found
+
+
+def scheduled(airflow: LiveAirflow, dag_id: str) -> dict[str, Any]:
+    """The run that the scheduler made by itself, once it is done."""
+    airflow.wait("the scheduler makes a run", lambda: runs(airflow, dag_id))
+    first = next(run for run in runs(airflow, dag_id) if run["run_type"] == "scheduled")
+    return finished(airflow, dag_id, first["dag_run_id"])
+
+
+def triggered(airflow: LiveAirflow, dag_id: str, **fields: Any) -> dict[str, Any]:
+    """A run that somebody starts, without a logical date unless one is given, once it is done."""
+    run_id = airflow.call("POST", f"dags/{dag_id}/dagRuns", {"logical_date": None, **fields})["dag_run_id"]
+    return finished(airflow, dag_id, run_id)
+
+
+def day_before(run: dict[str, Any]) -> str:
+    moment = dt.datetime.fromisoformat(run["run_after"])
+    assert moment.time() == dt.time(0)
+    return f"{moment - dt.timedelta(days=1):%Y-%m-%d}"
+
+
+def test_scheduler_and_people_release_days(airflow: LiveAirflow, ledger: PrivacyLedger, home: Path) -> None:
+    """One test, because each step spends from the budget that the steps before left."""
+    # Airflow's own @daily: no data interval, and the day before is released
+    daily = scheduled(airflow, DAILY)
+    assert daily["state"] == "success", airflow.task_log(DAILY, daily["dag_run_id"], "release")
+    assert daily["data_interval_start"] == daily["data_interval_end"]
+    day = day_before(daily)
+    assert spent(ledger) == {day: Decimal("0.5")}
+
+    # the partition timetable: a key, and no logical date at all
+    partition = scheduled(airflow, PARTITIONS)
+    assert partition["state"] == "success", airflow.task_log(PARTITIONS, partition["dag_run_id"], "release")
+    assert (partition["logical_date"], partition["partition_key"]) == (None, day)
+    assert spent(ledger) == {day: Decimal(1)}
+    keys = {charge.release for charge in ledger.history("visits")}
+    assert f"airflow/{PARTITIONS}/partition={day}/release/-1" in keys
+
+    # a run by hand, without a logical date, is about no day: one line, and nothing is charged
+    head = ledger.head()
+    manual = triggered(airflow, DAILY)
+    assert manual["state"] == "failed"
+    assert "this run is about no interval" in airflow.task_log(DAILY, manual["dag_run_id"], "budget")
+    assert ledger.head() == head
+
+    # and with a logical date neither: what Airflow calls its interval is not what it was started for
+    dated = triggered(airflow, DAILY, logical_date=f"{day}T10:00:00Z")
+    assert dated["state"] == "failed"
+    assert ledger.head() == head
+
+    # one that says which day is a release of its own, with a price of its own
+    named = triggered(airflow, DAILY, conf={"blocks": day})
+    assert named["state"] == "success", airflow.task_log(DAILY, named["dag_run_id"], "release")
+    assert spent(ledger) == {day: Decimal("1.5")}
+
+    # the day's budget is spent: the next one is skipped, and other days have theirs
+    again = triggered(airflow, PARTITIONS, partition_key=day)
+    assert airflow.states(PARTITIONS, again["dag_run_id"])["release"] == "skipped"
+    assert f"block {day} of account visits has epsilon 0 of 1.5 left" in airflow.task_log(
+        PARTITIONS, again["dag_run_id"], "budget"
+    )
+    assert spent(ledger) == {day: Decimal("1.5")}
+    assert ledger.verify()
+
+    charges = ledger.history("visits")
+    assert [charge.state for charge in charges] == [ChargeState.COMMITTED] * 3
+    releases = [Release.from_json(path.read_bytes()) for path in home.glob("releases/*/release.json")]
+    assert {tuple(release.request["blocks"]) for release in releases} == {(day,)}
+    # 1,000 visits, of which the model ranks about three of four pairs rightly
+    assert all(0.5 < release.results["roc_curve"]["auc"] < 1 for release in releases)
+
+
+def spent(ledger: PrivacyLedger) -> dict[str, Decimal]:
+    return {block: budget.epsilon for block, budget in ledger.blocks("visits").items()}
