@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -188,6 +189,25 @@ def burn_charge(
     with _closing(ledger) as opened:
         burnt = opened.burn(charge, actor=_known_actor(actor), reason=reason)
     typer.echo(f"charge {burnt.id} of epsilon {plain(burnt.cost.epsilon)} is {burnt.state.value}")
+
+
+@app.command("doctor")
+def doctor_command(
+    account: Annotated[str | None, typer.Option(help="The account that shall pay; all of them if not given.")] = None,
+    output: Annotated[str | None, typer.Option(help="Folder or URI of the releases.")] = None,
+    dags: Annotated[
+        Path | None, typer.Option(help="Airflow's DAGs folder.", envvar="AIRFLOW__CORE__DAGS_FOLDER")
+    ] = None,
+    ledger: LedgerUrl = None,
+) -> None:
+    """Say whether this machine can make releases, one line a check; changes nothing; exit code 1 if something is bad."""
+    from dp_operators.doctor import Finding, Machine, examine
+
+    place = _place(output) if output else None
+    checks = examine(Machine(ledger=ledger, account=account, output=place, dags=dags, environ=os.environ))
+    typer.echo("\n".join(map(str, checks)))
+    if any(check.finding is Finding.BAD for check in checks):
+        raise typer.Exit(Exit.FAILED)
 
 
 @app.command("reconcile")

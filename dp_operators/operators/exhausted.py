@@ -50,7 +50,8 @@ def budget_may_be_exhausted(operator: BaseOperator, context: Context, on_exhaust
         AirflowSkipException: to skip.
         AirflowRescheduleException: to wait: the task begins anew after the sensor's ``poke_interval``, without holding
             a worker or using up a retry, until the sensor's ``timeout`` has passed since it began to wait.
-        AirflowFailException: to fail, or the cost is above the cap itself, or the wait was too long.
+        BudgetExceeded: to fail, or the cost is above the cap itself.
+        AirflowFailException: the wait was too long.
     """
     from dp_operators.budget import BudgetExceeded
 
@@ -69,7 +70,7 @@ def _end(operator: BaseOperator, context: Context, on_exhausted: str | None, exc
     if how == "skip":
         raise AirflowSkipException(line) from None
     if how == "fail" or exceeded.never_fits:
-        raise AirflowFailException(line) from None
+        raise exceeded
     pause, longest = (
         (float(guard.poke_interval), float(guard.timeout or 0)) if guard else (POKE_SECONDS, TIMEOUT_SECONDS)
     )

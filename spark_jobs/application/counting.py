@@ -213,7 +213,8 @@ def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
     from pyspark.sql import functions as sf
 
     from spark_jobs.checks.input import check_input
-    from spark_jobs.tables.contribution import bound_contributions, read_salt
+    from spark_jobs.contract.salt import read_salt
+    from spark_jobs.tables.contribution import bound_contributions
     from spark_jobs.tables.expressions import filter_column, quoted
     from spark_jobs.tables.scoring import prepare_model
     from spark_jobs.tables.source import read_table

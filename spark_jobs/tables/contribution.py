@@ -13,9 +13,7 @@ a person from knowing which of their rows count.
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
@@ -23,12 +21,9 @@ from pyspark.sql.types import DoubleType
 
 from spark_jobs.contract.column_types import Kind
 from spark_jobs.contract.columns import ColumnNeed
-from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.layout import SALT_FILE_VARIABLE, SALT_VARIABLE
 from spark_jobs.contract.privacy import PrivacyUnit
 from spark_jobs.tables.expressions import quoted, read
 
-MIN_SALT_BYTES = 16
 _CHUNK_BITS = 16
 _UNIT, _COUNT, _CHUNK, _COPY = "__dp_unit", "__dp_count", "__dp_chunk", "__dp_copy"
 _SALT, _RANK = "__dp_salt", "__dp_rank"
@@ -69,34 +64,6 @@ def bound_contributions(
     order = Window.partitionBy(_UNIT).orderBy(last, _RANK, *names, _COPY)
     kept = ordered.withColumn(_RANK, sf.row_number().over(order)).where(sf.col(_RANK) <= unit.max_rows)
     return kept.select(*names)
-
-
-def read_salt(environ: Mapping[str, str]) -> bytes:
-    """The secret salt of ``DP_DIAGNOSTICS_SALT``, or of the file that ``DP_DIAGNOSTICS_SALT_FILE`` names.
-
-    Raises:
-        RequestRefused: neither is set, both are, the file cannot be read, or the salt is shorter than 16 bytes.
-    """
-    text, path = environ.get(SALT_VARIABLE), environ.get(SALT_FILE_VARIABLE)
-    if bool(text) == bool(path):
-        raise RequestRefused(
-            SALT_VARIABLE,
-            bound=f"exactly one of {SALT_VARIABLE} and {SALT_FILE_VARIABLE} must be set where the unit is a column",
-            remedy=f"mount a secret of {MIN_SALT_BYTES} random bytes or more, and keep it the same for all attempts",
-        )
-    try:
-        salt = os.fsencode(text) if text else Path(str(path)).read_bytes().rstrip(b"\r\n")
-    except OSError:
-        raise RequestRefused(
-            SALT_FILE_VARIABLE, given=path, bound="must name a file that can be read", remedy="mount the secret there"
-        ) from None
-    if len(salt) < MIN_SALT_BYTES:
-        raise RequestRefused(
-            SALT_VARIABLE if text else SALT_FILE_VARIABLE,
-            bound=f"must hold at least {MIN_SALT_BYTES} bytes",
-            remedy="use a longer secret, e.g. of openssl rand -hex 32",
-        )
-    return salt
 
 
 def _numbered(groups: DataFrame, names: Sequence[str]) -> DataFrame:

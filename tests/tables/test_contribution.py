@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import PrivacyUnit
-from spark_jobs.tables.contribution import bound_contributions, read_salt
+from spark_jobs.contract.salt import read_salt
+from spark_jobs.tables.contribution import bound_contributions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
