@@ -200,7 +200,7 @@ def doctor_command(
     ] = None,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Say whether this machine can make releases, one line a check; changes nothing; exit code 1 if something is bad."""
+    """Say whether this machine can make releases, one line a check; exit code 1 if something is bad."""
     from dp_operators.doctor import Finding, Machine, examine
 
     place = _place(output) if output else None

@@ -355,12 +355,10 @@ def test_spark_submit_refuses_cluster_mode_where_python_cannot_use_it(changes):
 def test_spark_submit_refuses_what_is_wrong_before_anything_is_reserved(private):
     request = make_request(str(private))
     with pytest.raises(RequestRefused, match="binary"):
-        SparkSubmitRunner(master="yarn", binary="/no/such/spark-submit", private_dir=private).check(
-            make_request(str(private))
-        )
+        SparkSubmitRunner(master="yarn", binary="/no/such/spark-submit", private_dir=private).check(request)
     with pytest.raises(RequestRefused, match=r"conf: got 'executor\.memory'"):
         SparkSubmitRunner(master="yarn", binary="true", conf={"executor.memory": "1g"}, private_dir=private).check(
-            make_request(str(private))
+            request
         )
     with pytest.raises(RequestRefused, match="deploy_mode"):
         SparkSubmitRunner(master="yarn", deploy_mode="neither")
