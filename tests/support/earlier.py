@@ -18,6 +18,7 @@ from spark_jobs.diagnostics.ecdf import Ecdf
 from spark_jobs.mechanisms.noise import Noise, SecureNoise
 from spark_jobs.publishing import ReleaseFacts, publish
 from spark_jobs.statistics import ValueCounts
+from tests.support.ledgers import commit as commit_charge
 
 KEY = "test/march/1"
 TABLE = "/lake/visits"
@@ -66,5 +67,5 @@ def ecdf_release(
     for name, data in {**files, "release.json": content}.items():
         (folder / name).write_bytes(data)
     if commit:
-        commit(ledger, charge.id, sha256(content))
+        commit_charge(ledger, charge.id, sha256(content))
     return str(folder)

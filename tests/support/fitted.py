@@ -10,6 +10,7 @@ from dp_operators.releasing.drafts import sha256
 from spark_jobs.contract.layout import release_folder
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
 from spark_jobs.contract.release import Release
+from tests.support.ledgers import commit as commit_charge
 from tests.support.requests import a_request
 
 KEY = "test/fit/1"
@@ -48,5 +49,5 @@ def fitted_release(ledger: PrivacyLedger, output: str, *, key: str = KEY, commit
     folder.mkdir(parents=True)
     (folder / "release.json").write_bytes(content)
     if commit:
-        commit(ledger, charge.id, sha256(content))
+        commit_charge(ledger, charge.id, sha256(content))
     return str(folder)
