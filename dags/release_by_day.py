@@ -56,7 +56,7 @@ for dag_id, schedule in SCHEDULES.items():
             diagnostics="roc_curve",
             epsilon="{{ params.epsilon }}",
             blocks="{{ params.blocks }}",
-            output=setting.OUTPUT,
+            output=setting.VISITS_OUTPUT,
             title="Who comes back, by the risk that the model gave",
             record="visit",
             runner=setting.RUNNER,

@@ -12,6 +12,7 @@ from spark_jobs.contract.blocks import BlockExpression
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import Neighbours, PrivacyUnit
+from spark_jobs.contract.stores import require_store
 
 
 def name_of(what: str, value: Any, *, limit: int = 200) -> str:
@@ -145,15 +146,18 @@ def _plain(binding: Any) -> dict[str, Any]:
 
 
 def output_uris(outputs: Iterable[Any]) -> tuple[str, ...]:
-    """The folders' URIs, each once, sorted.
+    """The folders' URIs, each once, sorted; of a symbolic link on this machine, where it leads.
 
     Raises:
-        RequestRefused: something that names no folder.
+        RequestRefused: something that names no folder, or one of a store that releases cannot go to.
     """
     if isinstance(outputs, str):
         outputs = (outputs,)
-    texts = [name_of("outputs", output, limit=2000) for output in outputs]
-    return tuple(sorted({Place.of_folder(text, what="outputs").identity for text in texts}))
+    texts = [name_of("output", output, limit=2000) for output in outputs]
+    places = [Place.of_folder(text, what="output").resolved(what="output") for text in texts]
+    for place in places:
+        require_store(place.folder)
+    return tuple(sorted({place.identity for place in places}))
 
 
 def key_values(keys: Iterable[Any]) -> tuple[Any, ...]:

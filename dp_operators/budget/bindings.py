@@ -10,9 +10,10 @@ from typing import Any
 from sqlalchemy import Connection, insert, update
 
 from dp_operators.budget import audit, mapping, rows
+from dp_operators.budget.apart import require_outputs_apart, require_tables_apart
 from dp_operators.budget.audit import canonical
 from dp_operators.budget.schema import account_tables, accounts, key_lists
-from dp_operators.budget.transactions import require_apart, require_thawed
+from dp_operators.budget.transactions import require_thawed
 from dp_operators.budget.values import Account, KeyList
 from spark_jobs.contract.errors import RequestRefused
 
@@ -59,7 +60,7 @@ def bind_table(connection: Connection, wanted: Bind) -> Account:
     if before == wanted.binding:
         return account
     if wanted.table not in account.tables:
-        require_apart(connection, (wanted.table,))
+        require_tables_apart(connection, account.name, (wanted.table,))
     if before is not None:
         _require_addition(wanted.table, before, wanted.binding)
     require_thawed(rows.frozen(connection))
@@ -88,11 +89,12 @@ def bind_outputs(connection: Connection, wanted: BindOutputs) -> Account:
     """Say where an account's releases may go, instead of what was said before; or find it said.
 
     Raises:
-        RequestRefused: no such account.
+        RequestRefused: no such account, or a folder overlaps with a table or with a folder of another account.
     """
     account = _account(connection, wanted.account)
     if account.outputs == wanted.outputs:
         return account
+    require_outputs_apart(connection, account.name, wanted.outputs, ())
     require_thawed(rows.frozen(connection))
     entry = audit.Draft(
         at=audit.now(),

@@ -79,6 +79,10 @@ def open_account(
         list[str] | None,
         typer.Option(help="A table it pays for: absolute path, URI or catalog:db.name; may be repeated."),
     ] = None,
+    output: Annotated[
+        list[str] | None,
+        typer.Option(help="A folder or URI that its releases may go to, and no other account's; may be repeated."),
+    ] = None,
     neighbours: Annotated[str, typer.Option(help="add_remove or replace_one.")] = "add_remove",
     unit_column: Annotated[str | None, typer.Option(help="Column that names the privacy unit; else a row.")] = None,
     max_rows: Annotated[int, typer.Option(help="Rows of one unit that are used at most.")] = 1,
@@ -112,6 +116,7 @@ def open_account(
         neighbours=neighbours,
         unit=PrivacyUnit(column=unit_column, max_rows=max_rows),
         tables=table or (),
+        outputs=output or (),
         blocks=blocks,
         unit_stays=unit_stays,
         public_sizes=public_sizes,
@@ -119,7 +124,9 @@ def open_account(
     )
     tables = ", ".join(opened.tables) or "no table yet"
     each = "in all" if opened.blocks is None or not opened.unit_stays else f"in each block of {opened.blocks}"
-    typer.echo(f"account {opened.name} is open: epsilon {plain(opened.cap.epsilon)} {each}, for {tables}")
+    outputs = ", ".join(opened.outputs) or "no folder yet"
+    said = f"account {opened.name} is open: epsilon {plain(opened.cap.epsilon)} {each}, for {tables}; "
+    typer.echo(f"{said}its releases go to {outputs}")
 
 
 @app.command()

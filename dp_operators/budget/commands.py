@@ -70,6 +70,19 @@ def allot(
     typer.echo(f"allotment {made.name} of account {account} has a cap of epsilon {plain(made.cap.epsilon)}")
 
 
+@app.command("bind-outputs")
+def bind_outputs(
+    account: AnAccount,
+    output: Annotated[list[str], typer.Argument(help="Folders or URIs: all that its releases may go to from now on.")],
+    reason: Reason,
+    actor: Actor = None,
+    ledger: LedgerUrl = None,
+) -> None:
+    """Say where an account's releases may go; the folders of other accounts, and tables, are refused."""
+    bound = open_ledger(ledger).bind_outputs(account, output, actor=_actor(actor), reason=reason)
+    typer.echo(f"releases of account {bound.name} go to {', '.join(bound.outputs)}")
+
+
 @app.command()
 def export(
     form: Annotated[str, typer.Option("--format", help="csv (the audit log) or json (everything).")] = "json",

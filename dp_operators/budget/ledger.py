@@ -72,7 +72,8 @@ class PrivacyLedger(ChargingLedger):
             tables: the tables it pays for, and no other account: absolute paths, URIs or ``catalog:db.name``, or
                 bindings, which say what each table is as well (see ``spark_jobs.contract.binding``). None may hold
                 another that is bound, nor lie within it. Symbolic links on this machine are followed.
-            outputs: URIs of the folders that its releases may go to.
+            outputs: the folders that its releases may go to, and no other account's: absolute paths or URIs. None may
+                hold a table that is bound, nor lie within one.
             blocks: the block expression, such as ``day(visited_at)``; by default ``all`` is the one block.
             unit_stays: whether each privacy unit lies in one block for ever, so that each block has the cap for itself.
                 True by default where a unit is a row. Where it is False, charges add up across blocks.
@@ -218,7 +219,8 @@ class PrivacyLedger(ChargingLedger):
             reason: why; both are written into the audit log.
 
         Raises:
-            RequestRefused: nobody or no reason is named, or no such account.
+            RequestRefused: nobody or no reason is named, no such account, or a folder overlaps with a table or with a
+                folder of another account.
         """
         wanted = bindings.BindOutputs(
             account=arguments.name_of("account", account),

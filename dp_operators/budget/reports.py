@@ -56,6 +56,7 @@ def account_json(
         "neighbours": account.neighbours.value,
         "unit": {"column": account.unit.column, "max_rows": account.unit.max_rows},
         "tables": list(account.tables),
+        "outputs": list(account.outputs),
         "block_expression": None if account.blocks is None else str(account.blocks),
         "unit_stays": account.unit_stays,
         "public_sizes": account.public_sizes,

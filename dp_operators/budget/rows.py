@@ -56,6 +56,7 @@ _TABLES = Query(
 _KEY_LISTS = Query(lambda _: select(key_lists).where(key_lists.c.account == bindparam("account")))
 _RUN_KEY = Query(lambda _: select(run_keys.c.run_key).where(run_keys.c.charge == bindparam("charge")))
 _OWNER = Query(lambda _: select(account_tables.c.account).where(account_tables.c.identity == bindparam("table")))
+_ALL_OUTPUTS = Query(lambda _: select(accounts.c.name, accounts.c.outputs))
 _ALL_TABLES = Query(lambda _: select(account_tables.c.identity, account_tables.c.account))
 _ALLOTMENTS = Query(
     lambda _: select(allotments).where(allotments.c.account == bindparam("account")).order_by(allotments.c.name)
@@ -145,6 +146,14 @@ def bound_tables(connection: Connection) -> tuple[tuple[Place, str], ...]:
     """All tables that are bound, as places, and the names of their accounts."""
     found = fetch(connection, _ALL_TABLES, {})
     return tuple((_bound(str(row.account_tables_identity)), str(row.account_tables_account)) for row in found)
+
+
+def bound_outputs(connection: Connection) -> tuple[tuple[Place, str], ...]:
+    """All folders of releases, as places, and the names of their accounts."""
+    found = fetch(connection, _ALL_OUTPUTS, {})
+    return tuple(
+        (_bound(output), str(row.accounts_name)) for row in found for output in json.loads(row.accounts_outputs)
+    )
 
 
 def _bound(identity: str) -> Place:

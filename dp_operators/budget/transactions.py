@@ -13,14 +13,13 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, insert, update
 
 from dp_operators.budget import audit, mapping, rows
-from dp_operators.budget.arguments import nested_table
+from dp_operators.budget.apart import require_outputs_apart, require_tables_apart
 from dp_operators.budget.composition import added, cost_in, fits, limits_of, nothing, taken_off
 from dp_operators.budget.errors import BudgetExceeded, ChargeConflict, LedgerFrozen
 from dp_operators.budget.schema import account_tables, accounts, block_totals, charges, run_keys
 from dp_operators.budget.values import ALL, Account, Allotment, Charge, ChargeState
 from dp_operators.budget.writes import write_change, write_reservation
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
 
 _RENEW = (
@@ -64,13 +63,14 @@ def open_account(connection: Connection, wanted: Account) -> Account:
     """Open an account, or find it open as wanted.
 
     Raises:
-        RequestRefused: it is open otherwise, or a table is bound to another account.
+        RequestRefused: it is open otherwise, or its tables and folders of releases overlap with others.
     """
     found = rows.find_account(connection, wanted.name)
     if found is not None:
         return _as_wanted(found, wanted)
     require_thawed(rows.frozen(connection))
-    require_apart(connection, wanted.tables)
+    require_tables_apart(connection, wanted.name, wanted.tables)
+    require_outputs_apart(connection, wanted.name, wanted.outputs, wanted.tables)
     entry = audit.Draft(
         at=wanted.opened_at,
         actor=wanted.opened_by,
@@ -85,26 +85,6 @@ def open_account(connection: Connection, wanted: Account) -> Account:
     spent = mapping.amounts(nothing(wanted.composition))
     connection.execute(insert(block_totals), {"account": wanted.name, "allotment": "", "block": ALL, **spent})
     return wanted
-
-
-def require_apart(connection: Connection, tables: tuple[str, ...]) -> None:
-    """Refuse to bind tables that are bound already, lie within a bound one, or hold one.
-
-    Raises:
-        RequestRefused: one of them does.
-    """
-    places = [Place.parse(table) for table in tables]
-    for bound, owner in rows.bound_tables(connection):
-        for place in places:
-            if place == bound:
-                raise RequestRefused(
-                    "table",
-                    given=place.identity,
-                    bound=f"is bound to account {owner}, and a table belongs to one account",
-                    remedy="charge that account, or leave the table out",
-                )
-            if place.overlaps(bound):
-                raise nested_table(place.identity, bound.identity, owner)
 
 
 def reserve(connection: Connection, order: Order) -> Charge:

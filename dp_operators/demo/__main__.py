@@ -61,7 +61,7 @@ class Home:
 
     @property
     def releases(self) -> Path:
-        """The folder that holds releases."""
+        """The folder that holds the accounts' folders of releases."""
         return self.path / "releases"
 
     def environment(self) -> dict[str, str]:
@@ -210,12 +210,13 @@ def charges(home: Home) -> tuple[Charge, ...]:
 
 def show_release(terminal: Terminal, home: Home, charge: Charge) -> None:
     """Show what a charge paid for."""
+    from dp_operators.demo import setting
     from spark_jobs.contract.account import AccountState
     from spark_jobs.contract.layout import ReleaseLayout
     from spark_jobs.contract.privacy import plain
     from spark_jobs.contract.release import Release
 
-    layout = ReleaseLayout.of(str(home.releases), charge.release, charge.id)
+    layout = ReleaseLayout.of(str(home.releases / setting.ACCOUNT), charge.release, charge.id)
     release = Release.from_json(Path(layout.manifest).read_bytes())
     roc = release.results["roc_curve"]
     terminal.line()

@@ -25,13 +25,15 @@ VERSION = "v1"
 TABLE_FOLDER = _folder("DP_DEMO_LAKE", "lake") / "person_years"
 TABLE = {"path": str(TABLE_FOLDER), "snapshot": {"path_version": VERSION}}
 MODEL = lake.load_model()
-OUTPUT = str(_folder("DP_DEMO_OUTPUT", "releases"))
+# each account has a folder of releases of its own
+OUTPUT = str(_folder("DP_DEMO_OUTPUT", "releases") / ACCOUNT)
 RUNNER = os.environ.get("DP_DEMO_RUNNER", "local")
 
 
 FIT_ACCOUNT = "rand-hie-fit"
 FIT_CAP = "2"
 FIT_TABLE_FOLDER = _folder("DP_DEMO_LAKE", "lake") / "all_person_years"
+FIT_OUTPUT = str(_folder("DP_DEMO_OUTPUT", "releases") / FIT_ACCOUNT)
 FIT_TABLE = {"path": str(FIT_TABLE_FOLDER), "snapshot": {"path_version": VERSION}}
 FIT = {"kind": "logistic_fit", "features": {name: list(bounds) for name, bounds in lake.BOUNDS.items()}}
 
@@ -40,6 +42,7 @@ VISITS_CAP = "1.5"
 VISITS_BLOCKS = "day(visited_on)"
 VISITS_TABLE_FOLDER = _folder("DP_DEMO_LAKE", "lake") / "visits"
 VISITS_VERSION = "{{ dag_run.run_after | ds }}"
+VISITS_OUTPUT = str(_folder("DP_DEMO_OUTPUT", "releases") / VISITS_ACCOUNT)
 VISITS_TABLE = {"path": str(VISITS_TABLE_FOLDER), "snapshot": {"path_version": VISITS_VERSION}}
 
 
@@ -49,24 +52,24 @@ def prepare() -> None:
     A real lake and a real account are an administrator's, and no DAG's: here, the demo is its own administrator.
     """
     lake.write_lake(TABLE_FOLDER, VERSION)
-    _open(ACCOUNT, CAP, TABLE_FOLDER)
+    _open(ACCOUNT, CAP, TABLE_FOLDER, OUTPUT)
 
 
 def prepare_fit() -> None:
     """The same for the table whose rows a model is fitted on."""
     lake.write_lake(FIT_TABLE_FOLDER, VERSION, first=0)
-    _open(FIT_ACCOUNT, FIT_CAP, FIT_TABLE_FOLDER)
+    _open(FIT_ACCOUNT, FIT_CAP, FIT_TABLE_FOLDER, FIT_OUTPUT)
 
 
 def prepare_visits(version: str) -> None:
     """The same for the table of visits, whose account has a budget for each day."""
     lake.write_visits(VISITS_TABLE_FOLDER, version)
-    _open(VISITS_ACCOUNT, VISITS_CAP, VISITS_TABLE_FOLDER, blocks=VISITS_BLOCKS)
+    _open(VISITS_ACCOUNT, VISITS_CAP, VISITS_TABLE_FOLDER, VISITS_OUTPUT, blocks=VISITS_BLOCKS)
 
 
-def _open(account: str, cap: str, table: Path, *, blocks: str | None = None) -> None:
+def _open(account: str, cap: str, table: Path, output: str, *, blocks: str | None = None) -> None:
     from dp_operators.hooks.ledger import PrivacyLedgerHook
 
     ledger = PrivacyLedgerHook().get_ledger()
     ledger.migrate()
-    ledger.open_account(account, epsilon=cap, tables=[str(table)], blocks=blocks, actor="demo")
+    ledger.open_account(account, epsilon=cap, tables=[str(table)], outputs=[output], blocks=blocks, actor="demo")

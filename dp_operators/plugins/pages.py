@@ -87,6 +87,7 @@ def _told(account: Account) -> dict[str, Any]:
         "protects": account.unit.describe(),
         "neighbours": account.neighbours.value,
         "tables": account.tables,
+        "outputs": account.outputs,
         "expression": None if account.blocks is None else str(account.blocks),
         "unit_stays": account.unit_stays,
         "opened_at": account.opened_at[:10],

@@ -43,6 +43,7 @@ from dp_operators.releasing.requests import (
     check_request,
     events,
     require_charged,
+    require_own_output,
     with_blocks,
 )
 from dp_operators.releasing.runners import Runner, Submission
@@ -118,8 +119,10 @@ def release(
         LedgerUnavailable: the ledger cannot be asked; try again.
     """
     account, output = require_charged(request)
+    request = with_blocks(request, ledger)
+    require_own_output(request, ledger, str(key))
     attempt = _Attempt(
-        request=with_blocks(request, ledger),
+        request=request,
         account=account,
         output=output,
         store=open_store(output),

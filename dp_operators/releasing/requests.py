@@ -10,8 +10,10 @@ from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.blocks import ALL, INTERVAL
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.expressions import check_filter
+from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import Budget, plain
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.stores import require_store
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,13 +32,14 @@ def check_request(request: ReleaseRequest, ledger: PrivacyLedger) -> Account:
     """The account that would pay for ``request``.
 
     Raises:
-        RequestRefused: the request names no account or no output, its account does not exist, its table is bound to
-            no account or to another, nests with another or is a symbolic link, its relation, unit or blocks are not the
-            account's, or it declares sizes public and the account does not.
+        RequestRefused: the request names no account, or no folder of its account's for the release; its account does
+            not exist; its table is bound to no account or to another, nests with another or is a symbolic link; its
+            relation, unit or blocks are not the account's; or it declares sizes public and the account does not.
         LedgerUnavailable: the ledger cannot be asked.
     """
-    name, _ = require_charged(request)
+    name, output = require_charged(request)
     account = ledger.account(name)
+    require_output(output, account)
     account.require_blocks(tuple(sorted(set(request.blocks))))
     if request.block_filter is not None:
         check_filter(request.block_filter)
@@ -140,16 +143,58 @@ def events(request: ReleaseRequest) -> tuple[dict[str, str], ...]:
 
 
 def require_charged(request: ReleaseRequest) -> tuple[str, str]:
-    """The account and the output of a request that is to be charged.
+    """The account of a request that is to be charged, and the folder of releases, in its one spelling.
 
     Raises:
-        RequestRefused: it lacks one of them.
+        RequestRefused: it lacks one of them, or its output names no folder.
     """
     if request.account is None:
         raise RequestRefused("account", bound="is required", remedy="name the ledger account that pays")
     if request.output is None:
         raise RequestRefused("output", bound="is required", remedy="name the folder that holds releases")
-    return request.account, request.output
+    return request.account, Place.of_folder(request.output, what="output").folder
+
+
+def require_output(output: str, account: Account) -> None:
+    """Refuse a folder of releases that is not the account's.
+
+    Accounts share none, so what lies there, release keys too, is the account's own.
+
+    Raises:
+        RequestRefused: it is not, a symbolic link leads away from it, or its store cannot hold releases.
+    """
+    require_store(output)
+    place = Place.of_folder(output, what="output")
+    if not account.outputs:
+        raise RequestRefused(
+            "output",
+            given=output,
+            bound=f"account {account.name} is bound to no folder for its releases",
+            remedy=f"have one bound: `dp-budget bind-outputs {account.name} {output}`",
+        )
+    if not any(Place.parse(bound).holds(place) for bound in account.outputs):
+        raise RequestRefused(
+            "output",
+            given=output,
+            bound=f"must lie within what account {account.name} is bound to: {', '.join(account.outputs)}",
+            remedy="name a folder there, or have another bound: `dp-budget bind-outputs`",
+        )
+    place.require_real(what="output")
+
+
+def require_own_output(request: ReleaseRequest, ledger: PrivacyLedger, key: str) -> None:
+    """Refuse another account's folder before anything is read or written there.
+
+    A release that this very request has begun under ``key`` goes on where it began, whatever was bound since.
+
+    Raises:
+        RequestRefused: as ``require_output``.
+        LedgerUnavailable: the ledger cannot be asked.
+    """
+    name, output = require_charged(request)
+    begun = ledger.find_charge(name, key)
+    if begun is None or begun.request_sha256 != request.sha256:
+        require_output(output, ledger.account(name))
 
 
 def account_state(ledger: PrivacyLedger, charge: Charge) -> AccountState:

@@ -173,6 +173,11 @@ class Place:
         """The path on this machine, where it is a place of a file system that machines mount."""
         return self.identity.removeprefix("file://") if self.identity.startswith("file://") else None
 
+    @property
+    def folder(self) -> str:
+        """The place as a store of releases knows it: a path of this machine, or the identity."""
+        return self.identity if self.local is None else self.local
+
     def resolved(self, *, what: str = "path") -> Place:
         """The place that symbolic links on this machine lead to; itself where there are none, or it is not local.
 

@@ -167,6 +167,16 @@ def open_store(uri: str, *, what: str = "output") -> ObjectStore:
     Raises:
         RequestRefused: the store is unknown, or cannot create objects exclusively.
     """
+    require_store(uri, what=what)
+    return LocalStore() if urlsplit(uri).scheme in ("", "file") else ConditionalPutStore(_s3(uri, what))
+
+
+def require_store(uri: str, *, what: str = "output") -> None:
+    """Refuse a URI of a store that is unknown, or cannot create objects exclusively; asks no store.
+
+    Raises:
+        RequestRefused: it is one.
+    """
     parts = urlsplit(uri)
     if parts.scheme and (parts.query or parts.fragment):
         raise RequestRefused(
@@ -175,17 +185,15 @@ def open_store(uri: str, *, what: str = "output") -> ObjectStore:
     if parts.scheme in ("", "file"):
         if not local_path(uri).is_absolute() or parts.netloc not in ("", "localhost"):
             raise RequestRefused(what, given=uri, bound="must be absolute", remedy="give a full path or a URI")
-        return LocalStore()
-    if parts.scheme in CONDITIONAL_PUT:
-        if not parts.netloc:
-            raise RequestRefused(what, given=uri, bound="must name a bucket", remedy="write it like s3://bucket/folder")
-        return ConditionalPutStore(_s3(uri, what))
-    raise RequestRefused(
-        what,
-        given=uri,
-        bound="must be a store with conditional put: file:// or s3://",
-        remedy="release to one of these; others could publish one release twice",
-    )
+    elif parts.scheme not in CONDITIONAL_PUT:
+        raise RequestRefused(
+            what,
+            given=uri,
+            bound="must be a store with conditional put: file:// or s3://",
+            remedy="release to one of these; others could publish one release twice",
+        )
+    elif not parts.netloc:
+        raise RequestRefused(what, given=uri, bound="must name a bucket", remedy="write it like s3://bucket/folder")
 
 
 def check_store(uri: str, *, what: str = "output") -> ObjectStore:

@@ -119,6 +119,64 @@ def test_two_names_of_a_table_are_one_table(ledger: PrivacyLedger, tmp_path: Pat
             ledger.open_account("copies", epsilon=1, tables=[other])
 
 
+@pytest.mark.parametrize(
+    ("outputs", "words"),
+    [
+        (["/lake/visits/releases"], "output: .*must neither hold table file:///lake/visits nor lie within it"),
+        (["/lake"], "output: .*must neither hold table file:///lake/"),
+        (["/r", "/lake/theirs/x"], "hold table file:///lake/theirs of account others nor lie within it"),
+        (["/releases/others"], "must neither hold file:///releases/others nor lie within it, where releases of others"),
+        (["/releases"], "must neither hold file:///releases/others nor lie within it, where releases of others go"),
+        (["/releases/others/x"], "must neither hold file:///releases/others nor lie within it, where releases of"),
+        (["releases"], "must be an absolute path or a URI"),
+        (["/r#"], "must not hold any of"),
+        (["gs://bucket/r"], "must be a store with conditional put"),
+        (["catalog:a.b"], "must be a"),
+    ],
+)
+def test_releases_go_neither_into_tables_nor_into_folders_of_another_account(
+    ledger: PrivacyLedger, outputs: list[str], words: str
+) -> None:
+    ledger.open_account("others", epsilon=1, tables=["/lake/theirs"], outputs=["/releases/others"])
+    before = ledger.open_account("bound", epsilon=1, tables=["/lake/visits"])
+    head = ledger.head()
+    with pytest.raises(RequestRefused, match=words) as refused:
+        ledger.bind_outputs("bound", outputs, actor="dora", reason="tests")
+    assert "\n" not in str(refused.value)
+    fresh = [each.replace("/visits", "/fresh") for each in outputs]
+    with pytest.raises(RequestRefused, match=words.replace("/visits", "/fresh")):
+        ledger.open_account("fresh", epsilon=1, tables=["/lake/fresh"], outputs=fresh)
+    assert ledger.account("bound") == before
+    assert ledger.head() == head
+
+
+def test_no_table_is_bound_where_releases_go(ledger: PrivacyLedger) -> None:
+    ledger.open_account("others", epsilon=1, outputs=["/releases/others"])
+    head = ledger.head()
+    for table in ("/releases/others/x", "/releases", "/"):
+        with pytest.raises(
+            RequestRefused, match="table: .*must neither hold folder of releases .* of account others nor"
+        ):
+            ledger.open_account("copies", epsilon=1, tables=[table])
+    with pytest.raises(RequestRefused, match="must neither hold folder of releases file:///releases/others nor"):
+        ledger.bind_table("others", {"table": "/releases/others/t"}, actor="dora", reason="tests")
+    assert ledger.head() == head
+
+
+def test_folders_of_releases_are_read_back_by_one_name(ledger: PrivacyLedger, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    opened = ledger.open_account(
+        "visits", epsilon=1, outputs=["s3a://bucket/r/", f"file:{tmp_path}/link", "s3://bucket/r"]
+    )
+    assert opened.outputs == (f"file://{tmp_path}/real", "s3://bucket/r")
+    assert ledger.account("visits") == opened
+    bound = ledger.bind_outputs("visits", ["/r/2", "/r"], actor="dora", reason="a new disk")
+    assert bound.outputs == ("file:///r", "file:///r/2") == ledger.account("visits").outputs
+    ledger.open_account("others", epsilon=1, outputs=["s3://bucket/r"])
+    assert ledger.verification().findings == ()
+
+
 @pytest.mark.parametrize("table", ["/t#", "/t/../u", "t", "/t?x=1", "/%74", "catalog:t", "webhdfs://name/t", "/t*"])
 def test_text_that_may_be_two_tables_opens_no_account(ledger: PrivacyLedger, table: str) -> None:
     with pytest.raises(RequestRefused, match=r"^table: got ") as refused:
@@ -142,6 +200,8 @@ def test_tables_that_an_earlier_version_bound_within_each_other_pay_for_nothing(
             ledger.account_for_table(table)
     with pytest.raises(RequestRefused, match="is bound to account short"):
         ledger.open_account("full", epsilon=1, tables=["catalog:spark_catalog.a.b"])
+    ledger.bind_table("short", {"table": "catalog:a.b"}, actor="dora", reason="by its full name")
+    assert ledger.account_for_table("catalog:a.b").name == "short"
 
 
 def test_account_for_a_table_is_found_by_any_spelling(ledger: PrivacyLedger) -> None:

@@ -50,10 +50,13 @@ def test_ledger_is_made_and_opened_from_the_command_line(dp_budget, url: str) ->
     opened = dp_budget(
         *("open", "visits", "--epsilon", "2.50", "--table", "/lake/a", "--table", "/lake/b"),
         *("--neighbours", "replace_one", "--unit-column", "person", "--max-rows", "3", "--actor", "admin"),
+        *("--output", "s3a://releases/visits", "--output", "/releases"),
     )
     assert opened.status == 0
-    assert opened.out == "account visits is open: epsilon 2.5 in all, for file:///lake/a, file:///lake/b\n"
+    said = "account visits is open: epsilon 2.5 in all, for file:///lake/a, file:///lake/b; its releases go to "
+    assert opened.out == f"{said}file:///releases, s3://releases/visits\n"
     account = PrivacyLedger(url).account("visits")
+    assert account.outputs == ("file:///releases", "s3://releases/visits")
     assert (account.neighbours.value, account.unit.column, account.unit.max_rows) == ("replace_one", "person", 3)
     assert account.opened_by == "admin"
 

@@ -47,6 +47,23 @@ def test_cap_is_raised_with_a_reason(dp_budget, ledger: PrivacyLedger) -> None:
     assert (ledger.log()[-1].actor, ledger.log()[-1].reason) == ("dpo", "decided")
 
 
+def test_an_account_opened_earlier_is_bound_to_where_its_releases_go(dp_budget, ledger: PrivacyLedger) -> None:
+    ledger.open_account("tables", epsilon=1, tables=["/lake/visits"])
+    why = ("--reason", "opened before", "--actor", "dpo")
+    assert dp_budget("bind-outputs", "visits", "/releases/visits", "s3a://r/v/", *why) == (
+        0, "releases of account visits go to file:///releases/visits, s3://r/v\n", "",
+    )  # fmt: skip
+    assert json.loads(dp_budget("show", "visits", "--json")[1])["outputs"] == ["file:///releases/visits", "s3://r/v"]
+    head = ledger.head()
+    status, out, err = dp_budget("bind-outputs", "tables", "/lake/visits/out", *why)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(
+        "dp-budget: output: got 'file:///lake/visits/out'; must neither hold table file:///lake/visits"
+    )
+    assert ledger.head() == head
+    assert ledger.verification().findings == ()
+
+
 def test_sizes_are_declared_public_and_shown_so(dp_budget, ledger: PrivacyLedger) -> None:
     replaced = ("--epsilon", "1", "--neighbours", "replace_one")
     assert dp_budget("open", "tracts", *replaced)[0] == dp_budget("open", "open", *replaced, "--public-sizes")[0] == 0

@@ -16,6 +16,7 @@ from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from dp_operators.sensors.budget import PrivacyBudgetSensor
 from spark_jobs.contract import Release
+from tests.support.accounts import open_bound
 from tests.support.airflow import make_context
 from tests.support.cluster import LOOPBACK, SparkCluster
 
@@ -52,7 +53,7 @@ def test_operator_releases_by_its_connections(
     connect("privacy_ledger_default", conn_type="privacy_ledger", extra={"url": postgres_url, "deployment": "lab"})
     ledger = PrivacyLedger(postgres_url)
     ledger.migrate()
-    ledger.open_account("visits", epsilon="1.5", tables=[str(table)])
+    open_bound(ledger, "visits", epsilon="1.5", table=table, output=tmp_path / "releases")
 
     release = ReleaseDiagnosticsOperator(
         task_id="release",

@@ -20,6 +20,7 @@ from dp_operators.checks.release_contract import check_release
 from dp_operators.releasing import Published, SparkSubmitRunner, release
 from spark_jobs.contract import PrivacyUnit, Release, ReleaseRequest
 from spark_jobs.contract.failpoints import VARIABLE
+from tests.support.accounts import open_bound
 from tests.support.cluster import LOOPBACK, SparkCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.postgres, pytest.mark.slow]
@@ -116,7 +117,8 @@ def test_release_on_a_cluster_that_loses_an_executor_is_paid_for_once_and_tells_
     output, private, said = tmp_path / "releases", tmp_path / "private", []
     ledger = PrivacyLedger(postgres_url)
     ledger.migrate()
-    ledger.open_account(ACCOUNT, epsilon="1.5", tables=[str(table)], unit=PrivacyUnit(column="person", max_rows=2))
+    unit = PrivacyUnit(column="person", max_rows=2)
+    open_bound(ledger, ACCOUNT, epsilon="1.5", table=table, output=output, unit=unit)
     runner = runner_on(cluster, private, monkeypatch)
 
     def attempt() -> Published:

@@ -12,6 +12,7 @@ from airflow.sdk import DAG
 from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from spark_jobs.contract.layout import SALT_VARIABLE
+from tests.support.accounts import open_bound
 from tests.support.airflow import HOME, run_dag, states
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
@@ -63,9 +64,12 @@ def make_dag(dag_id: str, table: Path, output: Path, **fields: Any) -> DAG:
 
 
 @pytest.fixture
-def account(airflow_ledger: PrivacyLedger, table: Path, monkeypatch: pytest.MonkeyPatch) -> PrivacyLedger:
+def account(
+    airflow_ledger: PrivacyLedger, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> PrivacyLedger:
     monkeypatch.setenv(SALT_VARIABLE, "a salt of thirty-two bytes or more, secret")
-    airflow_ledger.open_account("people", epsilon="5", unit={"column": "person", "max_rows": 2}, tables=[str(table)])
+    unit = {"column": "person", "max_rows": 2}
+    open_bound(airflow_ledger, "people", epsilon="5", unit=unit, table=table, output=tmp_path / "releases")
     return airflow_ledger
 
 

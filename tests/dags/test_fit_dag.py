@@ -34,7 +34,7 @@ def released(ledger: PrivacyLedger, task_id: str) -> Release:
     charges = ledger.history(setting.FIT_ACCOUNT)
     [charge] = [charge for charge in charges if ReleaseKey.parse(charge.release).task_id == task_id]
     assert charge.state is ChargeState.COMMITTED
-    folder = Path(release_folder(setting.OUTPUT, charge.release))
+    folder = Path(release_folder(setting.FIT_OUTPUT, charge.release))
     release = Release.from_json((folder / "release.json").read_bytes())
     check_release(release, lambda name: (folder / name).read_bytes())
     return release

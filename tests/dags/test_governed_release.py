@@ -18,6 +18,7 @@ import pytest
 
 from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.releasing import check_release_folder
+from tests.support.accounts import open_bound
 from tests.support.live_airflow import LiveAirflow, live_airflow
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
@@ -57,7 +58,7 @@ def ledger(tmp_path: Path) -> Iterator[PrivacyLedger]:
     """An account of which a tenth is left."""
     ledger = PrivacyLedger(f"sqlite:///{tmp_path}/ledger.db")
     ledger.migrate()
-    ledger.open_account("visits", epsilon="1", tables=[f"{tmp_path}/lake"])
+    open_bound(ledger, "visits", epsilon="1", table=tmp_path / "lake", output=tmp_path / "releases")
     ledger.reserve("visits", release="earlier", epsilon="0.9")
     yield ledger
     ledger.close()

@@ -132,7 +132,7 @@ def test_scheduler_and_people_release_days(airflow: LiveAirflow, ledger: Privacy
 
     charges = ledger.history("visits")
     assert [charge.state for charge in charges] == [ChargeState.COMMITTED] * 3
-    releases = [Release.from_json(path.read_bytes()) for path in home.glob("releases/*/release.json")]
+    releases = [Release.from_json(path.read_bytes()) for path in home.glob("releases/*/*/release.json")]
     assert {tuple(release.request["blocks"]) for release in releases} == {(day,)}
     # 1,000 visits, of which the model ranks about three of four pairs rightly
     assert all(0.5 < release.results["roc_curve"]["auc"] < 1 for release in releases)

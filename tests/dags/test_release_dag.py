@@ -61,7 +61,7 @@ class Demo:
 
     @property
     def folder(self) -> Path:
-        [folder] = [path.parent for path in self.home.releases.glob("*/release.json")]
+        [folder] = [path.parent for path in self.home.releases.glob("*/*/release.json")]
         return folder
 
     @property

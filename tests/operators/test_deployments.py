@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from dp_operators.budget import PrivacyLedger
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from dp_operators.releasing import LocalRunner
+from tests.support.accounts import open_bound
 from tests.support.airflow import make_context
 
 TABLE = "/lake/visits"
@@ -27,7 +28,7 @@ def shared(
     for name in ("north", "south"):
         connect(f"ledger_{name}", conn_type="privacy_ledger", extra={"url": ledger_url, "deployment": name})
     found = PrivacyLedger(ledger_url)
-    found.open_account("visits", epsilon="2", tables=[TABLE])
+    open_bound(found, "visits", epsilon="2", table=TABLE, output=tmp_path / "releases")
     monkeypatch.setattr(
         "dp_operators.operators.release.make_runner",
         lambda *_, **__: LocalRunner(

@@ -15,6 +15,7 @@ from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from dp_operators.sensors.budget import PrivacyBudgetSensor
 from spark_jobs.contract.errors import RequestRefused
+from tests.support.accounts import open_bound
 from tests.support.airflow import make_context
 
 pytestmark = pytest.mark.usefixtures("fake_application")
@@ -24,8 +25,8 @@ RUNS, PAID = 8, 3
 
 
 @pytest.fixture
-def account(airflow_ledger: PrivacyLedger) -> PrivacyLedger:
-    airflow_ledger.open_account("visits", epsilon=str(PAID), tables=[TABLE])
+def account(airflow_ledger: PrivacyLedger, tmp_path: Path) -> PrivacyLedger:
+    open_bound(airflow_ledger, "visits", epsilon=str(PAID), table=TABLE, output=tmp_path / "releases")
     return airflow_ledger
 
 

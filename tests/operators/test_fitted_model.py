@@ -16,6 +16,7 @@ from dp_operators.cli import app
 from dp_operators.operators.release import ReleaseDiagnosticsOperator, read_request, request_fields
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.release import Release
+from tests.support.accounts import open_bound
 from tests.support.airflow import make_context
 from tests.support.fitted import KEY, LOGISTIC, fitted_release
 
@@ -23,8 +24,8 @@ TABLE = "/lake/visits"
 
 
 @pytest.fixture
-def ledger(airflow_ledger: PrivacyLedger) -> PrivacyLedger:
-    airflow_ledger.open_account("fits", epsilon="3", tables=[TABLE])
+def ledger(airflow_ledger: PrivacyLedger, tmp_path: Path) -> PrivacyLedger:
+    open_bound(airflow_ledger, "fits", epsilon="3", table=TABLE, output=tmp_path / "releases")
     return airflow_ledger
 
 

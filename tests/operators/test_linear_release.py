@@ -15,6 +15,7 @@ import pytest
 from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from spark_jobs.contract.release import Release
+from tests.support.accounts import open_bound
 from tests.support.airflow import make_context
 
 KEYS = [f"{place:03d}" for place in range(30)]
@@ -44,7 +45,7 @@ def operator(folder: Path, table: str, **changes: Any) -> ReleaseDiagnosticsOper
         "diagnostics": [RESIDUALS, lines(folder)],
         "model": MODEL,
         "epsilon": "2",
-        "output": str(folder / "releases"),
+        "output": str(folder / "releases" / table),
         "master": "local[2]",
         "private_dir": str(folder / "private"),
     }
@@ -86,7 +87,7 @@ def test_good_bad_and_no_rows_are_released_in_the_same_form(tmp_path: Path, airf
     for table, rows in {"good": good_rows(), "nasty": nasty_rows(), "empty": good_rows().head(0)}.items():
         (tmp_path / table / "v1").mkdir(parents=True)
         rows.to_parquet(tmp_path / table / "v1" / "part-0.parquet", schema=SCHEMA)
-        airflow_ledger.open_account(table, epsilon=3, tables=[str(tmp_path / table)])
+        open_bound(airflow_ledger, table, epsilon=3, table=tmp_path / table, output=tmp_path / "releases" / table)
         task = operator(tmp_path, table)
         told = task.execute(rendered(task))
         assert set(told) == {"uri", "key", "cost"}

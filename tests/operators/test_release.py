@@ -21,6 +21,7 @@ from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from dp_operators.releasing import LocalRunner
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.request import ReleaseRequest
+from tests.support.accounts import open_bound
 from tests.support.airflow import make_context
 from tests.support.fake_application import SECRET_ROW
 
@@ -30,8 +31,8 @@ MODEL = {"kind": "columns", "score": "score", "basis": "public"}
 
 
 @pytest.fixture
-def account(airflow_ledger: PrivacyLedger) -> PrivacyLedger:
-    airflow_ledger.open_account("visits", epsilon="1.5", tables=[TABLE])
+def account(airflow_ledger: PrivacyLedger, tmp_path: Path) -> PrivacyLedger:
+    open_bound(airflow_ledger, "visits", epsilon="1.5", table=TABLE, output=tmp_path / "releases")
     return airflow_ledger
 
 
@@ -254,9 +255,9 @@ class TestFailure:
             ({"where": "raise_error('x') = 1"}, "where"),
             ({"model": "/no/such/model.json"}, "model: got '/no/such/model.json'; must be a file that can be read"),
             ({"output": None}, "output: is required"),
-            ({"output": "releases"}, "must be absolute"),
+            ({"output": "releases"}, "must be an absolute path or a URI"),
             ({"output": "gs://bucket/releases"}, "must be a store with conditional put"),
-            ({"output": "/proc/releases"}, "must be a folder that can be written"),
+            ({"output": "/proc/releases"}, "must lie within what account visits is bound to"),
             ({"neighbours": "replace_one"}, "neighbours: got 'replace_one'"),
             ({"privacy_ledger_conn_id": "nowhere"}, "must be a connection that exists"),
         ],
@@ -338,8 +339,10 @@ def test_missing_spark_connection_fails_for_good_and_reserves_nothing(account: P
     assert account.history("visits") == ()
 
 
-def test_table_in_s3_without_sparks_connector_reserves_nothing(airflow_ledger: PrivacyLedger, make: Make) -> None:
-    airflow_ledger.open_account("visits", epsilon="1.5", tables=["s3://lake/churn"])
+def test_table_in_s3_without_sparks_connector_reserves_nothing(
+    airflow_ledger: PrivacyLedger, make: Make, tmp_path: Path
+) -> None:
+    open_bound(airflow_ledger, "visits", epsilon="1.5", table="s3://lake/churn", output=tmp_path / "releases")
     head = airflow_ledger.head()
     line = failure(make(table={"path": "s3://lake/churn", "snapshot": {"path_version": "v1"}}))
     assert line.startswith("table.path: got 's3://lake/churn'")
@@ -350,8 +353,9 @@ def test_table_in_s3_without_sparks_connector_reserves_nothing(airflow_ledger: P
 
 class TestBlocks:
     @pytest.fixture
-    def daily(self, airflow_ledger: PrivacyLedger) -> PrivacyLedger:
-        airflow_ledger.open_account("visits", epsilon="1.5", tables=[TABLE], blocks="day(at)")
+    def daily(self, airflow_ledger: PrivacyLedger, tmp_path: Path) -> PrivacyLedger:
+        settings = {"epsilon": "1.5", "blocks": "day(at)"}
+        open_bound(airflow_ledger, "visits", table=TABLE, output=tmp_path / "releases", **settings)
         return airflow_ledger
 
     @pytest.mark.usefixtures("application")

@@ -22,7 +22,7 @@ DAYS = ["2026-11-20", "2026-11-21"]
 def daily(tmp_path: Path) -> Lab:
     lab = Lab(tmp_path)
     account = lab.ledger().account("people")
-    lab.ledger().open_account("daily", epsilon="1", blocks="day(at)", tables=["/lake/daily"], unit=account.unit)
+    lab.output = lab.open_account("daily", "/lake/daily", blocks="day(at)", unit=account.unit)
     return lab
 
 
@@ -78,7 +78,7 @@ def test_blocks_without_their_expression_are_read_by_nobody(daily: Lab) -> None:
 
 def test_account_without_blocks_has_none_to_name(daily: Lab) -> None:
     with pytest.raises(RequestRefused, match="blocks: got '2026-11-20'; must be a block of account people"):
-        made(daily, make_request(daily.output, blocks=DAYS))
+        made(daily, make_request(f"{daily.folder}/releases", blocks=DAYS))
 
 
 def test_allotment_pays_too(daily: Lab) -> None:

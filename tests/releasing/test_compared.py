@@ -16,6 +16,7 @@ from spark_jobs.contract.stores import LocalStore
 from spark_jobs.diagnostics.ecdf import Ecdf
 from spark_jobs.diagnostics.ecdf.earlier import Earlier
 from spark_jobs.mechanisms.noise import SeededNoise
+from tests.support.accounts import open_bound
 from tests.support.earlier import AMOUNTS, KEY, TABLE, ecdf_release, released
 
 
@@ -27,7 +28,7 @@ class Place:
         self.found = found
         self.ledger = PrivacyLedger(f"sqlite:///{folder / 'ledger.db'}")
         self.ledger.migrate()
-        self.ledger.open_account("fits", epsilon="3", tables=[TABLE])
+        open_bound(self.ledger, "fits", epsilon="3", table=TABLE, output=self.output)
 
     def write(self, found: Ecdf | None = None, **changes: Any) -> str:
         return ecdf_release(self.ledger, self.output, found or self.found, **changes)

@@ -12,6 +12,7 @@ from dp_operators.budget import PrivacyLedger
 from dp_operators.releasing import ReleaseFailed, fitted_model, is_reference, refers, with_releases
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.request import ReleaseRequest
+from tests.support.accounts import open_bound
 from tests.support.fitted import KEY, LOGISTIC, fitted_release
 from tests.support.requests import a_request
 
@@ -25,7 +26,7 @@ class Place:
         self.output = str(folder / "releases")
         self.ledger = PrivacyLedger(f"sqlite:///{folder / 'ledger.db'}")
         self.ledger.migrate()
-        self.ledger.open_account("fits", epsilon="3", tables=["/lake/visits"])
+        open_bound(self.ledger, "fits", epsilon="3", table="/lake/visits", output=self.output)
 
     def write(self, **changes: Any) -> str:
         return fitted_release(self.ledger, self.output, **changes)

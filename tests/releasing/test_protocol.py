@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import json
+from pathlib import Path
 
 import pytest
 
 from dp_operators.budget import ChargeConflict
 from dp_operators.releasing import ReleaseFailed, ReleaseKey
 from dp_operators.releasing.drafts import sha256
+from dp_operators.releasing.settling import claim
 from spark_jobs.contract import RequestRefused
-from spark_jobs.contract.stores import LocalStore
+from spark_jobs.contract.stores import LocalStore, open_store
 from tests.support.release_lab import HereRunner, NoRunner, draft_folder, judge, make_request
 
 
@@ -52,19 +54,38 @@ def test_another_request_under_the_same_key_is_refused(lab):
 def test_another_request_under_the_same_key_is_refused_wherever_it_would_go(lab, behaviour):
     with contextlib.suppress(ReleaseFailed):
         lab.release(runner=HereRunner(behaviour))
+    elsewhere = f"{lab.folder}/elsewhere"
+    lab.ledger().bind_outputs("people", [lab.output, elsewhere], actor="admin", reason="a second disk")
     with pytest.raises(ChargeConflict):
-        lab.release(request=make_request(f"{lab.folder}/elsewhere"), runner=NoRunner())
+        lab.release(request=make_request(elsewhere), runner=NoRunner())
     assert not (lab.folder / "elsewhere").exists()
 
 
-def test_key_of_another_accounts_release_is_refused_before_anything_is_charged(lab):
+def test_no_account_can_take_the_release_key_of_another(lab):
+    """Whoever could write a claim into another account's folder would keep a scheduled task from its release."""
     table = {"format": "parquet", "path": "/lake/theirs", "snapshot": {"path_version": "v1"}}
-    lab.ledger().open_account("others", epsilon=1, tables=["/lake/theirs"])
-    with pytest.raises(ReleaseFailed):
-        lab.release(runner=HereRunner("fail"))
+    theirs = lab.open_account("others", "/lake/theirs")
+    before = lab.ledger().head()
+    for output in (lab.output, f"{lab.output}/below", str(lab.folder)):
+        request = make_request(output, account="others", table=table)
+        with pytest.raises(RequestRefused, match=r"^output: .* must lie within what account others is bound to"):
+            lab.release(request=request, runner=NoRunner())
+    assert lab.ledger().head() == before
+    assert not Path(lab.output).exists()
+    # the same key in their own folder is another release
+    made = lab.release(request=make_request(theirs, account="others", table=table), runner=HereRunner())
+    ours = lab.release(runner=HereRunner())
+    assert made.key == ours.key
+    assert made.uri != ours.uri
+    assert [len(lab.ledger().history(name)) for name in ("people", "others")] == [1, 1]
+
+
+def test_key_that_is_claimed_for_another_account_is_refused_before_anything_is_charged(lab):
+    """As in a folder that was another account's once."""
+    claim(open_store(lab.output), lab.output, lab.key, "others")
     with pytest.raises(RequestRefused, match="by a release of another account"):
-        lab.release(request=make_request(lab.output, account="others", table=table), runner=NoRunner())
-    assert lab.ledger().history("others") == ()
+        lab.release(runner=NoRunner())
+    assert lab.charges() == ()
 
 
 def test_progress_tells_public_steps(lab):

@@ -48,7 +48,7 @@ def good_rows() -> pd.DataFrame:
 
 
 def open_account(lab: Lab, table: str) -> None:
-    lab.ledger().open_account("visits", epsilon=100, tables=[table])
+    lab.output = lab.open_account("visits", table, epsilon=100)
 
 
 def attempt(lab: Lab, table: str, *, failpoint: str = "", key: str = "", **changes: Any) -> Published:
@@ -144,11 +144,11 @@ def test_bad_rows_give_a_release_of_the_same_shape_by_the_same_steps(lab: Lab) -
     shapes, said = [], []
     for name, rows in {"good": good_rows(), "bad": bad, "empty": good_rows().head(0)}.items():
         table = write_table(Path(lab.output).parent / name, rows)
-        lab.ledger().open_account(name, epsilon=1, tables=[table])
+        output = lab.open_account(name, table)
         lines: list[str] = []
         runner = LocalRunner(master="local[2]", heartbeat=1e9, private_dir=Path(lab.output).parent / "private")
         request = make_request(
-            lab.output, account=name, table={"path": table, "snapshot": {"path_version": "v1"}}, title="Visits"
+            output, account=name, table={"path": table, "snapshot": {"path_version": "v1"}}, title="Visits"
         )
         published = lab.release(request=request, runner=runner, check=check_release, key=name, progress=lines.append)
         shapes.append(shape(published))

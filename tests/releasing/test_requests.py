@@ -30,15 +30,15 @@ BAD = {
     "another unit": ({"unit": {"column": "person", "max_rows": 3}}, "protects one row of the table"),
     "unknown block": ({"blocks": ["2026-11"]}, "block"),
     "above the cap": ({"budget": {"epsilon": "10.5"}}, "has 10 of 10 left"),
-    "store without exclusive create": ({"output": "memory://releases"}, "conditional put"),
-    "store that cannot be written": ({"output": "/proc/no/such/folder"}, "must be a folder that can be written"),
+    "store without exclusive create": ({"output": "memory://releases"}, "must be a path or a URI of"),
+    "folder that is not its": ({"output": "/proc/no/such"}, "must lie within what account people is bound to"),
 }
 
 
 @pytest.fixture
 def ledger(lab):
     ledger = lab.ledger()
-    ledger.open_account("others", epsilon=1, tables=["/lake/theirs"])
+    lab.open_account("others", "/lake/theirs")
     yield ledger
     ledger.close()
 
@@ -54,6 +54,61 @@ def test_bad_request_is_refused_in_one_line_and_leaves_no_trace(lab, ledger, cas
     assert ledger.head() == before
     assert runner.runs == 0
     assert not list(Path(lab.output).rglob("*.json"))
+
+
+def test_folder_that_cannot_be_written_costs_nothing(lab, ledger):
+    ledger.bind_outputs("people", ["/proc/no/such/folder"], actor="admin", reason="by mistake")
+    before = ledger.head()
+    with pytest.raises(RequestRefused, match="must be a folder that can be written"):
+        lab.release(request=make_request("/proc/no/such/folder"), runner=ForkRunner())
+    assert ledger.head() == before
+
+
+OUTPUTS = {
+    "a folder that its author can write": ("{folder}/mine", "must lie within what account people is bound to"),
+    "above the account's": ("{folder}", "must lie within what account people is bound to"),
+    "beside it": ("{output}2", "must lie within what account people is bound to"),
+    "out of it again": ("{output}/../mine", "must not hold the segments . and .."),
+    "another account's table": ("/lake/theirs/v2", "must lie within what account people is bound to"),
+    "a link out of it": ("{output}/link", "must not lead through a symbolic link"),
+    "another store": ("s3://releases", "must lie within what account people is bound to"),
+    "with a fragment": ("{output}/x#", "must not hold any of"),
+}
+
+
+@pytest.mark.parametrize("case", OUTPUTS)
+def test_releases_go_where_their_account_says_and_nowhere_else(lab, ledger, case):
+    where, words = OUTPUTS[case]
+    Path(lab.output).mkdir()
+    (Path(lab.output) / "link").symlink_to(lab.folder)
+    before, runner = ledger.head(), ForkRunner()
+    with pytest.raises(RequestRefused, match=words) as refused:
+        lab.release(request=make_request(where.format(folder=lab.folder, output=lab.output)), runner=runner)
+    assert refused.value.what == "output"
+    assert "\n" not in str(refused.value)
+    assert (ledger.head(), runner.runs) == (before, 0)
+    assert not list(lab.folder.rglob("*.json"))
+
+
+@pytest.mark.parametrize("below", ["", "/", "/2026/11", "//2026"])
+def test_a_release_goes_to_its_accounts_folder_or_below_it(lab, below):
+    published = lab.release(request=make_request(f"file://{lab.output}{below}"))
+    assert published.uri.startswith(f"{lab.output}{below.rstrip('/').replace('//', '/')}/prod-dag")
+    assert Path(published.uri, "release.json").exists()
+
+
+def test_account_that_was_opened_without_outputs_is_charged_for_nothing(lab, ledger):
+    ledger.open_account("earlier", epsilon=1, tables=["/lake/earlier"])
+    table = {"format": "parquet", "path": "/lake/earlier", "snapshot": {"path_version": "v1"}}
+    request = make_request(f"{lab.folder}/earlier", account="earlier", table=table)
+    before, runner = ledger.head(), ForkRunner()
+    with pytest.raises(
+        RequestRefused, match="bound to no folder for its releases; .*`dp-budget bind-outputs earlier /"
+    ):
+        lab.release(request=request, runner=runner)
+    assert (ledger.head(), runner.runs) == (before, 0)
+    ledger.bind_outputs("earlier", [f"{lab.folder}/earlier"], actor="admin", reason="opened before")
+    assert lab.release(request=request).cost.epsilon == 1
 
 
 def test_exceeded_budget_is_told_as_such(lab):
@@ -99,11 +154,11 @@ def test_a_link_to_another_table_is_refused_before_anything_is_charged(lab, ledg
     (tmp_path / "secret" / "v1").mkdir(parents=True)
     (tmp_path / "toy").mkdir()
     (tmp_path / "toy" / "v1").symlink_to(tmp_path / "secret" / "v1")
-    ledger.open_account("toy", epsilon=1, tables=[f"{tmp_path}/toy"])
+    output = lab.open_account("toy", f"{tmp_path}/toy")
     table = {"format": "parquet", "path": f"{tmp_path}/toy", "snapshot": {"path_version": "v1"}}
     before, runner = ledger.head(), ForkRunner()
     with pytest.raises(RequestRefused, match=r"^table.path: got .* must not lead through a symbolic link"):
-        lab.release(request=make_request(lab.output, account="toy", table=table), runner=runner)
+        lab.release(request=make_request(output, account="toy", table=table), runner=runner)
     assert ledger.head() == before
     assert runner.runs == 0
 
@@ -121,9 +176,9 @@ def test_price_is_the_whole_budget_whatever_a_unit_owns(lab):
 
 def test_account_of_another_unit_and_relation_is_charged_for_its_own(lab, ledger):
     unit = PrivacyUnit(column="person", max_rows=2)
-    ledger.open_account("units", epsilon=1, tables=["/lake/u"], unit=unit, neighbours=Neighbours.REPLACE_ONE)
+    output = lab.open_account("units", "/lake/u", unit=unit, neighbours=Neighbours.REPLACE_ONE)
     table = {"format": "parquet", "path": "/lake/u", "snapshot": {"path_version": "v1"}}
-    request = make_request(lab.output, account="units", table=table, unit=unit, neighbours="replace_one")
+    request = make_request(output, account="units", table=table, unit=unit, neighbours="replace_one")
     assert lab.release(request=request).cost.epsilon == 1
 
 
@@ -131,15 +186,15 @@ LINE = {"kind": "linear_regression", "x": "a", "y": "b", "x_bounds": [0, 1], "y_
 
 
 def test_sizes_are_public_only_where_the_account_says_so(lab, ledger):
-    ledger.open_account("tracts", epsilon=1, tables=["/lake/tracts"], neighbours=Neighbours.REPLACE_ONE)
+    output = lab.open_account("tracts", "/lake/tracts", neighbours=Neighbours.REPLACE_ONE)
     table = {"format": "parquet", "path": "/lake/tracts", "snapshot": {"path_version": "v1"}}
     asked = {"account": "tracts", "table": table, "neighbours": "replace_one", "label": None, "model": None}
-    request = make_request(lab.output, **asked, diagnostics=[LINE])
+    request = make_request(output, **asked, diagnostics=[LINE])
     before, runner = ledger.head(), ForkRunner()
     with pytest.raises(RequestRefused, match="account tracts takes no size for public; .*dp-budget raise --public-siz"):
         lab.release(request=request, runner=runner)
     assert (ledger.head(), runner.runs) == (before, 0)
-    assert check_request(make_request(lab.output, **asked, diagnostics=[{**LINE, "public_sizes": False}]), ledger)
+    assert check_request(make_request(output, **asked, diagnostics=[{**LINE, "public_sizes": False}]), ledger)
     ledger.raise_cap("tracts", public_sizes=True, actor="dpo", reason="the census tells them")
     assert check_request(request, ledger).public_sizes
 

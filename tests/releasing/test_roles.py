@@ -9,6 +9,7 @@ import pytest
 from dp_operators.budget import LedgerFrozen, NotAllowed, PrivacyLedger
 from dp_operators.budget.grants import grants
 from dp_operators.releasing import check_release_folder, reconcile
+from tests.support.accounts import open_bound
 from tests.support.ledgers import execute
 from tests.support.release_lab import TABLE, Lab
 
@@ -23,11 +24,11 @@ ROLES = {
 
 
 @pytest.fixture
-def owner(postgres_url: str) -> Iterator[PrivacyLedger]:
+def owner(postgres_url: str, lab: Lab) -> Iterator[PrivacyLedger]:
     ledger = PrivacyLedger(postgres_url)
     ledger.migrate()
     ledger.open_account("others", epsilon="10")
-    ledger.open_account("people", epsilon="10", tables=[TABLE])
+    open_bound(ledger, "people", epsilon="10", table=TABLE, output=lab.output)
     ledger.allot("people", "team", epsilon="5")
     for role, (may, of) in ROLES.items():
         execute(postgres_url, f'CREATE ROLE "{role}" LOGIN', *grants(role, may, **of))

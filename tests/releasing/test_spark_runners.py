@@ -38,10 +38,11 @@ def test_request_for_a_table_that_is_not_there_is_refused_and_paid_back(lab, run
         lab.output, table={"format": "parquet", "path": f"{tmp_path}/none", "snapshot": {"path_version": "v1"}}
     )
     ledger = lab.ledger()
-    ledger.open_account("nothing", epsilon=1, tables=[request.table.identity])
+    output = lab.open_account("nothing", request.table.identity)
+    request = request.model_copy(update={"account": "nothing", "output": output})
     lines = []
     with pytest.raises(RequestRefused, match="must be a table that exists"):
-        lab.release(request=request.model_copy(update={"account": "nothing"}), runner=runner, progress=lines.append)
+        lab.release(request=request, runner=runner, progress=lines.append)
     assert {Stage.STARTING, Stage.READING} <= set(lines)
     [charge] = ledger.history("nothing")
     assert charge.state == "void"

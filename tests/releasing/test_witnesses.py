@@ -137,13 +137,12 @@ def test_witness_is_borne_once_whatever_is_retried(lab: Lab) -> None:
 
 def test_other_accounts_of_a_store_have_witnesses_of_their_own(lab: Lab, backup: bytes) -> None:
     """A ledger restored to another account's loss is found out by that account."""
-    ledger = lab.ledger()
-    ledger.open_account("others", epsilon="10", tables=["file:///lake/other"])
+    output = lab.open_account("others", "file:///lake/other", epsilon="10")
     with_others = (lab.folder / "ledger.db").read_bytes()
     table = lab.request.table.model_copy(update={"path": "file:///lake/other"})
-    of_others = lab.request.model_copy(update={"account": "others", "table": table})
+    of_others = lab.request.model_copy(update={"account": "others", "table": table, "output": output})
     lab.release(request=of_others, key="lost")
-    ledger = restore(lab, with_others)
+    restore(lab, with_others)
     assert not made(lab, "next").adopted
     with pytest.raises(LedgerFrozen):
         lab.release(request=of_others, key="another")

@@ -27,6 +27,7 @@ from spark_jobs.contract.layout import folder_name
 from spark_jobs.contract.stores import ObjectStore, open_store
 from spark_jobs.contract.tombstone import is_tombstone
 from tests.support import fake_application
+from tests.support.accounts import open_bound
 
 PATIENCE = 60.0
 KEY = "prod/dag/2026-11-21/release/-1"
@@ -212,9 +213,20 @@ class Lab:
         self.output = f"{self.folder}/releases"
         self.request = make_request(self.output)
         (self.folder / "ledger.db").write_bytes(_new_ledger(self.cap))
+        ledger = self.ledger()
+        ledger.bind_outputs("people", [self.output], actor="admin", reason="made for this test")
+        ledger.close()
 
     def ledger(self) -> PrivacyLedger:
         return PrivacyLedger(self.url)
+
+    def open_account(self, name: str, table: str, **settings: Any) -> str:
+        """Open another account; where its releases go, for no two accounts have one folder."""
+        output = f"{self.folder}/releases-of-{name}"
+        ledger = self.ledger()
+        open_bound(ledger, name, table=table, output=output, **{"epsilon": 1, **settings})
+        ledger.close()
+        return output
 
     def release(self, *, runner: Any = None, check: Any = accept, **changes: Any) -> Published:
         """An attempt in this process."""

@@ -1,0 +1,86 @@
+"""What must not lie within each other: tables, tables and folders of releases, and the folders of two accounts.
+
+A table within another would be read on two accounts. A release within a table would be read as rows of it, or make it
+unreadable. Folders of releases are one account's, so claims and release keys in them are that account's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import Connection
+
+from dp_operators.budget import rows
+from dp_operators.budget.arguments import nested_table
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.places import Place
+
+
+def require_tables_apart(connection: Connection, account: str, tables: Iterable[str]) -> None:
+    """Refuse to bind tables that are bound already, lie within a bound one or within an output, or hold either.
+
+    Args:
+        connection: to the ledger, while nobody else writes.
+        account: whose tables they are to be.
+        tables: their identities.
+
+    Raises:
+        RequestRefused: one of them does.
+    """
+    places = [Place.parse(table) for table in tables]
+    for bound, owner in rows.bound_tables(connection):
+        for place in places:
+            if place == bound:
+                if owner == account:
+                    continue  # under a name that an earlier version gave it
+                raise RequestRefused(
+                    "table",
+                    given=place.identity,
+                    bound=f"is bound to account {owner}, and a table belongs to one account",
+                    remedy="charge that account, or leave the table out",
+                )
+            if place.overlaps(bound):
+                raise nested_table(place.identity, bound.identity, owner)
+    for output, owner in rows.bound_outputs(connection):
+        for place in places:
+            _require_no_release_in_table(output, place, "table", owner if owner != account else None)
+
+
+def require_outputs_apart(connection: Connection, account: str, outputs: Iterable[str], tables: Iterable[str]) -> None:
+    """Refuse folders of releases that overlap with a table, or with a folder of another account.
+
+    Args:
+        connection: to the ledger, while nobody else writes.
+        account: whose releases are to go there.
+        outputs: the folders' identities.
+        tables: identities of tables that are about to be bound; those that are bound count anyway.
+
+    Raises:
+        RequestRefused: one of them does.
+    """
+    places = [Place.parse(output) for output in outputs]
+    bound = [*((Place.parse(table), account) for table in tables), *rows.bound_tables(connection)]
+    for place in places:
+        for table, owner in bound:
+            _require_no_release_in_table(place, table, "output", owner if owner != account else None)
+        for other, owner in rows.bound_outputs(connection):
+            if owner != account and place.overlaps(other):
+                raise RequestRefused(
+                    "output",
+                    given=place.identity,
+                    bound=f"must neither hold {other.identity} nor lie within it, where releases of {owner} go",
+                    remedy="give each account a folder of its own, such as one below a common folder",
+                )
+
+
+def _require_no_release_in_table(output: Place, table: Place, what: str, owner: str | None) -> None:
+    if output.overlaps(table):
+        given, other = (output, table) if what == "output" else (table, output)
+        kind = "table" if what == "output" else "folder of releases"
+        whose = "" if owner is None else f" of account {owner}"
+        raise RequestRefused(
+            what,
+            given=given.identity,
+            bound=f"must neither hold {kind} {other.identity}{whose} nor lie within it",
+            remedy="keep releases and tables in folders apart",
+        )
