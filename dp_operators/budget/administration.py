@@ -11,11 +11,14 @@ from sqlalchemy import Connection, insert, update
 from dp_operators.budget import audit, mapping, rows
 from dp_operators.budget.arguments import sizes as allowed_sizes
 from dp_operators.budget.composition import APPROXIMATE, PURE, ZCDP, cap_of, is_raise
-from dp_operators.budget.schema import accounts, allotments, audit_head
+from dp_operators.budget.schema import accounts, allotments
+from dp_operators.budget.statements import fetch
 from dp_operators.budget.transactions import require_thawed
-from dp_operators.budget.values import Account, Allotment
+from dp_operators.budget.values import Account, Allotment, AuditEntry
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Budget, plain
+
+_FREEZE_FORGOTTEN = "SELECT freeze_forgotten(%(seq)s::integer, %(hash)s, %(seal)s, %(who)s, %(why)s)::text AS done"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,14 +127,39 @@ def freeze(connection: Connection, reason: str, *, actor: str) -> None:
     """Let nothing but ``thaw`` be written from here on."""
     if not rows.frozen(connection):
         _log(connection, audit.FROZEN, reason, actor=actor)
-        connection.execute(update(audit_head).values(frozen=reason))
+
+
+def seal(connection: Connection, entry: AuditEntry) -> str:
+    """The server's seal of an entry that its log holds; empty for a file, whose readers could write it as well."""
+    if connection.dialect.name != "postgresql":
+        return ""
+    [row] = fetch(connection, "SELECT seal_entry(%(seq)s::integer, %(hash)s) AS seal", vars(entry))
+    return str(row.seal or "")
+
+
+def freeze_forgotten(connection: Connection, forgotten: tuple[int, str, str], reason: str, *, actor: str) -> None:
+    """Freeze a ledger that does not hold an entry it once had: its number, its hash and the server's seal of it.
+
+    Raises:
+        RequestRefused: it holds that entry.
+    """
+    seq, digest, sealed = forgotten
+    if connection.dialect.name == "postgresql":
+        given = {"seq": seq, "hash": digest, "seal": sealed, "who": actor, "why": reason}
+        fetch(connection, _FREEZE_FORGOTTEN, given)
+        return
+    entry = audit.read_entry(connection, seq)
+    if entry is not None and entry.hash == digest:
+        raise RequestRefused(
+            "entry", given=seq, bound="must be one that the log no longer holds", remedy="nothing was forgotten"
+        )
+    freeze(connection, reason, actor=actor)
 
 
 def thaw(connection: Connection, reason: str, *, actor: str) -> None:
     """Let everything be written again."""
     if rows.frozen(connection):
         _log(connection, audit.THAWED, reason, actor=actor)
-        connection.execute(update(audit_head).values(frozen=""))
 
 
 def _log(connection: Connection, action: str, reason: str, *, actor: str) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, insert, select, text, update
 
 from dp_operators.budget.schema import audit_head, audit_log
 from dp_operators.budget.values import AuditEntry, Head
@@ -25,6 +25,11 @@ TABLE_BOUND, OUTPUTS_BOUND, KEYS_REGISTERED = "table bound", "outputs bound", "k
 RUN_STARTED, RUN_ENDED, DRAW_RECORDED = "run started", "run ended", "draw recorded"
 
 _HEAD = select(audit_head)
+# the server gives it its place, and moves the head
+_ON_SERVER = text(
+    "INSERT INTO audit_log (at, actor, action, account, charge, reason, details)"
+    " VALUES (:at, :actor, :action, :account, :charge, :reason, :details)"
+)
 
 
 def now(later: timedelta = timedelta(0)) -> str:
@@ -64,27 +69,19 @@ class Draft:
         placed: dict[str, Any] = {**self.fields(), "seq": head.seq + 1, "previous": head.hash}
         return AuditEntry(**placed, hash=entry_hash(placed))
 
-    def parameters(self) -> dict[str, str]:
-        """The entry's fields, and its canonical JSON in pieces, for a database that puts it in its place.
-
-        The text that is hashed is ``before``, the previous hash, ``between``, the number, ``after``.
-        """
-        fields = self.fields()
-        early = canonical({name: value for name, value in fields.items() if name < "previous"})
-        late = canonical({name: value for name, value in fields.items() if name > "previous"})
-        return {
-            **fields,
-            "before": early[:-1] + ',"previous":"',
-            "between": '",' + late[1:-1] + ',"seq":',
-            "after": "}",
-        }
-
 
 def append(connection: Connection, draft: Draft) -> int:
-    """Append an entry, in a transaction that holds the log's head; the entry's number."""
+    """Append an entry, in a transaction that nobody else writes beside; its number, or 0 where the server gives it.
+
+    Where it freezes or thaws the ledger, the head says so with it.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(_ON_SERVER, draft.fields())
+        return 0
     entry = draft.placed(read_head(connection))
     connection.execute(insert(audit_log), vars(entry))
-    moved = update(audit_head).values(seq=entry.seq, previous=entry.previous, hash=entry.hash)
+    frozen = {FROZEN: {"frozen": draft.reason}, THAWED: {"frozen": ""}}.get(draft.action, {})
+    moved = update(audit_head).values(seq=entry.seq, previous=entry.previous, hash=entry.hash, **frozen)
     connection.execute(moved)
     return entry.seq
 

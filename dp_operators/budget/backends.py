@@ -50,7 +50,7 @@ class PostgreSQL:
 
     begin_read = begin_change = ""
     begin_snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-    begin_alone = "BEGIN; SELECT FROM audit_head FOR UPDATE"
+    begin_alone = "BEGIN; SELECT hold_ledger()"
     begin_migration = "BEGIN; SELECT pg_advisory_xact_lock(hashtext('privacy_ledger'))"
     commit = "COMMIT; "
     # a transaction of its own, whose commit waits for the disk and for what else the server was told to wait for

@@ -217,13 +217,13 @@ class ChargingLedger(LedgerReader):
         return self._database.change(lambda connection: runs.record_draw(connection, charge_id, digest, actor=who))
 
     def run_key(self, id: str) -> bytes:
-        """The secret of a charge's runs, made if it has none yet; for those who may charge alone.
+        """The secret of a charge's runs, for those who may charge its account alone.
 
         Raises:
             RequestRefused: no such charge, or the database does not show the secret to this role.
         """
         charge_id = arguments.name_of("charge", id)
-        return self._database.change(lambda connection: runs.run_key(connection, charge_id))
+        return self._database.read(lambda connection: runs.run_key(connection, charge_id))
 
     def renew(self, id: str) -> Charge:
         """Say that a reservation is still worked on; a settled charge stays as it is. The charge, as it now is.

@@ -32,8 +32,8 @@ T = TypeVar("T")
 BACKOFF = (0.0, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32)
 """Seconds before each new try of work that somebody else's, or a lost connection, has cancelled."""
 
-# serialisation failure, deadlock, a key that another call took first, a ledger frozen meanwhile (see ``writes``)
-_CANCELLED = ("40001", "40P01", "23505", "22012")
+# serialisation failure, deadlock, a key that another call took first, a ledger frozen meanwhile
+_CANCELLED = ("40001", "40P01", "23505", "DP002")
 _LOCKED = "55P03"
 _NOT_ALLOWED = "42501"
 

@@ -20,20 +20,25 @@ VIEW, CHARGE, ADMINISTER = PARTS = ("view", "charge", "administer")
 _TABLES = ("accounts", "account_tables", "key_lists", "allotments", "block_totals", "charges", "run_keys", "audit_log")
 _KEYS = "run_keys"
 _EVERYTHING = ", ".join((*(table for table in _TABLES if table != _KEYS), "audit_head", "ledger_version"))
-_CHANGED = "state, manifest_sha256, renewed_at, settled_at, drawn_events, runs, open_runs, draw_sha256"
+_CHANGED = (
+    "state, manifest_sha256, renewed_at, settled_at, drawn_events, runs, open_runs, draw_sha256",
+    "changed_by, change_reason",
+)
+_ROLLBACK = ("seal_entry(integer, text)", "freeze_forgotten(integer, text, text, text, text)")
 _CHARGES = (
-    "GRANT INSERT ON charges, audit_log TO {role};",
-    "GRANT SELECT, INSERT ON run_keys TO {role};",
-    f"GRANT UPDATE ({_CHANGED}) ON charges TO {{role}};",
-    "GRANT UPDATE (seq, previous, hash, frozen) ON audit_head TO {role};",
+    "GRANT INSERT ON charges TO {role};",
+    "GRANT SELECT ON run_keys TO {role};",
+    f"GRANT EXECUTE ON FUNCTION {', '.join(_ROLLBACK)} TO {{role}};",
+    f"GRANT UPDATE ({', '.join(_CHANGED)}) ON charges TO {{role}};",
 )
 _ADMINISTERS = (
+    "GRANT INSERT (at, actor, action, account, charge, reason, details) ON audit_log TO {role};",
+    "GRANT EXECUTE ON FUNCTION hold_ledger() TO {role};",
     "GRANT INSERT ON accounts, account_tables, key_lists, allotments, block_totals TO {role};",
     "GRANT UPDATE (binding) ON account_tables TO {role};",
     "GRANT UPDATE (epsilon, delta, rho, slack) ON accounts, allotments TO {role};",
     "GRANT UPDATE (public_sizes, outputs) ON accounts TO {role};",
 )
-_CHARGING = ("reserved", "run started", "run ended", "draw recorded", "committed", "burnt", "void")
 _ADMINISTERING = ("opened", "raised", "allotted", "table bound", "outputs bound", "keys registered")
 # a row that is seen and may not be changed is refused aloud: USING alone would leave it out in silence
 _CLAUSES = {"SELECT": "USING", "INSERT": "WITH CHECK", "UPDATE": "USING (true) WITH CHECK"}
@@ -72,6 +77,7 @@ def grants(role: str, may: str, *, account: str | None = None, allotment: str | 
     more = {VIEW: (), CHARGE: _CHARGES, ADMINISTER: (*_CHARGES, *_ADMINISTERS)}[may]
     return (
         *((f"REVOKE ALL ON {_EVERYTHING}, {_KEYS} FROM {quoted};",) if account is None else ()),
+        *((f"REVOKE ALL ON FUNCTION hold_ledger(), {', '.join(_ROLLBACK)} FROM {quoted};",) if account is None else ()),
         f"GRANT SELECT ON {_EVERYTHING} TO {quoted};",
         *(statement.format(role=quoted) for statement in more),
         *(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY;" for table in _TABLES),
@@ -94,7 +100,7 @@ def _rows(table: str, command: str, may: str, account: str | None, allotment: st
     """Which rows of a table a part may read or write, as SQL."""
     administered = table in ("accounts", "account_tables", "key_lists", "allotments", "block_totals")
     if table == _KEYS:  # of the charges that the role sees
-        return "false" if may == VIEW or command == "UPDATE" else "charge IN (SELECT id FROM charges)"
+        return "charge IN (SELECT id FROM charges)" if may != VIEW and command == "SELECT" else "false"
     if command != "SELECT" and (may == VIEW or (administered and may != ADMINISTER)):
         return "false"
     if table == "audit_log" and command == "INSERT":
@@ -108,13 +114,13 @@ def _rows(table: str, command: str, may: str, account: str | None, allotment: st
 
 
 def _entries(may: str, account: str | None) -> str:
-    """The entries of the audit log that a part may append."""
-    actions = _CHARGING if may == CHARGE else (*_CHARGING, *_ADMINISTERING)
-    of_account = f"action IN ({', '.join(map(_text, actions))})"
-    of_ledger = "action IN ('frozen', 'thawed')" if may == ADMINISTER and account is None else "action = 'frozen'"
+    """The entries of the audit log that a part may append; those about charges are the server's."""
+    if may != ADMINISTER:
+        return "false"
+    of_account = f"action IN ({', '.join(map(_text, _ADMINISTERING))}) AND charge = ''"
     if account is not None:
-        of_account += f" AND account = {_text(account)}"
-    return f"({of_account}) OR (account = '' AND {of_ledger})"
+        return f"{of_account} AND account = {_text(account)}"
+    return f"({of_account}) OR (account = '' AND charge = '' AND action IN ('frozen', 'thawed'))"
 
 
 def _text(value: str) -> str:

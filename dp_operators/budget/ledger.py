@@ -8,7 +8,7 @@ from typing import Any
 from dp_operators.budget import administration, arguments, audit, bindings, transactions
 from dp_operators.budget.charging import ChargingLedger
 from dp_operators.budget.composition import cap_of, known_composition
-from dp_operators.budget.values import Account, Allotment, KeyList
+from dp_operators.budget.values import Account, Allotment, AuditEntry, KeyList
 from spark_jobs.contract.privacy import Neighbours, PrivacyUnit
 
 
@@ -258,6 +258,32 @@ class PrivacyLedger(ChargingLedger):
         """
         actor, reason = arguments.note("actor", actor), arguments.name_of("reason", reason, limit=500)
         self._database.alone(lambda connection: administration.freeze(connection, reason, actor=actor))
+
+    def seal(self, entry: AuditEntry) -> str:
+        """What shows a server that its log once had ``entry``, should it be restored from before; empty for a file.
+
+        Raises:
+            RequestRefused: this role may not charge.
+        """
+        return self._database.read(lambda connection: administration.seal(connection, entry))
+
+    def freeze_forgotten(self, seq: int, hash: str, seal: str, *, actor: str = "", reason: str) -> None:
+        """Freeze a ledger whose log does not hold an entry that it once had; who may charge may do it.
+
+        Args:
+            seq: the entry's number.
+            hash: its hash.
+            seal: what ``seal`` gave for it; where it is another, nothing is frozen.
+            actor: who asks.
+            reason: why.
+
+        Raises:
+            RequestRefused: the log holds it, or the seal is none.
+        """
+        who, why = arguments.note("actor", actor), arguments.name_of("reason", reason, limit=500)
+        self._database.change(
+            lambda connection: administration.freeze_forgotten(connection, (seq, hash, seal), why, actor=who)
+        )
 
     def thaw(self, *, actor: str, reason: str) -> None:
         """Let everything be written again.

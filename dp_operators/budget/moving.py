@@ -19,6 +19,7 @@ from dp_operators.budget.schema import (
     charges,
     key_lists,
     run_keys,
+    seal_secret,
 )
 from dp_operators.budget.statements import run
 from dp_operators.budget.values import Head
@@ -73,19 +74,23 @@ def _database(ledger: PrivacyLedger) -> Database:
 
 
 def _read(connection: Connection) -> dict[str, list[dict[str, Any]]]:
-    return {table.name: [dict(row._mapping) for row in connection.execute(select(table))] for table in _TABLES}
+    return {
+        table.name: [dict(row._mapping) for row in connection.execute(select(table))]
+        for table in (*_TABLES, seal_secret)
+    }
 
 
 def _write(connection: Connection, contents: dict[str, list[dict[str, Any]]], name: str) -> None:
     if read_head(connection).seq:
         raise RequestRefused("to", given=name, bound="must be an empty ledger", remedy="name a new database")
     on_server = connection.dialect.name == "postgresql"
-    if on_server:  # the totals come with the charges that moved them
-        run(connection, "ALTER TABLE charges DISABLE TRIGGER charge_moves_totals")
+    if on_server:  # the totals, the keys and the log come with the charges that made them
+        run(connection, "ALTER TABLE charges DISABLE TRIGGER USER; ALTER TABLE audit_log DISABLE TRIGGER USER")
     for table in _TABLES[:-1]:
         rows = contents[table.name]
         for start in range(0, len(rows), _CHUNK):
             connection.execute(insert(table), rows[start : start + _CHUNK])
     if on_server:
-        run(connection, "ALTER TABLE charges ENABLE TRIGGER charge_moves_totals")
-    connection.execute(update(audit_head).values(contents[audit_head.name][0]))
+        run(connection, "ALTER TABLE charges ENABLE TRIGGER USER; ALTER TABLE audit_log ENABLE TRIGGER USER")
+    for single in (audit_head, seal_secret):
+        connection.execute(update(single).values(contents[single.name][0]))

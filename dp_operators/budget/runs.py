@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from dp_operators.budget import audit, rows
 from dp_operators.budget.errors import ChargeConflict
-from dp_operators.budget.transactions import make_run_key, require_thawed
+from dp_operators.budget.transactions import require_thawed
 from dp_operators.budget.values import Charge, ChargeState, Run
 from dp_operators.budget.writes import write_change
 from spark_jobs.contract.errors import RequestRefused
@@ -32,16 +32,21 @@ def start_run(connection: Connection, charge_id: str, *, actor: str) -> Run:
 
 
 def run_key(connection: Connection, charge_id: str) -> bytes:
-    """The secret of a charge's runs; one that was reserved under an earlier schema is given its own.
+    """The secret of a charge's runs.
 
     Raises:
         RequestRefused: no such charge.
     """
     secret = rows.run_key(connection, charge_id)
     if secret is None:
-        make_run_key(connection, rows.get_charge(connection, charge_id).id)
-        secret = rows.run_key(connection, charge_id)
-    return bytes.fromhex(str(secret))
+        charge = rows.get_charge(connection, charge_id)
+        raise RequestRefused(
+            "charge",
+            given=charge.id,
+            bound="has no secret that this role may see",
+            remedy="ask with a role that may charge its account",
+        )
+    return bytes.fromhex(secret)
 
 
 def end_run(connection: Connection, charge_id: str, number: int, *, actor: str) -> Charge:

@@ -122,6 +122,9 @@ charges = Table(
     Column("open_runs", Text, nullable=False, server_default="[]"),
     # the hash of its one draw; empty where a restored ledger knows only that there was one
     Column("draw_sha256", Text),
+    # who changed it last and why, for the server to enter into the log
+    Column("changed_by", Text, nullable=False, server_default=""),
+    Column("change_reason", Text, nullable=False, server_default=""),
     CheckConstraint("state IN ('reserved', 'committed', 'burnt', 'void')", name="charge_state"),
     UniqueConstraint("account", "release_key", "generation", name="charge_generation"),
 )
@@ -157,6 +160,15 @@ audit_log = Table(
     Column("details", Text, nullable=False),
     Column("previous", Text, nullable=False),
     Column("hash", Text, nullable=False),
+)
+
+# one row, nobody's to read: a server seals entries with it, so that a store can show what a restored ledger forgot
+seal_secret = Table(
+    "seal_secret",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("secret", Text, nullable=False),
+    CheckConstraint("id = 1", name="seal_secret_is_one_row"),
 )
 
 # one row, the last entry's; every change moves it, so that changes happen one after the other

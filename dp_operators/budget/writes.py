@@ -2,11 +2,11 @@
 
 On SQLite the transaction has the file to itself: what was looked at still holds, and the rows are simply written.
 
-On PostgreSQL each change is one statement that carries its own guard: room in every block, or a charge that is still
-reserved. It takes its row locks, and gives them back before any client hears of it. So nobody waits for another's
+On PostgreSQL each change is one statement that carries its own guard: room in every block, or a charge that is still as
+it was seen. It takes its row locks, and gives them back before any client hears of it. So nobody waits for another's
 network or processor, and a worker that is paused or killed holds nothing. Where a guard fails, nothing is written, and
-the caller looks again. Room is guarded by the server itself, which moves the totals with each charge that is written
-(``migrations/versions/0004``); the head of the audit log is locked before them, by everybody.
+the caller looks again. The server itself checks what is written, moves the totals (``migrations/versions/0004``), and
+enters each change into the audit log (``migrations/guards_of_0005``), whose head is locked before the totals.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ _MAKE = insert(charges)
 # what becomes of a charge; and what of it must be as it was seen, or else somebody else was faster
 _CHANGING = ("state", "manifest_sha256", "settled_at", "drawn_events", "runs", "open_runs", "draw_sha256")
 _SEEN = ("state", "runs", "open_runs", "draw_sha256")
+_BY = ("changed_by", "change_reason")
 _CHANGE = (
-    update(charges).where(charges.c.id == bindparam("of_charge")).values({name: bindparam(name) for name in _CHANGING})
+    update(charges)
+    .where(charges.c.id == bindparam("of_charge"))
+    .values({name: bindparam(name) for name in (*_CHANGING, *_BY)})
 )
 _SET_TOTAL = (
     update(block_totals)
@@ -43,35 +46,15 @@ _SET_TOTAL = (
     .values({name: bindparam(name) for name in ("epsilon", "delta", "rho")})
 )
 
-_COLUMNS = [column.name for column in charges.columns]
-
-# PostgreSQL, in psycopg's own notation. A ledger that was frozen meanwhile divides by zero: nothing is written at all.
-_LOGGED = """
-head AS (
-    UPDATE audit_head
-    SET seq = seq + 1, previous = hash,
-        hash = encode(sha256(convert_to(%(before)s || hash || %(between)s || (seq + 1) || %(after)s, 'UTF8')), 'hex')
-    {guard}
-    RETURNING seq, previous, hash, 1 / (frozen = '' OR %(restoring)s::boolean)::integer AS may_be_written
-), logged AS (
-    INSERT INTO audit_log (seq, at, actor, action, account, charge, reason, details, previous, hash)
-    SELECT seq, %(at)s, %(actor)s, %(action)s, %(account)s, %(charge)s, %(reason)s, %(details)s, previous, hash
-    FROM head
-)"""
-_CHANGED = f"""
-changed AS (
-    UPDATE charges SET {", ".join(f"{name} = %({name})s" for name in _CHANGING)}
-    WHERE id = %(charge)s AND {" AND ".join(f"{name} IS NOT DISTINCT FROM %(seen_{name})s" for name in _SEEN)}
-    RETURNING id
-)"""  # noqa: S608 - the schema's own names
+# PostgreSQL, in psycopg's own notation
 _RESERVE_AT_ONCE = f"""
-WITH {_LOGGED.format(guard="")}
-INSERT INTO charges ({", ".join(_COLUMNS)})
-SELECT {", ".join("seq" if name == "entry" else f"%({name})s" for name in _COLUMNS)} FROM head
-RETURNING entry
+INSERT INTO charges ({", ".join(column.name for column in charges.columns)})
+VALUES ({", ".join(f"%({column.name})s" for column in charges.columns)}) RETURNING entry
 """  # noqa: S608 - the schema's own names
 _CHANGE_AT_ONCE = f"""
-WITH {_CHANGED}, {_LOGGED.format(guard="WHERE EXISTS (SELECT FROM changed)")} SELECT seq AS entry FROM head
+UPDATE charges SET {", ".join(f"{name} = %({name})s" for name in (*_CHANGING, *_BY))}
+WHERE id = %(charge)s AND {" AND ".join(f"{name} IS NOT DISTINCT FROM %(seen_{name})s" for name in _SEEN)}
+RETURNING id
 """  # noqa: S608
 _NO_ROOM = "DP001"
 
@@ -83,7 +66,6 @@ def write_reservation(
     *,
     totals: Spent,
     fresh: Collection[tuple[str, str]],
-    restoring: bool = False,
 ) -> int:
     """Write a new charge, the blocks' totals after it, and its entry in the log; the entry's number.
 
@@ -93,15 +75,14 @@ def write_reservation(
         entry: its entry.
         totals: what is spent in each block that pays, by the account and the allotment, once the charge is.
         fresh: those of them in which nothing was charged before.
-        restoring: even while the ledger is frozen.
 
     Raises:
         Overtaken: another charge took the room meanwhile.
     """
-    row = charge_row(charge)
+    row = {**charge_row(charge), "changed_by": entry.actor, "change_reason": entry.reason}
     failpoint("ledger_before_write")
     if connection.dialect.name == "postgresql":
-        return _at_once(connection, _RESERVE_AT_ONCE, {**row, **entry.parameters(), "restoring": restoring})
+        return int(_at_once(connection, _RESERVE_AT_ONCE, row).entry)
     seq = append(connection, entry)
     connection.execute(_MAKE, {**row, "entry": seq})
     for place in fresh:
@@ -118,9 +99,8 @@ def write_change(
     entry: Draft,
     *,
     totals: Spent | None = None,
-    restoring: bool = False,
-) -> int:
-    """Write what becomes of a charge, the blocks' totals if it was given back, and its entry in the log; its number.
+) -> None:
+    """Write what becomes of a charge, the blocks' totals if it was given back, and its entry in the log.
 
     Args:
         connection: in a change of the ledger.
@@ -128,23 +108,23 @@ def write_change(
         changed: as it is from here on.
         entry: the log's entry.
         totals: what is spent in each block that paid, where the charge is given back.
-        restoring: even while the ledger is frozen.
 
     Raises:
         Overtaken: another call changed the charge meanwhile.
     """
     row, before = charge_row(changed), charge_row(seen)
-    values = {name: row[name] for name in _CHANGING}
+    values = {name: row[name] for name in _CHANGING} | {"changed_by": entry.actor, "change_reason": entry.reason}
     failpoint("ledger_before_write")
     if connection.dialect.name == "postgresql":
         guards = {f"seen_{name}": before[name] for name in _SEEN}
-        return _at_once(connection, _CHANGE_AT_ONCE, {**entry.parameters(), **values, **guards, "restoring": restoring})
+        _at_once(connection, _CHANGE_AT_ONCE, {"charge": changed.id, **values, **guards})
+        return
     connection.execute(_CHANGE, {"of_charge": changed.id, **values})
     _set_totals(connection, changed.account, totals or {})
-    return append(connection, entry)
+    append(connection, entry)
 
 
-def _at_once(connection: Connection, statement: str, given: Mapping[str, Any]) -> int:
+def _at_once(connection: Connection, statement: str, given: Mapping[str, Any]) -> Any:
     try:
         rows = fetch(connection, statement, given)
     except DBAPIError as error:
@@ -153,7 +133,7 @@ def _at_once(connection: Connection, statement: str, given: Mapping[str, Any]) -
         raise
     if not rows:
         raise Overtaken
-    return int(rows[0].entry)
+    return rows[0]
 
 
 def _set_totals(connection: Connection, account: str, totals: Spent) -> None:

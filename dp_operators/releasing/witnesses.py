@@ -60,7 +60,7 @@ def bear_witness(store: ObjectStore, output: str, charge: Charge, ledger: Privac
     entry = ledger.entry(charge.entry)
     if entry is not None:
         epochs = (each.epoch for each in _witnesses(store, output, charge.account))
-        _create(store, output, entry, epoch=max(epochs, default=0))
+        _create(store, output, entry, ledger, epoch=max(epochs, default=0))
     failpoint("after_witness")
 
 
@@ -79,7 +79,7 @@ def require_remembered(store: ObjectStore, output: str, account: str, ledger: Pr
     place = output.encode()[:300].decode(errors="ignore")
     why = f"restored from a backup: {place} remembers an entry {newest.seq} that its audit log does not hold"
     with suppress(LedgerUnavailable, NotAllowed):  # a role that may not freeze it is held back all the same
-        ledger.freeze(actor=actor, reason=why)
+        ledger.freeze_forgotten(newest.seq, newest.hash, _seal(store, output, account, newest), actor=actor, reason=why)
     raise LedgerFrozen(why)
 
 
@@ -94,7 +94,7 @@ def begin_epoch(store: ObjectStore, output: str, ledger: PrivacyLedger) -> None:
         newest = max(_witnesses(store, output, account), default=None)
         if newest is not None and not _holds(ledger, newest):
             for entry in ledger.log(account)[-1:]:
-                _create(store, output, entry, epoch=newest.epoch + 1)
+                _create(store, output, entry, ledger, epoch=newest.epoch + 1)
 
 
 def _holds(ledger: PrivacyLedger, witness: Witness) -> bool:
@@ -102,9 +102,18 @@ def _holds(ledger: PrivacyLedger, witness: Witness) -> bool:
     return entry is not None and entry.hash == witness.hash
 
 
-def _create(store: ObjectStore, output: str, entry: AuditEntry, *, epoch: int) -> None:
+def _seal(store: ObjectStore, output: str, account: str, witness: Witness) -> str:
+    """The server's seal of what was witnessed; empty where there is none."""
+    content = store.read(f"{witness_folder(output, account)}/{witness.name}") or b"{}"
+    with suppress(ValueError, AttributeError):
+        return str(json.loads(content).get("audit_log", {}).get("seal", ""))
+    return ""
+
+
+def _create(store: ObjectStore, output: str, entry: AuditEntry, ledger: PrivacyLedger, *, epoch: int) -> None:
     witness = Witness(epoch, entry.seq, entry.hash)
-    content = {"format": 1, "account": entry.account, "audit_log": {"seq": entry.seq, "hash": entry.hash}}
+    logged = {"seq": entry.seq, "hash": entry.hash, "seal": ledger.seal(entry)}
+    content = {"format": 1, "account": entry.account, "audit_log": logged}
     store.create(f"{witness_folder(output, entry.account)}/{witness.name}", document(content))
 
 

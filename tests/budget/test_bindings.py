@@ -10,7 +10,7 @@ import pytest
 from dp_operators.budget import PrivacyLedger
 from spark_jobs.contract import RequestRefused
 from spark_jobs.contract.binding import TableBinding
-from tests.support.ledgers import execute
+from tests.support.ledgers import tamper
 
 VISITS = {
     "table": "file:///lake/visits",
@@ -113,6 +113,6 @@ TAMPERING = [
 @pytest.mark.parametrize(("tampering", "finding"), TAMPERING)
 def test_log_says_what_was_bound(opened: PrivacyLedger, ledger_url: str, tampering: str, finding: str) -> None:
     opened.register_keys("visits", "wards", ["north", "south"], actor="admin")
-    execute(ledger_url, tampering)
+    tamper(ledger_url, tampering)
     [found] = opened.verification().findings
     assert finding in found

@@ -12,7 +12,7 @@ import pytest
 
 from dp_operators.budget import Charge, ChargeConflict, PrivacyLedger
 from spark_jobs.contract import RequestRefused
-from tests.support.ledgers import DRAW, commit, execute
+from tests.support.ledgers import DRAW, commit, tamper
 
 OTHER = "e" * 64
 WORKERS = 8
@@ -223,6 +223,6 @@ def test_log_says_what_ran_and_what_was_drawn(
     ledger.start_run(charge.id)
     ledger.record_draw(charge.id, DRAW)
     assert ledger.verification().findings == ()
-    execute(ledger_url, tampering)
+    tamper(ledger_url, tampering)
     [found] = ledger.verification().findings
     assert finding in found

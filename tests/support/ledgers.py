@@ -106,6 +106,11 @@ def execute(url: str, *statements: str) -> list[tuple[Any, ...]]:
         engine.dispose()
 
 
+def tamper(url: str, *statements: str) -> None:
+    """Change rows as somebody does who can switch the server's guards off."""
+    execute(url, *(["SET session_replication_role = replica"] if "postgres" in url else []), *statements)
+
+
 def in_processes(work: Callable[[int], Any], count: int, patience: float = 60.0) -> list[Any]:
     """What ``work(0)``, ``work(1)``, ... return, each in a process of its own, all at once.
 
