@@ -292,22 +292,14 @@ def _release(
 
 def _dry_run(request: ReleaseRequest, ledger: PrivacyLedger, runner: Any, allotment: str | None, key: str) -> None:
     """Price a request, or say that its release is paid for; nothing is reserved, run or written."""
-    from dp_operators.releasing import check_budget, check_request, price, with_blocks
-    from spark_jobs.contract.stores import open_store
+    from dp_operators.releasing import forecast, with_blocks
 
-    request = with_blocks(request, ledger)
-    account = check_request(request, ledger)
-    found = ledger.find_charge(account.name, key)
-    if found is not None and found.request_sha256 == request.sha256 and found.state in _PAID:
-        cost = plain(found.cost.epsilon)
-        typer.echo(f"would charge nothing to {account.name}: {_PAID[found.state]} epsilon {cost}")
-        return
-    left = check_budget(request, ledger, allotment)
-    open_store(str(request.output))
-    runner.check(request)
-    cost = plain(price(request).epsilon)
-    for block, budget in left.items():
-        where = account.name if block == "all" else f"block {block} of {account.name}"
+    told = forecast(with_blocks(request, ledger), ledger=ledger, runner=runner, key=key, allotment=allotment)
+    cost = plain(told.cost.epsilon)
+    if told.charge is not None:
+        typer.echo(f"would charge nothing to {told.account}: {_PAID[told.charge.state]} epsilon {cost}")
+    for block, budget in told.left.items():
+        where = told.account if block == "all" else f"block {block} of {told.account}"
         typer.echo(f"would charge epsilon {cost} to {where}, which has {plain(budget.epsilon)} left")
 
 

@@ -118,7 +118,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("dry", [False, True])
+@pytest.mark.parametrize("dry", [False, True], ids=["run", "dry run"])
 @pytest.mark.parametrize("case", BAD)
 def test_bad_request_ends_with_2_one_line_and_an_unchanged_ledger(lab, dp_budget, case, dry):
     changes, options, words = BAD[case]
@@ -194,7 +194,7 @@ def test_dry_run_of_a_release_that_is_paid_for_says_that_it_costs_no_more(lab, d
     path = request_file(lab, budget={"epsilon": "6"})  # of 10: a second one would exceed the cap
     monkeypatch.setenv("DP_FAKE", "fail")
     dp_budget("run", path, "--output", lab.output)
-    status, out, _ = dp_budget("run", path, "--output", lab.output, "--dry-run")
+    status, out, err = dp_budget("run", path, "--output", lab.output, "--dry-run")
     assert (status, out) == (
         0,
         "would charge nothing to people: it would go on with the charge that it has, of epsilon 6\n",

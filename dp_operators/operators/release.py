@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from airflow.sdk import BaseOperator
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
+from dp_operators.operators.constants import check_constants
 from dp_operators.operators.exhausted import budget_may_be_exhausted, require_on_exhausted
 from dp_operators.operators.intervals import blocks_of_run
 from dp_operators.operators.keys import DEPLOYMENT, release_key
 from dp_operators.operators.outcomes import told_to_airflow
-from dp_operators.operators.runners import Warmed, make_runner
+from dp_operators.operators.runners import Warmed, check_runner, make_runner
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.layout import MANIFEST_NAME
 from spark_jobs.contract.privacy import plain
@@ -73,6 +74,8 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         dry_run: only say what the release would cost and what there is; nothing is reserved, run or written.
 
     Raises:
+        RequestRefused: on construction, so that the DAG has an import error: a constant that is wrong whatever the
+            templates become, such as ``epsilon="abc"``, an unknown kind, or no account.
         AirflowFailException: bad request, exceeded budget, or a key that paid for another request; never retried.
         AirflowSkipException, AirflowRescheduleException: an exceeded budget, where ``on_exhausted`` says so.
         AirflowException: the ledger cannot be reached, or the application failed; a retry goes on where this one ended.
@@ -143,6 +146,10 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         )
         # one attribute holds them all: a task's `label` and `output` are Airflow's
         self.request = whole_or_fields(request, fields)
+        if isinstance(self.request, Mapping) and not self._is_mapped:
+            check_constants(self.request)
+        if not self._is_mapped:
+            check_runner(runner, master=master, conf=conf)
         self.runner = runner
         self.master = master
         self.spark_conn_id = spark_conn_id
@@ -156,6 +163,11 @@ class ReleaseDiagnosticsOperator(BaseOperator):
             require_on_exhausted(on_exhausted)
         self.price_only = dry_run  # `dry_run` is a method of every task
         self._running: Runner | None = None
+
+    @property
+    def _is_mapped(self) -> bool:
+        """Whether a mapped task made it when it ran: what is wrong then ends the task, in ``execute``."""
+        return bool(getattr(self, "_BaseOperator__from_mapped", False))
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Make the release, or find the one this task has made before; returns where it is and what it cost."""
@@ -192,14 +204,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         from dp_operators.releasing import release
 
         fields = checked_fields(self.request)
-        runner = make_runner(
-            self.runner,
-            master=self.master,
-            spark_conn_id=self.spark_conn_id,
-            conf=self.conf,
-            private_dir=self.private_dir,
-        )
-        self._running = Warmed(runner=runner)
+        self._running = Warmed(runner=self._runner())
         hook = PrivacyLedgerHook(self.privacy_ledger_conn_id)
         key = release_key(context, deployment=self.deployment or hook.deployment or DEPLOYMENT)
         self.log.info("Releasing %s", key)
@@ -215,18 +220,33 @@ class ReleaseDiagnosticsOperator(BaseOperator):
                 progress=self._progress,
             )
 
+    def _runner(self) -> Runner:
+        return make_runner(
+            self.runner,
+            master=self.master,
+            spark_conn_id=self.spark_conn_id,
+            conf=self.conf,
+            private_dir=self.private_dir,
+        )
+
     def _price(self, context: Context) -> dict[str, Any]:
-        from dp_operators.releasing import check_budget, check_request, price, with_blocks
+        from dp_operators.releasing import forecast, with_blocks
 
         fields = checked_fields(self.request)
-        with closing(PrivacyLedgerHook(self.privacy_ledger_conn_id).get_ledger()) as ledger:
+        runner, hook = self._runner(), PrivacyLedgerHook(self.privacy_ledger_conn_id)
+        key = release_key(context, deployment=self.deployment or hook.deployment or DEPLOYMENT)
+        with closing(hook.get_ledger()) as ledger:
             request = with_blocks(self._with_blocks(self._asked(fields, ledger), ledger, context), ledger)
-            account = check_request(request, ledger)
-            left = check_budget(request, ledger, self.allotment or None)
-        cost = price(request)
-        told = {block: budget.model_dump(mode="json") for block, budget in left.items()}
-        self.log.info("would charge epsilon %s to account %s: %s", plain(cost.epsilon), account.name, ", ".join(told))
-        return {"account": account.name, "cost": cost.model_dump(mode="json"), "remaining": told}
+            found = forecast(request, ledger=ledger, runner=runner, key=str(key), allotment=self.allotment or None)
+        remaining = {block: budget.model_dump(mode="json") for block, budget in found.left.items()}
+        if found.charge is not None:
+            self.log.info("would charge nothing: charge %s is %s", found.charge.id, found.charge.state)
+        else:
+            self.log.info(
+                "would charge epsilon %s to account %s: %s",
+                plain(found.cost.epsilon), found.account, ", ".join(remaining),
+            )  # fmt: skip
+        return {"account": found.account, "cost": found.cost.model_dump(mode="json"), "remaining": remaining}
 
     def _with_blocks(self, request: ReleaseRequest, ledger: PrivacyLedger, context: Context) -> ReleaseRequest:
         blocks = blocks_of_run(request.blocks, request.account, ledger, context)

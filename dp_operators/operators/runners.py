@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
+from dp_operators.operators.constants import is_constant
 from spark_jobs.contract.errors import RequestRefused
 
 if TYPE_CHECKING:
@@ -62,24 +63,35 @@ def make_runner(
     Raises:
         RequestRefused: no such runner, or its connection is missing or cannot be used, or an option of the other one.
     """
+    check_runner(kind, master=master, conf=conf)
     if kind == "local":
         from dp_operators.releasing import LocalRunner
 
-        if conf:
-            raise RequestRefused(
-                "conf", bound="is for the spark_submit runner", remedy="leave it out, or set spark-defaults.conf"
-            )
         return LocalRunner(private_dir=private_dir, master=master or LocalRunner.master)
-    if kind == "spark_submit":
-        if master:
-            raise RequestRefused(
-                "master",
-                given=master,
-                bound="is for the local runner",
-                remedy="put the cluster's master into the connection that spark_conn_id names",
-            )
-        return spark_submit(_connection(spark_conn_id), conf=conf or {}, private_dir=private_dir)
-    raise RequestRefused("runner", given=kind, bound=f"must be one of {', '.join(RUNNERS)}", remedy="choose one")
+    return spark_submit(_connection(spark_conn_id), conf=conf or {}, private_dir=private_dir)
+
+
+def check_runner(kind: str, *, master: str | None, conf: Mapping[str, Any] | None) -> None:
+    """Refuse a runner that there is not, and options of the other one; a template is taken for right.
+
+    Raises:
+        RequestRefused: there is none, or an option is not its own.
+    """
+    if not is_constant(kind):
+        return
+    if kind not in RUNNERS:
+        raise RequestRefused("runner", given=kind, bound=f"must be one of {', '.join(RUNNERS)}", remedy="choose one")
+    if kind == "local" and conf:
+        raise RequestRefused(
+            "conf", bound="is for the spark_submit runner", remedy="leave it out, or set spark-defaults.conf"
+        )
+    if kind == "spark_submit" and master:
+        raise RequestRefused(
+            "master",
+            given=master,
+            bound="is for the local runner",
+            remedy="put the cluster's master into the connection that spark_conn_id names",
+        )
 
 
 def spark_submit(connection: Connection, *, conf: Mapping[str, Any], private_dir: str | None) -> SparkSubmitRunner:

@@ -5,6 +5,7 @@ from dp_operators.releasing.errors import ReleaseDamaged, ReleaseError, ReleaseF
 from dp_operators.releasing.fitted import fitted_model
 from dp_operators.releasing.inspection import check_release_folder
 from dp_operators.releasing.keys import ReleaseKey
+from dp_operators.releasing.preflight import Forecast, forecast
 from dp_operators.releasing.protocol import Check, Published, release
 from dp_operators.releasing.reconciling import Reconciled, reconcile
 from dp_operators.releasing.references import is_reference, refers, with_releases
@@ -21,6 +22,7 @@ from dp_operators.releasing.settling import Released, give_back, release_stale
 
 __all__ = [
     "Check",
+    "Forecast",
     "LocalRunner",
     "Published",
     "Reconciled",
@@ -40,6 +42,7 @@ __all__ = [
     "check_request",
     "earlier_function",
     "fitted_model",
+    "forecast",
     "give_back",
     "interval_blocks",
     "is_reference",

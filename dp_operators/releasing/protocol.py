@@ -36,11 +36,10 @@ from dp_operators.releasing.errors import (
 )
 from dp_operators.releasing.heartbeat import Heartbeat
 from dp_operators.releasing.keys import ReleaseKey
+from dp_operators.releasing.preflight import SPENT, check_before_charge
 from dp_operators.releasing.processes import Progress
 from dp_operators.releasing.requests import (
     account_state,
-    check_budget,
-    check_request,
     events,
     require_charged,
     require_own_output,
@@ -56,7 +55,7 @@ from spark_jobs.contract.layout import MANIFEST_NAME, ReleaseLayout, release_fol
 from spark_jobs.contract.privacy import Budget, plain
 from spark_jobs.contract.release import PRIVATE, Release
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.stores import ObjectStore, check_store, open_store
+from spark_jobs.contract.stores import ObjectStore, open_store
 from spark_jobs.contract.tombstone import is_tombstone
 
 if TYPE_CHECKING:
@@ -140,10 +139,7 @@ def release(
         if charge.state is ChargeState.COMMITTED:
             return attempt.finish(charge, layout)
         if charge.state is ChargeState.BURNT:
-            raise ReleaseSettled(
-                f"release {key} was given back after its noise was drawn: it is spent and never published; "
-                "ask again under another key"
-            )
+            raise ReleaseSettled(f"release {key} {SPENT}")
         draft = attempt.drafted(charge, layout)
         attempt.commit(charge, layout, draft)
         return attempt.publish(charge, layout, draft)
@@ -175,10 +171,7 @@ class _Attempt:
             require_remembered(self.store, self.output, self.account, self.ledger, actor=self.actor)
             if visible:
                 raise ReleaseDamaged(f"{manifest} is there, but the ledger knows of no charge that paid for it")
-            check_request(self.request, self.ledger)
-            check_budget(self.request, self.ledger, self.allotment)
-            check_store(self.output)
-            self.runner.check(self.request)
+            check_before_charge(self.request, ledger=self.ledger, runner=self.runner, allotment=self.allotment)
             claim(self.store, self.output, self.key, self.account)
         failpoint("before_reserve")
         charge = self.ledger.reserve(

@@ -7,15 +7,15 @@ Everything that is counted in cells is counted in one pass, whatever is asked fo
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
-from functools import lru_cache, reduce
+from functools import reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_jobs.application.points import PointInputs, point_grid
 from spark_jobs.application.summing import SUMMINGS, Summing
 from spark_jobs.contract.diagnostics import (
     OtherScoreCells,
@@ -25,10 +25,8 @@ from spark_jobs.contract.diagnostics import (
     Statistic,
     ValueCells,
 )
-from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.statistics import PointCounts, ResidualCounts, ScoreCounts, ValueCounts
-from spark_jobs.statistics.point_grid import PointGrid
 from spark_jobs.statistics.residual_counts import RESIDUAL_KEYS
 from spark_jobs.statistics.score_counts import DEFAULT_CELLS
 from spark_jobs.statistics.value_grid import ValueGrid
@@ -141,48 +139,12 @@ class _Residuals:
         return ResidualCounts.from_keys(keys, counts, unit=statistic.unit)
 
 
-class _Points:
-    def inputs(self, statistic: PointCells, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
-        from spark_jobs.contract.column_types import Kind
-        from spark_jobs.contract.columns import amount_need, group_need
-        from spark_jobs.tables.expressions import amount_column, read
+class _Points(PointInputs):
+    def size(self, statistic: Any) -> int:
+        return point_grid(statistic).size
 
-        point = tuple(amount_column(amount_need(getattr(statistic, axis), axis), scored.schema) for axis in "xy")
-        if statistic.group_by is None:
-            return point
-        group = read(group_need(statistic.group_by), scored.schema)
-        if group.kind is Kind.INTEGER:
-            _require_whole_numbers(statistic)
-        return (*point, group.column)
-
-    def key(self, statistic: PointCells, *inputs: Column) -> Column:
-        from spark_jobs.statistics.spark.points import point_key
-
-        x, y, *group = inputs
-        return point_key(x, y, group[0] if group else None, _point_grid(statistic))
-
-    def size(self, statistic: PointCells) -> int:
-        return _point_grid(statistic).size
-
-    def build(self, statistic: PointCells, keys: Int64Array, counts: Int64Array) -> PointCounts:
-        return PointCounts.from_keys(keys, counts, grid=_point_grid(statistic))
-
-
-@lru_cache(maxsize=8)
-def _point_grid(statistic: PointCells) -> PointGrid:
-    (x_lower, x_upper), (y_lower, y_upper) = statistic.x_bounds, statistic.y_bounds
-    return PointGrid.between((x_lower, y_lower), (x_upper, y_upper), cells=statistic.cells, keys=statistic.groups)
-
-
-def _require_whole_numbers(statistic: PointCells) -> None:
-    """Refuse keys that no row of a column of whole numbers could have: their groups would be empty without a word."""
-    for key in statistic.groups or ():
-        if isinstance(key, str) and not re.fullmatch(r"0|-?[1-9][0-9]{0,18}", key):
-            raise RequestRefused(
-                "diagnostics.groups", given=key,
-                bound=f"must be whole numbers, as the column {statistic.group_by} holds",
-                remedy="write them without leading zeros, or name the column that holds them as text",
-            )  # fmt: skip
+    def build(self, statistic: Any, keys: Int64Array, counts: Int64Array) -> PointCounts:
+        return PointCounts.from_keys(keys, counts, grid=point_grid(statistic))
 
 
 COUNTINGS: Mapping[type[Statistic], Counting] = {

@@ -8,15 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spark_jobs.application.allotment import Allotment, allot
 from spark_jobs.application.announcing import Announcer
 from spark_jobs.application.counting import Counts
 from spark_jobs.application.drafting import diagnostic, draft, read_account, versions
 from spark_jobs.application.draw import Draw
 from spark_jobs.application.too_late import WatchedNoise, no_refusal_after
+from spark_jobs.contract.budget_split import BudgetPart, split_budget
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.failpoints import failpoint
 from spark_jobs.contract.layout import ReleaseLayout, Stage
+from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.privacy import Budget, exact_sum
 from spark_jobs.contract.release import Release, ReleaseFile, ReleasePart
 from spark_jobs.contract.request import ReleaseRequest
@@ -124,6 +125,7 @@ def make_draw(
     Raises:
         RequestRefused: the table, its schema or the configuration does not fit; nothing was drawn.
     """
+    preflight(request)
     from spark_jobs.application.counting import count, prepare
     from spark_jobs.application.session import open_session
     from spark_jobs.checks.input import warm_up
@@ -152,8 +154,8 @@ def make_draw(
 def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, noise: Noise) -> Draw:
     """The noisy statistics of every diagnostic of ``request``, within its budget.
 
-    Each part of the budget runs at what is allotted to it for one row (``allotment``, group privacy); parts compose in
-    sequence, and their costs add up exactly.
+    Each part of the budget runs at what is allotted to it for one row (``contract.budget_split``, group privacy);
+    parts compose in sequence, and their costs add up exactly.
 
     Raises:
         RequestRefused: the options of what is bought first do not fit; nothing was drawn.
@@ -164,20 +166,20 @@ def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, n
     shared: dict[str, Any] | None = None
     events: list[dict[str, Any]] = []
     parts: list[ReleasePart] = []
-    for allotment in allot(request):
+    for part in split_budget(request):
         with no_refusal_after(watched):
-            measurement = _measure_part(request, allotment, counts, watched)
-        if allotment.shared:
-            shared = {"kinds": list(allotment.kinds), "measurement": measurement.to_dict()}
+            measurement = _measure_part(request, part, counts, watched)
+        if part.shared:
+            shared = {"kinds": list(part.kinds), "measurement": measurement.to_dict()}
         else:
-            measurements[allotment.kinds[0]] = measurement.to_dict()
-        events += [{"diagnostic": " + ".join(allotment.kinds), **event.to_dict()} for event in measurement.spendings]
-        spent = allotment.cost(
+            measurements[part.kinds[0]] = measurement.to_dict()
+        events += [{"diagnostic": " + ".join(part.kinds), **event.to_dict()} for event in measurement.spendings]
+        spent = part.cost(
             exact_sum(*(event.epsilon for event in measurement.spendings)),
             exact_sum(*(event.delta for event in measurement.spendings)),
         )
-        told = tuple(allotment.spending(event.label, event.epsilon, event.delta) for event in measurement.spendings)
-        parts.append(ReleasePart(kinds=allotment.kinds, cost=spent, spendings=told))
+        told = tuple(part.spending(event.label, event.epsilon, event.delta) for event in measurement.spendings)
+        parts.append(ReleasePart(kinds=part.kinds, cost=spent, spendings=told))
     return Draw(
         charge_id=charge_id,
         request_sha256=request.sha256,
@@ -196,15 +198,15 @@ def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, n
     )
 
 
-def _measure_part(request: ReleaseRequest, allotment: Allotment, counts: Counts, noise: Noise) -> Any:
+def _measure_part(request: ReleaseRequest, part: BudgetPart, counts: Counts, noise: Noise) -> Any:
     """The measurement that one part of the budget buys: of a diagnostic, or of several that share it."""
-    (options, *_) = allotment.diagnostics
-    statistics, epsilon = [counts[statistic] for statistic in options.statistics], allotment.epsilon_per_row
-    if allotment.shared:
+    (options, *_) = part.diagnostics
+    statistics, epsilon = [counts[statistic] for statistic in options.statistics], part.epsilon_per_row
+    if part.shared:
         return measure_shared(
-            statistics[0], kinds=allotment.kinds, epsilon=epsilon, neighbours=request.neighbours, noise=noise
+            statistics[0], kinds=part.kinds, epsilon=epsilon, neighbours=request.neighbours, noise=noise
         )
-    delta = {"delta": allotment.delta_per_row} if options.takes_delta else {}
+    delta = {"delta": part.delta_per_row} if options.takes_delta else {}
     statistic = statistics[0] if len(statistics) == 1 else tuple(statistics)
     return diagnostic(options.kind).measure(
         statistic, epsilon=epsilon, neighbours=request.neighbours, noise=noise, **delta, **options.chosen()

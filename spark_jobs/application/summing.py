@@ -1,13 +1,14 @@
-"""How statistics are counted that are no cells: sums over rows, each of which is a short vector of whole numbers."""
+"""How statistics are summed that are no counts: of rows that are short vectors of whole numbers, or packed keys."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from spark_jobs.contract.diagnostics import CrossProductCells, LabelProductCells, Statistic
+from spark_jobs.application.points import PointInputs, point_grid
+from spark_jobs.contract.diagnostics import CrossProductCells, LabelProductCells, PointSums, Statistic
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.statistics import CrossProducts
+from spark_jobs.statistics import CrossProducts, Moments
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -21,7 +22,7 @@ class Summing(Protocol):
         ...
 
     def key(self, statistic: Any, *inputs: Column) -> Column:
-        """The vector of a row, or null for a row that is not counted."""
+        """The vector of a row, or its packed key; null for a row that is not counted."""
         ...
 
     def sums(self, statistic: Any, rows: DataFrame, key: str) -> Any:
@@ -69,5 +70,16 @@ class _Products:
         return sums_of_rows(rows, key, statistic)
 
 
-SUMMINGS: Mapping[type[Statistic], Summing] = {CrossProductCells: _Products(), LabelProductCells: _Products()}
+class _PointSums(PointInputs):
+    def sums(self, statistic: PointSums, rows: DataFrame, key: str) -> Moments:
+        from spark_jobs.statistics.spark.points import sums_of_keys
+
+        return sums_of_keys(rows, key, point_grid(statistic))
+
+
+SUMMINGS: Mapping[type[Statistic], Summing] = {
+    CrossProductCells: _Products(),
+    LabelProductCells: _Products(),
+    PointSums: _PointSums(),
+}
 """How each type of statistic is summed that is not counted in cells. A new one adds its line here."""

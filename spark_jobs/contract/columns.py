@@ -14,6 +14,7 @@ from spark_jobs.contract.diagnostics import (
     LabelProductCells,
     OtherScoreCells,
     PointCells,
+    PointSums,
     ResidualCells,
     Statistic,
     ValueCells,
@@ -123,7 +124,7 @@ def _counted(statistic: Statistic, columns: Collection[str]) -> Iterator[ColumnN
                 yield levels_need(levels.column)
             if isinstance(statistic, CrossProductCells):
                 yield from _amount(amount_need(statistic.outcome.name, "outcome"), columns)
-        case PointCells(x=x, y=y, group_by=group_by):
+        case PointCells(x=x, y=y, group_by=group_by) | PointSums(x=x, y=y, group_by=group_by):
             yield from _amount(amount_need(x, "x"), columns)
             yield from _amount(amount_need(y, "y"), columns)
             if group_by is not None:

@@ -208,12 +208,7 @@ def check_store(uri: str, *, what: str = "output") -> ObjectStore:
     try:
         first, second = store.create(probe, b""), store.create(probe, b"")
     except OSError as error:  # any failure of a store means one thing here: it cannot be written
-        raise RequestRefused(
-            what,
-            given=uri,
-            bound="must be a folder that can be written",
-            remedy=f"check that it exists and who may write there ({type(error).__name__})",
-        ) from None
+        raise _unwritable(uri, what, error) from None
     finally:
         _remove_probe(store, probe)
     if not first or second:
@@ -224,6 +219,40 @@ def check_store(uri: str, *, what: str = "output") -> ObjectStore:
             remedy="use a store with exclusive create or If-None-Match",
         )
     return store
+
+
+def check_writable(uri: str, *, what: str = "output") -> None:
+    """Refuse a place that cannot be released into, leaving nothing there.
+
+    A folder of this machine, or the one above it that exists, is tried by a file that never gets a name; an object
+    store as ``check_store`` does, for it has no other way.
+
+    Raises:
+        RequestRefused: it cannot be written.
+    """
+    if not isinstance(open_store(uri, what=what), LocalStore):
+        check_store(uri, what=what)
+        return
+    path = local_path(uri)
+    existing = next(folder for folder in (path, *path.parents) if os.path.lexists(folder))
+    try:
+        folder = os.open(existing, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            with _unlinked(folder):
+                pass
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise _unwritable(uri, what, error) from None
+
+
+def _unwritable(uri: str, what: str, error: OSError) -> RequestRefused:
+    return RequestRefused(
+        what,
+        given=uri,
+        bound="must be a folder that can be written",
+        remedy=f"check that it exists and who may write there ({type(error).__name__})",
+    )
 
 
 def _s3(uri: str, what: str) -> Any:

@@ -159,12 +159,12 @@ class NoisyProducts:
 
     def copies(self, count: int, *, noise: SeededNoise) -> FloatArray:
         """Matrices of the noise alone, for simulations; shape (count, size, size)."""
-        zeros = np.zeros((count, self.entries.size), dtype=np.int64)
-        # a cost and a sensitivity that make the same scale
+        shape = count, self.entries.size
         if self.method == LAPLACE:
-            drawn = noise.laplace(zeros, epsilon=1 / self.scale, l1_sensitivity=1)
+            drawn = noise.two_sided(shape, scale=self.scale)
         else:
-            drawn = noise.gaussian(zeros, rho=0.5, l2_sensitivity=self.scale)
+            # a cost and a sensitivity that make the same scale
+            drawn = noise.gaussian(np.zeros(shape, dtype=np.int64), rho=0.5, l2_sensitivity=self.scale)
         return self.layout.filled(drawn / float(self.layout.unit**2))
 
     def to_dict(self) -> dict[str, Any]:

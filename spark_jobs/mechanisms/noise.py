@@ -123,6 +123,11 @@ class SeededNoise:
         values = _integers(values)
         return _saturating_add(values, self._discrete_gaussian(gaussian_stddev(rho, l2_sensitivity), values.shape))
 
+    def two_sided(self, shape: tuple[int, ...], *, scale: float) -> Int64Array:
+        """Two-sided geometric noise of this scale, for simulations: a scale may be of any size, a cost may not."""
+        noise = self._geometric(scale, shape) - self._geometric(scale, shape)
+        return _saturating_add(np.zeros(shape, dtype=np.int64), noise)
+
     def words(self, count: int) -> NDArray[np.uint64]:
         """``count`` uniform 64-bit words of the seed's stream."""
         return self._generator.integers(0, 2**64, size=count, dtype=np.uint64)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spark_jobs.contract.diagnostics.base import SCORE_CELLS
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.statistics.arrays import as_doubles
@@ -16,7 +17,7 @@ from spark_jobs.statistics.grid import require_cells, unit_cells
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-DEFAULT_CELLS = 65536
+DEFAULT_CELLS = SCORE_CELLS
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

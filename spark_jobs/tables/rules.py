@@ -9,6 +9,7 @@ from spark_jobs.contract.diagnostics import (
     LabelProductCells,
     OtherScoreCells,
     PointCells,
+    PointSums,
     ResidualCells,
     ScoreCells,
     ValueCells,
@@ -33,7 +34,7 @@ def rules(request: ReleaseRequest) -> tuple[str, ...]:
                 told += _values(statistic, scored=request.uses_label)
             case ResidualCells():
                 told += _residuals(statistic)
-            case PointCells():
+            case PointCells() | PointSums():
                 told += _points(statistic, request)
             case CrossProductCells() | LabelProductCells():
                 told += _products(statistic, request)
@@ -118,7 +119,7 @@ def _residuals(statistic: ResidualCells) -> list[str]:
     ]
 
 
-def _points(statistic: PointCells, request: ReleaseRequest) -> list[str]:
+def _points(statistic: PointCells | PointSums, request: ReleaseRequest) -> list[str]:
     x, y, (x_low, x_high), (y_low, y_high) = statistic.x, statistic.y, statistic.x_bounds, statistic.y_bounds
     told = []
     if statistic.group_by is not None:
@@ -134,7 +135,7 @@ def _points(statistic: PointCells, request: ReleaseRequest) -> list[str]:
     return told
 
 
-def _pointless(statistic: PointCells, request: ReleaseRequest) -> str:
+def _pointless(statistic: PointCells | PointSums, request: ReleaseRequest) -> str:
     """What becomes of a row without a point: where sizes are public it stays, for a replacement may have one."""
     if request.sizes_are_public(statistic):
         return (

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.application.allotment import allot
 from spark_jobs.application.drafting import assumptions
+from spark_jobs.contract.budget_split import split_budget
 from spark_jobs.contract.diagnostics import CrossProductCells, LabelProductCells
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.tables import LinearModel
@@ -90,11 +90,11 @@ def test_delta_goes_to_a_fit_that_can_use_it() -> None:
     budget = {"epsilon": "1", "delta": "1e-6"}
     for method, delta in (("auto", "1e-6"), ("gaussian", "1e-6"), ("laplace", "0")):
         request = asked({**LOGISTIC, "method": method}, budget=budget)
-        [part] = allot(request)
+        [part] = split_budget(request)
         assert part.granted.delta == Decimal(delta), method
     with pytest.raises(RequestRefused, match=r"budget\.delta"):
         asked({**LOGISTIC, "method": "gaussian"})
-    [part] = allot(asked(LOGISTIC))
+    [part] = split_budget(asked(LOGISTIC))
     assert part.granted.delta == 0
 
 

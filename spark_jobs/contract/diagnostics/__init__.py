@@ -12,6 +12,7 @@ from spark_jobs.contract.diagnostics.fits import (
 from spark_jobs.contract.diagnostics.linear import (
     LinearRegressionOptions,
     PointCells,
+    PointSums,
     ResidualCells,
     ResidualPlotOptions,
 )
@@ -46,6 +47,7 @@ __all__ = [
     "Options",
     "OtherScoreCells",
     "PointCells",
+    "PointSums",
     "ReferenceDistribution",
     "ResidualCells",
     "ResidualPlotOptions",

@@ -14,6 +14,17 @@ from spark_jobs.contract.values import Frozen
 if TYPE_CHECKING:
     from spark_jobs.contract.request import ReleaseRequest
 
+MIN_EPSILON = Decimal("1e-6")
+"""Of what a diagnostic may spend for one row, unless it needs more: noise of at least a million rows on every count.
+What is smaller is refused: it would be paid for and say nothing."""
+MIN_DELTA = Decimal("1e-20")
+"""The same of delta, where a diagnostic needs any: ten orders above what finite precision costs."""
+MAX_KEYS = 2**26
+"""How many counts and sums the statistics of one request may have together, whatever the rows. A driver needs some 100
+bytes for each that is not 0: 6 GB at the very most, where every cell of every statistic has rows."""
+SCORE_CELLS = 65536
+"""Cells of the grid of scores."""
+
 
 class Statistic(Frozen):
     """What Spark counts for a diagnostic. Equal statistics of one request are counted once, all of them in one pass.
@@ -25,6 +36,12 @@ class Statistic(Frozen):
 
     of_label: ClassVar[bool] = False
     of_model: ClassVar[str | None] = None
+    remedy_for_size: ClassVar[str] = "ask for fewer diagnostics in one release"
+
+    @property
+    def max_keys(self) -> int:
+        """How many counts or sums it has at most, whatever the rows: what the driver has to hold."""
+        raise NotImplementedError
 
 
 class ScoreCells(Statistic):
@@ -33,6 +50,11 @@ class ScoreCells(Statistic):
     of_label: ClassVar[bool] = True
     of_model: ClassVar[str | None] = "scores"
     kind: Literal["scores"] = "scores"
+
+    @property
+    def max_keys(self) -> int:
+        """A count for each label and cell."""
+        return 2 * SCORE_CELLS
 
 
 class Options(Frozen):
@@ -96,6 +118,34 @@ class Options(Frozen):
     def chosen(self) -> dict[str, Any]:
         """The options that the diagnostic's own ``measure`` takes."""
         return self.model_dump(exclude={"kind", "weight", "share"})
+
+    @property
+    def min_epsilon(self) -> Decimal:
+        """The least epsilon, for one row, that it can be released with."""
+        return MIN_EPSILON
+
+    def check_share(self, epsilon: Decimal, delta: Decimal) -> None:
+        """Refuse a part of the budget that its mechanisms could not work with.
+
+        Args:
+            epsilon: what it may spend for one row.
+            delta: the same; 0 where it has none.
+
+        Raises:
+            RequestRefused: one of them is too small.
+        """
+        if epsilon < self.min_epsilon:
+            raise RequestRefused(
+                "budget.epsilon", given=f"{epsilon:.3g} a row for {self.kind}",
+                bound=f"must leave it at least {self.min_epsilon:f} for each row of a unit",
+                remedy="give more epsilon, a larger weight, fewer diagnostics, or lower unit.max_rows",
+            )  # fmt: skip
+        if self.approximate and delta < MIN_DELTA:
+            raise RequestRefused(
+                "budget.delta", given=f"{delta:.3g} a row for {self.kind}",
+                bound=f"must leave it at least {MIN_DELTA} for each row of a unit",
+                remedy="give more delta, lower unit.max_rows, or choose a method with pure privacy",
+            )  # fmt: skip
 
     def check(self, request: ReleaseRequest) -> None:
         """Refuse what the diagnostic cannot be released under, of the request that it is part of.

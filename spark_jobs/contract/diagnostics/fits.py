@@ -92,6 +92,11 @@ class _Products(Statistic):
         """How many numbers a row is: an intercept, the features, the levels beside the reference, and the outcome."""
         return 2 + len(self.features) + sum(len(each.told) for each in self.categorical)
 
+    @property
+    def max_keys(self) -> int:
+        """A sum for each pair of terms."""
+        return self.terms**2
+
 
 class CrossProductCells(_Products):
     """The statistic of a linear fit.

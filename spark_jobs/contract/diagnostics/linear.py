@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from spark_jobs.contract.blocks import ALL
-from spark_jobs.contract.diagnostics.base import Options, Statistic
+from spark_jobs.contract.diagnostics.base import MAX_KEYS, Options, Statistic
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.expression_tree import columns
 from spark_jobs.contract.expressions import parse
@@ -26,8 +26,16 @@ Keys = tuple[str | int, ...]
 MOST_GROUPS = 100_000
 MOST_KEY_CHARACTERS = 255
 LEAST_UNIT, MOST_UNIT = 2.0**-1000, 2.0**1000
+RESIDUAL_KEYS = 7936**2
+"""Cells of ``statistics.ResidualCounts``, of which most are empty."""
 THEIL_SEN = ("dp_exp_theil_sen", "dp_wide_theil_sen", "dp_ss_theil_sen")
 """Methods that match rows with each other: one row more or less would change many pairs."""
+GRADIENTS = ("dp_grad_descent", "dp_grad_descent_zcdp")
+MIN_CELLS_OF_MEDIANS = 16
+"""Of either axis, for ``auto`` to choose medians over pairs of rows: in fewer too many pairs share their x."""
+MAX_KEYS_OF_AUTO = MAX_KEYS // 2
+"""Of counts by group, for ``auto`` to choose medians: beyond, lines are made from sums."""
+SUMS_OF_GROUP = 6
 
 
 class ResidualCells(Statistic):
@@ -43,9 +51,14 @@ class ResidualCells(Statistic):
     outcome: str
     unit: float
 
+    @property
+    def max_keys(self) -> int:
+        """A count for each cell."""
+        return RESIDUAL_KEYS
 
-class PointCells(Statistic):
-    """The statistic of private lines: rows per group and cell of (x, y) (``statistics.PointCounts``).
+
+class _PointStatistic(Statistic):
+    """What is counted or summed of points.
 
     Attributes:
         x, y: columns or expressions.
@@ -55,7 +68,6 @@ class PointCells(Statistic):
         cells: of either axis.
     """
 
-    kind: Literal["points"] = "points"
     x: str
     y: str
     x_bounds: Bounds
@@ -63,6 +75,36 @@ class PointCells(Statistic):
     group_by: str | None
     groups: Keys | None
     cells: int
+
+    @property
+    def lines(self) -> int:
+        """How many groups there are: one for each of the keys, or one in all."""
+        return 1 if self.groups is None else len(self.groups)
+
+
+class PointCells(_PointStatistic):
+    """The statistic of lines that need single points: rows per group and cell (``statistics.PointCounts``)."""
+
+    kind: Literal["points"] = "points"
+    remedy_for_size: ClassVar[str] = (
+        "ask for fewer cells, for fewer groups, or for a method that needs sums alone, such as noisy_moments"
+    )
+
+    @property
+    def max_keys(self) -> int:
+        """A count for each cell of each group, and one for its rows without a point."""
+        return self.lines * (self.cells**2 + 1)
+
+
+class PointSums(_PointStatistic):
+    """The statistic of lines that need sums alone, per group: of x, y, x^2 and x y (``statistics.Moments``)."""
+
+    kind: Literal["point_sums"] = "point_sums"
+
+    @property
+    def max_keys(self) -> int:
+        """The sums of each group: rows with and without a point, and four of the points."""
+        return self.lines * SUMS_OF_GROUP
 
 
 class ResidualPlotOptions(Options):
@@ -126,7 +168,8 @@ class LinearRegressionOptions(Options):
         group_by: the column that says which group a row is of.
         groups: public keys of the groups, in the order in which they are released: texts, or whole
             numbers; compared with the column as text.
-        method: see the reference of ``spark_jobs.diagnostics.linear_regression``; those of zCDP spend delta.
+        method: see the reference of ``spark_jobs.diagnostics.linear_regression``; those of zCDP spend delta. Theil-Sen
+            and gradient descent need the single points, of which a request may count 2^26 cells; others need sums.
         at: where the line is evaluated, in parts of the way from the lower bound of x to the upper one.
         size_bound: a public guess at the rows of a group, from which ``auto`` chooses.
         matchings: how many partners each row gets, of Theil-Sen methods; None: all others in groups of at most 256
@@ -202,9 +245,15 @@ class LinearRegressionOptions(Options):
 
     @property
     def statistic(self) -> Statistic:
-        """Counts of points, by group."""
+        """Counts of points by group, or their sums where the method needs no more."""
         names = ("x", "y", "x_bounds", "y_bounds", "group_by", "groups", "cells")
-        return PointCells(**{name: getattr(self, name) for name in names})
+        fields = {name: getattr(self, name) for name in names}
+        points = PointCells(**fields)
+        if self.method == "auto":
+            # medians, for which points are needed, are chosen where sizes are public alone
+            medians = self.public_sizes and self.cells >= MIN_CELLS_OF_MEDIANS and points.max_keys <= MAX_KEYS_OF_AUTO
+            return points if medians else PointSums(**fields)
+        return points if self.method in (*THEIL_SEN, *GRADIENTS) else PointSums(**fields)
 
     @property
     def approximate(self) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, TypeAdapter, field_validator, model_validator
 
-from spark_jobs.contract.diagnostics.base import Options, ScoreCells, Statistic
+from spark_jobs.contract.diagnostics.base import MIN_EPSILON, SCORE_CELLS, Options, ScoreCells, Statistic
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.expressions import check_feature
 from spark_jobs.contract.tables import ColumnsModel, LinearModel, LogisticModel
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from spark_jobs.contract.request import ReleaseRequest
 
 OtherModel = Annotated[ColumnsModel | LinearModel | LogisticModel, Field(discriminator="kind")]
+MIN_EPSILON_OF_SMOOTH = Decimal("1e-4")
+"""Of noise by smooth sensitivity without a delta: ``mechanisms.pure_release`` is proven from a tenth of it on."""
 _OTHER: TypeAdapter[OtherModel] = TypeAdapter(OtherModel)
 
 
@@ -30,6 +33,11 @@ class OtherScoreCells(Statistic):
     of_label: ClassVar[bool] = True
     kind: Literal["other_scores"] = "other_scores"
     described: str
+
+    @property
+    def max_keys(self) -> int:
+        """A count for each label and cell."""
+        return 2 * SCORE_CELLS
 
     @classmethod
     def of(cls, model: OtherModel) -> OtherScoreCells:
@@ -175,6 +183,11 @@ class FigureOptions(Options):
     def approximate(self) -> bool:
         """Whether it spends delta."""
         return self.method == "laplace"
+
+    @property
+    def min_epsilon(self) -> Decimal:
+        """The least epsilon, for one row: more for noise whose guarantee is proven from there on."""
+        return MIN_EPSILON_OF_SMOOTH if self.method in ("polynomial", "cauchy") else MIN_EPSILON
 
 
 class AucOptions(FigureOptions):

@@ -49,6 +49,11 @@ class ValueCells(Statistic):
     unit: float | None
     cells: int
 
+    @property
+    def max_keys(self) -> int:
+        """A count for each cell."""
+        return self.cells
+
 
 class ReferenceDistribution(Frozen):
     """A distribution that released values are held against.

@@ -58,8 +58,7 @@ class NoiseModel:
         public = self.tree.root == "public"
         for start in range(0, copies, at_once):
             shape = (min(at_once, copies - start), sum(levels))
-            # with sensitivity 1 the scale is the inverse of epsilon
-            drawn = noise.laplace(np.zeros(shape, dtype=np.int64), epsilon=1 / self.scale, l1_sensitivity=1)
+            drawn = noise.two_sided(shape, scale=self.scale)
             nodes = tuple(np.split(drawn, np.cumsum(levels)[:-1], axis=1))
             made = np.cumsum(self.tree.least_squares(nodes, total=0.0 if public else None), axis=1)
             yield (made - cdf * made[:, -1:]) / self.rows

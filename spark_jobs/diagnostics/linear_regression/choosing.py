@@ -18,12 +18,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_jobs.contract.diagnostics.linear import MIN_CELLS_OF_MEDIANS
 from spark_jobs.mechanisms.trees import FloatArray
 
 AUTO = "auto"
 MEAN, SUMS, MEDIANS = "noisy_intercept", "noisy_moments", "dp_wide_theil_sen"
 LEAST_OF_SLOPE, LEAST_OF_MEDIANS, MOST_OF_MEDIANS = 50.0, 200.0, 20_000.0
-LEAST_CELLS_OF_MEDIANS = 16
 LEAST_ROWS = 3
 LEAST_GROUPS = 16
 
@@ -54,7 +54,7 @@ def choose(
     else:
         rows = np.full(groups, np.inf if size_bound is None else float(size_bound))
     signal = np.where(rows < LEAST_ROWS, 0.0, rows * epsilon)
-    pairing = public_rows is not None and cells >= LEAST_CELLS_OF_MEDIANS
+    pairing = public_rows is not None and cells >= MIN_CELLS_OF_MEDIANS
     medians = pairing & (signal >= LEAST_OF_MEDIANS) & (signal < MOST_OF_MEDIANS)
     alone = (signal < LEAST_OF_SLOPE) & ((~medians).sum() < LEAST_GROUPS)
     return np.where(alone, MEAN, np.where(medians, MEDIANS, SUMS))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from spark_jobs.contract.diagnostics import LinearRegressionOptions
+from spark_jobs.contract.diagnostics.linear import GRADIENTS
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours, share
 from spark_jobs.diagnostics.linear_regression.choosing import choose
@@ -33,7 +34,6 @@ THEIL_SEN = {
     "dp_wide_theil_sen": Median.WIDE,
     "dp_ss_theil_sen": Median.SMOOTH,
 }
-GRADIENTS = ("dp_grad_descent", "dp_grad_descent_zcdp")
 ALL_PAIRS = 256
 """Up to so many rows each is paired with all others, unless the request says how often."""
 FEW_PAIRS = 10

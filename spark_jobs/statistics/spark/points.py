@@ -12,8 +12,9 @@ from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.statistics.moments import SUMS, Moments
 from spark_jobs.statistics.point_counts import PointCounts
 from spark_jobs.statistics.point_grid import PointGrid
-from spark_jobs.statistics.spark.cells import count_keys
+from spark_jobs.statistics.spark.cells import count_keys, settings
 from spark_jobs.statistics.spark.columns import key_column, numeric_column
+from spark_jobs.statistics.spark.settings import counting_settings
 from spark_jobs.statistics.spark.values import value_key
 
 _X, _Y, _GROUP, _KEY, _UNUSABLE = "x", "y", "group", "key", "unusable"
@@ -62,16 +63,27 @@ def sum_points(
 ) -> Moments:
     """What ``Moments.from_dataframe`` promises."""
     rows = _rows(df, x=x, y=y, group=group, grid=grid)
-    place = group_place(None if group is None else sf.col(_GROUP), grid)
-    cells = rows.select(
-        place.alias(_GROUP), *(value_key(sf.col(axis), getattr(grid, axis)).alias(axis) for axis in (_X, _Y))
+    key = point_key(sf.col(_X), sf.col(_Y), None if group is None else sf.col(_GROUP), grid)
+    return sums_of_keys(rows.select(key.alias(_KEY)), _KEY, grid)
+
+
+def sums_of_keys(df: DataFrame, key: str, grid: PointGrid) -> Moments:
+    """The sums of the rows whose packed keys (``point_key``) are in the column ``key``, in one pass.
+
+    Spark adds up in every partition first. One row for each group is collected, whatever the number of cells.
+    """
+    packed = sf.col(key)
+    cell = packed % grid.stride
+    # whole quotients below 2^53, which doubles hold exactly
+    rows = df.where(packed.isNotNull()).select(
+        ((packed - cell) / grid.stride).cast("bigint").alias(_GROUP), cell.alias(_KEY)
     )
-    halves = (sf.col(axis).cast("bigint") * 2 + 1 for axis in (_X, _Y))
-    usable = sf.col(_X).isNotNull() & sf.col(_Y).isNotNull()
-    points = cells.where(sf.col(_GROUP).isNotNull()).select(
+    y = sf.col(_KEY) % grid.cells
+    x = ((sf.col(_KEY) - y) / grid.cells).cast("bigint")
+    points = rows.select(
         _GROUP,
-        usable.cast("bigint").alias("n"),
-        *(sf.when(usable, half).alias(axis) for half, axis in zip(halves, (_X, _Y), strict=True)),
+        (sf.col(_KEY) < grid.stride - 1).cast("bigint").alias("n"),
+        *(sf.when(sf.col(_KEY) < grid.stride - 1, 2 * axis + 1).alias(name) for axis, name in ((x, _X), (y, _Y))),
     )
     terms = {
         "n": sf.col("n"),
@@ -81,11 +93,13 @@ def sum_points(
         "xy": sf.col(_X) * sf.col(_Y),
         _UNUSABLE: 1 - sf.col("n"),
     }
-    table = points.groupBy(_GROUP).agg(*(sf.sum(term).alias(f"sum_{name}") for name, term in terms.items())).toArrow()
+    with settings(df.sparkSession, counting_settings(grid.groups)):
+        sums_by_group = points.groupBy(_GROUP).agg(*(sf.sum(term).alias(f"sum_{name}") for name, term in terms.items()))
+        table = sums_by_group.toArrow()
     places = table.column(_GROUP).to_numpy()
     sums = {name: np.zeros(grid.groups, dtype=np.int64) for name in (*SUMS, _UNUSABLE)}
-    for name, found in sums.items():
-        found[places] = table.column(f"sum_{name}").fill_null(0).to_numpy()
+    for name, of_groups in sums.items():
+        of_groups[places] = table.column(f"sum_{name}").fill_null(0).to_numpy()
     return Moments(**sums, grid=grid)
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.application.allotment import allot
 from spark_jobs.contract import ReleaseRequest, RequestRefused
+from spark_jobs.contract.budget_split import split_budget
 from spark_jobs.contract.diagnostics import Options
 from spark_jobs.contract.privacy import exact_sum
 from tests.application.test_draw import request
@@ -48,7 +48,7 @@ EPSILONS = st.decimals("0.000001", "1000000", places=6)
 def test_parts_never_exceed_the_budget_and_hardly_miss_it(
     weights: tuple[Any, ...], epsilon: Decimal, rows: int, share: bool
 ) -> None:
-    made = allot(
+    made = split_budget(
         asked(
             Plain(kind="plain", weight=weights[0]),
             Sharing(kind="one_sharing", weight=weights[1], share=share),
@@ -70,7 +70,7 @@ def test_parts_never_exceed_the_budget_and_hardly_miss_it(
 
 
 def test_those_that_share_pool_their_parts() -> None:
-    made = allot(
+    made = split_budget(
         asked(*(Sharing(kind=f"{name}_sharing") for name in ("one", "another")), Plain(kind="plain", weight=2))
     )
     assert [part.granted.epsilon for part in made] == [Decimal("0.5"), Decimal("0.5")]
@@ -78,14 +78,14 @@ def test_those_that_share_pool_their_parts() -> None:
 
 
 def test_a_single_diagnostic_gets_all_of_the_budget() -> None:
-    (part,) = allot(asked(Plain(kind="plain", weight=7), budget={"epsilon": "0.3", "delta": "1e-6"}))
+    (part,) = split_budget(asked(Plain(kind="plain", weight=7), budget={"epsilon": "0.3", "delta": "1e-6"}))
     assert part.granted.epsilon == Decimal("0.3")
     assert part.granted.delta == 0
 
 
 @given(epsilon=st.decimals("0.001", "5", places=3), rows=st.integers(1, 30))
 def test_delta_goes_to_those_that_spend_it_and_holds_for_a_whole_unit(epsilon: Decimal, rows: int) -> None:
-    plain, approximate = allot(
+    plain, approximate = split_budget(
         asked(
             Plain(kind="plain"), Approximate(kind="approximate"),
             budget={"epsilon": epsilon, "delta": "1e-6"}, unit={"column": "person", "max_rows": rows},
@@ -104,7 +104,9 @@ def test_delta_goes_to_those_that_spend_it_and_holds_for_a_whole_unit(epsilon: D
 @pytest.mark.parametrize(("epsilon", "rows"), [("700", 2), ("400", 40), ("1e7", 2), ("1e12", 10**6)])
 def test_no_epsilon_is_too_large_for_the_delta_of_a_unit(epsilon: str, rows: int) -> None:
     unit = {"column": "person", "max_rows": rows}
-    (part,) = allot(asked(Approximate(kind="approximate"), budget={"epsilon": epsilon, "delta": "1e-6"}, unit=unit))
+    (part,) = split_budget(
+        asked(Approximate(kind="approximate"), budget={"epsilon": epsilon, "delta": "1e-6"}, unit=unit)
+    )
     assert part.delta_per_row == 0
     told = part.spending("noise", part.epsilon_per_row, Decimal("1e-30"))
     assert told.delta == Decimal("0." + 30 * "9")

@@ -29,7 +29,7 @@ KEPT_DIGITS = 22
 
 
 @dataclass(frozen=True, kw_only=True)
-class Allotment:
+class BudgetPart:
     """A part of the budget, and what is bought for it.
 
     Attributes:
@@ -84,14 +84,14 @@ class Allotment:
         return PartSpending(label=label, epsilon=of_unit, delta=delta_of_rows(epsilon, delta, self.max_rows))
 
 
-def allot(request: ReleaseRequest) -> tuple[Allotment, ...]:
+def split_budget(request: ReleaseRequest) -> tuple[BudgetPart, ...]:
     """The parts of the request's budget, in the order of its diagnostics; a shared part stands where its first does."""
     ample = request.budget.epsilon > SHARED_UP_TO * request.unit.max_rows
     groups = tuple((options,) for options in request.diagnostics) if ample else _groups(request.diagnostics)
     everything = sum((options.part for options in request.diagnostics), Decimal(0))
     approximate = sum((options.part for options in request.diagnostics if options.takes_delta), Decimal(0))
     return tuple(
-        Allotment(
+        BudgetPart(
             diagnostics=group,
             granted=Budget(
                 epsilon=_part(request.budget.epsilon, sum((options.part for options in group), Decimal(0)), everything),

@@ -1,0 +1,134 @@
+"""What of a task's request is written into its DAG is checked when the DAG is read: a mistake is an import error.
+
+A value that is rendered later, a Jinja template or what another task returns, is checked when it is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from pydantic import create_model
+
+from spark_jobs.contract.diagnostics import DIAGNOSTICS
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.expressions import check_filter
+from spark_jobs.contract.preflight import preflight
+from spark_jobs.contract.privacy import exact_decimal
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.values import Frozen
+
+TEMPLATE_MARKS = ("{{", "{%", "{#")
+REQUIRED = ("account", "table", "diagnostics", "budget", "output")
+_CONSTANTS = (str, int, float, bool, type(None))
+
+
+def is_constant(value: Any) -> bool:
+    """Whether a parameter is what it will be when the task runs: without templates and other tasks' results."""
+    if isinstance(value, str):
+        return not any(mark in value for mark in TEMPLATE_MARKS)
+    if isinstance(value, Mapping):
+        return all(is_constant(key) and is_constant(inner) for key, inner in value.items())
+    if isinstance(value, (list, tuple)):
+        return all(is_constant(inner) for inner in value)
+    # decimals count too; whatever is no plain value is Airflow's
+    return isinstance(value, _CONSTANTS) or type(value).__module__ in ("decimal", "_decimal")
+
+
+def check_constants(fields: Mapping[str, Any]) -> None:
+    """Refuse what is wrong in a request whatever its templates become.
+
+    Args:
+        fields: of the request; a model may be a file or an earlier release, which are read when the task runs.
+
+    Raises:
+        RequestRefused: a required field is missing, a constant is not what its field takes, or a request of constants
+            alone could not be released whatever its table holds.
+    """
+    for name in REQUIRED:
+        if fields.get(name) in (None, ""):
+            raise RequestRefused(name, bound="is required", remedy=f"give the operator {_REMEDIES[name]}")
+    for name, value in fields.items():
+        _check_field(name, value)
+    if all(is_constant(value) and not _is_read_later(name, value) for name, value in fields.items()):
+        preflight(ReleaseRequest.parse({**fields, "blocks": _as_list(fields.get("blocks", ("all",)))}))
+
+
+_REMEDIES = {
+    "account": "account, the ledger account that pays",
+    "table": "table, the pinned table",
+    "diagnostics": "diagnostics, what to release",
+    "budget": "epsilon, the cost of the release",
+    "output": "output, the folder that holds releases",
+}
+
+
+def _check_field(name: str, value: Any) -> None:
+    if name not in ReleaseRequest.model_fields:
+        raise RequestRefused(
+            name, bound="is not a field of this part of the request", remedy="remove it or correct its name"
+        )
+    if name == "budget" and isinstance(value, Mapping):
+        _check_budget(value)
+    elif name == "diagnostics":
+        for entry in _as_list(value):
+            _check_diagnostic(entry)
+    elif is_constant(value) and not _is_read_later(name, value):
+        _check_constant(name, _as_list(value) if name == "blocks" else value)
+
+
+def _check_budget(budget: Mapping[str, Any]) -> None:
+    for part, amount in budget.items():
+        if is_constant(amount):
+            exact_decimal(amount, what=f"budget.{part}")
+    if "epsilon" not in budget:
+        raise RequestRefused("budget.epsilon", bound="is required", remedy="give the cost of the release, e.g. '1'")
+    if is_constant(budget):
+        _check_constant("budget", budget)
+
+
+def _check_diagnostic(entry: Any) -> None:
+    """Refuse an unknown kind, and constant options that it does not take."""
+    kind = entry.get("kind") if isinstance(entry, Mapping) else entry
+    if not is_constant(kind):
+        return
+    if kind not in DIAGNOSTICS:
+        raise RequestRefused(
+            "diagnostics.kind", given=kind, bound="must be one of " + ", ".join(DIAGNOSTICS),
+            remedy="correct the diagnostic's kind",
+        )  # fmt: skip
+    if isinstance(entry, Mapping) and is_constant(entry) and not _is_read_later("diagnostics", entry):
+        try:
+            DIAGNOSTICS[kind].parse(entry)
+        except RequestRefused as refused:
+            raise refused.within("diagnostics") from None
+
+
+def _check_constant(name: str, value: Any) -> None:
+    _alone(name).parse({name: value})
+    if name == "where" and value is not None:
+        check_filter(value)
+
+
+@lru_cache(maxsize=32)
+def _alone(name: str) -> type[Frozen]:
+    """A request's field by itself."""
+    field = ReleaseRequest.model_fields[name]
+    return create_model("Field", __base__=Frozen, **{name: (field.annotation, field)})  # type: ignore[call-overload, no-any-return]
+
+
+def _is_read_later(name: str, value: Any) -> bool:
+    """Whether a file, a registered list or an earlier release stands for the value: those are read by the task."""
+    if name == "model":
+        return isinstance(value, str) or (isinstance(value, Mapping) and "kind" not in value)
+    if name != "diagnostics":
+        return False
+    entries = [entry for entry in _as_list(value) if isinstance(entry, Mapping)]
+    return any(
+        isinstance(entry.get(option), (str, Mapping)) for entry in entries for option in ("groups", "compare_with")
+    )
+
+
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
