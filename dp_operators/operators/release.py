@@ -146,9 +146,9 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         )
         # one attribute holds them all: a task's `label` and `output` are Airflow's
         self.request = whole_or_fields(request, fields)
-        if isinstance(self.request, Mapping) and not self._is_mapped:
+        if isinstance(self.request, Mapping) and not self._made_by_mapping:
             check_constants(self.request)
-        if not self._is_mapped:
+        if not self._made_by_mapping:
             check_runner(runner, master=master, conf=conf)
         self.runner = runner
         self.master = master
@@ -165,7 +165,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         self._running: Runner | None = None
 
     @property
-    def _is_mapped(self) -> bool:
+    def _made_by_mapping(self) -> bool:
         """Whether a mapped task made it when it ran: what is wrong then ends the task, in ``execute``."""
         return bool(getattr(self, "_BaseOperator__from_mapped", False))
 

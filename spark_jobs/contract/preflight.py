@@ -7,23 +7,30 @@ diagnostics can be released with; and not by the driver's memory, for the counts
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from spark_jobs.contract.budget_split import split_budget
+from spark_jobs.contract.column_checks import check_columns
 from spark_jobs.contract.diagnostics.base import MAX_KEYS
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.request import ReleaseRequest
 
 
-def preflight(request: ReleaseRequest) -> None:
+def preflight(request: ReleaseRequest, types: Mapping[str, str] | None = None) -> None:
     """Refuse a request that could be charged and then not be released.
 
     Args:
         request: what is to be released.
+        types: the table's columns and their types, as Spark writes them; None where nobody knows them yet.
 
     Raises:
-        RequestRefused: a part of the budget is too small for what it pays for, or the counts would be too many.
+        RequestRefused: a part of the budget is too small for what it pays for, the counts would be too many, or the
+            table has not the columns that are read, or has them of other types.
     """
     require_budget(request)
     require_size(request)
+    if types is not None:
+        check_columns(request, types)
 
 
 def require_budget(request: ReleaseRequest) -> None:

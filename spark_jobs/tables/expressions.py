@@ -18,7 +18,6 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
 
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
@@ -27,7 +26,7 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 from spark_jobs.contract import expression_tree as tree
 from spark_jobs.contract.column_types import TYPES, Kind
 from spark_jobs.contract.columns import ColumnNeed, feature_need
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.expression_kinds import KindRules
 from spark_jobs.contract.expressions import parse
 
 
@@ -83,7 +82,7 @@ def amount_column(need: ColumnNeed, schema: StructType) -> Column:
     scope = _Scope(schema=schema, field=need.field, text=need.name)
     amount = scope.translate(parse(need.name, what=need.field))
     if amount.kind not in (*need.kinds, None):
-        scope.refuse(f"must be a number or boolean, not a {amount.kind}", need.remedy)
+        scope.rules.refuse(f"must be a number or boolean, not a {amount.kind}", need.remedy)
     return as_double(amount)
 
 
@@ -160,26 +159,6 @@ _SPARK_TYPES = {
     Kind.DATE: "date",
     Kind.TIMESTAMP: "timestamp",
 }
-_NUMERIC = (Kind.INTEGER, Kind.NUMBER)
-_CASTS: dict[tree.CastType, tuple[Kind, ...]] = {
-    tree.CastType.DOUBLE: (*_NUMERIC, Kind.BOOLEAN, Kind.STRING),
-    tree.CastType.BIGINT: (*_NUMERIC, Kind.BOOLEAN, Kind.STRING),
-    tree.CastType.INT: (*_NUMERIC, Kind.BOOLEAN, Kind.STRING),
-    tree.CastType.STRING: tuple(Kind),
-    tree.CastType.BOOLEAN: (*_NUMERIC, Kind.BOOLEAN, Kind.STRING),
-    tree.CastType.DATE: (Kind.STRING, Kind.DATE, Kind.TIMESTAMP),
-    # not from text: a time of day would become a moment of the day of the run
-    tree.CastType.TIMESTAMP: (Kind.DATE, Kind.TIMESTAMP),
-}
-_CAST_KINDS = {
-    tree.CastType.DOUBLE: Kind.NUMBER,
-    tree.CastType.BIGINT: Kind.INTEGER,
-    tree.CastType.INT: Kind.INTEGER,
-    tree.CastType.STRING: Kind.STRING,
-    tree.CastType.BOOLEAN: Kind.BOOLEAN,
-    tree.CastType.DATE: Kind.DATE,
-    tree.CastType.TIMESTAMP: Kind.TIMESTAMP,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,8 +169,9 @@ class _Scope:
     field: str
     text: object
 
-    def refuse(self, bound: str, remedy: str) -> NoReturn:
-        raise RequestRefused(self.field, given=self.text, bound=bound, remedy=remedy)
+    @property
+    def rules(self) -> KindRules:
+        return KindRules(field=self.field, text=self.text)
 
     def translate(self, expression: tree.Expression) -> Typed:
         match expression:
@@ -228,25 +208,15 @@ class _Scope:
             return value.column
         if value.kind is None:
             return value.column.try_cast(_SPARK_TYPES[kind])
-        if (value.kind, kind) == (Kind.INTEGER, Kind.NUMBER):
-            return value.column.cast("double")
-        self.refuse(f"needs a {kind} where it has a {value.kind}", f"compare or cast it: TRY_CAST(... AS {kind.name})")
+        self.rules.require(value.kind, kind)
+        return value.column.cast("double")
 
     def _as(self, expression: tree.Expression, kind: Kind) -> Column:
         return self.convert(self.translate(expression), kind)
 
     def _common(self, values: Iterable[Typed]) -> Kind:
         """The kind that all of ``values`` convert to."""
-        kinds = {value.kind for value in values} - {None}
-        if kinds == set(_NUMERIC):
-            return Kind.NUMBER
-        if len(kinds) > 1:
-            named = " and a ".join(sorted(str(kind) for kind in kinds))
-            self.refuse(
-                f"puts a {named} together",
-                "make both one type, by TRY_CAST or by a literal of the other's type such as '1' or DATE '2026-01-31'",
-            )
-        return next((kind for kind in kinds if kind is not None), Kind.STRING)
+        return self.rules.common(value.kind for value in values)
 
     def _compare(self, op: str, left: Typed, right: Typed) -> Typed:
         kind = self._common((left, right))
@@ -300,10 +270,7 @@ class _Scope:
         return Typed(column=column.otherwise(self.convert(last, kind)), kind=kind)
 
     def _cast(self, part: Typed, to: tree.CastType) -> Typed:
-        if part.kind is not None and part.kind not in _CASTS[to]:
-            allowed = ", ".join(_CASTS[to])
-            self.refuse(f"casts a {part.kind} to {to.name}, which takes {allowed}", "cast it to another type first")
-        kind = _CAST_KINDS[to]
+        kind = self.rules.cast(part.kind, to)
         column = part.column if part.kind is kind and to is not tree.CastType.INT else part.column.try_cast(to.value)
         return Typed(column=column.cast("bigint") if to is tree.CastType.INT else column, kind=kind)
 

@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
+from spark_jobs.contract.column_checks import level_value
 from spark_jobs.contract.column_types import Kind
 from spark_jobs.contract.columns import ColumnNeed, categorical_need, label_need, score_need
 from spark_jobs.contract.errors import RequestRefused
@@ -161,7 +162,7 @@ def _chosen(need: ColumnNeed, values: Mapping[str, float | int], other: float | 
     held = read(need, schema)
     chosen: Column | None = None
     for level, value in values.items():
-        matches = _equals(held, _level(need, level, held.kind), f"{need.field}.{need.name}")
+        matches = _equals(held, level_value(need, level, held.kind), f"{need.field}.{need.name}")
         chosen = sf.when(matches, value) if chosen is None else chosen.when(matches, value)
     return sf.lit(other) if chosen is None else chosen.otherwise(other)
 
@@ -169,22 +170,6 @@ def _chosen(need: ColumnNeed, values: Mapping[str, float | int], other: float | 
 def _clipped(value: Column, lower: float, upper: float) -> Column:
     """The value moved to its bounds; a null or NaN, which is above all numbers here, becomes null."""
     return sf.when(value < lower, lower).when(value <= upper, value).when((value > upper) & ~sf.isnan(value), upper)
-
-
-def _level(need: ColumnNeed, level: str, kind: Kind | None) -> Literalish:
-    if kind is Kind.STRING:
-        return level
-    text = level.strip().lower()
-    if kind is Kind.BOOLEAN and text in ("true", "false"):
-        return text == "true"
-    if kind is Kind.INTEGER and text.removeprefix("-").isdecimal() and len(text) <= 20:
-        return int(text)
-    raise RequestRefused(
-        f"{need.field}.{need.name}",
-        given=level,
-        bound=f"must name levels of a column of type {kind}",
-        remedy="write true and false, or whole numbers",
-    )
 
 
 def _equals(values: Typed, value: Literalish, field: str) -> Column:

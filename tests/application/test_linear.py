@@ -14,6 +14,7 @@ from spark_jobs.contract.diagnostics import (
     LinearRegressionOptions,
     Options,
     PointCells,
+    PointSums,
     ResidualCells,
     ResidualPlotOptions,
     ScoreCells,
@@ -21,7 +22,7 @@ from spark_jobs.contract.diagnostics import (
 )
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.statistics import PointCounts, ResidualCounts, ScoreCounts, ValueCounts
+from spark_jobs.statistics import Moments, PointCounts, ResidualCounts, ScoreCounts, ValueCounts
 from tests.application.test_draw import request
 
 pytestmark = pytest.mark.spark
@@ -34,6 +35,8 @@ RESIDUALS = ResidualPlotOptions(kind="residual_plot", outcome="wage", unit=0.125
 LINES = LinearRegressionOptions(
     kind="linear_regression", x="age", y="wage", x_bounds=(0, 2), y_bounds=(-1, 8), group_by="tract", groups=TRACTS
 )
+POINTS = LINES.model_copy(update={"method": "dp_grad_descent"})
+"""Lines that need single points; ``LINES`` are made from sums."""
 NASTY = [0.0, -0.0, 0.25, 1.0, 2.0, -3.5, 7.999, 1e300, -1e300, math.inf, -math.inf, math.nan, None, 5e-324]
 
 
@@ -82,13 +85,15 @@ def expected() -> dict[Any, Any]:
     with np.errstate(invalid="ignore"):
         fitted = 0.25 + 0.5 * age
         residual = wage - fitted
+    points = PointCounts.from_arrays(
+        column("age"), column("wage"), groups=column("tract"), keys=TRACTS, lower=(0, -1), upper=(2, 8)
+    )
     return {
         ScoreCells: ScoreCounts.from_arrays(column("visited"), fitted),
         ValueCells: ValueCounts.from_arrays(column("wage"), lower=0, upper=8, cells=4096),
         ResidualCells: ResidualCounts.from_arrays(fitted, residual, unit=0.125),
-        PointCells: PointCounts.from_arrays(
-            column("age"), column("wage"), groups=column("tract"), keys=TRACTS, lower=(0, -1), upper=(2, 8)
-        ),
+        PointCells: points,
+        PointSums: Moments.from_points(points),
     }
 
 
@@ -104,14 +109,37 @@ def test_everything_is_counted_in_one_pass_as_from_arrays(
     monkeypatch.setattr(cells, "count_keys", lambda *given, **named: passes.append(1) or once(*given, **named))
     table[0].conf.set("spark.sql.ansi.enabled", ansi)
     try:
-        made = counted(table, "roc_curve", RESIDUALS, LINES, ECDF)
+        made = counted(table, "roc_curve", RESIDUALS, POINTS, ECDF)
     finally:
         table[0].conf.unset("spark.sql.ansi.enabled")
-    assert {type(statistic): value for statistic, value in made.items()} == expected()
+    cells = {kind: value for kind, value in expected().items() if kind is not PointSums}
+    assert {type(statistic): value for statistic, value in made.items()} == cells
     assert len(passes) == 1
 
 
-@pytest.mark.parametrize("diagnostic", [RESIDUALS, LINES], ids=["residual_plot", "linear_regression"])
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_sums_by_group_are_those_of_the_points_and_one_row_a_group_is_collected(
+    table: tuple[Any, Path], monkeypatch: pytest.MonkeyPatch, ansi: str
+) -> None:
+    """Two thirds of a million million cells, of which no count leaves Spark."""
+    from pyspark.sql import DataFrame
+
+    collected = []
+    to_arrow = DataFrame.toArrow
+    monkeypatch.setattr(DataFrame, "toArrow", lambda self: collected.append(to_arrow(self)) or collected[-1])
+    finer = LINES.model_copy(update={"cells": 16384})
+    table[0].conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        ((_, made),) = counted(table, finer, label=None, model=None).items()
+    finally:
+        table[0].conf.unset("spark.sql.ansi.enabled")
+    assert made == Moments.from_arrays(
+        column("age"), column("wage"), groups=column("tract"), keys=TRACTS, lower=(0, -1), upper=(2, 8), cells=16384
+    )
+    assert [answer.num_rows for answer in collected] == [7]
+
+
+@pytest.mark.parametrize("diagnostic", [RESIDUALS, POINTS, LINES], ids=["residual_plot", "points", "sums"])
 def test_a_diagnostic_by_itself_is_counted_alike(table: tuple[Any, Path], diagnostic: Options) -> None:
     ((statistic, value),) = counted(table, diagnostic, label=None).items()
     assert value == expected()[type(statistic)]
@@ -119,7 +147,7 @@ def test_a_diagnostic_by_itself_is_counted_alike(table: tuple[Any, Path], diagno
 
 def test_small_keys_stay_small_and_agree(table: tuple[Any, Path]) -> None:
     """Without groups the point's keys fit 32 bits, beside the residuals'."""
-    whole = LINES.model_copy(update={"group_by": None, "groups": None})
+    whole = POINTS.model_copy(update={"group_by": None, "groups": None})
     made = counted(table, whole, RESIDUALS, label=None)
     assert made[RESIDUALS.statistic] == expected()[ResidualCells]
     assert made[whole.statistic] == PointCounts.from_arrays(column("age"), column("wage"), lower=(0, -1), upper=(2, 8))
@@ -129,7 +157,7 @@ def test_small_keys_stay_small_and_agree(table: tuple[Any, Path]) -> None:
 def test_keys_of_a_column_of_whole_numbers_may_be_written_as_text(table: tuple[Any, Path], keys: list[Any]) -> None:
     by_county = LINES.model_copy(update={"group_by": "county", "groups": tuple(keys)})
     made = counted(table, by_county, label=None, model=None)[by_county.statistic]
-    assert made == PointCounts.from_arrays(
+    assert made == Moments.from_arrays(
         column("age"), column("wage"), groups=column("county"), keys=keys, lower=(0, -1), upper=(2, 8)
     )
     assert made.usable.min() > 0
@@ -147,7 +175,7 @@ def test_keys_that_a_column_of_whole_numbers_cannot_hold_are_refused(table: tupl
 
 def test_expressions_stand_for_columns(table: tuple[Any, Path]) -> None:
     logged = ResidualPlotOptions(kind="residual_plot", outcome="ln(rent)", unit=0.125)
-    half = LINES.model_copy(update={"x": "age / 2", "group_by": None, "groups": None})
+    half = POINTS.model_copy(update={"x": "age / 2", "group_by": None, "groups": None})
     made = counted(table, logged, half, label=None)
     age = as_numbers(column("age"))
     fitted = 0.25 + 0.5 * age
@@ -182,14 +210,17 @@ def test_rows_of_a_unit_are_bounded_whatever_groups_they_lie_in(
 ) -> None:
     monkeypatch.setenv("DP_DIAGNOSTICS_SALT", "0" * 32)
     unit = {"column": "person", "max_rows": 2}
-    made = counted(table, LINES, RESIDUALS, unit=unit, label=None)
+    made = counted(table, POINTS, RESIDUALS, unit=unit, label=None)
     people = {row[-1] for row in rows()}
-    points, residuals = made[LINES.statistic], made[RESIDUALS.statistic]
+    points, residuals = made[POINTS.statistic], made[RESIDUALS.statistic]
     assert 0 < points.total <= 2 * len(people)
     assert 0 < residuals.counts.sum() <= 2 * len(people)
     assert (points.unusable + points.usable).max() > 2
-    again = counted(table, LINES, RESIDUALS, unit=unit, label=None)
+    again = counted(table, POINTS, RESIDUALS, unit=unit, label=None)
     assert made == again
+    sums = counted(table, LINES, RESIDUALS, unit=unit, label=None)[LINES.statistic]
+    assert 0 < sums.n.sum() <= 2 * len(people)
+    assert sums == counted(table, LINES, RESIDUALS, unit=unit, label=None)[LINES.statistic]
 
 
 def test_an_empty_table_has_statistics_of_the_same_form(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -197,5 +228,4 @@ def test_an_empty_table_has_statistics_of_the_same_form(spark: Any, tmp_path_fac
     spark.createDataFrame([], COLUMNS).write.parquet(str(folder / "v1"))
     made = counted((spark, folder), LINES, RESIDUALS, label=None)
     assert made[RESIDUALS.statistic] == ResidualCounts.from_arrays([], [], unit=0.125)
-    assert made[LINES.statistic].total == 0
-    assert made[LINES.statistic].unusable.size == len(TRACTS)
+    assert made[LINES.statistic] == Moments.from_arrays([], [], groups=[], keys=TRACTS, lower=(0, -1), upper=(2, 8))

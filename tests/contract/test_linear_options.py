@@ -9,7 +9,13 @@ import pytest
 
 from spark_jobs.contract import ReleaseRequest, RequestRefused
 from spark_jobs.contract.columns import needs
-from spark_jobs.contract.diagnostics import LinearRegressionOptions, PointCells, ResidualCells, ResidualPlotOptions
+from spark_jobs.contract.diagnostics import (
+    LinearRegressionOptions,
+    PointCells,
+    PointSums,
+    ResidualCells,
+    ResidualPlotOptions,
+)
 from spark_jobs.contract.diagnostics.linear import MOST_GROUPS
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.tables.rules import rules
@@ -43,9 +49,32 @@ TRACTS = {**REPLACED, **of_public("tract")}
 
 def test_options_say_what_is_counted() -> None:
     assert plot(unit="0.01").statistic == ResidualCells(outcome="wage", unit=0.01)
-    assert line(cells="64").statistic == PointCells(
+    fields = dict(
         x="parent", y="child", x_bounds=(0, 1), y_bounds=(0, 100_000), group_by="tract", groups=("001", "002"), cells=64
     )
+    assert line(cells="64", method="dp_grad_descent").statistic == PointCells(**fields)
+    assert line(cells="64").statistic == PointSums(**fields)
+
+
+@pytest.mark.parametrize(
+    ("options", "points"),
+    [
+        ({"method": "noisy_moments"}, False),
+        ({"method": "noisy_moments_zcdp"}, False),
+        ({"method": "noisy_stats", "public_sizes": True}, False),
+        ({"method": "noisy_intercept"}, False),
+        ({"method": "dp_wide_theil_sen", "public_sizes": True}, True),
+        ({"method": "dp_grad_descent_zcdp"}, True),
+        ({"public_sizes": True}, True),
+        ({"public_sizes": True, "cells": 8}, False),
+        ({"public_sizes": True, "groups": [f"{key:05d}" for key in range(100_000)]}, False),
+    ],
+)
+def test_points_are_counted_where_a_method_needs_them_and_can_be_held(options: dict[str, Any], points: bool) -> None:
+    statistic = line(**options).statistic
+    assert isinstance(statistic, PointCells if points else PointSums)
+    if not points:
+        assert statistic.max_keys == 6 * len(line(**options).groups or ())
 
 
 def test_options_of_a_measurement_are_not_those_of_the_counting() -> None:

@@ -1,0 +1,195 @@
+"""Whether a request fits a table, by the names and types of its columns: no value is looked at, so it can be known
+before anything is charged.
+
+The application says the same of the table that it finds. Only the stages of a saved pipeline are left to it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+
+from spark_jobs.contract.column_types import Kind, kind_of_type, normal_type
+from spark_jobs.contract.columns import (
+    ColumnNeed,
+    amount_need,
+    categorical_need,
+    feature_need,
+    group_need,
+    label_need,
+    levels_need,
+    needs,
+)
+from spark_jobs.contract.diagnostics import (
+    CrossProductCells,
+    LabelProductCells,
+    OtherScoreCells,
+    PointCells,
+    PointSums,
+    ResidualCells,
+)
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.expression_kinds import kind_of_expression
+from spark_jobs.contract.expression_tree import Expression
+from spark_jobs.contract.expression_tree import columns as columns_of
+from spark_jobs.contract.expressions import parse
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.tables import Label, LinearModel, Literalish, LogisticModel, Model
+
+_MAX_DIGITS = 20
+
+
+def check_columns(request: ReleaseRequest, types: Mapping[str, str]) -> None:
+    """Refuse a table that has not the columns which ``request`` reads, or has them of types that it cannot use.
+
+    Args:
+        request: what is to be released.
+        types: the table's columns and their types, as Spark writes them.
+
+    Raises:
+        RequestRefused: about the first thing that does not fit: a column, the inside of an expression, a class of the
+            label, a level, or a key of a group.
+    """
+    table = _Table(types)
+    for need in needs(request, types):
+        table.require(need)
+    for text in (request.block_filter, request.where):
+        if text is not None:
+            table.require_condition(text)
+    if request.uses_label:
+        _check_label(request.needed_label, table)
+    if request.uses_model:
+        _check_model(request.needed_model, table)
+    for statistic in request.statistics:
+        for need in _amounts(statistic):
+            table.require_amount(need)
+        match statistic:
+            case OtherScoreCells():
+                _check_model(statistic.model, table)
+            case CrossProductCells() | LabelProductCells():
+                for each in statistic.categorical:
+                    _check_levels(levels_need(each.column), each.levels, table)
+            case PointCells() | PointSums() if statistic.group_by is not None:
+                _check_keys(statistic, table)
+
+
+class _Table:
+    """Columns by name, with what they hold."""
+
+    def __init__(self, types: Mapping[str, str]) -> None:
+        self.types = types
+
+    def require(self, need: ColumnNeed) -> Kind:
+        """What the column that is needed holds."""
+        name = need.found(self.types)
+        if name is None:
+            raise need.missing(self.types)
+        kind = kind_of_type(normal_type(self.types[name]))
+        if kind is None or kind not in need.kinds:
+            raise need.mistyped(self.types[name])
+        return kind
+
+    def require_condition(self, text: str) -> None:
+        """Refuse a filter that is no condition here."""
+        kind = self._kind(parse(text, what="where"), field="where", text=text)
+        if kind not in (Kind.BOOLEAN, None):
+            raise RequestRefused(
+                "where", given=text, bound=f"needs a {Kind.BOOLEAN} where it has a {kind}",
+                remedy=f"compare or cast it: TRY_CAST(... AS {Kind.BOOLEAN.name})",
+            )  # fmt: skip
+
+    def require_amount(self, need: ColumnNeed) -> None:
+        """Refuse what is no number or boolean: a column spelled exactly so, else an expression."""
+        if need.found(self.types):
+            self.require(need)
+            return
+        kind = self._kind(parse(need.name, what=need.field), field=need.field, text=need.name)
+        if kind not in (*need.kinds, None):
+            raise RequestRefused(
+                need.field, given=need.name, bound=f"must be a number or boolean, not a {kind}", remedy=need.remedy
+            )
+
+    def _kind(self, expression: Expression, *, field: str, text: str) -> Kind | None:
+        kinds = {name: self.require(ColumnNeed(name=name, field=field)) for name in columns_of(expression)}
+        return kind_of_expression(expression, kinds, field=field, text=text)
+
+
+def _amounts(statistic: object) -> Iterator[ColumnNeed]:
+    match statistic:
+        case ResidualCells(outcome=outcome):
+            yield amount_need(outcome, "outcome")
+        case CrossProductCells() | LabelProductCells():
+            for feature in statistic.features:
+                yield amount_need(feature.name, "features")
+            if isinstance(statistic, CrossProductCells):
+                yield amount_need(statistic.outcome.name, "outcome")
+        case PointCells(x=x, y=y) | PointSums(x=x, y=y):
+            yield amount_need(x, "x")
+            yield amount_need(y, "y")
+
+
+def _check_label(label: Label, table: _Table) -> None:
+    kind = table.require(label_need(label))
+    if kind is not Kind.BOOLEAN:
+        _check_value(label.positive, "label.positive")
+        _check_value(label.negative, "label.negative")
+
+
+def _check_model(model: Model, table: _Table) -> None:
+    if isinstance(model, (LinearModel, LogisticModel)):
+        for feature in model.coefficients:
+            table.require_amount(feature_need(feature))
+        for name, levels in model.categorical.items():
+            _check_levels(categorical_need(name), levels, table)
+
+
+def _check_levels(need: ColumnNeed, levels: Mapping[str, float] | tuple[str, ...], table: _Table) -> None:
+    kind = table.require(need)
+    for level in levels:
+        value = level_value(need, level, kind)
+        _check_value(value, f"{need.field}.{need.name}")
+
+
+def level_value(need: ColumnNeed, level: str, kind: Kind | None) -> Literalish:
+    """A level of a column of ``kind``, as the column holds it.
+
+    Raises:
+        RequestRefused: it is none of the column's.
+    """
+    if kind is Kind.STRING:
+        return level
+    text = level.strip().lower()
+    if kind is Kind.BOOLEAN and text in ("true", "false"):
+        return text == "true"
+    if kind is Kind.INTEGER and text.removeprefix("-").isdecimal() and len(text) <= _MAX_DIGITS:
+        return int(text)
+    raise RequestRefused(
+        f"{need.field}.{need.name}",
+        given=level,
+        bound=f"must name levels of a column of type {kind}",
+        remedy="write true and false, or whole numbers",
+    )
+
+
+def _check_value(value: Literalish, field: str) -> None:
+    """Refuse a constant that no column can hold: half of a surrogate pair, or a number beyond doubles."""
+    try:
+        holdable = value.encode() is not None if isinstance(value, str) else math.isfinite(float(value))
+    except (UnicodeEncodeError, OverflowError):
+        holdable = False
+    if not holdable:
+        raise RequestRefused(field, given=value, bound="must be a value that a column can hold", remedy="correct it")
+
+
+def _check_keys(statistic: PointCells | PointSums, table: _Table) -> None:
+    """Refuse keys that no row of a column of whole numbers could have: their groups would be empty without a word."""
+    if table.require(group_need(str(statistic.group_by))) is not Kind.INTEGER:
+        return
+    for key in statistic.groups or ():
+        if isinstance(key, str) and not re.fullmatch(r"0|-?[1-9][0-9]{0,18}", key):
+            raise RequestRefused(
+                "diagnostics.groups", given=key,
+                bound=f"must be whole numbers, as the column {statistic.group_by} holds",
+                remedy="write them without leading zeros, or name the column that holds them as text",
+            )  # fmt: skip
