@@ -122,7 +122,7 @@ def test_sums_by_group_are_those_of_the_points_and_one_row_a_group_is_collected(
     table: tuple[Any, Path], monkeypatch: pytest.MonkeyPatch, ansi: str
 ) -> None:
     """Two thirds of a million million cells, of which no count leaves Spark."""
-    from pyspark.sql import DataFrame
+    from pyspark.sql.classic.dataframe import DataFrame
 
     collected = []
     to_arrow = DataFrame.toArrow

@@ -49,9 +49,15 @@ TRACTS = {**REPLACED, **of_public("tract")}
 
 def test_options_say_what_is_counted() -> None:
     assert plot(unit="0.01").statistic == ResidualCells(outcome="wage", unit=0.01)
-    fields = dict(
-        x="parent", y="child", x_bounds=(0, 1), y_bounds=(0, 100_000), group_by="tract", groups=("001", "002"), cells=64
-    )
+    fields: dict[str, Any] = {
+        "x": "parent",
+        "y": "child",
+        "x_bounds": (0, 1),
+        "y_bounds": (0, 100_000),
+        "group_by": "tract",
+        "groups": ("001", "002"),
+        "cells": 64,
+    }
     assert line(cells="64", method="dp_grad_descent").statistic == PointCells(**fields)
     assert line(cells="64").statistic == PointSums(**fields)
 
