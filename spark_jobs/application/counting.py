@@ -20,6 +20,7 @@ from spark_jobs.application.summing import SUMMINGS, Summing
 from spark_jobs.contract.diagnostics import (
     OtherScoreCells,
     PointCells,
+    PointSums,
     ResidualCells,
     ScoreCells,
     Statistic,
@@ -221,7 +222,7 @@ def _without_private_spares(request: ReleaseRequest) -> list[Column]:
     columns = []
     for statistic, name in zip(request.statistics, _key_names(request), strict=True):
         key = sf.col(name)
-        if isinstance(statistic, PointCells) and not request.sizes_are_public(statistic):
+        if isinstance(statistic, (PointCells, PointSums)) and not request.sizes_are_public(statistic):
             key = sf.when(~_pointless(statistic, key), key)
         columns.append(key.alias(name))
     return columns
@@ -233,15 +234,15 @@ def _spare(request: ReleaseRequest) -> Column:
 
     nothing = (
         sf.col(name).isNull() | _pointless(statistic, sf.col(name))
-        if isinstance(statistic, PointCells)
+        if isinstance(statistic, (PointCells, PointSums))
         else sf.col(name).isNull()
         for statistic, name in zip(request.statistics, _key_names(request), strict=True)
     )
     return reduce(and_, nothing)
 
 
-def _pointless(statistic: PointCells, key: Column) -> Column:
-    stride = _point_grid(statistic).stride
+def _pointless(statistic: PointCells | PointSums, key: Column) -> Column:
+    stride: int = point_grid(statistic).stride
     return key % stride == stride - 1
 
 

@@ -7,8 +7,6 @@ diagnostics can be released with; and not by the driver's memory, for the counts
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from spark_jobs.contract.budget_split import split_budget
 from spark_jobs.contract.column_checks import check_columns
 from spark_jobs.contract.diagnostics.base import MAX_KEYS
@@ -16,12 +14,12 @@ from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.request import ReleaseRequest
 
 
-def preflight(request: ReleaseRequest, types: Mapping[str, str] | None = None) -> None:
+def preflight(request: ReleaseRequest) -> None:
     """Refuse a request that could be charged and then not be released.
 
     Args:
-        request: what is to be released.
-        types: the table's columns and their types, as Spark writes them; None where nobody knows them yet.
+        request: what is to be released; its table's columns are looked at where they are known, as they are once the
+            account's terms are filled in.
 
     Raises:
         RequestRefused: a part of the budget is too small for what it pays for, the counts would be too many, or the
@@ -29,8 +27,8 @@ def preflight(request: ReleaseRequest, types: Mapping[str, str] | None = None) -
     """
     require_budget(request)
     require_size(request)
-    if types is not None:
-        check_columns(request, types)
+    if request.table.columns is not None:
+        check_columns(request, {column.name: column.type for column in request.table.columns})
 
 
 def require_budget(request: ReleaseRequest) -> None:
