@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.grids import LARGEST
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.statistics.arrays import as_doubles
-from spark_jobs.statistics.value_grid import LARGEST
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

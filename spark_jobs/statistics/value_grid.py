@@ -14,16 +14,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spark_jobs.contract.diagnostics.values import unit_of_log
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.grids import check_grid, steps_of_log, unit_of_log
 from spark_jobs.statistics.grid import require_cells
 
 FloatArray = NDArray[np.float64]
 LINEAR, LOG = "linear", "log"
-LARGEST = 2.0**1000
-"""Bounds and units stay within this and its inverse, so that nothing on the way to a position overflows."""
-FINEST = 2.0**-48
-"""The least width of a cell, as a share of the larger bound."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,53 +51,16 @@ class ValueGrid:
         require_cells(self.cells)
         for name in ("lower", "upper"):
             object.__setattr__(self, name, float(getattr(self, name)) + 0.0)
-        if not (-LARGEST <= self.lower < self.upper <= LARGEST) or math.isinf(1 / (self.upper - self.lower)):
-            raise RequestRefused(
-                "bounds",
-                given=f"{self.lower}, {self.upper}",
-                bound="must be two numbers in ascending order, not beyond 2^1000",
-                remedy="give public bounds of the values, such as [0, 1000000]",
-            )
-        if (self.upper - self.lower) / self.cells < FINEST * max(abs(self.lower), abs(self.upper)):
-            raise RequestRefused(
-                "cells",
-                given=self.cells,
-                bound="must leave cells that double precision can tell apart",
-                remedy="give fewer cells, or bounds that are further apart",
-            )
-        if self.scale not in (LINEAR, LOG):
-            raise RequestRefused("scale", given=self.scale, bound="must be linear or log", remedy="choose one")
+        check_grid(lower=self.lower, upper=self.upper, cells=self.cells, scale=self.scale, unit=self.unit)
         if self.scale == LOG:
-            object.__setattr__(self, "unit", self._checked_unit())
-            if self.steps < 1:
-                raise RequestRefused(
-                    "cells",
-                    given=self.cells,
-                    bound="must be at least one for each doubling from the unit to the bounds",
-                    remedy="give more cells, a larger unit or closer bounds",
-                )
-        elif self.unit is not None:
-            raise RequestRefused("unit", given=self.unit, bound="is of scale: log", remedy="leave it out")
-
-    def _checked_unit(self) -> float:
-        unit = unit_of_log(self.lower, self.upper, self.unit)
-        if not 1 / LARGEST <= unit < max(abs(self.lower), abs(self.upper)):
-            raise RequestRefused(
-                "unit",
-                given=unit,
-                bound="must be above 0 and below the larger bound",
-                remedy="give the smallest size that matters",
-            )
-        return unit
+            object.__setattr__(self, "unit", unit_of_log(self.lower, self.upper, self.unit))
 
     @cached_property
     def steps(self) -> int:
         """Cells of one doubling, of a logarithmic grid; 0 for a linear one."""
         if self.scale == LINEAR:
             return 0
-        sides = [_doublings(abs(bound) / self._unit) for bound in (self.lower, self.upper)]
-        span = sides[1] - sides[0] if self.lower >= 0 else sum(sides) if self.upper > 0 else sides[0] - sides[1]
-        return max(0, math.floor((self.cells - 4) / span))
+        return steps_of_log(self.lower, self.upper, self.cells, self._unit)
 
     @property
     def _unit(self) -> float:
@@ -165,11 +123,3 @@ class ValueGrid:
             edges[early] = np.maximum(np.nextafter(edges[early], np.inf), edges[early] + step)
         edges.flags.writeable = False
         return edges
-
-
-def _doublings(size: float) -> float:
-    """Position of ``size`` units in doublings: linear within each of them, 0 up to the unit."""
-    if size < 1:
-        return 0.0
-    mantissa, exponent = math.frexp(size)
-    return exponent - 1 + (2 * mantissa - 1)

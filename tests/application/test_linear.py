@@ -228,4 +228,6 @@ def test_an_empty_table_has_statistics_of_the_same_form(spark: Any, tmp_path_fac
     spark.createDataFrame([], COLUMNS).write.parquet(str(folder / "v1"))
     made = counted((spark, folder), LINES, RESIDUALS, label=None)
     assert made[RESIDUALS.statistic] == ResidualCounts.from_arrays([], [], unit=0.125)
-    assert made[LINES.statistic] == Moments.from_arrays([], [], groups=[], keys=TRACTS, lower=(0, -1), upper=(2, 8))
+    assert made[LINES.statistic] == Moments.from_arrays(
+        [], [], groups=np.array([], dtype=str), keys=TRACTS, lower=(0, -1), upper=(2, 8)
+    )

@@ -10,11 +10,11 @@ from pydantic import Field, field_validator, model_validator
 from spark_jobs.contract.diagnostics.base import Options, Statistic
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.expressions import parse
+from spark_jobs.contract.grids import are_bounds
 from spark_jobs.contract.values import Frozen
 
 MOST_TERMS = 128
 """Of a fit, the intercept and the outcome among them: its sums are as many as the pairs of them."""
-LARGEST = 10.0**300
 Level = bool | int | str
 Name = Annotated[str, Field(min_length=1, max_length=1000)]
 
@@ -33,9 +33,9 @@ class Bounded(Frozen):
 
     @model_validator(mode="after")
     def _ascending(self) -> Self:
-        if not -LARGEST < self.lower < self.upper < LARGEST or self.middle + self.half <= self.middle:
+        if not are_bounds((self.lower, self.upper)) or self.middle + self.half <= self.middle:
             raise RequestRefused(
-                "", given=[self.lower, self.upper], bound="must be two finite numbers in ascending order",
+                "", given=[self.lower, self.upper], bound="must be two finite numbers in ascending order, to 1e100",
                 remedy="give public bounds of the values, such as [0, 100]",
             )  # fmt: skip
         return self

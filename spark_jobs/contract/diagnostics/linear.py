@@ -12,6 +12,7 @@ from spark_jobs.contract.diagnostics.base import MAX_KEYS, Options, Statistic
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.expression_tree import columns
 from spark_jobs.contract.expressions import parse
+from spark_jobs.contract.grids import MAX_BOUND, are_bounds, check_grid
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.tables import SparkMLModel
 
@@ -25,7 +26,6 @@ Keys = tuple[str | int, ...]
 
 MOST_GROUPS = 100_000
 MOST_KEY_CHARACTERS = 255
-LEAST_UNIT, MOST_UNIT = 2.0**-1000, 2.0**1000
 RESIDUAL_KEYS = 7936**2
 """Cells of ``statistics.ResidualCounts``, of which most are empty."""
 THEIL_SEN = ("dp_exp_theil_sen", "dp_wide_theil_sen", "dp_ss_theil_sen")
@@ -137,9 +137,9 @@ class ResidualPlotOptions(Options):
     @field_validator("unit")
     @classmethod
     def _of_size(cls, value: float) -> float:
-        if not LEAST_UNIT <= value <= MOST_UNIT:
+        if not 1 / MAX_BOUND <= value <= MAX_BOUND:
             raise RequestRefused(
-                "", given=value, bound="must be above 0, a number between 2^-1000 and 2^1000",
+                "", given=value, bound="must be above 0, a number between 1e-100 and 1e100",
                 remedy="give the smallest size that matters, such as 0.01 of an amount of money",
             )  # fmt: skip
         return value
@@ -214,7 +214,7 @@ class LinearRegressionOptions(Options):
     @field_validator("x_bounds", "y_bounds")
     @classmethod
     def _ascending(cls, value: Bounds) -> Bounds:
-        if not -(10.0**300) < value[0] < value[1] < 10.0**300:
+        if not are_bounds(value):
             raise _no_bounds(list(value))
         return value
 
@@ -230,6 +230,11 @@ class LinearRegressionOptions(Options):
 
     @model_validator(mode="after")
     def _grouped(self) -> Self:
+        for axis, (lower, upper) in (("x", self.x_bounds), ("y", self.y_bounds)):
+            try:
+                check_grid(lower=lower, upper=upper, cells=self.cells, scale="linear", unit=None)
+            except RequestRefused as refused:
+                raise refused.within(axis) from None
         if self.x == self.y:
             raise RequestRefused("y", given=self.y, bound="must differ from x", remedy="name the outcome's column")
         if self.group_by is not None and self.groups is None:
@@ -366,7 +371,7 @@ def _is_key(key: Any) -> bool:
 
 def _no_bounds(given: Any) -> RequestRefused:
     return RequestRefused(
-        "", given=given, bound="must be two finite numbers in ascending order",
+        "", given=given, bound="must be two finite numbers in ascending order, to 1e100",
         remedy="give public bounds of the values, such as [0, 100000]; values beyond them count there",
     )  # fmt: skip
 

@@ -10,24 +10,15 @@ from pydantic import Field, field_validator, model_validator
 
 from spark_jobs.contract.diagnostics.base import Options, ScoreCells, Statistic
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.grids import MAX_BOUND, are_bounds, check_grid, unit_of_log
 from spark_jobs.contract.values import Frozen
 
 FOUND_UNIT, FOUND_DOUBLINGS, FOUND_GRID_CELLS = 2.0**-20, 64, 2**20
 """The grid on which bounds are found: from a millionth to 17 trillion, in both directions, unless a unit is given."""
 
 
-LEAST_OF_LOG = 2.0**-20
-"""Where a logarithmic grid holds 0 and no unit is given: this share of its larger bound is the unit."""
 MOST_CELLS = 2**20
 Finite = Annotated[float, Field(allow_inf_nan=False)]
-
-
-def unit_of_log(lower: float, upper: float, unit: float | None = None) -> float:
-    """The smallest size that a logarithmic grid tells apart from 0: ``unit``, or what its bounds make of None."""
-    if unit is not None:
-        return float(unit)
-    nearer = 0.0 if lower <= 0 <= upper else min(abs(lower), abs(upper))
-    return nearer or max(abs(lower), abs(upper)) * LEAST_OF_LOG
 
 
 class ValueCells(Statistic):
@@ -107,10 +98,10 @@ class EarlierFunction(Frozen):
     unit: Finite | None
     starts: Annotated[tuple[int, ...], Field(max_length=MOST_CELLS)]
     cdf: Annotated[tuple[Annotated[float, Field(gt=0, le=1)], ...], Field(max_length=MOST_CELLS)]
-    rows: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    rows: Annotated[float, Field(ge=0, le=1e30)]
     branching: Annotated[int, Field(ge=2)]
     root: Literal["noisy", "absent", "public"]
-    noise_scale: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    noise_scale: Annotated[float, Field(ge=1e-15, le=1e30)]
     smoothing: Literal["2-norm", "1-norm"]
 
     @model_validator(mode="after")
@@ -176,7 +167,7 @@ class EcdfOptions(Options):
     column: Annotated[str, Field(min_length=1, max_length=255)] | None = None
     bounds: tuple[float, float] | None = None
     scale: Literal["linear", "log"] = "linear"
-    unit: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    unit: Annotated[float, Field(ge=1 / MAX_BOUND, le=MAX_BOUND)] | None = None
     cells: Literal[256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144] = 32768
     points: Annotated[int, Field(ge=2, le=4096)] = 512
     smoothing: Literal["2-norm", "1-norm"] = "2-norm"
@@ -211,11 +202,14 @@ class EcdfOptions(Options):
             raise RequestRefused(
                 "unit", given=self.unit, bound="is of scale: log and of bounds that are found", remedy="leave it out"
             )
-        if self.bounds is not None and not -(10.0**300) < self.bounds[0] < self.bounds[1] < 10.0**300:
-            raise RequestRefused(
-                "bounds", given=list(self.bounds), bound="must be two finite numbers in ascending order",
-                remedy="give public bounds of the values, such as [0, 1000000]",
-            )  # fmt: skip
+        if self.bounds is not None:
+            if not are_bounds(self.bounds):
+                raise RequestRefused(
+                    "bounds", given=list(self.bounds), bound="must be two finite numbers in ascending order, to 1e100",
+                    remedy="give public bounds of the values, such as [0, 1000000]",
+                )  # fmt: skip
+            lower, upper = self.bounds
+            check_grid(lower=lower, upper=upper, cells=self.cells, scale=self.scale, unit=self.unit)
         if self.compare_with is not None:
             self._require_grid_of(self.compare_with)
         return self

@@ -1,0 +1,50 @@
+"""What the machine of a release has to have, looked at before anything is charged."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from spark_jobs.contract.salt import read_salt
+
+from spark_jobs.application.java import java_home
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.request import ReleaseRequest
+
+
+def check_secrets(request: ReleaseRequest, environment: Mapping[str, str]) -> None:
+    """Refuse a request that needs the salt, where the application will have none.
+
+    Raises:
+        RequestRefused: it has none, or one that is too short or cannot be read.
+    """
+    if request.unit.column is not None:
+        read_salt(environment)
+
+
+def check_java(environment: Mapping[str, str]) -> None:
+    """Refuse a machine without a Java that Spark can use.
+
+    Raises:
+        RequestRefused: it has none, or one that is too old.
+    """
+    java_home(environment)
+
+
+def check_snapshot(request: ReleaseRequest) -> None:
+    """Refuse a folder of this machine that is not there; where tables lie elsewhere, the application looks first.
+
+    A partition that is not there is an empty table: that it is not would be an answer about rows.
+
+    Raises:
+        RequestRefused: there is no such folder, or nothing in it.
+    """
+    folder = request.table.pinned.local
+    if folder is None or (os.path.isdir(folder) and os.listdir(folder)):  # noqa: PTH112, PTH208 - text, as the ledger has it
+        return
+    raise RequestRefused(
+        "table.path",
+        given=folder,
+        bound="must be a table that exists",
+        remedy="check the path and its version",
+    )
