@@ -80,9 +80,9 @@ def _check_field(name: str, value: Any) -> None:
 
 def _check_budget(budget: Mapping[str, Any]) -> None:
     for part, amount in budget.items():
-        if is_constant(amount):
+        if amount is not None and is_constant(amount):
             exact_decimal(amount, what=f"budget.{part}")
-    if "epsilon" not in budget:
+    if budget.get("epsilon") is None:
         raise RequestRefused("budget.epsilon", bound="is required", remedy="give the cost of the release, e.g. '1'")
     if is_constant(budget):
         _check_constant("budget", budget)

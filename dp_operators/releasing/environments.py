@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from spark_jobs.contract.salt import read_salt
-
 from spark_jobs.application.java import java_home
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.salt import read_salt
 
 
-def check_secrets(request: ReleaseRequest, environment: Mapping[str, str]) -> None:
+def check_salt(request: ReleaseRequest, environment: Mapping[str, str]) -> None:
     """Refuse a request that needs the salt, where the application will have none.
 
     Raises:
@@ -40,7 +39,14 @@ def check_snapshot(request: ReleaseRequest) -> None:
         RequestRefused: there is no such folder, or nothing in it.
     """
     folder = request.table.pinned.local
-    if folder is None or (os.path.isdir(folder) and os.listdir(folder)):  # noqa: PTH112, PTH208 - text, as the ledger has it
+    if folder is None:
+        return
+    try:
+        if any(os.scandir(folder)):
+            return
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError:  # who may not look cannot tell
         return
     raise RequestRefused(
         "table.path",

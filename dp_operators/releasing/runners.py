@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 
 import spark_jobs
 from dp_operators.releasing.connectors import require_connector, spark_defaults, spark_home
+from dp_operators.releasing.environments import check_java, check_salt, check_snapshot
 from dp_operators.releasing.processes import PrivateFolder, PrivateProcess, Progress, private_file
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.layout import STAGE_NONCE_VARIABLE
@@ -24,6 +25,8 @@ GRACE_SECONDS = 10.0
 WITHHELD = ("AIRFLOW_", "DP_LEDGER_")
 """Beginnings of variables that an application has no use for: with the ledger's password, and other systems'."""
 
+APPLICATION = (sys.executable, "-P", "-m", "spark_jobs")
+"""What starts the application; without -P the working directory would come first on the path."""
 LAUNCH = Path(spark_jobs.__file__).parent / "submit" / "launch.py"
 
 
@@ -111,15 +114,18 @@ class _ProcessRunner:
         """End the application and all its processes on this machine, and start nothing more."""
         self._process.kill()
 
+    def _inherited(self) -> dict[str, str]:
+        """The variables of this process that the application gets too."""
+        return {name: value for name, value in os.environ.items() if not name.startswith(WITHHELD)}
+
     def _private_folder(self) -> Path:
         return PrivateFolder(path=Path(self.private_dir) if self.private_dir else None).open()
 
     def _run(self, command: Sequence[str], variables: Mapping[str, str], progress: Progress) -> None:
         nonce = secrets.token_hex(16)
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(WITHHELD)}
         self._process.run(
             command,
-            environment={**inherited, **variables, **self.environment, STAGE_NONCE_VARIABLE: nonce},
+            environment={**self._inherited(), **variables, **self.environment, STAGE_NONCE_VARIABLE: nonce},
             folder=self._private_folder(),
             nonce=nonce,
             progress=progress,
@@ -136,8 +142,20 @@ class LocalRunner(_ProcessRunner):
     """
 
     master: str = "local[*]"
-    # without -P the working directory would come first on the path
-    command: Sequence[str] = (sys.executable, "-P", "-m", "spark_jobs")
+    command: Sequence[str] = APPLICATION
+
+    def check(self, request: ReleaseRequest) -> None:
+        """Refuse what this machine lacks for the request: its Java, its salt, its table where that lies here.
+
+        Raises:
+            RequestRefused: that, or what ``_ProcessRunner`` refuses.
+        """
+        super().check(request)
+        if tuple(self.command) == APPLICATION:  # what another program needs is its own matter
+            environment = {**self._inherited(), **self.environment}
+            check_salt(request, environment)
+            check_snapshot(request)
+            check_java(environment)
 
     def run(self, submission: Submission, progress: Progress) -> None:
         """Run the application to its end.
@@ -197,6 +215,8 @@ class SparkSubmitRunner(_ProcessRunner):
         self._binary()
         properties(self.conf)
         super().check(request)
+        if self.deploy_mode == "client":
+            check_salt(request, {**self._inherited(), **self.environment})
 
     def _spark_home(self) -> Path | None:
         return None if self.deploy_mode == "cluster" else spark_home(binary=self._binary())

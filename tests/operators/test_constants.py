@@ -12,6 +12,7 @@ from airflow.sdk.definitions.mappedoperator import MappedOperator
 
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.request import ReleaseRequest
 
 GIVEN: dict[str, Any] = {
     "account": "visits",
@@ -25,7 +26,7 @@ GIVEN: dict[str, Any] = {
 LINES = {"kind": "linear_regression", "x": "a", "y": "b", "x_bounds": [0, 1], "y_bounds": [0, 1]}
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "epsilon that is no number": ({"epsilon": "abc"}, "budget.epsilon: got 'abc'; must be a finite decimal number"),
-    "epsilon below 0": ({"epsilon": "-1"}, "budget.epsilon: got '-1'; must be at least 0"),
+    "epsilon below 0": ({"epsilon": "-1"}, "budget.epsilon: got '-1'; must be above 0"),
     "no epsilon": ({"epsilon": None}, "budget: is required"),
     "delta without epsilon": ({"epsilon": None, "delta": "1e-6"}, "budget.epsilon: is required"),
     "unknown kind": ({"diagnostics": "crystal_ball"}, "diagnostics.kind: got 'crystal_ball'; must be one of roc_curve"),
@@ -111,6 +112,8 @@ def test_a_whole_request_is_checked_too(tmp_path: Path) -> None:
     del whole["epsilon"]
     make: Callable[..., ReleaseDiagnosticsOperator] = ReleaseDiagnosticsOperator
     assert make(task_id="release", request=whole).task_id == "release"
+    complete = ReleaseRequest.parse(whole).to_dict()
+    assert make(task_id="release", request=complete).request == complete
     with pytest.raises(RequestRefused, match="epsilon: is not a field"):
         make(task_id="release", request={**whole, "epsilon": "1"})
     # a file is the worker's to read

@@ -71,6 +71,7 @@ def test_a_release_that_was_not_committed_ends_the_task_and_reserves_nothing(
     assert [charge.release for charge in ledger.history("fits")] == [KEY]
 
 
+@pytest.mark.usefixtures("fake_application")
 def test_a_dry_run_looks_the_model_up(ledger: PrivacyLedger, tmp_path: Path) -> None:
     uri = fitted_release(ledger, str(tmp_path / "releases"))
     told = operator(tmp_path / "releases", model={"release": uri}, dry_run=True).execute(make_context())
