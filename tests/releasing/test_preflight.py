@@ -124,8 +124,8 @@ class TestMachine:
 
     def test_no_salt(self, lab: Any, ledger: PrivacyLedger, runner: LocalRunner, table: dict[str, Any]) -> None:
         unit = PrivacyUnit(column="person", max_rows=2)
-        ledger.open_account("persons", epsilon=1, tables=[table["path"]], unit=unit)
-        request = make_request(lab.output, account="persons", table=table, unit=unit.model_dump())
+        output = lab.open_account("persons", table["path"], unit=unit)
+        request = make_request(output, account="persons", table=table, unit=unit.model_dump())
         charged, dry = both(request, ledger, runner)
         assert "exactly one of DP_DIAGNOSTICS_SALT and DP_DIAGNOSTICS_SALT_FILE must be set" in charged
         assert charged == dry
@@ -141,9 +141,9 @@ class TestMachine:
     def test_old_java(
         self, lab: Any, ledger: PrivacyLedger, tmp_path: Path, runner: LocalRunner, table: dict[str, Any]
     ) -> None:
-        ledger.open_account("visits", epsilon=1, tables=[table["path"]])
+        output = lab.open_account("visits", table["path"])
         old = LocalRunner(private_dir=runner.private_dir, environment={"JAVA_HOME": self.java(tmp_path, 11)})
-        charged, dry = both(make_request(lab.output, account="visits", table=table), ledger, old)
+        charged, dry = both(make_request(output, account="visits", table=table), ledger, old)
         assert "Java 11" in charged
         assert charged == dry
 
@@ -151,14 +151,14 @@ class TestMachine:
     def test_no_snapshot(
         self, lab: Any, ledger: PrivacyLedger, runner: LocalRunner, table: dict[str, Any], state: str
     ) -> None:
-        ledger.open_account("visits", epsilon=1, tables=[table["path"]])
+        output = lab.open_account("visits", table["path"])
         version = Path(table["path"]) / "v2"
         if state == "empty":
             version.mkdir()
         elif state == "a file":
             version.touch()
         later = {**table, "snapshot": {"path_version": "v2"}}
-        charged, dry = both(make_request(lab.output, account="visits", table=later), ledger, runner)
+        charged, dry = both(make_request(output, account="visits", table=later), ledger, runner)
         assert charged == f"table.path: got '{version}'; must be a table that exists; check the path and its version"
         assert charged == dry
 
