@@ -1,6 +1,7 @@
 """What the example DAGs work with: where its lake and its releases lie, and the accounts that pay.
 
-``DP_DEMO_LAKE`` and ``DP_DEMO_OUTPUT`` name the two folders, which lie below ``AIRFLOW_HOME`` otherwise;
+``DP_DEMO_LAKE`` and ``DP_DEMO_OUTPUT`` name the two folders, or the second a URI; they lie below ``AIRFLOW_HOME``
+otherwise.
 ``DP_DEMO_RUNNER`` names the runner, ``local`` otherwise.
 """
 
@@ -17,6 +18,12 @@ def _folder(variable: str, name: str) -> Path:
     return Path(os.environ.get(variable) or f"{home}/{name}").expanduser().absolute()
 
 
+def _releases(account: str) -> str:
+    """Each account has a folder of releases of its own."""
+    given = os.environ.get("DP_DEMO_OUTPUT", "")
+    return f"{given}/{account}" if "://" in given else str(_folder("DP_DEMO_OUTPUT", "releases") / account)
+
+
 ACCOUNT = "rand-hie"
 CAP = "1.5"
 EPSILON = "1"
@@ -25,15 +32,14 @@ VERSION = "v1"
 TABLE_FOLDER = _folder("DP_DEMO_LAKE", "lake") / "person_years"
 TABLE = {"path": str(TABLE_FOLDER), "snapshot": {"path_version": VERSION}}
 MODEL = lake.load_model()
-# each account has a folder of releases of its own
-OUTPUT = str(_folder("DP_DEMO_OUTPUT", "releases") / ACCOUNT)
+OUTPUT = _releases(ACCOUNT)
 RUNNER = os.environ.get("DP_DEMO_RUNNER", "local")
 
 
 FIT_ACCOUNT = "rand-hie-fit"
 FIT_CAP = "2"
 FIT_TABLE_FOLDER = _folder("DP_DEMO_LAKE", "lake") / "all_person_years"
-FIT_OUTPUT = str(_folder("DP_DEMO_OUTPUT", "releases") / FIT_ACCOUNT)
+FIT_OUTPUT = _releases(FIT_ACCOUNT)
 FIT_TABLE = {"path": str(FIT_TABLE_FOLDER), "snapshot": {"path_version": VERSION}}
 FIT = {"kind": "logistic_fit", "features": {name: list(bounds) for name, bounds in lake.BOUNDS.items()}}
 
@@ -42,7 +48,7 @@ VISITS_CAP = "1.5"
 VISITS_BLOCKS = "day(visited_on)"
 VISITS_TABLE_FOLDER = _folder("DP_DEMO_LAKE", "lake") / "visits"
 VISITS_VERSION = "{{ dag_run.run_after | ds }}"
-VISITS_OUTPUT = str(_folder("DP_DEMO_OUTPUT", "releases") / VISITS_ACCOUNT)
+VISITS_OUTPUT = _releases(VISITS_ACCOUNT)
 VISITS_TABLE = {"path": str(VISITS_TABLE_FOLDER), "snapshot": {"path_version": VISITS_VERSION}}
 
 

