@@ -10,11 +10,14 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for name in python3 python3.11 python3.12 python3.13; do \
 	"$$name" -c '$(NEW_ENOUGH)' 2> /dev/null && { echo "$$name"; exit; }; done; echo python3)
 
+# Where `make images` keeps bases and images.
+IMAGES ?= build/images
+
 # A process for each processor, up to four: every one of them may start a Spark session of its own.
 PARALLEL := --numprocesses=auto --maxprocesses=4 --dist=loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-fast audit storm bench docs lint format lock clean
+.PHONY: help env demo test test-fast audit storm bench images docs lint format lock clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -53,6 +56,9 @@ storm: $(STAMP) ## the ledger under 32 processes of 500 operations and random ki
 
 bench: $(STAMP) ## speed and accuracy benchmarks
 	$(BIN)/python -m benchmarks
+
+images: ## both images of docker/Dockerfile, on bases made from Debian's packages (as root, with buildah and debootstrap)
+	docker/build-images $(IMAGES)
 
 docs: $(STAMP) ## the documentation site, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

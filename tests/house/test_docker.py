@@ -221,7 +221,7 @@ def test_make_env_keeps_what_is_there(tmp_path: Path) -> None:
 
 def test_shell_scripts_parse() -> None:
     bash = shutil.which("bash") or "/bin/bash"
-    for script in (DOCKER / "make-env", DOCKER / "spark" / "start", ROOT / ".ci" / "run"):
+    for script in (DOCKER / "make-env", DOCKER / "build-images", DOCKER / "spark" / "start", ROOT / ".ci" / "run"):
         assert subprocess.run([bash, "-n", str(script)], check=False).returncode == 0, script
         assert script.stat().st_mode & 0o100, script
 
