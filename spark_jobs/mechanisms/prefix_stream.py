@@ -18,8 +18,9 @@ Privacy: the released steps together are ``rho``-zCDP, also where what comes nex
 noise is added to each step's ``y`` afresh (Denisov, McMahan, Rush, Smith, Thakurta, NeurIPS 2022; composition of
 zCDP). The 2-norm sensitivity of ``y / u`` has three parts:
 
-* of ``G^-1 A x`` itself, a Toeplitz matrix: as in ``square_root``, for a row that comes, goes (``ADD_REMOVE``) or
-  happens at another step (``REPLACE_ONE``);
+* of ``G^-1 A x`` itself, a Toeplitz matrix: as in ``square_root``, for a row that comes or goes (``ADD_REMOVE``); for
+  one that is replaced (``REPLACE_ONE``), the larger of that, where the new row is not counted at any step, and the
+  sensitivity to a row that moves to another step;
 * the lattice: both tables' points are moved by at most a half at each step, by one in their difference;
 * fixed point: all divisions are rounded down, an error of at most ``e = 2^-63`` at a step. An error in ``s_i`` is as
   good as a change of the input that decays like ``d_i^k``. The inverse of a log-convex series has one positive
@@ -180,4 +181,6 @@ def _fitted(steps: int, exponentials: int) -> tuple[tuple[int, ...], tuple[int, 
 def _sensitivity(shape: StreamShape) -> float:
     measured = np.cumsum(series_inverse(shape.column()))
     lattice = math.sqrt(shape.steps) * (1.0 + 2.0**-5)
-    return max(1.0, column_sensitivity(measured, shape.neighbours) * (1 << _LATTICE_PLACES)) + lattice
+    # a replaced row may become one that no step counts: the count of a single step changes by that alone
+    relations = {Neighbours.ADD_REMOVE, shape.neighbours}
+    return max(column_sensitivity(measured, each) for each in relations) * (1 << _LATTICE_PLACES) + lattice
