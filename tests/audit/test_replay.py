@@ -1,0 +1,188 @@
+"""Nothing of a table reaches a release but through noise: the noise of one table, played back on another.
+
+Every kind of the registry runs with every method and option that is an enumeration or a flag, under both relations; a
+kind without a table, or an option without a rule, fails here.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Literal, get_args, get_origin
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from spark_jobs.application.drafting import diagnostic
+from spark_jobs.contract.diagnostics import DIAGNOSTICS
+from spark_jobs.contract.diagnostics.fits import CrossProductCells, LabelProductCells
+from spark_jobs.contract.diagnostics.linear import PointCells, ResidualCells
+from spark_jobs.contract.diagnostics.scores import OtherScoreCells
+from spark_jobs.contract.diagnostics.base import ScoreCells
+from spark_jobs.contract.diagnostics.values import ValueCells
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics.shared_groups import measure_shared, read_as
+from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.statistics import CrossProducts, PointCounts, ResidualCounts, ScoreCounts, ValueCounts
+from tests.support.replay import RecordingNoise, released_outputs, replay
+
+pytestmark = [pytest.mark.audit]
+
+OTHER_MODEL = {"kind": "columns", "basis": "public", "score": "other"}
+REFERENCE = {"distribution": "normal", "mean": 5, "stddev": 2}
+ECDF = {"column": "amount", "bounds": (0.0, 10.0), "cells": 1024, "points": 16}
+LINE = {"x": "x", "y": "y", "x_bounds": (0.0, 1.0), "y_bounds": (0.0, 1.0), "cells": 64, "matchings": 3}
+BASE: dict[str, list[dict]] = {
+    "roc_curve": [{}, {"thresholds": 8}],
+    "roc_comparison": [{"other": OTHER_MODEL}],
+    "auc": [{}],
+    "average_precision": [{}],
+    "binormal_roc": [{}],
+    "confusion_matrix": [{}, {"thresholds": (0.25, 0.5, 0.75)}],
+    "binned_residuals": [{"bins": 4}],
+    "calibration": [{"bins": 4}],
+    "ecdf": [{}, ECDF, {**ECDF, "bounds": None}, {**ECDF, "reference": REFERENCE}],
+    "residual_plot": [{"outcome": "paid"}, {"outcome": "paid", "bins": 8}],
+    "linear_regression": [LINE, {**LINE, "group_by": "site", "groups": ["a", "b"]}],
+    "linear_fit": [
+        {"features": {"a": (0.0, 1.0)}, "categorical": {"c": ["u", "v"]}, "outcome": "y", "outcome_bounds": (0.0, 1.0)}
+    ],
+    "logistic_fit": [{"features": {"a": (0.0, 1.0)}, "categorical": {"c": ["u", "v"]}}],
+}
+"""What a kind needs beside its enumerations and flags; several where a choice is no enumeration."""
+LEFT_OUT = {"kind", "share", "cells"}
+"""The kind; a choice of the application; how fine a public grid is."""
+DELTA = "1e-6"
+
+
+def choices(kind):
+    """All values of each enumeration and flag among the options of a kind."""
+    found = {}
+    for name, field in DIAGNOSTICS[kind].model_fields.items():
+        if name in LEFT_OUT:
+            continue
+        parts = [field.annotation, *get_args(field.annotation)]
+        values = [value for part in parts if get_origin(part) is Literal for value in get_args(part)]
+        if values:
+            found[name] = [*values, *([None] if type(None) in parts else [])]
+        elif field.annotation is bool:
+            found[name] = [False, True]
+    return found
+
+
+def cases():
+    """Every kind with every allowed combination of its choices."""
+    for kind in DIAGNOSTICS:
+        names, values = list(choices(kind)), list(choices(kind).values())
+        for number, base in enumerate(BASE.get(kind, ({},))):
+            for chosen in product(*values):
+                picked = dict(zip(names, chosen, strict=True))
+                try:
+                    options = DIAGNOSTICS[kind].model_validate({"kind": kind, **base, **picked})
+                except (RequestRefused, ValidationError):
+                    continue
+                text = "-".join([kind, str(number), *(f"{name}={value}" for name, value in picked.items())])
+                yield pytest.param(options, id=text)
+
+
+def statistic_of(cells, seed, *, sizes):
+    """Random rows, counted; with ``sizes`` given, so many in each group and every one of them usable."""
+    random = np.random.default_rng(seed)
+    rows = (300, 7)[seed] if sizes is None else sum(sizes)
+    skew = (1.0, 4.0)[seed]
+    if isinstance(cells, (ScoreCells, OtherScoreCells)):
+        labels = random.random(rows) < (0.3, 0.9)[seed]
+        return ScoreCounts.from_arrays(labels, random.normal(0.4 + labels / skew / 3, 0.2), cells=4096)
+    if isinstance(cells, ValueCells):
+        of = {name: getattr(cells, name) for name in ("lower", "upper", "cells", "scale", "unit")}
+        return ValueCounts.from_arrays(random.lognormal(0, skew, rows), **of)
+    if isinstance(cells, ResidualCells):
+        return ResidualCounts.from_arrays(
+            random.normal(0, 100 * skew, rows), random.normal(5, skew, rows), unit=cells.unit
+        )
+    if isinstance(cells, PointCells):
+        keys = cells.groups
+        groups = None if keys is None else np.repeat(np.array(keys), sizes or (rows // len(keys)))
+        x = random.random(rows if groups is None else groups.size) ** skew
+        return PointCounts.from_arrays(
+            x, 0.5 * x + random.random(x.size) / 2, groups=groups, keys=keys, cells=cells.cells
+        )
+    if isinstance(cells, (CrossProductCells, LabelProductCells)):
+        outcome = random.random(rows) if isinstance(cells, CrossProductCells) else random.integers(0, 2, rows)
+        columns = {feature.name: random.random(rows) ** skew for feature in cells.features}
+        columns |= {each.column: random.choice(each.levels, rows) for each in cells.categorical}
+        return CrossProducts.from_arrays(columns, outcome, design=cells)
+    raise TypeError(f"{type(cells).__name__}: say how its tables are made")
+
+
+def tables(options, relation):
+    """Two tables that have nothing in common but what is public."""
+    public = options.sizes_are_public(relation)
+    groups = len(getattr(options, "groups", None) or ("all",))
+    found = []
+    for seed in (0, 1):
+        parts = [statistic_of(c, seed, sizes=(30,) * groups if public else None) for c in options.statistics]
+        found.append(parts[0] if len(parts) == 1 else tuple(parts))
+    return found
+
+
+def release(options, relation, epsilon):
+    """A function of a statistic and noise: the measurement, what is kept of it, and its summary."""
+    room = diagnostic(options.kind)
+    delta = {"delta": DELTA} if options.takes_delta else {}
+
+    def run(statistic, noise):
+        measured = room.measure(
+            statistic, epsilon=epsilon, neighbours=relation, noise=noise, **delta, **options.chosen()
+        )
+        return [measured, measured.to_dict(), room.summarise(measured, seed=5)]
+
+    return run
+
+
+EVERY = list(cases())
+BOTH = pytest.mark.parametrize("relation", list(Neighbours), ids=["added", "replaced"])
+
+
+def test_every_kind_has_a_table():
+    assert set(BASE) == set(DIAGNOSTICS)
+    ran = {tuple(case.id.split("-")[:2]) for case in EVERY}
+    assert ran == {(kind, str(number)) for kind, bases in BASE.items() for number in range(len(bases))}
+
+
+@BOTH
+@pytest.mark.parametrize("options", EVERY)
+@pytest.mark.parametrize("epsilon", ["1", "100"])
+def test_the_noise_of_one_table_makes_the_same_release_of_another(options, relation, epsilon):
+    one, other = tables(options, relation)
+    run = release(options, relation, epsilon)
+    try:
+        calls = replay(run, one, other, source=SeededNoise(3))
+    except RequestRefused:
+        # a refusal is public: it comes before any noise, and on every table
+        recording = RecordingNoise(SeededNoise(3))
+        for table in (one, other):
+            with released_outputs(recording), pytest.raises(RequestRefused):
+                run(table, recording)
+        assert recording.calls == []
+        pytest.skip("refused under this relation or budget")
+    assert calls, "nothing was drawn"
+
+
+SHARING = ("roc_curve", "calibration", "binned_residuals", "ecdf")
+
+
+@BOTH
+def test_the_noise_of_a_shared_release_makes_the_same_of_another_table(relation):
+    readers = [DIAGNOSTICS[kind].model_validate({"kind": kind, **BASE[kind][0]}) for kind in SHARING]
+    sharing = [options for options in readers if options.sharing]
+    kinds = tuple(options.kind for options in sharing)
+    assert len(kinds) > 1
+
+    def run(statistic, noise):
+        shared = measure_shared(statistic, kinds=kinds, epsilon="1", neighbours=relation, noise=noise)
+        read = [diagnostic(options.kind).summarise(read_as(options, shared), seed=5) for options in sharing]
+        return [shared, shared.to_dict(), read]
+
+    assert replay(run, *(statistic_of(ScoreCells(), seed, sizes=None) for seed in (0, 1)), source=SeededNoise(4))
