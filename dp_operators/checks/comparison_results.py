@@ -8,6 +8,7 @@ from typing import Any
 
 from dp_operators.checks.expectations import Table, at_least, between, not_null, number, numbers, unit_interval
 from dp_operators.checks.score_results import roc_curve_tables
+from spark_jobs.contract.figures import UNDEFINED
 
 
 def roc_comparison_tables(result: Mapping[str, Any]) -> list[Table]:
@@ -18,6 +19,7 @@ def roc_comparison_tables(result: Mapping[str, Any]) -> list[Table]:
     tables = [
         replace(table, name=f"{table.name}, {name} model")
         for name, curve in zip(("first", "second"), curves, strict=True)
+        if curve["status"] != UNDEFINED
         for table in roc_curve_tables(curve)
     ]
     low, high = numbers(result["auc_interval"])

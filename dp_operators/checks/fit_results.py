@@ -38,7 +38,7 @@ def fit_tables(kind: str, result: Mapping[str, Any]) -> list[Table]:
         "model": [_is_the_model(kind, result["model"], columns["coefficients"])],
     }
     summed += [
-        within_set("status", ["ok", "shrunk", "undefined"], what="status is ok, shrunk or undefined"),
+        within_set("status", ["ok", "shrunk"], what="status is ok or shrunk"),
         within_set("named", [True], what="every coefficient has a name"),
         within_set("model", [True], what="the model is one that a request takes, with these coefficients"),
     ]

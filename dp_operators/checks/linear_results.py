@@ -19,6 +19,7 @@ from dp_operators.checks.expectations import (
     unit_interval,
     within_set,
 )
+from spark_jobs.contract.figures import OK, UNDEFINED
 
 _MOST = sys.float_info.max
 
@@ -94,7 +95,16 @@ def linear_regression_tables(result: Mapping[str, Any]) -> list[Table]:
     low, high = numbers(result["y_bounds"])
     keys = result["keys"]
     groups = 1 if keys is None else len(keys)
-    columns: dict[str, list[Any]] = {name: numbers(result[name]) for name in ("slope", "intercept")}
+    undefined = [status == UNDEFINED for status in result["status"]]
+    own = {name: result[name] for name in ("slope", "intercept")}
+    withheld = [
+        all((value is None) == hidden for value, hidden in zip(values, undefined, strict=True))
+        for values in own.values()
+    ]
+    columns: dict[str, list[Any]] = {
+        name: [0.0 if value is None else number(value) for value in values] for name, values in own.items()
+    }
+    columns["withheld"] = [all(withheld)] * len(undefined)
     # a method that needs no size releases none
     columns["rows"] = [0.0 if rows is None else number(rows) for rows in result["rows"]]
     total = result["total_rows"]
@@ -104,7 +114,8 @@ def linear_regression_tables(result: Mapping[str, Any]) -> list[Table]:
         entry for name in ("slope", "intercept", "rows", "total_rows") for entry in (not_null(name), finite(name))
     ]
     expected += [
-        within_set("status", ["ok", "failed"], what="status is ok or failed"),
+        within_set("status", [OK, UNDEFINED], what="status is ok or undefined"),
+        within_set("withheld", [True], what="slope and intercept are null where they are undefined, and nowhere else"),
         between("rows", 0, _MOST, what="rows is not negative"),
     ]
     columns["listed"] = [len(columns["slope"]) == groups] * len(columns["slope"])

@@ -142,14 +142,18 @@ RATES = ("accuracy", "precision", "recall", "specificity", "f1")
 
 
 def confusion_matrix_tables(result: Mapping[str, Any]) -> list[Table]:
-    """Counts are finite; rates lie in [0, 1] and in their intervals, or are undefined."""
+    """Counts are finite; rates lie in [0, 1] and in their intervals, or are null with them."""
     counts = ("true_positives", "false_positives", "false_negatives", "true_negatives")
     columns = {name: numbers(result[name]) for name in ("thresholds", *counts)}
     expected = unit_interval("thresholds") + [e for name in counts for e in (not_null(name), finite(name))]
     for name in RATES:
-        lower, upper = (numbers(result[f"{name}_{end}"]) for end in ("lower", "upper"))
-        rate = [low if value is None else value for value, low in zip(result[name], lower, strict=True)]
-        columns |= {name: numbers(rate), f"{name}_lower": lower, f"{name}_upper": upper}
+        ends = [result[f"{name}_{end}"] for end in ("lower", "upper")]
+        if any(len({value is None for value in at}) > 1 for at in zip(result[name], *ends, strict=True)):
+            raise ValueError("a rate and its interval are undefined together")
+        lower, rate, upper = (
+            [0.0 if value is None else number(value) for value in values] for values in (ends[0], result[name], ends[1])
+        )
+        columns |= {name: rate, f"{name}_lower": lower, f"{name}_upper": upper}
         expected += [entry for each in (name, f"{name}_lower", f"{name}_upper") for entry in unit_interval(each)]
         expected += [at_least(name, f"{name}_lower"), at_least(f"{name}_upper", name)]
     return [Table(name="confusion_matrix", columns=columns, expected=tuple(expected))]

@@ -44,7 +44,7 @@ def ecdf_tables(result: Mapping[str, Any]) -> list[Table]:
         ("reference", result["distance"]),
         ("earlier release", None if compared is None else compared["distance"]),
     ):
-        if distance is not None:
+        if distance is not None and distance["value"] is not None:
             near, far = numbers(distance["interval"])
             told = {"nearest": near, "distance": number(distance["value"]), "furthest": far}
             told["p_value"] = number(distance["p_value"])

@@ -16,7 +16,9 @@ from dp_operators.operators.intervals import blocks_of_run
 from dp_operators.operators.keys import DEPLOYMENT, release_key
 from dp_operators.operators.outcomes import told_to_airflow
 from dp_operators.operators.runners import Warmed, check_runner, make_runner
+from dp_operators.operators.undefined import end_undefined, require_ending
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.figures import undefined_kinds
 from spark_jobs.contract.layout import MANIFEST_NAME
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest, load_fields, load_model
@@ -33,7 +35,8 @@ class ReleaseDiagnosticsOperator(BaseOperator):
 
     A retry, a cleared task or a second worker goes on with the charge and the noise of the first attempt, so that one
     task of one DAG run releases one result and pays once. Nothing of the table passes through Airflow: the log shows
-    public stages, and XCom gets ``{"uri", "key", "cost"}`` alone.
+    public stages, and XCom gets ``{"uri", "key", "cost", "status"}`` alone: status
+    says of each diagnostic whether the noise left anything of it, ``ok`` or ``undefined``.
 
     Every parameter is templated, values inside dictionaries too, and numbers may be strings. Either ``request`` holds
     the whole request, or the other parameters are its fields.
@@ -71,6 +74,9 @@ class ReleaseDiagnosticsOperator(BaseOperator):
             without holding a worker; ``fail``: fail for good; ``skip``: skip this task and what hangs on it. By default
             what the ``PrivacyBudgetSensor`` directly before says whose ``release_task_id`` is this task, and for how
             long; without one, ``fail``. A cost above the cap itself is never waited for.
+        on_undefined: what to do where all figures of a diagnostic are undefined, which noisy sizes alone decide:
+            ``publish`` (the default) ends well, ``skip`` and ``fail`` end the task so after the release was published and
+            paid for, with the same in XCom; neither is retried.
         dry_run: only say what the release would cost and what there is; nothing is reserved, run or written.
 
     Raises:
@@ -91,6 +97,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         "privacy_ledger_conn_id",
         "deployment",
         "allotment",
+        "on_undefined",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"request": "json", "conf": "json"}
     ui_color = "#dfe9f5"
@@ -123,6 +130,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         deployment: str | None = None,
         allotment: str | None = None,
         on_exhausted: Literal["wait", "fail", "skip"] | None = None,
+        on_undefined: str = "publish",
         dry_run: bool = False,
         **kwargs: Any,
     ) -> None:
@@ -161,6 +169,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         self.on_exhausted = on_exhausted
         if on_exhausted is not None:
             require_on_exhausted(on_exhausted)
+        self.on_undefined = on_undefined
         self.price_only = dry_run  # `dry_run` is a method of every task
         self._running: Runner | None = None
 
@@ -175,10 +184,22 @@ class ReleaseDiagnosticsOperator(BaseOperator):
             with told_to_airflow():
                 return self._price(context)
         with told_to_airflow(), budget_may_be_exhausted(self, context, self.on_exhausted):
+            require_ending(self.on_undefined)
             published = self._release(context)
         if published.adopted:
             self.log.info("this task's release was published before: %s", published.uri)
-        return {"uri": published.uri, "key": published.key, "cost": published.cost.model_dump(mode="json")}
+        made = {
+            "uri": published.uri,
+            "key": published.key,
+            "cost": published.cost.model_dump(mode="json"),
+            "status": dict(published.status),
+        }
+        undefined = undefined_kinds(published.status)
+        if undefined:
+            line = f"undefined through the noise: {', '.join(undefined)}; the release was published and paid for"
+            self.log.warning(line)
+            end_undefined(self.on_undefined, line, made, context)
+        return made
 
     def on_kill(self) -> None:
         """End the application; its charge stays reserved for the next attempt."""

@@ -43,4 +43,11 @@ def fitted_model(uri: object, ledger: LedgerReader, *, kind: object = None) -> d
             bound="holds both a linear and a logistic fit" if found else "must hold a fitted model",
             remedy="say which by kind" if found else f"name a release of {' or '.join(FITS.values())}",
         )
+    if release.results[FITS[found[0]]]["model"] is None:
+        raise RequestRefused(
+            "model.release",
+            given=uri,
+            bound="holds no model: through its noise, there were too few rows to fit one",
+            remedy="name another release, or fit again with more of the budget",
+        )
     return {**release.results[FITS[found[0]]]["model"], "fitted_by": release.key}

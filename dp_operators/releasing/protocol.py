@@ -21,7 +21,7 @@ burnt                            gives up: what was drawn is spent and is never 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -78,6 +78,7 @@ class Published:
         charge_id: the charge that paid.
         manifest_sha256: hash of its manifest, as the ledger committed it.
         adopted: whether it was visible already, so that this attempt made nothing.
+        status: of each diagnostic's result, by its kind; noise alone decides it.
     """
 
     uri: str
@@ -86,6 +87,7 @@ class Published:
     charge_id: str
     manifest_sha256: str
     adopted: bool
+    status: Mapping[str, str]
 
 
 def release(
@@ -233,7 +235,7 @@ class _Attempt:
         if visible is not None:
             if sha256(visible) != charge.manifest_sha256:
                 raise ReleaseDamaged(f"{layout.manifest} is not what the ledger committed")
-            return self._published(charge, layout, sha256(visible), adopted=True)
+            return self._published(charge, layout, visible, adopted=True)
         draft = read_draft(self.store, layout)
         if draft is None:
             draw = self.store.read(layout.draw)
@@ -250,9 +252,10 @@ class _Attempt:
         """Make a committed draft visible."""
         publish(self.store, layout, draft)
         self.progress(f"published {layout.root}")
-        return self._published(charge, layout, draft.sha256, adopted=False)
+        return self._published(charge, layout, draft.manifest, adopted=False)
 
-    def _published(self, charge: Charge, layout: ReleaseLayout, manifest_sha256: str, *, adopted: bool) -> Published:
+    def _published(self, charge: Charge, layout: ReleaseLayout, manifest: bytes, *, adopted: bool) -> Published:
+        manifest_sha256 = sha256(manifest)
         failpoint("before_receipt")
         if self.store.read(layout.receipt) is None:
             head = self.ledger.head()
@@ -272,6 +275,7 @@ class _Attempt:
             charge_id=charge.id,
             manifest_sha256=manifest_sha256,
             adopted=adopted,
+            status=Release.from_json(manifest).statuses,
         )
 
     def _was_given_back(self, charge: Charge) -> bool:

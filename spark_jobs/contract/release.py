@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field
 
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.figures import status_of
 from spark_jobs.contract.privacy import Budget, ExactDecimal, Neighbours, PrivacyUnit
 from spark_jobs.contract.values import Frozen
 
@@ -77,7 +78,7 @@ class Release(Frozen):
         assumptions: what the guarantee or the reading rests on.
         drawn_at: when the noise was drawn (UTC, ISO 8601).
         parts: what each part of the cost bought, and which diagnostics share a part.
-        results: each diagnostic's released values, by its kind.
+        results: each diagnostic's released values, by its kind; null is a figure that noise leaves undefined.
         files: every other file of the release.
         versions: of the programs that made it.
     """
@@ -100,6 +101,11 @@ class Release(Frozen):
     results: dict[str, dict[str, Any]]
     files: tuple[ReleaseFile, ...] = ()
     versions: dict[str, str]
+
+    @property
+    def statuses(self) -> dict[str, str]:
+        """By kind, whether its result is defined (``contract.figures``)."""
+        return {kind: status_of(result) for kind, result in self.results.items()}
 
     def to_json(self) -> str:
         """The manifest's text; the same release always gives the same bytes."""

@@ -10,7 +10,18 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.binormal_roc import BinormalRoc
 from spark_jobs.publishing import drawing
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
-from spark_jobs.publishing.rendering import Column, Headline, Measure, Plot, Probe, Rendering, Section, ValueTable
+from spark_jobs.publishing.rendering import (
+    Column,
+    Headline,
+    Measure,
+    Plot,
+    Probe,
+    Rendering,
+    Section,
+    ValueTable,
+    ends_of,
+    known,
+)
 from spark_jobs.publishing.tokens import light
 
 if TYPE_CHECKING:
@@ -41,7 +52,7 @@ def _columns(curve: BinormalRoc) -> dict[str, Column]:
 def _line(curve: BinormalRoc) -> str:
     if curve.status != "ok":
         return "AUC undefined"
-    low, high = (decimals(end) for end in curve.auc_interval)
+    low, high = (decimals(end) for end in ends_of(curve.auc_interval))
     return f"AUC {decimals(curve.auc)}  ({level(curve.confidence)} interval {low} to {high})"
 
 
@@ -109,7 +120,7 @@ def _section(curve: BinormalRoc, request: ReleaseRequest) -> Section:
         at = [float(np.interp(fpr, curve.fpr, values)) for values in (curve.tpr, curve.tpr_lower, curve.tpr_upper)]
         cells = [percent(value) if defined else ABSENT for value in at]
         rows.append((f"{100 * fpr:.0f} %", cells[0], f"{cells[1]} to {cells[2]}"))
-    low, high = curve.auc_interval
+    low, high = ends_of(curve.auc_interval)
     return Section(
         title=_TITLE,
         reading=(
@@ -121,7 +132,7 @@ def _section(curve: BinormalRoc, request: ReleaseRequest) -> Section:
             value=decimals(curve.auc) if defined else "undefined",
             interval=f"{level(curve.confidence)} interval {decimals(low)} to {decimals(high)}" if defined else None,
             scale=("0", "1 perfect"),
-            marks=(low, curve.auc, high) if defined else None,
+            marks=(low, known(curve.auc), high) if defined else None,
             reference=("½ chance", 0.5),
         ),
         measures=(

@@ -13,10 +13,13 @@ MEDIA_TYPE = "application/vnd.apache.parquet"
 
 
 def parquet_bytes(columns: Mapping[str, Column], *, metadata: Mapping[str, str]) -> bytes:
-    """The columns as one Parquet file of one row group; their meanings and ``metadata`` lie in its schema."""
-    arrays = [pa.array(column.values) for column in columns.values()]
+    """The columns as one Parquet file of one row group; their meanings and ``metadata`` lie in its schema.
+
+    A number that there is not (NaN) is null; columns of numbers may have nulls whether or not they do.
+    """
+    arrays = [pa.array(column.values, from_pandas=True) for column in columns.values()]
     fields = [
-        pa.field(name, array.type, nullable=False, metadata={"description": column.meaning})
+        pa.field(name, array.type, nullable=pa.types.is_floating(array.type), metadata={"description": column.meaning})
         for (name, column), array in zip(columns.items(), arrays, strict=True)
     ]
     table = pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata=dict(metadata)))

@@ -9,7 +9,7 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.ecdf import Distance, Ecdf
 from spark_jobs.publishing.ecdf_plot import defined, ecdf_plot, quantile_text, told_by
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, one_line, percent
-from spark_jobs.publishing.rendering import Column, Headline, Measure, Rendering, Section, ValueTable
+from spark_jobs.publishing.rendering import Column, Headline, Measure, Rendering, Section, ValueTable, ends_of, known
 from spark_jobs.publishing.score_pools import simulated_p
 from spark_jobs.publishing.value_axis import number
 
@@ -40,10 +40,16 @@ def _columns(found: Ecdf) -> dict[str, Column]:
     }
     if found.comparison is not None:
         judged = found.comparison.distance
+        low, high = ends_of(judged.interval)
         columns["earlier_cdf"] = Column(
             values=found.comparison.cdf,
-            meaning=f"cdf of the release that this one is compared with; their distance is {judged.value:g} "
-            f"({judged.interval[0]:g} to {judged.interval[1]:g}), at {judged.at:g}, with p-value {judged.p_value:g}",
+            meaning="cdf of the release that this one is compared with; "
+            + (
+                "their distance is undefined"
+                if judged.value is None
+                else f"their distance is {judged.value:g} ({low:g} to {high:g}), at {known(judged.at):g}, "
+                f"with p-value {known(judged.p_value):g}"
+            ),
         )
     return columns
 
@@ -58,7 +64,7 @@ def _table(found: Ecdf) -> ValueTable:
     compared = told_by(found)
     rows = []
     for quantile in found.quantiles:
-        cells = [number(quantile.value), quantile_text(quantile)] if defined(found) else [ABSENT, ABSENT]
+        cells = [number(known(quantile.value)), quantile_text(quantile)] if defined(found) else [ABSENT, ABSENT]
         if found.comparison is not None:
             cells.append(ABSENT if compared is None else number(float(found.earlier_quantile(quantile.level))))
         rows.append((percent(quantile.level), *cells))
@@ -78,10 +84,11 @@ def _headline(found: Ecdf) -> Headline:
         return Headline(label=label, value="undefined", interval=None, scale=scale)
     median = found.median
     edges = np.append(found.values, high)
-    marks = np.interp([median.lower, median.value, median.upper], edges, np.linspace(0.0, 1.0, edges.size))
+    places = [known(each) for each in (median.lower, median.value, median.upper)]
+    marks = np.interp(places, edges, np.linspace(0.0, 1.0, edges.size))
     return Headline(
         label=label,
-        value=number(median.value, 4),
+        value=number(known(median.value), 4),
         interval=f"{level(found.confidence)} interval {quantile_text(median)}",
         scale=scale,
         marks=(float(marks[0]), float(marks[1]), float(marks[2])),
@@ -103,28 +110,28 @@ def _measures(found: Ecdf) -> tuple[Measure, ...]:
         ),
     ]
     if found.distance is not None:
-        measures += _judged(found.distance, "the reference", "Kolmogorov-Smirnov test", known=defined(found))
+        measures += _judged(found.distance, "the reference", "Kolmogorov-Smirnov test", told=defined(found))
     if found.comparison is not None:
-        known = told_by(found) is not None
-        measures += _judged(found.comparison.distance, "the earlier release", "Test of a change", known=known)
+        told = told_by(found) is not None
+        measures += _judged(found.comparison.distance, "the earlier release", "Test of a change", told=told)
     return tuple(measures)
 
 
-def _judged(distance: Distance, to: str, test: str, *, known: bool) -> tuple[Measure, Measure]:
+def _judged(distance: Distance, to: str, test: str, *, told: bool) -> tuple[Measure, Measure]:
     """A distance and its test, in numbers."""
-    low, high = distance.interval
+    low, high = ends_of(distance.interval)
     return (
         Measure(
             label=f"Distance to {to}",
-            value=decimals(distance.value) if known else ABSENT,
+            value=decimals(distance.value) if told else ABSENT,
             note=f"{level(distance.confidence)} interval {decimals(low)} to {decimals(high)}, largest at "
-            f"{number(distance.at, 4)}"
-            if known
+            f"{number(known(distance.at), 4)}"
+            if told
             else "",
         ),
         Measure(
             label=test,
-            value=f"p {simulated_p(distance.p_value)}" if known else ABSENT,
+            value=f"p {simulated_p(known(distance.p_value))}" if told else ABSENT,
             note="noise included",
         ),
     )

@@ -12,7 +12,7 @@ from spark_jobs.contract.diagnostics import ReferenceDistribution
 from spark_jobs.diagnostics.ecdf import Comparison, Ecdf, Quantile
 from spark_jobs.publishing import drawing
 from spark_jobs.publishing.formats import count, level, one_line, percent
-from spark_jobs.publishing.rendering import Plot, Probe
+from spark_jobs.publishing.rendering import Plot, Probe, known
 from spark_jobs.publishing.score_pools import LEGEND_SIZE, simulated_p
 from spark_jobs.publishing.tokens import light
 from spark_jobs.publishing.value_axis import ValueAxis, number
@@ -40,7 +40,7 @@ def told_by(found: Ecdf) -> Comparison | None:
 
 def quantile_text(quantile: Quantile) -> str:
     """A quantile's interval."""
-    return f"{number(quantile.lower, 4)} to {number(quantile.upper, 4)}"
+    return f"{number(known(quantile.lower), 4)} to {number(known(quantile.upper), 4)}"
 
 
 def title(found: Ecdf) -> str:
@@ -81,8 +81,9 @@ def ecdf_plot(found: Ecdf, reference: ReferenceDistribution | None) -> Plot:
 
 def _axis(found: Ecdf) -> ValueAxis:
     edges = np.append(found.values, found.bounds[1])
-    shown = [end for quantile in found.quantiles for end in (quantile.lower, quantile.upper)] if defined(found) else []
-    return ValueAxis.around(edges, found.cdf, logarithmic=found.logarithmic, shown=shown)
+    shown = [known(end) for each in found.quantiles for end in (each.lower, each.upper)] if defined(found) else []
+    fractions = found.cdf if defined(found) else np.arange(1, found.cdf.size + 1) / found.cdf.size
+    return ValueAxis.around(edges, fractions, logarithmic=found.logarithmic, shown=shown)
 
 
 def _draw(axes: Axes, found: Ecdf, axis: ValueAxis, reference: ReferenceDistribution | None) -> None:
@@ -136,7 +137,7 @@ def _draw_steps(
 
 def _draw_gap(axes: Axes, found: Ecdf, compared: Comparison) -> None:
     """A bar between the two functions, where they are furthest apart."""
-    cell = int(np.searchsorted(found.values, compared.distance.at))
+    cell = int(np.searchsorted(found.values, known(compared.distance.at)))
     ends = found.cdf[cell], compared.cdf[cell]
     axes.vlines(cell + 0.5, min(ends), max(ends), color=light("spent"), linewidth=2.6, zorder=3, label="largest gap")
 
@@ -168,10 +169,10 @@ def _draw_quantiles(axes: Axes, found: Ecdf, axis: ValueAxis) -> None:
     """Dots on the function where quantiles are, with the intervals that noise leaves them."""
     marks = found.quantiles if len(found.quantiles) <= _MOST_MARKS else (found.median,)
     levels = np.array([mark.level for mark in marks])
-    ends = axis.place([[mark.lower for mark in marks], [mark.upper for mark in marks]])
+    ends = axis.place([[known(mark.lower) for mark in marks], [known(mark.upper) for mark in marks]])
     axes.hlines(levels, ends[0], ends[1], color=light("spent"), linewidth=1.5, zorder=3)
     axes.plot(
-        axis.place([mark.value for mark in marks]), levels, marker="o", markersize=5, color=light("spent"),
+        axis.place([known(mark.value) for mark in marks]), levels, marker="o", markersize=5, color=light("spent"),
         markeredgecolor="white", markeredgewidth=0.8, linestyle="none", zorder=4, label="quantiles with intervals",
     )  # fmt: skip
 
@@ -222,7 +223,7 @@ def _median_line(found: Ecdf) -> str:
     if not defined(found):
         return "Median undefined"
     median = found.median
-    return f"Median {number(median.value, 4)}  ({level(found.confidence)} interval {quantile_text(median)})"
+    return f"Median {number(known(median.value), 4)}  ({level(found.confidence)} interval {quantile_text(median)})"
 
 
 def _second_line(found: Ecdf) -> str:
@@ -230,23 +231,22 @@ def _second_line(found: Ecdf) -> str:
     if compared is None:
         return f"released with noise; about {count(found.rows)} rows"
     gap = compared.distance
-    return (
-        f"Largest gap to the earlier release {percent(gap.value)} at {number(gap.at, 4)} (p {simulated_p(gap.p_value)})"
-    )
+    place, p_value = number(known(gap.at), 4), simulated_p(known(gap.p_value))
+    return f"Largest gap to the earlier release {percent(gap.value)} at {place} (p {p_value})"
 
 
 def _description(found: Ecdf) -> str:
     if not defined(found):
         return "An empty plot: the distribution is undefined because there are too few rows to tell through the noise."
     read = "; ".join(
-        f"{percent(quantile.level)} are at most {number(quantile.value, 4)}" for quantile in found.quantiles[:7]
+        f"{percent(quantile.level)} are at most {number(known(quantile.value), 4)}" for quantile in found.quantiles[:7]
     )
     compared = told_by(found)
     apart = (
         ""
         if compared is None
         else f" The function of an earlier release is at most {percent(compared.distance.value)} of the rows away, at "
-        f"{number(compared.distance.at, 4)}."
+        f"{number(known(compared.distance.at), 4)}."
     )
     return (
         f"Share of rows with at most a value, rising from lower left to upper right; {read}. {_median_line(found)}."

@@ -19,17 +19,17 @@ _MONTHS = (  # strftime would follow the locale
 )
 
 
-def percent(share: float) -> str:
+def percent(share: float | None) -> str:
     """A share of 1 in percent: ``12.5 %``; a dash where it is undefined."""
     return f"{100 * share:.1f}{SPACE}%" if finite(share) else ABSENT
 
 
-def decimals(value: float, places: int = 3) -> str:
+def decimals(value: float | None, places: int = 3) -> str:
     """A number with fixed places, without a negative zero; a dash where it is undefined."""
     return f"{round(value, places) + 0.0:.{places}f}" if finite(value) else ABSENT
 
 
-def count(value: float) -> str:
+def count(value: float | None) -> str:
     """A noisy count, at least 0: ``14,021``."""
     return f"{max(0, round(value)):,}" if finite(value) else ABSENT
 

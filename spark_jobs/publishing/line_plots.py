@@ -173,7 +173,11 @@ def _ends(found: LinearFit, g: int) -> list[tuple[float, float]]:
     """Where the line enters the public box and where it leaves it; a line outside it, at its nearer edge."""
     (left, right), (low, high) = found.x_bounds, found.y_bounds
     at = np.linspace(left, right, 65)
-    heights = np.clip(found.intercept[g] + found.slope[g] * at, low, high)
+    heights = found.intercept[g] + found.slope[g] * at
+    if np.isnan(heights).any():  # no slope of its own: through what is predicted
+        order = np.argsort(found.x)
+        heights = np.interp(at, found.x[order], found.predictions[g][order])
+    heights = np.clip(heights, low, high)
     inside = np.flatnonzero((heights > low) & (heights < high))
     first, last = (0, at.size - 1) if inside.size == 0 else (max(inside[0] - 1, 0), min(inside[-1] + 1, at.size - 1))
     return [(float(at[first]), float(heights[first])), (float(at[last]), float(heights[last]))]

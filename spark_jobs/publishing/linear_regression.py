@@ -54,7 +54,7 @@ def _columns(found: LinearFit) -> dict[str, Column]:
     keys = [""] if found.keys is None else [str(key) for key in found.keys]
     columns = {
         "group": Column(values=np.array(keys, dtype=object), meaning="public key of the group; empty for all rows"),
-        "status": Column(values=np.array(found.status, dtype=object), meaning="ok, or failed: no slope of its own"),
+        "status": Column(values=np.array(found.status, dtype=object), meaning="ok, or undefined: no slope of its own"),
         "method": Column(values=np.array(found.methods, dtype=object), meaning="what released the line"),
         "rows": Column(
             values=found.rows,
@@ -89,7 +89,7 @@ def _section(found: LinearFit, x_name: str, y_name: str) -> Section:
     sizes = "public" if found.public_sizes else "released with noise"
     measures = [
         Measure(label="Groups", value=f"{found.groups:,}", note="of the request's list"),
-        Measure(label="Drowned lines", value=f"{failed:,}", note="no slope of their own"),
+        Measure(label="Undefined lines", value=f"{failed:,}", note="no slope of their own"),
         Measure(
             label="Rows",
             value=(f"≈{SPACE}" if not found.public_sizes else "") + count(found.total_rows),
@@ -118,7 +118,7 @@ def _section(found: LinearFit, x_name: str, y_name: str) -> Section:
         notes=_notes(found),
         notice=None
         if failed < found.groups
-        else "No slope could be told through the noise. The release has been made and paid for.",
+        else "Undefined: no slope can be told through the noise. The release has been made and paid for like any other.",
     )
 
 

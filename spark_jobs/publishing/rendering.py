@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,6 +172,16 @@ Renderer = Callable[[Any, ReleaseRequest], Rendering]
 """From a result of the renderer's own diagnostic, and the request it answers."""
 
 
-def finite(value: float) -> bool:
+def finite(value: float | None) -> TypeGuard[float]:
     """Whether a released number can be drawn or printed."""
-    return bool(np.isfinite(value))
+    return value is not None and bool(np.isfinite(value))
+
+
+def known(value: float | None) -> float:
+    """A released number; NaN where it is undefined."""
+    return float("nan") if value is None else value
+
+
+def ends_of(interval: tuple[float, float] | None) -> tuple[float, float]:
+    """The ends of a released interval; NaN where it is undefined."""
+    return (float("nan"), float("nan")) if interval is None else interval

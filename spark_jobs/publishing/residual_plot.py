@@ -14,7 +14,17 @@ from spark_jobs.publishing import drawing
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, level, percent
 from spark_jobs.publishing.heat_map import draw_heat_map, in_few_cells, shown_part
 from spark_jobs.publishing.quantile_plot import quantile_plot
-from spark_jobs.publishing.rendering import Column, Headline, Measure, Plot, Probe, Rendering, Section, ValueTable
+from spark_jobs.publishing.rendering import (
+    Column,
+    Headline,
+    Measure,
+    Plot,
+    Probe,
+    Rendering,
+    Section,
+    ValueTable,
+    known,
+)
 from spark_jobs.publishing.score_pools import LEGEND_SIZE, p_figure, p_text, set_ticks
 from spark_jobs.publishing.tokens import light
 from spark_jobs.publishing.value_axis import number
@@ -258,10 +268,10 @@ def _section(found: ResidualPlot, request: ReleaseRequest) -> Section:
         ),
         headline=Headline(
             label="Test of the model (p-value)",
-            value=p_figure(found.p_value) if defined else "undefined",
+            value=p_figure(known(found.p_value)) if defined else "undefined",
             interval=found.verdict if defined else None,
             scale=("0 wrong", "1"),
-            marks=(found.p_value,) * 3 if defined else None,
+            marks=(known(found.p_value),) * 3 if defined else None,
             reference=("", found.error_rate),
         ),
         measures=tuple(measures),

@@ -21,7 +21,9 @@ from spark_jobs.publishing.rendering import (
     Rendering,
     Section,
     ValueTable,
+    ends_of,
     finite,
+    known,
 )
 from spark_jobs.publishing.roc_curve import READ_AT, drawn_points, point_at
 from spark_jobs.publishing.score_pools import simulated_p
@@ -136,13 +138,13 @@ def _draw(axes: Axes, found: RocComparison) -> None:
 def _verdict(found: RocComparison) -> str:
     if not _defined(found):
         return "Undefined: too few rows to tell through the noise"
-    if found.comparison.p_value < SURE:
-        return f"The curves differ on these rows (p {simulated_p(found.comparison.p_value)})"
-    return f"No difference of the curves can be told from the noise (p {simulated_p(found.comparison.p_value)})"
+    if known(found.comparison.p_value) < SURE:
+        return f"The curves differ on these rows (p {simulated_p(known(found.comparison.p_value))})"
+    return f"No difference of the curves can be told from the noise (p {simulated_p(known(found.comparison.p_value))})"
 
 
 def _interval(found: RocComparison) -> str:
-    low, high = found.comparison.auc_interval
+    low, high = ends_of(found.comparison.auc_interval)
     return f"{level(found.comparison.confidence)} interval {decimals(low)} to {decimals(high)}"
 
 
@@ -190,8 +192,8 @@ def _table(found: RocComparison) -> ValueTable:
 
 def _section(found: RocComparison, request: ReleaseRequest) -> Section:
     defined, compared = _defined(found), found.comparison
-    low, high = compared.auc_interval
-    marks = tuple(float((1 + each) / 2) for each in (low, compared.auc_difference, high))
+    low, high = ends_of(compared.auc_interval)
+    marks = tuple(float((1 + each) / 2) for each in (low, known(compared.auc_difference), high))
     return Section(
         title=_TITLE,
         reading=(
@@ -211,19 +213,19 @@ def _section(found: RocComparison, request: ReleaseRequest) -> Section:
         measures=(
             Measure(
                 label="Curves differ",
-                value=f"p {simulated_p(compared.p_value)}" if defined else ABSENT,
+                value=f"p {simulated_p(known(compared.p_value))}" if defined else ABSENT,
                 note="by their largest difference",
             ),
             Measure(
                 label="Areas differ",
-                value=f"p {simulated_p(compared.auc_p_value)}" if defined else ABSENT,
+                value=f"p {simulated_p(known(compared.auc_p_value))}" if defined else ABSENT,
                 note="by their AUCs",
             ),
             *(
                 Measure(
                     label=f"AUC, {which} model",
                     value=decimals(curve.auc) if defined and finite(curve.auc) else ABSENT,
-                    note=f"{decimals(curve.auc_interval[0])} to {decimals(curve.auc_interval[1])}" if defined else "",
+                    note=" to ".join(map(decimals, ends_of(curve.auc_interval))) if defined else "",
                 )
                 for which, curve in _curves(found).items()
             ),

@@ -19,7 +19,9 @@ from spark_jobs.publishing.rendering import (
     Rendering,
     Section,
     ValueTable,
+    ends_of,
     finite,
+    known,
 )
 from spark_jobs.publishing.tokens import light
 
@@ -57,9 +59,9 @@ class RocValues(Protocol):
     @property
     def tpr_upper_everywhere(self) -> NDArray[np.float64]: ...  # noqa: D102
     @property
-    def auc(self) -> float: ...  # noqa: D102
+    def auc(self) -> float | None: ...  # noqa: D102
     @property
-    def auc_interval(self) -> tuple[float, float]: ...  # noqa: D102
+    def auc_interval(self) -> tuple[float, float] | None: ...  # noqa: D102
     @property
     def positives(self) -> float: ...  # noqa: D102
     @property
@@ -237,7 +239,7 @@ def _auc(curve: RocValues) -> str:
 
 def _places(curve: RocValues) -> int:
     """As many places as the interval can tell apart."""
-    low, high = curve.auc_interval
+    low, high = ends_of(curve.auc_interval)
     return 3 if not high - low < 0.01 else 4
 
 
@@ -248,7 +250,7 @@ def _auc_line(curve: RocValues) -> str:
 
 
 def _interval(curve: RocValues) -> str:
-    (low, high), places = curve.auc_interval, _places(curve)
+    (low, high), places = ends_of(curve.auc_interval), _places(curve)
     return f"{level(curve.confidence)} interval {decimals(low, places)} to {decimals(high, places)}"
 
 
@@ -270,8 +272,8 @@ def _description(curve: RocValues) -> str:
 
 def _section(curve: RocValues, request: ReleaseRequest) -> Section:
     defined = defined_curve(curve)
-    low, high = curve.auc_interval if defined else (np.nan, np.nan)
-    meaning = f" \N{EN DASH} here about {round(100 * curve.auc)} times in 100" if defined else ""
+    low, high = ends_of(curve.auc_interval)
+    meaning = f" \N{EN DASH} here about {round(100 * known(curve.auc))} times in 100" if defined else ""
     return Section(
         title="ROC curve",
         reading=(
@@ -285,7 +287,7 @@ def _section(curve: RocValues, request: ReleaseRequest) -> Section:
             value=_auc(curve) if defined else "undefined",
             interval=_interval(curve) if defined else None,
             scale=("0", "1 perfect"),
-            marks=(float(low), float(curve.auc), float(high)) if defined else None,
+            marks=(float(low), known(curve.auc), float(high)) if defined else None,
             reference=("½ chance", 0.5),
         ),
         measures=(

@@ -11,10 +11,22 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
+from spark_jobs.contract.figures import UNDEFINED
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.publishing import drawing
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level
-from spark_jobs.publishing.rendering import Column, Headline, Measure, Plot, Rendering, Section, ValueTable, finite
+from spark_jobs.publishing.rendering import (
+    Column,
+    Headline,
+    Measure,
+    Plot,
+    Rendering,
+    Section,
+    ValueTable,
+    ends_of,
+    finite,
+    known,
+)
 from spark_jobs.publishing.tokens import light
 
 if TYPE_CHECKING:
@@ -32,7 +44,7 @@ class FigureValues(Protocol):
     """The released values of one figure in [0, 1]."""
 
     @property
-    def value(self) -> float: ...  # noqa: D102
+    def value(self) -> float | None: ...  # noqa: D102
     @property
     def interval(self) -> tuple[float, float] | None: ...  # noqa: D102
     @property
@@ -99,11 +111,11 @@ def _render(result: FigureValues, request: ReleaseRequest, wording: Wording) -> 
 
 
 def _defined(result: FigureValues) -> bool:
-    return result.status == "ok" and finite(result.value)
+    return result.status != UNDEFINED and finite(result.value)
 
 
 def _ends(result: FigureValues) -> tuple[float, float]:
-    return (np.nan, np.nan) if result.interval is None else result.interval
+    return ends_of(result.interval)
 
 
 def _chance(result: FigureValues, wording: Wording) -> float | None:
@@ -118,14 +130,14 @@ def _chance(result: FigureValues, wording: Wording) -> float | None:
 
 def _columns(result: FigureValues, wording: Wording) -> dict[str, Column]:
     low, high = _ends(result)
-    end = f"end of the {100 * result.confidence:.4g} % interval of where the exact rows put it; NaN if not paid for"
-    sizes = [np.nan if size is None else size for size in (result.positives, result.negatives)]
+    end = f"end of the {100 * result.confidence:.4g} % interval of where the exact rows put it; null if not paid for"
+    sizes = [known(size) for size in (result.positives, result.negatives)]
     return {
-        wording.kind: Column(values=np.array([result.value]), meaning=f"{wording.title.lower()}, with noise"),
+        wording.kind: Column(values=np.array([known(result.value)]), meaning=f"{wording.title.lower()}, with noise"),
         "lower": Column(values=np.array([low]), meaning=f"lower {end}"),
         "upper": Column(values=np.array([high]), meaning=f"upper {end}"),
-        "positives": Column(values=np.array(sizes[:1]), meaning="noisy number of positives; NaN if not paid for"),
-        "negatives": Column(values=np.array(sizes[1:]), meaning="noisy number of negatives; NaN if not paid for"),
+        "positives": Column(values=np.array(sizes[:1]), meaning="noisy number of positives; null if not paid for"),
+        "negatives": Column(values=np.array(sizes[1:]), meaning="noisy number of negatives; null if not paid for"),
     }
 
 
@@ -164,18 +176,19 @@ def _draw(axes: Axes, result: FigureValues, wording: Wording) -> None:
         drawing.say_undefined(axes, "a class is too small to tell")
         return
     low, high = _ends(result)
-    known = finite(low) and finite(high)
-    if known:
+    value, with_interval = known(result.value), finite(low) and finite(high)
+    if with_interval:
         axes.plot([low, high], [_WHOLE] * 2, color=light("curve"), linewidth=_BAR, alpha=0.3, solid_capstyle="butt")
         _draw_closer(axes, result, (low, high))
-    axes.plot([result.value], [_WHOLE], color=light("curve"), marker="o", markersize=_DOT)
-    if not known:
-        _say(axes, result.value, _WHOLE - 0.2, decimals(result.value, _places(result)), colour="ink")
+    axes.plot([value], [_WHOLE], color=light("curve"), marker="o", markersize=_DOT)
+    if not with_interval:
+        _say(axes, value, _WHOLE - 0.2, decimals(value, _places(result)), colour="ink")
 
 
 def _draw_closer(axes: Axes, result: FigureValues, interval: tuple[float, float]) -> None:
-    reach = _LENS * max(interval[1] - result.value, result.value - interval[0], 1e-4)
-    first, last = max(0.0, result.value - reach), min(1.0, result.value + reach)
+    middle = known(result.value)
+    reach = _LENS * max(interval[1] - middle, middle - interval[0], 1e-4)
+    first, last = max(0.0, middle - reach), min(1.0, middle + reach)
 
     def along(value: float) -> float:
         return (value - first) / (last - first)
@@ -191,11 +204,11 @@ def _draw_closer(axes: Axes, result: FigureValues, interval: tuple[float, float]
     _track(axes, _CLOSER, tuple((along(tick), decimals(tick, places)) for tick in ticks))
     low, high = (along(end) for end in interval)
     axes.plot([low, high], [_CLOSER] * 2, color=light("curve"), linewidth=_BAR, alpha=0.3, solid_capstyle="butt")
-    axes.plot([along(result.value)], [_CLOSER], color=light("curve"), marker="o", markersize=_DOT)
+    axes.plot([along(middle)], [_CLOSER], color=light("curve"), marker="o", markersize=_DOT)
     for place, value in ((low, interval[0]), (high, interval[1])):
         _say(axes, place, _CLOSER + 0.09, decimals(value, _places(result)), colour="muted")
     axes.text(
-        along(result.value), _CLOSER + 0.155, decimals(result.value, _places(result)), color=light("ink"), size=12,
+        along(middle), _CLOSER + 0.155, decimals(result.value, _places(result)), color=light("ink"), size=12,
         weight="bold", ha="center", va="bottom",
     )  # fmt: skip
 
@@ -236,8 +249,8 @@ def _section(result: FigureValues, request: ReleaseRequest, wording: Wording) ->
     low, high = _ends(result)
     marks = None
     if defined:
-        ends = (low, high) if finite(low) and finite(high) else (result.value, result.value)
-        marks = (ends[0], result.value, ends[1])
+        value = known(result.value)
+        marks = (low, value, high) if finite(low) and finite(high) else (value, value, value)
     number = partial(decimals, places=_places(result))
     cells = [number(value) if defined else ABSENT for value in (result.value, low, high)]
     sizes = (

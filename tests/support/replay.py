@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -37,6 +38,7 @@ from spark_jobs.mechanisms import selection
 from spark_jobs.mechanisms.continuous_noise import SmoothNoise
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
 from spark_jobs.mechanisms.noise import Noise
+from tests.support.audit import Finding, exactly
 
 
 class Leaked(AssertionError):
@@ -140,6 +142,39 @@ class ReplayedNoise(RecordingNoise):
             raise Leaked(f"{len(self._left)} calls fewer than on the other table, from {self._left[0].name}")
 
 
+class NoiseLeftOut:
+    """Noise with a fault: one vector passes as it is, after noise for it was drawn.
+
+    Args:
+        noise: a recording, or its replay.
+        at: which vector, counted from 0.
+    """
+
+    def __init__(self, noise: RecordingNoise, at: int) -> None:
+        self._noise, self._at, self.exact = noise, at, []
+        self.private, self.guarantee = noise.private, noise.guarantee
+
+    def laplace(self, values, *, epsilon, l1_sensitivity):
+        """``values`` with noise; exact if it is their turn."""
+        return self._passed(values, self._noise.laplace(values, epsilon=epsilon, l1_sensitivity=l1_sensitivity))
+
+    def gaussian(self, values, *, rho, l2_sensitivity):
+        """``values`` with noise; exact if it is their turn."""
+        return self._passed(values, self._noise.gaussian(values, rho=rho, l2_sensitivity=l2_sensitivity))
+
+    def words(self, count):
+        """Uniform words."""
+        return self._noise.words(count)
+
+    def use(self, name, terms, draw, meter=None):
+        """As the recording has it."""
+        return self._noise.use(name, terms, draw, meter)
+
+    def _passed(self, values, noisy):
+        self.exact.append(np.array(values, dtype=np.int64))
+        return self.exact[-1].copy() if len(self.exact) - 1 == self._at else noisy
+
+
 @contextmanager
 def released_outputs(noise: RecordingNoise) -> Iterator[None]:
     """Within it, mechanisms whose distribution depends on the data are recorded at what they release."""
@@ -149,7 +184,7 @@ def released_outputs(noise: RecordingNoise) -> Iterator[None]:
         def draw():
             return release(self, values, bounds, grid=grid, noise=noise, meter=meter, label=label)
 
-        if not isinstance(noise, RecordingNoise):
+        if not hasattr(noise, "use"):
             return draw()
         return noise.use("smooth sensitivity", {"shape": self, "values": np.size(bounds), "grid": grid}, draw, meter)
 
@@ -183,6 +218,15 @@ def replay(run: Callable[[Any, Noise], Any], table: Any, unrelated: Any, *, sour
         at = next((i for i, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]), -1)
         raise Leaked(f"released: ...{first[max(at - 80, 0) : at + 40]!r}; of the other table {second[at : at + 40]!r}")
     return recording.calls
+
+
+def replayed_loss(run: Callable[[Any, Noise], Any], table: Any, unrelated: Any, *, source: Noise) -> Finding:
+    """What a replay says of privacy, as a finding: infinite where something exact is released, else nothing."""
+    try:
+        replay(run, table, unrelated, source=source)
+    except Leaked:
+        return exactly(math.inf)
+    return exactly(0)
 
 
 def as_bytes(released: Any) -> bytes:
@@ -225,7 +269,7 @@ _CHOICES: dict[str, Callable[..., int]] = {
 def _recorded(mechanism: Callable[..., int], size: Callable[..., int]) -> Callable[..., int]:
     @wraps(mechanism)
     def choose(*scores, noise, **options):
-        if not isinstance(noise, RecordingNoise):
+        if not hasattr(noise, "use"):
             return mechanism(*scores, noise=noise, **options)
         terms = {name: value for name, value in options.items() if name != "meter"}
         return noise.use(

@@ -11,6 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from spark_jobs.contract.diagnostics.base import Options, ScoreCells, Statistic
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.grids import MAX_BOUND, are_bounds, check_grid, unit_of_log
+from spark_jobs.contract.figures import OK
 from spark_jobs.contract.values import Frozen
 
 FOUND_UNIT, FOUND_DOUBLINGS, FOUND_GRID_CELLS = 2.0**-20, 64, 2**20
@@ -130,8 +131,8 @@ class EarlierFunction(Frozen):
             )  # fmt: skip
         if len(cdf) != result["tree"]["cells"]:
             raise ValueError("the data file holds another function than the manifest")
-        rises = [i for i, fraction in enumerate(cdf) if fraction > (cdf[i - 1] if i else 0.0)]
-        starts = rises if result["status"] == "ok" else []
+        known = cdf if result["status"] == OK else ()
+        starts = [i for i, fraction in enumerate(known) if fraction > (known[i - 1] if i else 0.0)]
         return cls.parse(
             {
                 **{name: result["grid"][name] for name in ("lower", "upper", "cells", "scale", "unit")},

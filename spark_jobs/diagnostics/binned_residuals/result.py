@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from spark_jobs.contract.privacy import Neighbours, plain
+from spark_jobs.diagnostics.undefined import listed
 from spark_jobs.mechanisms.noise import Int64Array
 from spark_jobs.mechanisms.trees import FloatArray
 
@@ -34,7 +35,7 @@ class BinnedResiduals:
         scatter_p_value: the same for the other, whether single pools lie too far from 0, wherever they are.
         positives, negatives: noisy class sizes.
         status: ``ok``, or ``undefined`` where the noisy number of rows is below three standard deviations of its noise;
-            residuals are then 0 and intervals say nothing.
+            all values but edges, pools and sizes are then NaN or None.
         confidence: nominal level.
         epsilon: what the release cost.
         neighbours: the relation of the guarantee.
@@ -51,9 +52,9 @@ class BinnedResiduals:
     zone_lower: FloatArray
     zone_upper: FloatArray
     rows: FloatArray
-    p_value: float
-    trend_p_value: float
-    scatter_p_value: float
+    p_value: float | None
+    trend_p_value: float | None
+    scatter_p_value: float | None
     positives: float
     negatives: float
     status: str
@@ -63,7 +64,7 @@ class BinnedResiduals:
     guarantee: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; every number finite."""
+        """Plain JSON types; null for what is undefined."""
         return {
             "status": self.status,
             "p_value": self.p_value,
@@ -78,11 +79,11 @@ class BinnedResiduals:
             "lower": self.lower.tolist(),
             "upper": self.upper.tolist(),
             "pool": self.pool.tolist(),
-            "predicted": self.predicted.tolist(),
-            "residual": self.residual.tolist(),
-            "residual_lower": self.residual_lower.tolist(),
-            "residual_upper": self.residual_upper.tolist(),
-            "zone_lower": self.zone_lower.tolist(),
-            "zone_upper": self.zone_upper.tolist(),
+            "predicted": listed(self.predicted),
+            "residual": listed(self.residual),
+            "residual_lower": listed(self.residual_lower),
+            "residual_upper": listed(self.residual_upper),
+            "zone_lower": listed(self.zone_lower),
+            "zone_upper": listed(self.zone_upper),
             "rows": self.rows.tolist(),
         }

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logit
 
+from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.diagnostics.binned_residuals.result import BinnedResiduals
 from spark_jobs.diagnostics.score_groups.measurement import Measurement
 from spark_jobs.diagnostics.score_groups.pools import Pools, either_p_value, interval, pools, tidy, zone
+from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.trees import FloatArray
 
 DIRECTIONS = 3
@@ -22,25 +24,22 @@ def summarise(measurement: Measurement, *, seed: int) -> BinnedResiduals:
         seed: of the simulations behind intervals and the p-value; public.
     """
     made = pools(measurement, seed=seed)
-    seen, count = made.seen, made.seen.lower.size
+    seen = made.seen
     lower, upper = _intervals(made, measurement.confidence)
     zone_lower, zone_upper = zone(made.null().mean_excess, measurement.confidence)
-    residual = seen.residual if made.defined else np.zeros(count)
-    if not made.defined:
-        lower, upper, zone_lower, zone_upper = (np.full(count, end) for end in (-1.0, 1.0, -1.0, 1.0))
     tests = np.array(fit_test(made) if made.defined else (1.0, 1.0, 1.0))
     either, trend, scatter = (float(p) for p in tidy(tests))
     edges = measurement.bins / measurement.groups.grid
     positives, negatives = (max(float(each.sum()), 0.0) for each in (seen.positives, seen.negatives))
     of_bin = made.pool_of
-    return BinnedResiduals(
+    released = BinnedResiduals(
         lower=edges[:-1],
         upper=edges[1:],
         pool=of_bin,
         predicted=tidy(seen.predicted)[of_bin],
-        residual=tidy(residual)[of_bin],
-        residual_lower=tidy(np.minimum(lower, residual))[of_bin],
-        residual_upper=tidy(np.maximum(upper, residual))[of_bin],
+        residual=tidy(seen.residual)[of_bin],
+        residual_lower=tidy(np.minimum(lower, seen.residual))[of_bin],
+        residual_upper=tidy(np.maximum(upper, seen.residual))[of_bin],
         zone_lower=tidy(np.maximum(zone_lower, -1.0))[of_bin],
         zone_upper=tidy(np.minimum(zone_upper, 1.0))[of_bin],
         rows=tidy(np.maximum(seen.positives + seen.negatives, 0.0))[of_bin],
@@ -49,12 +48,13 @@ def summarise(measurement: Measurement, *, seed: int) -> BinnedResiduals:
         scatter_p_value=scatter,
         positives=float(tidy(np.array(positives))),
         negatives=float(tidy(np.array(negatives))),
-        status="ok" if made.defined else "undefined",
+        status=OK if made.defined else UNDEFINED,
         confidence=measurement.confidence,
         epsilon=measurement.epsilon,
         neighbours=measurement.neighbours,
         guarantee=measurement.guarantee,
     )
+    return publishable("binned_residuals", released)
 
 
 def fit_test(made: Pools) -> tuple[float, float, float]:

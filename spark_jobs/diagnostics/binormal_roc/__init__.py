@@ -21,6 +21,7 @@ from scipy.special import ndtr, ndtri
 from spark_jobs.contract.diagnostics import BinormalRocOptions
 from spark_jobs.contract.privacy import Neighbours, plain
 from spark_jobs.diagnostics import auc
+from spark_jobs.diagnostics.undefined import listed, publishable
 from spark_jobs.mechanisms.meter import Spending
 from spark_jobs.mechanisms.noise import Cost, Noise, SecureNoise
 from spark_jobs.mechanisms.trees import FloatArray
@@ -73,7 +74,7 @@ class BinormalRoc:
         separation: ``a``, the distance of the classes' means in standard deviations.
         auc, auc_interval: the released area, and its interval.
         positives, negatives: noisy class sizes.
-        status: ``ok``, or ``undefined`` where a noisy class size is below 1.
+        status: of the area: ``ok``, or ``undefined``, where the curve is NaN and the figures are None.
         confidence: nominal level.
         epsilon, delta: what the release cost.
         neighbours: the relation of the guarantee.
@@ -84,9 +85,9 @@ class BinormalRoc:
     tpr: FloatArray
     tpr_lower: FloatArray
     tpr_upper: FloatArray
-    separation: float
-    auc: float
-    auc_interval: tuple[float, float]
+    separation: float | None
+    auc: float | None
+    auc_interval: tuple[float, float] | None
     positives: float
     negatives: float
     status: str
@@ -101,11 +102,11 @@ class BinormalRoc:
         names = ("separation", "auc", "positives", "negatives", "status", "confidence", "guarantee")
         return {
             **{name: getattr(self, name) for name in names},
-            "auc_interval": list(self.auc_interval),
+            "auc_interval": None if self.auc_interval is None else list(self.auc_interval),
             "epsilon": plain(self.epsilon),
             "delta": plain(self.delta),
             "neighbours": str(self.neighbours),
-            **{name: getattr(self, name).tolist() for name in ("fpr", "tpr", "tpr_lower", "tpr_upper")},
+            **{name: listed(getattr(self, name)) for name in ("fpr", "tpr", "tpr_lower", "tpr_upper")},
         }
 
 
@@ -154,15 +155,14 @@ def summarise(measurement: Measurement, *, seed: int) -> BinormalRoc:
     positives, negatives = area.positives or 0.0, area.negatives or 0.0
     least = 1 / (2 * max(min(positives, negatives), 1.0))
     fpr = np.linspace(0.0, 1.0, measurement.points)
-    low, high = area.interval or (0.0, 1.0)
-    defined = area.status == "ok"
-    value, ends = (area.value, (low, high)) if defined else (0.5, (0.0, 1.0))
+    value = 0.5 if area.value is None else area.value
+    low, high = ends = area.interval or (0.0, 1.0)
     lower, upper = (_curve(fpr, end, least) for end in ends)
-    if not defined or low <= 0.0:
+    if low <= 0.0:
         lower = np.zeros_like(fpr)
-    if not defined or high >= 1.0:
+    if high >= 1.0:
         upper = np.ones_like(fpr)
-    return BinormalRoc(
+    curve = BinormalRoc(
         fpr=fpr,
         tpr=_curve(fpr, value, least),
         tpr_lower=lower,
@@ -179,6 +179,7 @@ def summarise(measurement: Measurement, *, seed: int) -> BinormalRoc:
         neighbours=area.neighbours,
         guarantee=area.guarantee,
     )
+    return publishable("binormal_roc", curve)
 
 
 def separation(area: float, least: float = 1e-3) -> float:

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from spark_jobs.contract.privacy import Neighbours, plain
+from spark_jobs.diagnostics.undefined import listed
 from spark_jobs.mechanisms.noise import Int64Array
 from spark_jobs.mechanisms.trees import FloatArray
 
@@ -42,7 +43,7 @@ class Calibration:
             error is 0 on finitely many rows.
         positives, negatives: noisy class sizes.
         status: ``ok``, or ``undefined`` where the noisy number of rows is below three standard deviations of its noise;
-            observed shares are then the predicted ones and intervals say nothing.
+            all values but edges, pools and sizes are then NaN or None.
         confidence: nominal level.
         epsilon: what the release cost.
         neighbours: the relation of the guarantee.
@@ -59,13 +60,13 @@ class Calibration:
     zone_lower: FloatArray
     zone_upper: FloatArray
     rows: FloatArray
-    statistic: float
-    statistic_interval: tuple[float, float]
+    statistic: float | None
+    statistic_interval: tuple[float, float] | None
     degrees: int
-    p_value: float
-    ece: float
-    ece_interval: tuple[float, float]
-    ece_calibrated: float
+    p_value: float | None
+    ece: float | None
+    ece_interval: tuple[float, float] | None
+    ece_calibrated: float | None
     positives: float
     negatives: float
     status: str
@@ -75,15 +76,15 @@ class Calibration:
     guarantee: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; every number finite."""
+        """Plain JSON types; null for what is undefined."""
         return {
             "status": self.status,
             "statistic": self.statistic,
-            "statistic_interval": list(self.statistic_interval),
+            "statistic_interval": None if self.statistic_interval is None else list(self.statistic_interval),
             "degrees": self.degrees,
             "p_value": self.p_value,
             "ece": self.ece,
-            "ece_interval": list(self.ece_interval),
+            "ece_interval": None if self.ece_interval is None else list(self.ece_interval),
             "ece_calibrated": self.ece_calibrated,
             "confidence": self.confidence,
             "positives": self.positives,
@@ -94,11 +95,11 @@ class Calibration:
             "lower": self.lower.tolist(),
             "upper": self.upper.tolist(),
             "pool": self.pool.tolist(),
-            "predicted": self.predicted.tolist(),
-            "observed": self.observed.tolist(),
-            "observed_lower": self.observed_lower.tolist(),
-            "observed_upper": self.observed_upper.tolist(),
-            "zone_lower": self.zone_lower.tolist(),
-            "zone_upper": self.zone_upper.tolist(),
+            "predicted": listed(self.predicted),
+            "observed": listed(self.observed),
+            "observed_lower": listed(self.observed_lower),
+            "observed_upper": listed(self.observed_upper),
+            "zone_lower": listed(self.zone_lower),
+            "zone_upper": listed(self.zone_upper),
             "rows": self.rows.tolist(),
         }

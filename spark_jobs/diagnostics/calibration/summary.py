@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.diagnostics.calibration.intervals import Excesses, error_estimate, statistic_interval
 from spark_jobs.diagnostics.calibration.result import Calibration
 from spark_jobs.diagnostics.score_groups.measurement import Measurement
 from spark_jobs.diagnostics.score_groups.pools import Pools, Triples, interval, p_value, pools, tidy, zone
+from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.trees import FloatArray
 
 EXPECTED = 5.0
@@ -47,7 +49,7 @@ def summarise(measurement: Measurement, *, seed: int) -> Calibration:
     figures = _figures(made, confidence) if made.defined else Figures(statistic_interval=(0.0, max(rows, 1.0)))
     edges = measurement.bins / measurement.groups.grid
     of_bin = made.pool_of
-    return Calibration(
+    released = Calibration(
         lower=edges[:-1],
         upper=edges[1:],
         pool=of_bin,
@@ -67,12 +69,13 @@ def summarise(measurement: Measurement, *, seed: int) -> Calibration:
         ece_calibrated=_number(figures.ece_calibrated),
         positives=_number(max(float(seen.positives.sum()), 0.0)),
         negatives=_number(max(float(seen.negatives.sum()), 0.0)),
-        status="ok" if made.defined else "undefined",
+        status=OK if made.defined else UNDEFINED,
         confidence=confidence,
         epsilon=measurement.epsilon,
         neighbours=measurement.neighbours,
         guarantee=measurement.guarantee,
     )
+    return publishable("calibration", released)
 
 
 def _figures(made: Pools, confidence: float) -> Figures:

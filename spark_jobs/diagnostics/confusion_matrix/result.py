@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-import numpy as np
-
 from spark_jobs.contract.privacy import Neighbours, plain
+from spark_jobs.diagnostics.undefined import listed
 from spark_jobs.mechanisms.trees import FloatArray
 
 COUNTS = ("true_positives", "false_positives", "false_negatives", "true_negatives")
@@ -24,11 +23,12 @@ class ConfusionMatrix:
     Attributes:
         thresholds: a row counts as positive if its score is at least this; as asked for, rounded up to the score grid.
         counts: noisy counts at each threshold, by name, at least 0.
-        rates: ``accuracy``, ``precision``, ``recall``, ``specificity`` and ``f1`` at each threshold; NaN where fewer
-            rows than one, by the noisy counts, are left to divide by.
-        lower, upper: ends of the rates' intervals at level ``confidence``.
+        rates: ``accuracy``, ``precision``, ``recall``, ``specificity`` and ``f1`` at each threshold; NaN where the
+            rows to divide by are fewer than one, or than three standard deviations of their noise.
+        lower, upper: ends of the rates' intervals at level ``confidence``; NaN with their rate.
         positives, negatives: noisy class sizes.
-        status: ``ok``, or ``undefined`` where a noisy class size is below 1.
+        status: ``ok``, or ``undefined`` where a noisy class size is below 1 or below three standard deviations of its
+            noise; all rates are then NaN.
         confidence: nominal level.
         epsilon: what the release cost.
         neighbours: the relation of the guarantee.
@@ -60,7 +60,7 @@ class ConfusionMatrix:
             "guarantee": self.guarantee,
             "thresholds": self.thresholds.tolist(),
             **{name: values.tolist() for name, values in self.counts.items()},
-            **{name: [None if np.isnan(x) else x for x in values.tolist()] for name, values in self.rates.items()},
-            **{f"{name}_lower": values.tolist() for name, values in self.lower.items()},
-            **{f"{name}_upper": values.tolist() for name, values in self.upper.items()},
+            **{name: listed(values) for name, values in self.rates.items()},
+            **{f"{name}_lower": listed(values) for name, values in self.lower.items()},
+            **{f"{name}_upper": listed(values) for name, values in self.upper.items()},
         }

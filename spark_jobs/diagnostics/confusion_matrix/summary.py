@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
 from spark_jobs.diagnostics.confusion_matrix.measurement import Measurement
 from spark_jobs.diagnostics.confusion_matrix.result import COUNTS, RATES, ConfusionMatrix
 from spark_jobs.mechanisms.noise import SeededNoise
@@ -14,8 +15,6 @@ from spark_jobs.mechanisms.prefix_sums import NoisyTree, monotone, rows_changed
 from spark_jobs.mechanisms.trees import FloatArray
 
 COPIES = 2000
-DROWNED = 3.0
-"""A rate whose denominator has fewer rows than this many deviations of its noise may be anything."""
 DECIMALS = 9
 Named = Mapping[str, FloatArray]
 
@@ -33,19 +32,21 @@ def summarise(measurement: Measurement, *, seed: int) -> ConfusionMatrix:
     errors = [_errors(tree, measurement, noise) for tree in (measurement.negatives, measurement.positives)]
     raw = _counts(below[0], below[1], index)
     copies = _counts(below[0] + errors[0], below[1] + errors[1], index)
+    sizes = [float(each[-1]) for each in below]
+    noisy = max(float(error[:, -1].std()) for error in errors)
+    defined = np.array(min(sizes) >= max(DEFINED_ABOVE * noisy, 1.0))
     rates, lower, upper = {}, {}, {}
     for name in RATES:
         part, whole = _fraction(name, raw)
         copy_part, copy_whole = _fraction(name, copies)
         value = part / np.maximum(whole, 1.0)
         low, high = _interval(value, copy_part / np.maximum(copy_whole, 1.0), measurement.confidence)
-        unknown = whole < np.maximum(DROWNED * copy_whole.std(axis=0), 1.0)
+        unknown = ~defined | (whole < np.maximum(DEFINED_ABOVE * copy_whole.std(axis=0), 1.0))
         shown = np.clip(value, 0.0, 1.0)
-        rates[name] = _tidy(np.where(whole < 1.0, np.nan, shown))
-        lower[name] = _tidy(np.where(unknown, 0.0, np.minimum(np.clip(low, 0.0, 1.0), shown)))
-        upper[name] = _tidy(np.where(unknown, 1.0, np.maximum(np.clip(high, 0.0, 1.0), shown)))
+        rates[name] = _tidy(np.where(unknown, np.nan, shown))
+        lower[name] = _tidy(np.where(unknown, np.nan, np.minimum(np.clip(low, 0.0, 1.0), shown)))
+        upper[name] = _tidy(np.where(unknown, np.nan, np.maximum(np.clip(high, 0.0, 1.0), shown)))
     shown_counts = _counts(monotone(below[0]), monotone(below[1]), index)
-    sizes = [float(each[-1]) for each in below]
     return ConfusionMatrix(
         thresholds=np.array(measurement.at) / measurement.grid,
         counts={name: _tidy(np.maximum(shown_counts[name], 0.0)) for name in COUNTS},
@@ -54,7 +55,7 @@ def summarise(measurement: Measurement, *, seed: int) -> ConfusionMatrix:
         upper=upper,
         negatives=round(max(sizes[0], 0.0), DECIMALS),
         positives=round(max(sizes[1], 0.0), DECIMALS),
-        status="ok" if min(sizes) >= 1.0 else "undefined",
+        status=OK if defined else UNDEFINED,
         confidence=measurement.confidence,
         epsilon=measurement.epsilon,
         neighbours=measurement.neighbours,

@@ -21,6 +21,7 @@ from scipy.special import ndtri
 
 from spark_jobs.contract.diagnostics import ReferenceDistribution
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.figures import UNDEFINED
 from spark_jobs.diagnostics.ecdf.earlier import Earlier
 from spark_jobs.diagnostics.ecdf.errors import NoiseModel, upper_quantile
 from spark_jobs.diagnostics.ecdf.result import Distance, Ecdf
@@ -32,7 +33,6 @@ Cdf = Callable[[FloatArray], FloatArray]
 SMOOTHERS = {"2-norm": smooth_2norm, "1-norm": smooth_1norm}
 COPIES = {"2-norm": 400, "1-norm": 99}
 EXACT_ROWS = 5_000
-DROWNED = 3.0
 """A number of rows below so many standard deviations of its noise tells nothing."""
 _DECIMALS = 9
 
@@ -68,9 +68,9 @@ def distance_to(released: Ecdf, cdf: Cdf, *, seed: int = 0, confidence: float | 
     """
     level = released.confidence if confidence is None else confidence
     expected = _at_edges(released, cdf)
+    if released.status == UNDEFINED:
+        return _nothing(level)
     value, at = _largest(released, released.cdf - expected)
-    if drowned(released):
-        return _nothing(value, at, level)
     noise = SeededNoise(seed)
     copies = COPIES[released.smoothing]
     largest, ranks = [], []
@@ -96,9 +96,9 @@ def distance_between(one: Ecdf, other: Ecdf | Earlier, *, seed: int = 0, confide
     """
     level = one.confidence if confidence is None else confidence
     mine, theirs = _common_edges(one, other)
+    if UNDEFINED in (one.status, other.status):
+        return _nothing(level)
     value, at = _largest(one, one.cdf[mine] - other.cdf[theirs], mine)
-    if drowned(one) or drowned(other):
-        return _nothing(value, at, level)
     noise = SeededNoise(seed)
     sizes = one.noise.rows, other.noise.rows
     copies = min(COPIES[one.smoothing], COPIES[other.smoothing])
@@ -111,11 +111,6 @@ def distance_between(one: Ecdf, other: Ecdf | Earlier, *, seed: int = 0, confide
     ranks = np.array([float(np.abs(a - b).max()) for a, b in zip(*draws, strict=True)])
     off = _actual_errors(one, seed) + _actual_errors(other, seed + 1)
     return _judged(value, at, ranks, upper_quantile(off, level), level)
-
-
-def drowned(released: Ecdf | Earlier) -> bool:
-    """Whether the noisy number of rows may be nothing but noise."""
-    return released.status != "ok" or released.rows < DROWNED * released.noise.total_stddev
 
 
 def _largest(released: Ecdf, differences: FloatArray, cells: Int64Array | None = None) -> tuple[float, float]:
@@ -203,5 +198,5 @@ def _judged(value: float, at: float, null: FloatArray, off: float, level: float)
     )
 
 
-def _nothing(value: float, at: float, level: float) -> Distance:
-    return Distance(value=round(value, _DECIMALS), at=at, interval=(0.0, 1.0), p_value=1.0, confidence=level)
+def _nothing(level: float) -> Distance:
+    return Distance(value=None, at=None, interval=None, p_value=None, confidence=level)

@@ -8,6 +8,7 @@ import numpy as np
 
 from spark_jobs.contract.diagnostics import EarlierFunction
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.figures import OK
 from spark_jobs.diagnostics.ecdf.errors import NoiseModel
 from spark_jobs.mechanisms.noise import Int64Array
 from spark_jobs.mechanisms.trees import FloatArray, Tree
@@ -19,7 +20,7 @@ class Earlier:
     """What ``distance_between`` asks of a release, of one that is not at hand as an ``Ecdf``.
 
     Attributes:
-        cdf: the released fraction of each cell, shape (N,); a straight line where the release is undefined.
+        cdf: the released fraction of each cell, shape (N,); NaN where the release is undefined.
         grid, cuts: the grid, and the cells as cuts of it.
         noise: the public law of the noise.
         rows: noisy number of rows.
@@ -54,7 +55,7 @@ class Earlier:
         steps = np.concatenate([[0.0], function.cdf])
         rising = steps[np.searchsorted(np.array(function.starts, dtype=np.int64), cells, side="right")]
         return cls(
-            cdf=rising if function.status == "ok" else (cells + 1.0) / grid.size,
+            cdf=rising if function.status == OK else np.full(grid.size, np.nan),
             grid=grid,
             cuts=np.arange(grid.size + 1),
             noise=NoiseModel(

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from spark_jobs.contract.privacy import Neighbours, plain
 from spark_jobs.diagnostics.ecdf.errors import NoiseModel
 from spark_jobs.diagnostics.ecdf.measurement import grid_fields
+from spark_jobs.diagnostics.undefined import listed
 from spark_jobs.mechanisms.noise import Int64Array
 from spark_jobs.mechanisms.trees import FloatArray, Tree
 from spark_jobs.statistics.value_grid import LOG, ValueGrid
@@ -28,18 +29,22 @@ class Quantile:
     """A quantile, with its interval: the smallest value of the grid that ``level`` of the rows do not exceed."""
 
     level: float
-    value: float
-    lower: float
-    upper: float
+    value: float | None
+    lower: float | None
+    upper: float | None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
-        return {"level": self.level, "value": self.value, "interval": [self.lower, self.upper]}
+        return {
+            "level": self.level,
+            "value": self.value,
+            "interval": None if self.lower is None else [self.lower, self.upper],
+        }
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Quantile:
         """The quantile that ``to_dict`` described."""
-        low, high = fields["interval"]
+        low, high = fields["interval"] or (None, None)
         return cls(level=fields["level"], value=fields["value"], lower=low, upper=high)
 
 
@@ -56,10 +61,10 @@ class Distance:
         confidence: nominal level.
     """
 
-    value: float
-    at: float
-    interval: tuple[float, float]
-    p_value: float
+    value: float | None
+    at: float | None
+    interval: tuple[float, float] | None
+    p_value: float | None
     confidence: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -67,7 +72,7 @@ class Distance:
         return {
             "value": self.value,
             "at": self.at,
-            "interval": list(self.interval),
+            "interval": None if self.interval is None else list(self.interval),
             "p_value": self.p_value,
             "confidence": self.confidence,
         }
@@ -75,11 +80,11 @@ class Distance:
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Distance:
         """The distance that ``to_dict`` described."""
-        low, high = fields["interval"]
+        ends = fields["interval"]
         return cls(
             value=fields["value"],
             at=fields["at"],
-            interval=(low, high),
+            interval=None if ends is None else (ends[0], ends[1]),
             p_value=fields["p_value"],
             confidence=fields["confidence"],
         )
@@ -129,8 +134,8 @@ class Ecdf:
         comparison: with the earlier release that the request names; None without one.
         rows: noisy number of rows.
         named: what the values are; None for scores.
-        status: ``ok``, or ``undefined`` where the noisy number of rows is below 1: the function is then a straight line
-            over the grid and the bands say nothing.
+        status: ``ok``, or ``undefined`` where the noisy number of rows is below 1 or below three standard deviations of
+            its noise: the function and its bands are then NaN, quantiles and distances None.
         smoothing, confidence, points: as requested.
         grid, cuts: the grid, and the cells as cuts of it.
         noise: the public law of the noise.
@@ -252,7 +257,7 @@ class Ecdf:
             "epsilon": plain(self.epsilon),
             "neighbours": str(self.neighbours),
             "guarantee": self.guarantee,
-            **{name: getattr(self, name)[rows].tolist() for name in ARRAYS},
+            **{name: listed(getattr(self, name)[rows]) for name in ARRAYS},
         }
 
     @classmethod

@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from spark_jobs.diagnostics.ecdf.distance import SMOOTHERS, distance_between, distance_to, drowned, reference_cdf
+from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
+from spark_jobs.diagnostics.ecdf.distance import SMOOTHERS, distance_between, distance_to, reference_cdf
 from spark_jobs.diagnostics.ecdf.earlier import Earlier
 from spark_jobs.diagnostics.ecdf.errors import NoiseModel, reach
 from spark_jobs.diagnostics.ecdf.measurement import Measurement
 from spark_jobs.diagnostics.ecdf.result import Comparison, Ecdf, Quantile
+from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.trees import FloatArray
 
@@ -27,18 +29,16 @@ def summarise(measurement: Measurement, *, seed: int) -> Ecdf:
     """
     prefix = measurement.tree.prefix_counts()[1:]
     size = float(prefix[-1]) if measurement.tree.total is None else float(measurement.tree.total)
-    defined = size >= 1.0
     cells = prefix.size
-    cdf = SMOOTHERS[measurement.smoothing](prefix / size, total=1.0) if defined else np.arange(1, cells + 1) / cells
+    made = _without_bands(measurement, np.arange(1, cells + 1) / cells, size)
+    if made.status == UNDEFINED:
+        return _undefined(made, measurement, seed)
+    cdf = SMOOTHERS[measurement.smoothing](prefix / size, total=1.0)
     cdf = np.round(cdf, _DECIMALS)
     cdf[-1] = 1.0
-    made = _without_bands(measurement, cdf, size)
-    if drowned(made):
-        nothing, everything = np.append(np.zeros(cells - 1), 1.0), np.ones(cells)
-        made = _with_bands(made, (nothing, everything), (nothing, everything))
-    else:
-        off = reach(made.noise, cdf, confidence=measurement.confidence, noise=SeededNoise(seed))
-        made = _with_bands(made, _around(cdf, off.each), _around(cdf, np.maximum(off.each, off.largest)))
+    made = replace(made, cdf=cdf)
+    off = reach(made.noise, cdf, confidence=measurement.confidence, noise=SeededNoise(seed))
+    made = _with_bands(made, _around(cdf, off.each), _around(cdf, np.maximum(off.each, off.largest)))
     low, high = made.quantile_interval(measurement.quantiles)
     quantiles = tuple(
         Quantile(level=level, value=float(value), lower=float(lower), upper=float(upper))
@@ -49,6 +49,14 @@ def summarise(measurement: Measurement, *, seed: int) -> Ecdf:
     reference = measurement.reference
     distance = None if reference is None else distance_to(made, reference_cdf(reference), seed=seed)
     return replace(made, quantiles=quantiles, distance=distance, comparison=_comparison(made, measurement, seed))
+
+
+def _undefined(made: Ecdf, measurement: Measurement, seed: int) -> Ecdf:
+    quantiles = tuple(Quantile(level=level, value=None, lower=None, upper=None) for level in measurement.quantiles)
+    reference = measurement.reference
+    distance = None if reference is None else distance_to(made, reference_cdf(reference), seed=seed)
+    comparison = _comparison(made, measurement, seed)
+    return publishable("ecdf", replace(made, quantiles=quantiles, distance=distance, comparison=comparison))
 
 
 def _comparison(made: Ecdf, measurement: Measurement, seed: int) -> Comparison | None:
@@ -69,6 +77,7 @@ def _comparison(made: Ecdf, measurement: Measurement, seed: int) -> Comparison |
 def _without_bands(measurement: Measurement, cdf: FloatArray, size: float) -> Ecdf:
     edges = measurement.grid.edges[measurement.cuts]
     tree = measurement.tree
+    noise = NoiseModel(tree=tree.tree, scale=tree.scale, rows=max(size, 1.0))
     return Ecdf(
         values=edges[:-1],
         cdf=cdf,
@@ -83,13 +92,13 @@ def _without_bands(measurement: Measurement, cdf: FloatArray, size: float) -> Ec
         comparison=None,
         rows=round(max(size, 0.0), _DECIMALS),
         named=measurement.named,
-        status="ok" if size >= 1.0 else "undefined",
+        status=OK if size >= max(1.0, DEFINED_ABOVE * noise.total_stddev) else UNDEFINED,
         smoothing=measurement.smoothing,
         confidence=measurement.confidence,
         points=measurement.points,
         grid=measurement.grid,
         cuts=measurement.cuts,
-        noise=NoiseModel(tree=tree.tree, scale=tree.scale, rows=max(size, 1.0)),
+        noise=noise,
         epsilon=measurement.epsilon,
         neighbours=measurement.neighbours,
         guarantee=measurement.guarantee,

@@ -8,9 +8,10 @@ from decimal import Decimal
 from typing import Any
 
 from spark_jobs.contract.privacy import Neighbours, plain
+from spark_jobs.diagnostics.undefined import listed
 from spark_jobs.mechanisms.trees import FloatArray
 
-OK, SHRUNK, UNDEFINED = "ok", "shrunk", "undefined"
+SHRUNK = "shrunk"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,7 +33,7 @@ class PrivateFit:
             share of ``positives``; all from the noisy sums, NaN where the noise hides them.
         model: what a request's ``model`` takes; values are clipped to the bounds of the fit.
         status: ``ok``; ``shrunk`` where there is a ridge; ``undefined`` where the number of rows cannot be told from
-            noise, so that the coefficients mean nothing.
+            noise, so that coefficients, intervals and figures are NaN and there is no model.
         method: ``laplace`` or ``gaussian`` noise.
         confidence: nominal level.
         epsilon, delta: what the release cost.
@@ -51,7 +52,7 @@ class PrivateFit:
     ridge: float
     rows: float
     fit: dict[str, float]
-    model: dict[str, Any]
+    model: dict[str, Any] | None
     status: str
     method: str
     confidence: float
@@ -71,11 +72,11 @@ class PrivateFit:
             "status": self.status,
             "model": self.model,
             "terms": list(self.terms),
-            "coefficients": self.coefficients.tolist(),
-            "lower": self.lower.tolist(),
-            "upper": self.upper.tolist(),
-            "lower_population": self.lower_population.tolist(),
-            "upper_population": self.upper_population.tolist(),
+            "coefficients": listed(self.coefficients),
+            "lower": listed(self.lower),
+            "upper": listed(self.upper),
+            "lower_population": listed(self.lower_population),
+            "upper_population": listed(self.upper_population),
             "spans": self.spans.tolist(),
             "ridge": self.ridge,
             "rows": self.rows,

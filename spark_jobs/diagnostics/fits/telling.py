@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
 from spark_jobs.diagnostics.fits.intervals import spreads
 from spark_jobs.diagnostics.fits.measurement import FitMeasurement
-from spark_jobs.diagnostics.fits.result import OK, SHRUNK, UNDEFINED, PrivateFit
+from spark_jobs.diagnostics.fits.result import SHRUNK, PrivateFit
 from spark_jobs.diagnostics.fits.solving import Solution, solve
+from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.trees import FloatArray
 
 DIGITS = 10
-DROWNED = 3.0
-"""A number of rows below so many deviations of its noise may be anything."""
 BASIS = "differentially_private"
 Line = Callable[[Solution], tuple[FloatArray, FloatArray]]
 """From solutions to intercept and slopes of the linear predictor, on features in [-1, 1]: shapes (...) and (..., p)."""
@@ -43,7 +45,8 @@ def tell(
     coefficients = _significant(finish(found))
     noisy, sampled = spreads(products, found, finish=finish, confidence=measurement.confidence, seed=seed)
     rows = float(products.matrix[0, 0])
-    return PrivateFit(
+    status = _status(rows, measurement, found)
+    released = PrivateFit(
         kind=kind,
         terms=terms_of(measurement),
         coefficients=coefficients,
@@ -56,7 +59,7 @@ def tell(
         rows=_digits(max(rows, 0.0)),
         fit={name: _digits(value) for name, value in fit(found).items()},
         model=_model(measurement, kind, coefficients),
-        status=_status(rows, measurement, found),
+        status=status,
         method=products.method,
         confidence=measurement.confidence,
         epsilon=measurement.epsilon,
@@ -64,6 +67,9 @@ def tell(
         neighbours=measurement.neighbours,
         guarantee=measurement.guarantee,
     )
+    if status == UNDEFINED:
+        released = replace(released, fit=dict.fromkeys(released.fit, math.nan))
+    return publishable(f"{kind}_fit", released)
 
 
 def terms_of(measurement: FitMeasurement) -> tuple[str, ...]:
@@ -101,7 +107,7 @@ def _model(measurement: FitMeasurement, kind: str, coefficients: FloatArray) -> 
 
 
 def _status(rows: float, measurement: FitMeasurement, found: Solution) -> str:
-    if rows < max(1.0, DROWNED * measurement.products.stddev):
+    if rows < max(1.0, DEFINED_ABOVE * measurement.products.stddev):
         return UNDEFINED
     return SHRUNK if found.ridge > 0 else OK
 

@@ -17,11 +17,12 @@ from typing import Any, Self
 
 from spark_jobs.contract.diagnostics.fits import Fitting
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.figures import DEFINED_ABOVE
 from spark_jobs.contract.privacy import Budget, Neighbours
 from spark_jobs.diagnostics.fits.measurement import SECURE, FitMeasurement, measured, measured_fields
 from spark_jobs.diagnostics.fits.result import PrivateFit
 from spark_jobs.diagnostics.fits.solving import Solution
-from spark_jobs.diagnostics.fits.telling import DROWNED, tell
+from spark_jobs.diagnostics.fits.telling import tell
 from spark_jobs.mechanisms.noise import Cost, Noise
 from spark_jobs.mechanisms.trees import FloatArray
 from spark_jobs.statistics import CrossProducts
@@ -89,7 +90,7 @@ def summarise(measurement: Measurement, *, seed: int) -> PrivateFit:
         return middle + half * intercept, half * found.slopes
 
     def fit(found: Solution) -> dict[str, float]:
-        if found.residual < DROWNED * found.blur:
+        if found.residual < DEFINED_ABOVE * found.blur:
             return {"residual_stddev": math.nan, "r_squared": math.nan}
         return {
             "residual_stddev": half * math.sqrt(found.variance),

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from spark_jobs.contract.privacy import Neighbours, plain
+from spark_jobs.diagnostics.undefined import listed
 from spark_jobs.mechanisms.trees import FloatArray
 from spark_jobs.statistics.point_grid import GroupKey
 
-OK, FAILED = "ok", "failed"
 INTERVALS = (
     "predictions_lower",
     "predictions_upper",
@@ -39,9 +39,9 @@ class LinearFit:
         predictions_lower, predictions_upper: intervals at level ``confidence``; shape (G, K).
         slope, intercept: of the line, the latter at x = 0; shape (G,).
         slope_lower, slope_upper, intercept_lower, intercept_upper: intervals, or NaN; shape (G,).
-        status: of each group ``ok``, or ``failed`` where the released spread of x is not above 0: no slope of the
-            group's own can be told. The line is then level through the released mean of y, or, of noisy moments, near
-            what its noise and the other groups leave to expect.
+        status: of each group ``ok``, or ``undefined`` where the released spread of x is not above 0: slope and
+            intercept, with their intervals, are then NaN. Predictions are those of a level line through the released
+            mean of y, or, of noisy moments, near what its noise and the other groups leave to expect.
         rows: of each group: public sizes where ``public_sizes``, else noisy ones, at least 0; NaN where the method
             counts none (gradient descent).
         total_rows: the sum of the noisy sizes as drawn, below 0 or not: where many groups are empty, sizes of at least
@@ -104,16 +104,10 @@ class LinearFit:
             "keys": None if self.keys is None else list(self.keys),
             "status": list(self.status),
             "methods": list(self.methods),
-            "rows": _or_null(self.rows),
+            "rows": listed(self.rows),
             "total_rows": None if np.isnan(self.total_rows) else self.total_rows,
             "predictions": self.predictions.tolist(),
-            "slope": self.slope.tolist(),
-            "intercept": self.intercept.tolist(),
-            **{name: _or_null(getattr(self, name)) for name in INTERVALS},
+            "slope": listed(self.slope),
+            "intercept": listed(self.intercept),
+            **{name: listed(getattr(self, name)) for name in INTERVALS},
         }
-
-
-def _or_null(values: FloatArray) -> list[Any]:
-    found = values.astype(object)
-    found[np.isnan(values)] = None
-    return list(found.tolist())

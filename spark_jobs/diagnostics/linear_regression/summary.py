@@ -7,10 +7,11 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from spark_jobs.contract.diagnostics.linear import GRADIENTS
+from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.diagnostics.linear_regression.choosing import MEAN
 from spark_jobs.diagnostics.linear_regression.intervals import Simulated, reach_of_lines, reach_of_sums
 from spark_jobs.diagnostics.linear_regression.measurement import Measurement, NoisyHeights, Part
-from spark_jobs.diagnostics.linear_regression.result import FAILED, OK, LinearFit
+from spark_jobs.diagnostics.linear_regression.result import LinearFit
 from spark_jobs.diagnostics.linear_regression.shrinkage import shrunk_lines
 from spark_jobs.mechanisms.regression.lines import BoolArray, NoisyLines
 from spark_jobs.mechanisms.regression.moments import NoisyMoments
@@ -58,6 +59,12 @@ def summarise(measurement: Measurement, *, seed: int) -> LinearFit:
             columns.setdefault(field.name, np.empty((measurement.groups, *values.shape[1:])))[part.groups] = values
     slopes, slopes_low, slopes_high = _slopes(columns, measurement.cells)
     heights, low, top = _heights(columns, places, measurement.cells)
+    failed = columns["failed"] > 0
+
+    def own(values: FloatArray) -> FloatArray:
+        """What is a group's own only where it has a slope."""
+        return np.where(failed, np.nan, _tidy(values))
+
     return LinearFit(
         keys=measurement.keys,
         at=at,
@@ -65,13 +72,13 @@ def summarise(measurement: Measurement, *, seed: int) -> LinearFit:
         predictions=_tidy(y_low + high * heights[:, :-1]),
         predictions_lower=_tidy(y_low + high * low[:, :-1]),
         predictions_upper=_tidy(y_low + high * top[:, :-1]),
-        slope=_tidy(slopes * (high / wide)),
-        slope_lower=_tidy(slopes_low * (high / wide)),
-        slope_upper=_tidy(slopes_high * (high / wide)),
-        intercept=_tidy(y_low + high * heights[:, -1]),
-        intercept_lower=_tidy(y_low + high * low[:, -1]),
-        intercept_upper=_tidy(y_low + high * top[:, -1]),
-        status=tuple(np.where(columns["failed"] > 0, FAILED, OK).tolist()),
+        slope=own(slopes * (high / wide)),
+        slope_lower=own(slopes_low * (high / wide)),
+        slope_upper=own(slopes_high * (high / wide)),
+        intercept=own(y_low + high * heights[:, -1]),
+        intercept_lower=own(y_low + high * low[:, -1]),
+        intercept_upper=own(y_low + high * top[:, -1]),
+        status=tuple(np.where(failed, UNDEFINED, OK).tolist()),
         rows=_tidy(np.maximum(columns["rows"], 0.0)),
         total_rows=float(_tidy(columns["rows"].sum(keepdims=True))[0]),
         methods=tuple(methods.tolist()),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from spark_jobs.contract.privacy import Neighbours, plain
+from spark_jobs.diagnostics.undefined import listed
 from spark_jobs.mechanisms.noise import Int64Array
 from spark_jobs.mechanisms.trees import FloatArray
 
@@ -54,8 +55,8 @@ class ResidualPlot:
         findings: the words' keys: any of ``line``, ``curvature``, ``variance``, ``shift``.
         error_rate: how often a model that holds is found fault with, at most (all four tests together).
         rows: noisy number of rows, at least 0.
-        status: ``ok``, or ``undefined`` where the noisy number of rows is too small for the noise; trends are then 0,
-            p-values 1 and intervals say nothing.
+        status: ``ok``, or ``undefined`` where the noisy number of rows is too small for the noise; trend, spread,
+            quantiles and their intervals are then NaN, p-values None.
         method: the histogram method that made the counts.
         confidence: nominal level of intervals; ``error_rate`` is what is left to 1.
         epsilon: what the release cost.
@@ -90,11 +91,11 @@ class ResidualPlot:
     qq_lower: FloatArray
     qq_upper: FloatArray
     qq_line: FloatArray
-    line_p_value: float
-    curvature_p_value: float
-    variance_p_value: float
-    shift_p_value: float
-    p_value: float
+    line_p_value: float | None
+    curvature_p_value: float | None
+    variance_p_value: float | None
+    shift_p_value: float | None
+    p_value: float | None
     verdict: str
     findings: tuple[str, ...]
     error_rate: float
@@ -107,13 +108,13 @@ class ResidualPlot:
     guarantee: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; every number finite."""
+        """Plain JSON types; null for what is undefined."""
         return {field.name: _as_json(getattr(self, field.name)) for field in fields(self)}
 
 
 def _as_json(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        return value.tolist()
+        return listed(value)
     if isinstance(value, Decimal):
         return plain(value)
     if isinstance(value, Neighbours):

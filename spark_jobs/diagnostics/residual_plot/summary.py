@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtr
 
+from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
 from spark_jobs.diagnostics.residual_plot.columns import (
     in_whole_rows,
     means,
@@ -20,7 +21,8 @@ from spark_jobs.diagnostics.residual_plot.faults import NOTHING, find_faults
 from spark_jobs.diagnostics.residual_plot.measurement import Measurement
 from spark_jobs.diagnostics.residual_plot.result import ResidualPlot
 from spark_jobs.diagnostics.residual_plot.verdict import verdict
-from spark_jobs.diagnostics.score_groups.pools import DROWNED, interval
+from spark_jobs.diagnostics.score_groups.pools import interval
+from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.noise import Int64Array, SeededNoise, laplace_scale, laplace_variance
 from spark_jobs.mechanisms.trees import FloatArray
 
@@ -52,7 +54,7 @@ def summarise(measurement: Measurement, *, seed: int) -> ResidualPlot:
     """
     noise = SeededNoise(seed)
     rows, stddev = _rows(measurement)
-    defined = rows >= max(1.0, DROWNED * stddev)
+    defined = rows >= max(1.0, DEFINED_ABOVE * stddev)
     total = round(max(rows, 0.0))
     framed = in_whole_rows(on_the_simplex(measurement.cells, float(total)), total)
     counts = framed[1:-1, 1:-1]
@@ -64,7 +66,7 @@ def summarise(measurement: Measurement, *, seed: int) -> ResidualPlot:
     findings = faults.findings(error_rate)
     unit, box = measurement.unit, measurement.box
     lower, upper = (_line(qq, end) for end in (0, -1))
-    return ResidualPlot(
+    released = ResidualPlot(
         fitted_edges=box.fitted * unit,
         residual_edges=box.residual * unit,
         fitted_lower=float(box.fitted[0] * unit),
@@ -101,13 +103,14 @@ def summarise(measurement: Measurement, *, seed: int) -> ResidualPlot:
         findings=findings,
         error_rate=error_rate,
         rows=round(max(rows, 0.0), 3),
-        status="ok" if defined else "undefined",
+        status=OK if defined else UNDEFINED,
         method=measurement.method,
         confidence=measurement.confidence,
         epsilon=measurement.epsilon,
         neighbours=measurement.neighbours,
         guarantee=measurement.guarantee,
     )
+    return publishable("residual_plot", released)
 
 
 def _rows(measurement: Measurement) -> tuple[float, float]:
@@ -183,7 +186,7 @@ def pools_of(measurement: Measurement) -> tuple[Int64Array, Int64Array]:
     """Where runs of columns start whose rows are not drowned by noise, and the run that each column is of."""
     cells = measurement.cells
     stddev = float(np.sqrt(cell_variance(measurement) * cells.shape[1]))
-    starts = pool_starts(cells[1:-1].sum(axis=1), max(1.0, DROWNED * stddev))
+    starts = pool_starts(cells[1:-1].sum(axis=1), max(1.0, DEFINED_ABOVE * stddev))
     return starts, np.searchsorted(starts, np.arange(measurement.box.bins), side="right") - 1
 
 

@@ -37,11 +37,13 @@ import numpy as np
 from scipy.special import ndtri
 
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
 from spark_jobs.diagnostics.roc_curve.bands import MANY_CELLS, UNRESOLVED, normal
 from spark_jobs.diagnostics.roc_curve.measurement import Measurement
 from spark_jobs.diagnostics.roc_curve.shape import Edges, area, counts_above, edges, read_straight
 from spark_jobs.diagnostics.roc_curve.summary import Trace, summarise, trace
+from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree
 from spark_jobs.mechanisms.trees import FloatArray
@@ -66,17 +68,17 @@ class Comparison:
         largest_difference: of TPR, and so of FPR, at equal FPR + TPR.
         p_value: of the hypothesis that the curves do not differ, by their largest difference.
         rows: ``same`` or ``independent``: what the hypothesis speaks of.
-        status: ``ok``; ``undefined`` where one of the curves is nothing but noise: the p-values are then 1, and the
-            interval is all there is.
+        status: ``ok``; ``undefined`` where one of the curves is nothing but noise: differences, interval and p-values
+            are then None.
         confidence: nominal level of the interval.
         guarantee: ``NOT PRIVATE`` if one of the releases is.
     """
 
-    auc_difference: float
-    auc_interval: tuple[float, float]
-    auc_p_value: float
-    largest_difference: float
-    p_value: float
+    auc_difference: float | None
+    auc_interval: tuple[float, float] | None
+    auc_p_value: float | None
+    largest_difference: float | None
+    p_value: float | None
     rows: str
     status: str
     confidence: float
@@ -86,7 +88,7 @@ class Comparison:
         """Plain JSON types."""
         return {
             "auc_difference": self.auc_difference,
-            "auc_interval": list(self.auc_interval),
+            "auc_interval": None if self.auc_interval is None else list(self.auc_interval),
             "auc_p_value": self.auc_p_value,
             "largest_difference": self.largest_difference,
             "p_value": self.p_value,
@@ -134,7 +136,7 @@ def compare(a: Measurement, b: Measurement, *, rows: str, seed: int = 0, confide
     released = trace(a), trace(b)
     traces = trace(a, as_counted=True), trace(b, as_counted=True)
     difference = released[0].auc - released[1].auc
-    clear = all(made.defined and not made.drowned for made in traces)
+    clear = all(made.defined for made in traces)
     if clear:
         # the lower curve first, so that an exchange of the arguments changes nothing but the sign
         order = (0, 1) if traces[0].auc <= traces[1].auc else (1, 0)
@@ -143,17 +145,18 @@ def compare(a: Measurement, b: Measurement, *, rows: str, seed: int = 0, confide
         interval = _interval((a, b), released, rows, seed=seed, level=level)
     else:
         p_value, auc_p_value, interval = 1.0, 1.0, (-1.0, 1.0)
-    return Comparison(
+    found = Comparison(
         auc_difference=round(difference, _DECIMALS),
         auc_interval=(round(interval[0], _DECIMALS), round(interval[1], _DECIMALS)),
         auc_p_value=round(auc_p_value, _DECIMALS),
         largest_difference=round(float(np.abs(_apart(*released)[1]).max()), _DECIMALS),
         p_value=round(p_value, _DECIMALS),
         rows=rows,
-        status="ok" if clear else "undefined",
+        status=OK if clear else UNDEFINED,
         confidence=level,
         guarantee=PRIVATE if a.guarantee == b.guarantee == PRIVATE else NOT_PRIVATE,
     )
+    return publishable("roc_comparison", found)
 
 
 def _check(rows: str, level: float) -> None:
@@ -322,7 +325,7 @@ def _interval(
 ) -> tuple[float, float]:
     """Of the first area less the second one."""
     (low_a, high_a), (low_b, high_b) = (
-        summarise(replace(measurement, confidence=level), seed=seed + i).auc_interval
+        summarise(replace(measurement, confidence=level), seed=seed + i).auc_interval or (0.0, 1.0)
         for i, measurement in enumerate(pair)
     )
     a, b = (made.auc for made in traces)

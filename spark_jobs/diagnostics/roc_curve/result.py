@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from spark_jobs.contract.privacy import Neighbours, plain
+from spark_jobs.diagnostics.undefined import listed
 from spark_jobs.mechanisms.trees import FloatArray
 
 
@@ -25,8 +26,8 @@ class RocCurve:
         auc: area below the curve by trapezoids.
         auc_interval: interval of ``auc`` at level ``confidence``.
         positives, negatives: noisy class sizes.
-        status: ``ok``, or ``undefined`` where a noisy class size is below 1; the curve is then the diagonal and the
-            band says nothing.
+        status: ``ok``, or ``undefined`` where a noisy class size is below 1 or below three standard deviations of its
+            noise: the rates are then NaN, the area and its interval None.
         confidence: nominal level.
         epsilon: what the release cost.
         neighbours: the relation of the guarantee.
@@ -40,8 +41,8 @@ class RocCurve:
     tpr_upper: FloatArray
     tpr_lower_everywhere: FloatArray
     tpr_upper_everywhere: FloatArray
-    auc: float
-    auc_interval: tuple[float, float]
+    auc: float | None
+    auc_interval: tuple[float, float] | None
     positives: float
     negatives: float
     status: str
@@ -51,11 +52,11 @@ class RocCurve:
     guarantee: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types: finite numbers, and null for the infinite threshold."""
+        """Plain JSON types: finite numbers, and null for the infinite threshold and what is undefined."""
         return {
             "status": self.status,
             "auc": self.auc,
-            "auc_interval": list(self.auc_interval),
+            "auc_interval": None if self.auc_interval is None else list(self.auc_interval),
             "confidence": self.confidence,
             "positives": self.positives,
             "negatives": self.negatives,
@@ -63,10 +64,10 @@ class RocCurve:
             "neighbours": str(self.neighbours),
             "guarantee": self.guarantee,
             "thresholds": [None, *self.thresholds[1:].tolist()],
-            "fpr": self.fpr.tolist(),
-            "tpr": self.tpr.tolist(),
-            "tpr_lower": self.tpr_lower.tolist(),
-            "tpr_upper": self.tpr_upper.tolist(),
-            "tpr_lower_everywhere": self.tpr_lower_everywhere.tolist(),
-            "tpr_upper_everywhere": self.tpr_upper_everywhere.tolist(),
+            "fpr": listed(self.fpr),
+            "tpr": listed(self.tpr),
+            "tpr_lower": listed(self.tpr_lower),
+            "tpr_upper": listed(self.tpr_upper),
+            "tpr_lower_everywhere": listed(self.tpr_lower_everywhere),
+            "tpr_upper_everywhere": listed(self.tpr_upper_everywhere),
         }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
 from spark_jobs.diagnostics.roc_curve.bands import Bands, bands
 from spark_jobs.diagnostics.roc_curve.expectation import can_be_read, expected_counts
 from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells
@@ -22,9 +23,9 @@ from spark_jobs.diagnostics.roc_curve.shape import (
     evenly_deep,
     read,
 )
+from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.trees import FloatArray
 
-DROWNED = 3.0
 RESOLVED, LEAST_CELLS = 5.0, 4
 """Edges are kept so far apart that this many errors of a count fit between; what lies between says more of noise."""
 _DECIMALS = 9
@@ -41,8 +42,7 @@ class Trace:
         fpr, tpr: its rates there.
         auc: the area below it.
         sizes: noisy sizes of both classes, negatives first; unbiased, possibly negative.
-        defined: whether both are at least 1.
-        drowned: whether one of them is below three standard deviations of its noise: the curve then says nothing.
+        defined: whether both are at least 1, and at least three standard deviations of their noise.
     """
 
     edges: Edges
@@ -52,11 +52,10 @@ class Trace:
     auc: float
     sizes: tuple[float, float]
     defined: bool
-    drowned: bool
 
 
 def trace(measurement: Measurement, *, as_counted: bool = False) -> Trace:
-    """The curve that a measurement makes; the diagonal where a noisy class size is below 1.
+    """The curve that a measurement makes; the diagonal where it is undefined.
 
     Args:
         measurement: the draw.
@@ -64,8 +63,8 @@ def trace(measurement: Measurement, *, as_counted: bool = False) -> Trace:
     """
     counts = measurement.negatives.counts(), measurement.positives.counts()
     sizes = float(counts[0].sum()), float(counts[1].sum())
-    defined = min(sizes) >= 1.0
     noise = math.sqrt(measurement.negatives.range_variance(0, measurement.cuts.size - 1))
+    defined = min(sizes) >= max(1.0, DEFINED_ABOVE * noise)
     if not defined:
         curve = _diagonal(measurement)
     elif as_counted or not can_be_read(measurement):
@@ -84,7 +83,6 @@ def trace(measurement: Measurement, *, as_counted: bool = False) -> Trace:
         auc=round(auc, _DECIMALS),
         sizes=sizes,
         defined=defined,
-        drowned=min(sizes) < DROWNED * noise,
     )
 
 
@@ -116,12 +114,12 @@ def summarise(measurement: Measurement, *, seed: int) -> RocCurve:
         seed: of the simulations behind bands and intervals; public.
     """
     made = trace(measurement)
-    if made.defined and not made.drowned and measurement.noise_is_known:
+    if made.defined and measurement.noise_is_known:
         found = bands(measurement, made.edges, made.points, made.sizes, seed=seed)
     else:
         found = _anything(made.fpr.size)
     low, high = (round(end, _DECIMALS) for end in found.auc_interval)
-    return RocCurve(
+    curve = RocCurve(
         thresholds=np.concatenate([[math.inf], made.points.cuts / measurement.grid]),
         fpr=made.fpr,
         tpr=made.tpr,
@@ -133,12 +131,13 @@ def summarise(measurement: Measurement, *, seed: int) -> RocCurve:
         auc_interval=(min(low, made.auc), max(high, made.auc)),
         positives=round(max(made.sizes[1], 0.0), _DECIMALS),
         negatives=round(max(made.sizes[0], 0.0), _DECIMALS),
-        status="ok" if made.defined else "undefined",
+        status=OK if made.defined else UNDEFINED,
         confidence=measurement.confidence,
         epsilon=measurement.epsilon,
         neighbours=measurement.neighbours,
         guarantee=measurement.guarantee,
     )
+    return publishable("roc_curve", curve)
 
 
 def _anything(size: int) -> Bands:

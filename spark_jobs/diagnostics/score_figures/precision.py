@@ -24,18 +24,14 @@ UNSEEN = 0.12
 
 
 def precision_from_counts(measurement: roc.Measurement, made: Trace, *, seed: int) -> tuple[float, tuple[float, float]]:
-    """The figure and its interval, by seeded simulation of the noise; (0, the whole range) where it is undefined.
+    """The figure and its interval, by seeded simulation of the noise, of a curve that is defined.
 
     Args:
         measurement: the noisy counts.
         made: the curve they make.
         seed: public.
     """
-    if not made.defined:
-        return 0.0, (0.0, 1.0)
     value = precision_of_curve(made.edges, made.sizes)
-    if made.drowned:
-        return value, (0.0, 1.0)
     copies = _copies(measurement, made, seed=seed)
     unseen = _unseen_stddev(made.edges, made.sizes)
     shifts = copies[1:] - copies[0] + unseen * normal(SeededNoise(seed), copies[1:].shape)

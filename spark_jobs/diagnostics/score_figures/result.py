@@ -17,10 +17,12 @@ class ScoreFigure:
     the rows.
 
     Attributes:
-        value: the figure.
-        interval: at level ``confidence``; None where the noisy sizes it needs were not paid for.
+        value: the figure; None where it is undefined.
+        interval: at level ``confidence``; None too where the noisy sizes it needs were not paid for.
         positives, negatives: noisy class sizes; None where they were not paid for.
-        status: ``ok``, or ``undefined`` where a noisy class size is below 1: the value then says nothing.
+        status: ``ok``; ``undefined`` where a noisy class size is below 1 or below three standard deviations of its
+            noise: value and interval are then None; ``unchecked`` where the sizes were not paid for, so that nothing
+            tells whether there were rows enough.
         method: how noise was scaled.
         confidence: nominal level.
         epsilon, delta: what the release cost.
@@ -28,7 +30,7 @@ class ScoreFigure:
         guarantee: ``differentially private`` or ``NOT PRIVATE``.
     """
 
-    value: float
+    value: float | None
     interval: tuple[float, float] | None
     positives: float | None
     negatives: float | None

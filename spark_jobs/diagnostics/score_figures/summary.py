@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics.roc_curve import summarise as summarise_curve
 from spark_jobs.diagnostics.roc_curve.summary import trace
@@ -14,11 +15,13 @@ from spark_jobs.diagnostics.score_figures.measurement import Measurement, bound_
 from spark_jobs.diagnostics.score_figures.precision import precision_from_counts
 from spark_jobs.diagnostics.score_figures.result import ScoreFigure
 from spark_jobs.diagnostics.score_figures.weighted import precision_from_sum
-from spark_jobs.mechanisms.noise import laplace_scale
+from spark_jobs.diagnostics.undefined import publishable
+from spark_jobs.mechanisms.noise import laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.pure_release import quantile
 
 DECIMALS = 9
+UNCHECKED = "unchecked"
 SIZES_PART = 0.25
 """Of the chance that an interval misses, what is left to the sizes being smaller than they seem."""
 R = TypeVar("R", bound=ScoreFigure)
@@ -33,7 +36,7 @@ def summarise_as(made: type[R], measurement: Measurement, *, seed: int) -> R:
         seed: of the simulations behind intervals from counts; public.
     """
     fields = _from_counts(measurement, seed=seed) if measurement.counts is not None else _direct(measurement)
-    return made(
+    released = made(
         **fields,
         method=measurement.method,
         confidence=measurement.confidence,
@@ -42,20 +45,27 @@ def summarise_as(made: type[R], measurement: Measurement, *, seed: int) -> R:
         neighbours=measurement.neighbours,
         guarantee=measurement.guarantee,
     )
+    return publishable(measurement.figure, released)
 
 
 def _direct(measurement: Measurement) -> dict[str, Any]:
     value, sizes = float(measurement.value or 0.0), measurement.sizes
     if sizes is None:
-        return {"value": value, "interval": None, "positives": None, "negatives": None, "status": "ok"}
+        return {"value": value, "interval": None, "positives": None, "negatives": None, "status": UNCHECKED}
     half = half_width(measurement)
     return {
         "value": round(value, DECIMALS),
         "interval": tuple(round(float(np.clip(end, 0.0, 1.0)), DECIMALS) for end in (value - half, value + half)),
         "positives": max(float(sizes[1]), 0.0),
         "negatives": max(float(sizes[0]), 0.0),
-        "status": "ok" if min(sizes) >= 1 else "undefined",
+        "status": OK if min(sizes) >= least_size(measurement) else UNDEFINED,
     }
+
+
+def least_size(measurement: Measurement) -> float:
+    """What a noisy class size must reach for a direct release to be defined: three standard deviations of its noise."""
+    scale = laplace_scale(measurement.spendings[0].epsilon, rows_changed(measurement.neighbours))
+    return max(1.0, DEFINED_ABOVE * math.sqrt(laplace_variance(scale)))
 
 
 def half_width(measurement: Measurement) -> float:
@@ -84,22 +94,20 @@ def _from_counts(measurement: Measurement, *, seed: int) -> dict[str, Any]:
     counts = measurement.counts
     if counts is None:
         raise ValueError("counts: got None; must be the noisy counts of the release")
+    made = trace(counts)
+    fields: dict[str, Any] = {
+        "positives": round(max(made.sizes[1], 0.0), DECIMALS),
+        "negatives": round(max(made.sizes[0], 0.0), DECIMALS),
+        "status": OK if made.defined else UNDEFINED,
+    }
+    if not made.defined:
+        return {"value": None, "interval": None, **fields}
     if measurement.figure == "auc":
         curve = summarise_curve(counts, seed=seed)
-        value, interval, sizes = curve.auc, curve.auc_interval, (curve.negatives, curve.positives)
-        status = curve.status
+        value, (low, high) = curve.auc or 0.0, curve.auc_interval or (0.0, 1.0)
+    elif measurement.weighted is None:
+        value, (low, high) = precision_from_counts(counts, made, seed=seed)
     else:
-        made = trace(counts)
-        if measurement.weighted is None:
-            value, interval = precision_from_counts(counts, made, seed=seed)
-        else:
-            value, interval = precision_from_sum(counts, measurement.weighted, made, seed=seed)
-        sizes, status = made.sizes, "ok" if made.defined else "undefined"
-    low, high = interval
-    return {
-        "value": round(value, DECIMALS),
-        "interval": (round(min(low, value), DECIMALS), round(max(high, value), DECIMALS)),
-        "positives": round(max(sizes[1], 0.0), DECIMALS),
-        "negatives": round(max(sizes[0], 0.0), DECIMALS),
-        "status": status,
-    }
+        value, (low, high) = precision_from_sum(counts, measurement.weighted, made, seed=seed)
+    interval = (round(min(low, value), DECIMALS), round(max(high, value), DECIMALS))
+    return {"value": round(value, DECIMALS), "interval": interval, **fields}

@@ -121,7 +121,7 @@ def _cells(looks: tuple[NoisyCells, ...], signal: float, *, grid: int) -> Int64A
 def precision_from_sum(
     counts: roc.Measurement, weighted: WeightedSum, made: Trace, *, seed: int
 ) -> tuple[float, tuple[float, float]]:
-    """The figure and its interval; (0, the whole range) where it is undefined.
+    """The figure and its interval, of a curve that is defined.
 
     Args:
         counts: noisy counts.
@@ -129,10 +129,5 @@ def precision_from_sum(
         made: the curve that the counts make.
         seed: of the copies by which both are read; public.
     """
-    if not made.defined:
-        return 0.0, (0.0, 1.0)
     copies = draw_copies(counts, seed=seed, cuts=weighted.weights.cuts)
-    value, interval = precision_given(
-        copies, weighted.weights, weighted.total, scale=weighted.scale, confidence=counts.confidence
-    )
-    return value, (0.0, 1.0) if made.drowned else interval
+    return precision_given(copies, weighted.weights, weighted.total, scale=weighted.scale, confidence=counts.confidence)

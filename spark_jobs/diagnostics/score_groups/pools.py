@@ -16,13 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spark_jobs.contract.figures import DEFINED_ABOVE
 from spark_jobs.diagnostics.score_groups.measurement import Measurement
 from spark_jobs.mechanisms.noise import Int64Array, SeededNoise
 from spark_jobs.mechanisms.trees import FloatArray
 
 COPIES = 2000
-DROWNED = 3.0
-"""A pool has at least this many standard deviations of its noise in rows; a table with less is undefined."""
 DECIMALS = 9
 """Digits kept of what is published: below any noise, above the differences between machines' last bits."""
 
@@ -155,7 +154,7 @@ def pools(measurement: Measurement, *, seed: int, expected: float = 0.0, copies:
         seen=seen,
         errors=errors,
         pool_of=np.searchsorted(ends, group_of_bin, side="right"),
-        defined=rows >= max(1.0, DROWNED * spread),
+        defined=rows >= max(1.0, DEFINED_ABOVE * spread),
         noise=noise,
     )
 
@@ -170,7 +169,7 @@ def _pool_ends(values: FloatArray, row_variances: FloatArray, expected: float) -
     def enough(start: int, end: int, expected: float) -> bool:
         positives, negatives, scores = values[:, start:end].sum(axis=-1)
         rows = positives + negatives
-        least = max(1.0, DROWNED * float(np.sqrt(row_variances[start:end].sum())))
+        least = max(1.0, DEFINED_ABOVE * float(np.sqrt(row_variances[start:end].sum())))
         return bool(rows >= least and min(scores, rows - scores) >= expected)
 
     count, ends = values.shape[-1], [0]

@@ -1,0 +1,159 @@
+"""Noise left out: the fault that no audit by sampling sees, planted in every kind, and seen by the replay."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from spark_jobs.contract.diagnostics import DIAGNOSTICS
+from spark_jobs.contract.diagnostics.base import ScoreCells
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics.ecdf import locating
+from spark_jobs.diagnostics.linear_regression import drawing
+from spark_jobs.diagnostics.roc_curve import measurement as roc
+from spark_jobs.diagnostics.score_figures import measurement as figures
+from spark_jobs.diagnostics.score_figures import weighted
+from spark_jobs.mechanisms.noise import SeededNoise
+from tests.audit.test_replay import BASE, BOTH, FIRST, release, statistic_of, tables
+from tests.support.audit import convicts, keeps
+from tests.support.replay import Leaked, NoiseLeftOut, RecordingNoise, released_outputs, replay, replayed_loss
+
+pytestmark = [pytest.mark.audit]
+
+FAULT = "noise left out"
+TRIED = 4
+"""Vectors of a release that are passed as they are, one after the other, evenly among all of them."""
+ADDED = Neighbours.ADD_REMOVE
+
+
+def vectors(run, pair):
+    """Which vectors of a release are not the same of both tables: only those can be seen without their noise."""
+    found = []
+    for table in pair:
+        recording = RecordingNoise(SeededNoise(3))
+        with released_outputs(recording):
+            seen = NoiseLeftOut(recording, -1)
+            run(table, seen)
+            found.append(seen.exact)
+    both = zip(*found, strict=False)
+    differing = [i for i, (one, other) in enumerate(both) if one.shape != other.shape or (one != other).any()]
+    assert differing, "no vector differs"
+    return [differing[i] for i in np.unique(np.linspace(0, len(differing) - 1, TRIED).astype(int))]
+
+
+@BOTH
+@pytest.mark.parametrize("options", FIRST)
+def test_a_vector_without_its_noise_is_seen_in_every_kind(options, relation):
+    pair, run = tables(options, relation), release(options, relation, "1", summarised=False)
+    name = options.kind.replace("_", " ")
+    assert keeps(replayed_loss(run, *pair, source=SeededNoise(3)), name, relation=relation, claimed=1)
+    for at in vectors(run, pair):
+
+        def faulty(table, noise, at=at):
+            return run(table, NoiseLeftOut(noise, at))
+
+        found = replayed_loss(faulty, *pair, source=SeededNoise(3))
+        assert convicts(found, name, relation=relation, claimed=1, fault=FAULT), at
+
+
+def leaks(kind, **options):
+    """Whether a replay of this kind is seen to leak."""
+    chosen = DIAGNOSTICS[kind].model_validate({"kind": kind, **BASE[kind][0], **options})
+    pair, run = tables(chosen, ADDED), release(chosen, ADDED, "1", summarised=False)
+    try:
+        replay(run, *pair, source=SeededNoise(3))
+    except Leaked:
+        return True
+    return False
+
+
+def exact_sizes(statistic, *, meter, neighbours, noise):
+    honest = figures_sizes(statistic, meter=meter, neighbours=neighbours, noise=noise)
+    return int(statistic.negatives.sum()), honest[1]
+
+
+figures_sizes = figures._sizes
+
+
+def exact_signal(counts, *, meter, neighbours, noise, **options):
+    looks, _ = roc_looks(counts, meter=meter, neighbours=neighbours, noise=noise, **options)
+    return looks, float(counts.sum()) * float(meter.granted.epsilon)
+
+
+roc_looks = roc.look_at_scores
+
+
+def exact_threshold(parts, rows, label, *, meter, neighbours, noise):
+    return ecdf_crossing(parts, int(parts.sum()), label, meter=meter, neighbours=neighbours, noise=noise)
+
+
+ecdf_crossing = locating._crossing
+
+
+def exact_total(counts, weights, *, epsilon, neighbours, noise):
+    honest = weighted_sum(counts, weights, epsilon=epsilon, neighbours=neighbours, noise=noise)
+    return replace(honest, total=int((counts * 1).sum()))
+
+
+weighted_sum = weighted.weighted_sum
+
+
+def exact_rows(sums, **options):
+    return replace(noisy_moments(sums, **options), rows=sums.rows.astype(np.float64))
+
+
+noisy_moments = drawing._BY_EPSILON["noisy_moments"]
+
+
+@pytest.mark.parametrize(
+    ("room", "name", "fault", "kind", "options"),
+    [
+        (figures, "_sizes", exact_sizes, "auc", {"method": "polynomial"}),
+        (figures, "_sizes", exact_sizes, "average_precision", {"method": "cauchy"}),
+        (roc, "look_at_scores", exact_signal, "roc_curve", {}),
+        (locating, "_crossing", exact_threshold, "ecdf", {"column": "amount", "bounds": None}),
+        (weighted, "weighted_sum", exact_total, "average_precision", {"method": "weighted_counts"}),
+    ],
+    ids=["class sizes of an AUC", "class sizes of an AP", "signal for cells", "thresholds of an ECDF", "weighted sum"],
+)
+def test_an_exact_value_in_the_place_of_a_noisy_one_is_seen(monkeypatch, room, name, fault, kind, options):
+    assert not leaks(kind, **options)
+    monkeypatch.setattr(room, name, fault)
+    assert leaks(kind, **options)
+
+
+def test_an_exact_number_of_rows_of_a_line_is_seen(monkeypatch):
+    assert not leaks("linear_regression", method="noisy_moments")
+    monkeypatch.setitem(drawing._BY_EPSILON, "noisy_moments", exact_rows)
+    assert leaks("linear_regression", method="noisy_moments")
+
+
+def test_one_call_more_is_seen():
+    pair = [statistic_of(ScoreCells(), seed, sizes=None) for seed in (0, 1)]
+
+    def run(statistic, noise):
+        rows = int(statistic.positives.sum())
+        asked = 2 if rows > 20 else 1
+        return [noise.laplace(np.array([rows]), epsilon=Decimal(1), l1_sensitivity=1) for _ in range(asked)]
+
+    with pytest.raises(Leaked, match="fewer than"):
+        replay(run, *pair, source=SeededNoise(1))
+    with pytest.raises(Leaked, match="one more"):
+        replay(run, *pair[::-1], source=SeededNoise(1))
+
+
+@pytest.mark.parametrize("what", ["epsilon", "l1_sensitivity", "size"])
+def test_a_scale_or_a_size_that_depends_on_the_table_is_seen(what):
+    pair = [statistic_of(ScoreCells(), seed, sizes=None) for seed in (0, 1)]
+
+    def run(statistic, noise):
+        rows = int(statistic.positives.sum())
+        cost = Decimal(1) / (1 + rows) if what == "epsilon" else Decimal(1)
+        values = np.zeros(rows if what == "size" else 1, dtype=np.int64)
+        noise.laplace(values, epsilon=cost, l1_sensitivity=1 + rows if what == "l1_sensitivity" else 1)
+
+    with pytest.raises(Leaked, match="on the other table"):
+        replay(run, *pair, source=SeededNoise(1))
