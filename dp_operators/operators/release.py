@@ -74,9 +74,9 @@ class ReleaseDiagnosticsOperator(BaseOperator):
             without holding a worker; ``fail``: fail for good; ``skip``: skip this task and what hangs on it. By default
             what the ``PrivacyBudgetSensor`` directly before says whose ``release_task_id`` is this task, and for how
             long; without one, ``fail``. A cost above the cap itself is never waited for.
-        on_undefined: what to do where all figures of a diagnostic are undefined, which noisy sizes alone decide:
-            ``publish`` (the default) ends well, ``skip`` and ``fail`` end the task so after the release was published and
-            paid for, with the same in XCom; neither is retried.
+        on_undefined: how the task ends where all figures of a diagnostic are undefined, which noisy sizes alone decide:
+            ``publish`` (the default) ends well, ``skip`` and ``fail`` skip or fail it after the release was published
+            and paid for, with the same in XCom; neither is retried.
         dry_run: only say what the release would cost and what there is; nothing is reserved, run or written.
 
     Raises:

@@ -16,7 +16,7 @@ def is_reference(given: object) -> bool:
     """Whether a field names a release instead of being what it released.
 
     ``{"release": URI}``, of a model with ``"kind": "linear"`` or ``"logistic"`` where the release holds both; or what a
-    task that releases leaves in XCom: ``{"uri", "key", "cost"}``.
+    task that releases leaves in XCom: ``{"uri", "key", "cost", "status"}``.
     """
     return isinstance(given, Mapping) and "basis" not in given and ("release" in given or "uri" in given)
 

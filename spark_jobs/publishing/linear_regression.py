@@ -118,7 +118,7 @@ def _section(found: LinearFit, x_name: str, y_name: str) -> Section:
         notes=_notes(found),
         notice=None
         if failed < found.groups
-        else "Undefined: no slope can be told through the noise. The release has been made and paid for like any other.",
+        else "Undefined: no slope can be told through the noise. The release has been made and paid for.",
     )
 
 

@@ -17,6 +17,7 @@ from spark_jobs.contract.release import NOT_PRIVATE
 from spark_jobs.diagnostics import auc, average_precision
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts
+from tests.support.undefined import is_undefined
 
 RNG = np.random.default_rng(11)
 
@@ -73,10 +74,9 @@ def test_degenerate_tables_get_a_release_like_any_other(
             auc.release(ScoreCounts.from_arrays(*table), epsilon=epsilon, method=method, noise=SeededNoise(3))
         return
     found = module.release(ScoreCounts.from_arrays(*table), epsilon=epsilon, method=method, noise=SeededNoise(3))
-    assert 0 <= found.interval[0] <= found.value <= found.interval[1] <= 1
-    if epsilon == "1000000000":
-        assert found.status == "undefined"
-        assert found.interval == (0.0, 1.0)
+    if not is_undefined(module.__name__.rsplit(".", 1)[-1], found):
+        assert epsilon != "1000000000"
+        assert 0 <= found.interval[0] <= found.value <= found.interval[1] <= 1
     assert json.dumps(found.to_dict(), allow_nan=False)
 
 

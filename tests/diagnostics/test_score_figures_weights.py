@@ -117,7 +117,7 @@ def test_a_table_without_rows_is_released_where_there_is_hardly_any_noise(method
     made = average_precision.measure(nothing, epsilon=50_000, method=method, noise=SeededNoise(1))
     assert made.weighted is not None
     found = average_precision.summarise(made, seed=1)
-    assert (found.status, found.interval) == ("undefined", (0.0, 1.0))
+    assert (found.status, found.interval) == ("undefined", None)
 
 
 def test_a_sum_is_read_by_its_own_partition_whatever_another_machine_would_choose(drawn):

@@ -90,7 +90,7 @@ def test_good_bad_and_no_rows_are_released_in_the_same_form(tmp_path: Path, airf
         open_bound(airflow_ledger, table, epsilon=3, table=tmp_path / table, output=tmp_path / "releases" / table)
         task = operator(tmp_path, table)
         told = task.execute(rendered(task))
-        assert set(told) == {"uri", "key", "cost"}
+        assert set(told) == {"uri", "key", "cost", "status"}
         [charge] = airflow_ledger.history(table)
         assert (charge.state, charge.cost.epsilon) == (ChargeState.COMMITTED, 2)
         json.loads((Path(told["uri"]) / "release.json").read_bytes(), parse_constant=pytest.fail)

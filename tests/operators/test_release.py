@@ -183,7 +183,8 @@ class TestRelease:
         self, account: PrivacyLedger, make: Make, tmp_path: Path
     ) -> None:
         published = make().execute(make_context())
-        assert set(published) == {"uri", "key", "cost"}
+        assert set(published) == {"uri", "key", "cost", "status"}
+        assert published["status"] == {"roc_curve": "ok"}
         assert json.loads(json.dumps(published)) == published
         assert published["cost"] == {"epsilon": "1", "delta": "0", "rho": None}
         assert published["key"] == "airflow/visits/2026-11-20T00:00:00Z%2F2026-11-21T00:00:00Z/release/-1"

@@ -39,7 +39,7 @@ FIGURES = {
     "hardly any noise": replace(RELEASED, value=0.73412, interval=(0.73411, 0.73413)),
     "no width": replace(RELEASED, value=0.7, interval=(0.7, 0.7)),
     "no interval": replace(RELEASED, interval=None, positives=None, negatives=None),
-    "undefined": replace(RELEASED, status="undefined", interval=(0.0, 1.0)),
+    "undefined": replace(RELEASED, status="undefined", value=None, interval=None),
     "beyond the interval": replace(RELEASED, value=0.4, interval=(0.6, 0.8)),
 }
 

@@ -81,8 +81,7 @@ def residual_plot(*, bins: int = 32, rows: int = 6000, bow: float = 0.02, funnel
 
 def undefined_residual_plot(*, bins: int = 1) -> ResidualPlot:
     """What is released of too few rows: the same form, and nothing in it."""
-    nothing, one = np.zeros(bins), np.ones(bins)
-    quantiles = np.zeros(25)
+    nothing = np.zeros(bins)
     return replace(
         residual_plot(),
         fitted_edges=np.linspace(-1.0, 1.0, bins + 1),
@@ -99,17 +98,10 @@ def undefined_residual_plot(*, bins: int = 1) -> ResidualPlot:
         overflow=0.0,
         trend_fitted=nothing,
         column_rows=nothing,
-        trend=nothing,
-        trend_lower=-one,
-        trend_upper=one,
-        spread=nothing,
-        spread_lower=nothing,
-        spread_upper=one,
-        qq_residual=quantiles,
-        qq_lower=quantiles - 1,
-        qq_upper=quantiles + 1,
-        qq_line=quantiles,
-        **dict.fromkeys(("line_p_value", "curvature_p_value", "variance_p_value", "shift_p_value", "p_value"), 1.0),
+        **dict.fromkeys(("trend", "trend_lower", "trend_upper"), np.full(bins, np.nan)),
+        **dict.fromkeys(("spread", "spread_lower", "spread_upper"), np.full(bins, np.nan)),
+        **dict.fromkeys(("qq_residual", "qq_lower", "qq_upper", "qq_line"), np.full(25, np.nan)),
+        **dict.fromkeys(("line_p_value", "curvature_p_value", "variance_p_value", "shift_p_value", "p_value")),
         verdict="Too few rows to tell.",
         findings=(),
         rows=0.0,
@@ -124,7 +116,7 @@ def linear_fit(groups: int | None = None, **changes: Any) -> LinearFit:
     slope = random.normal(0.4, 0.15, many)
     intercept = random.normal(9_000, 2_500, many)
     failed = np.arange(many) % 7 == 3
-    slope = np.where(failed, 0.0, slope)
+    own, slope = np.where(failed, np.nan, slope), np.where(failed, 0.0, slope)
     x = np.array([25_000.0, 75_000.0])
     predictions = np.clip(intercept[:, None] + slope[:, None] * x, 0, 60_000)
     half = random.uniform(800, 6_000, (many, 1))
@@ -136,13 +128,13 @@ def linear_fit(groups: int | None = None, **changes: Any) -> LinearFit:
         predictions=predictions,
         predictions_lower=predictions - half,
         predictions_upper=predictions + half,
-        slope=slope,
-        slope_lower=slope - 0.1,
-        slope_upper=slope + 0.1,
-        intercept=intercept,
-        intercept_lower=intercept - 3_000,
-        intercept_upper=intercept + 3_000,
-        status=tuple("failed" if each else "ok" for each in failed),
+        slope=own,
+        slope_lower=own - 0.1,
+        slope_upper=own + 0.1,
+        intercept=np.where(failed, np.nan, intercept),
+        intercept_lower=np.where(failed, np.nan, intercept - 3_000),
+        intercept_upper=np.where(failed, np.nan, intercept + 3_000),
+        status=tuple("undefined" if each else "ok" for each in failed),
         rows=rows,
         total_rows=float(rows.sum()),
         methods=("noisy_stats",) * many,

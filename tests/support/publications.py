@@ -40,7 +40,7 @@ class StandInCurve:
     guarantee: str = PRIVATE
 
     def to_dict(self) -> dict[str, Any]:
-        return {"auc": self.auc if np.isfinite(self.auc) else None, "status": self.status}
+        return {"auc": self.auc if self.auc is not None and np.isfinite(self.auc) else None, "status": self.status}
 
 
 def curve(*, points: int = 129, strength: float = 2.2, width: float = 0.02) -> StandInCurve:
@@ -69,17 +69,12 @@ def curve(*, points: int = 129, strength: float = 2.2, width: float = 0.02) -> S
 
 def undefined_curve(*, points: int = 129) -> StandInCurve:
     """What is released where a class is too small to tell: the same shape, and nothing in it."""
-    rate, nothing, all_ = np.linspace(0.0, 1.0, points), np.zeros(points), np.ones(points)
     return replace(
         curve(points=points),
-        fpr=rate,
-        tpr=rate,
-        tpr_lower=nothing,
-        tpr_upper=all_,
-        tpr_lower_everywhere=nothing,
-        tpr_upper_everywhere=all_,
-        auc=0.5,
-        auc_interval=(0.0, 1.0),
+        **dict.fromkeys(("fpr", "tpr", "tpr_lower", "tpr_upper"), np.full(points, np.nan)),
+        **dict.fromkeys(("tpr_lower_everywhere", "tpr_upper_everywhere"), np.full(points, np.nan)),
+        auc=None,
+        auc_interval=None,
         positives=0.0,
         negatives=0.3,
         status="undefined",

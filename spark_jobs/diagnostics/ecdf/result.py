@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from spark_jobs.contract.figures import UNDEFINED
 from spark_jobs.contract.privacy import Neighbours, plain
 from spark_jobs.diagnostics.ecdf.errors import NoiseModel
 from spark_jobs.diagnostics.ecdf.measurement import grid_fields
@@ -181,10 +182,12 @@ class Ecdf:
     def quantile(self, p: ArrayLike) -> FloatArray:
         """The smallest value of the grid that a fraction of at least ``p`` of the rows does not exceed.
 
+        NaN where the function is undefined.
+
         Raises:
             ValueError: a level outside [0, 1].
         """
-        return self.values[_first_at_least(self.cdf, _levels(p))]
+        return self._places(self.cdf, p)
 
     def earlier_quantile(self, p: ArrayLike) -> FloatArray:
         """The same of the earlier release that this one is compared with.
@@ -194,12 +197,14 @@ class Ecdf:
         """
         if self.comparison is None:
             raise ValueError("the release was compared with none")
-        return self.values[_first_at_least(self.comparison.cdf, _levels(p))]
+        return self._places(self.comparison.cdf, p)
 
     @cached_property
     def median(self) -> Quantile:
         """The median, with its interval."""
         low, high = self.quantile_interval(0.5)
+        if self.status == UNDEFINED:
+            return Quantile(level=0.5, value=None, lower=None, upper=None)
         return Quantile(level=0.5, value=float(self.quantile(0.5)), lower=float(low), upper=float(high))
 
     @property
@@ -218,6 +223,9 @@ class Ecdf:
             ValueError: a level outside [0, 1].
         """
         levels = _levels(p)
+        if self.status == UNDEFINED:
+            nothing = np.full(levels.shape, np.nan)
+            return nothing, nothing
         first, last = (_first_at_least(band, levels) for band in (self.upper, self.lower))
         return self.values[first], self.values[np.maximum(first, last)]
 
@@ -225,7 +233,8 @@ class Ecdf:
     def summary(self) -> Int64Array:
         """Indices of ``points`` cells that tell the most: evenly spaced in fraction and place together."""
         size = self.cdf.size
-        along = self.cdf + np.arange(1, size + 1) / size
+        even = np.arange(1, size + 1) / size
+        along = even + (even if self.status == UNDEFINED else self.cdf)
         wanted = np.linspace(along[0], along[-1], self.points)
         order = np.arange(self.points)
         index = np.searchsorted(along, wanted - 1e-12)
@@ -301,6 +310,12 @@ class Ecdf:
             neighbours=Neighbours(fields["neighbours"]),
             guarantee=fields["guarantee"],
         )
+
+    def _places(self, fractions: FloatArray, p: ArrayLike) -> FloatArray:
+        levels = _levels(p)
+        if np.isnan(fractions).any():
+            return np.full(levels.shape, np.nan)
+        return self.values[_first_at_least(fractions, levels)]
 
     def _read(self, x: ArrayLike, fractions: FloatArray) -> FloatArray:
         place = np.asarray(x, dtype=np.float64)
