@@ -7,13 +7,11 @@ program, and stops the release before its commit.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from dp_operators.checks.expectations import Expected, Table, unmet, within_set
 from dp_operators.checks.results import RESULTS
 from dp_operators.releasing import ReleaseRejected
-from spark_jobs.contract.figures import FIGURES, UNDEFINED, is_withheld, status_of
 from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.release import PRIVATE, Release
 
@@ -46,21 +44,12 @@ def check_release(release: Release, read_file: ReadFile) -> None:
             broken.append(f"{kind}: no contract is known")
             continue
         try:
-            if status_of(result) == UNDEFINED and FIGURES[kind]:
-                tables.append(withheld_table(kind, result))
-            else:
-                tables += RESULTS[kind](result)
+            tables += RESULTS[kind](result)
         except (KeyError, TypeError, IndexError, ValueError):
             broken.append(f"{kind}: the result has another form")
     broken += unmet(tables)
     if broken:
         raise ReleaseCheckFailed(broken)
-
-
-def withheld_table(kind: str, result: Mapping[str, Any]) -> Table:
-    """A result that is undefined has its form, and null for every figure."""
-    expected = within_set("withheld", [True], what="every figure of an undefined result is null")
-    return Table(name=kind, columns={"withheld": [is_withheld(kind, result)]}, expected=(expected,))
 
 
 def manifest_table(release: Release) -> Table:

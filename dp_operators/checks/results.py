@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from dp_operators.checks.comparison_results import roc_comparison_tables
-from dp_operators.checks.expectations import Table
+from dp_operators.checks.expectations import Table, within_set
 from dp_operators.checks.fit_results import fit_tables
 from dp_operators.checks.linear_results import linear_regression_tables, residual_plot_tables
 from dp_operators.checks.score_results import (
@@ -19,8 +19,25 @@ from dp_operators.checks.score_results import (
     score_figure_tables,
 )
 from dp_operators.checks.value_results import ecdf_tables
+from spark_jobs.contract.figures import UNDEFINED, is_withheld
 
-RESULTS: dict[str, Callable[[Mapping[str, Any]], list[Table]]] = {
+ResultTables = Callable[[Mapping[str, Any]], list[Table]]
+
+
+def withheld_table(kind: str, result: Mapping[str, Any]) -> Table:
+    """The contract of a result that is undefined: every figure of its kind is null."""
+    expected = within_set("withheld", [True], what="every figure of an undefined result is null")
+    return Table(name=kind, columns={"withheld": [is_withheld(kind, result)]}, expected=(expected,))
+
+
+def _unless_undefined(kind: str, tables: ResultTables) -> ResultTables:
+    def of_result(result: Mapping[str, Any]) -> list[Table]:
+        return [withheld_table(kind, result)] if result["status"] == UNDEFINED else tables(result)
+
+    return of_result
+
+
+_DEFINED: Mapping[str, ResultTables] = {
     "roc_curve": roc_curve_tables,
     "roc_comparison": roc_comparison_tables,
     "auc": partial(score_figure_tables, "auc"),
@@ -35,4 +52,7 @@ RESULTS: dict[str, Callable[[Mapping[str, Any]], list[Table]]] = {
     "linear_fit": partial(fit_tables, "linear"),
     "logistic_fit": partial(fit_tables, "logistic"),
 }
+"""The contract of each diagnostic's result that is defined."""
+
+RESULTS: Mapping[str, ResultTables] = {kind: _unless_undefined(kind, tables) for kind, tables in _DEFINED.items()}
 """The contract of each diagnostic's result; a kind without one cannot be published."""

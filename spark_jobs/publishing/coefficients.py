@@ -13,7 +13,7 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.fits.result import SHRUNK, PrivateFit
 from spark_jobs.publishing import drawing
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, one_line, percent, visible
-from spark_jobs.publishing.rendering import Column, Measure, Plot, Probe, Rendering, Section, ValueTable
+from spark_jobs.publishing.rendering import Column, Measure, Plot, Probe, Rendering, Section, ValueTable, finite
 from spark_jobs.publishing.tokens import light
 from spark_jobs.publishing.value_axis import number
 
@@ -109,6 +109,8 @@ def _effects(found: PrivateFit) -> tuple[np.ndarray, ...]:
 
 
 def _limits(found: PrivateFit) -> tuple[float, float]:
+    if found.status == UNDEFINED:
+        return -1.0, 1.0
     _, _, _, low, high = _effects(found)
     ends = float(min(low.min(), 0.0)), float(max(high.max(), 0.0))
     room = _ROOM * (ends[1] - ends[0]) or 1.0
@@ -123,20 +125,27 @@ def _draw(axes: Axes, found: PrivateFit) -> None:
     ticks = MaxNLocator(nbins=_MOST_TICKS, steps=[1, 2, 5, 10]).tick_values(low_end, high_end)
     ticks = [tick for tick in ticks if low_end <= tick <= high_end]
     axes.set_xticks(ticks, [number(tick, 4, plain_below=6) for tick in ticks])
+    if found.status == UNDEFINED:
+        axes.set_xticks([])
     axes.set_ylim(value.size - 0.5, -0.5)
     axes.set_yticks(range(value.size), names)
     axes.grid(axis="y", visible=False)
     axes.axvline(0.0, color=light("chance"), linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
+    if found.status == UNDEFINED:
+        axes.text(
+            0.5, 0.5, "undefined", color=light("muted"), size=13, ha="center", va="center", transform=axes.transAxes
+        )
+        return
     places = np.arange(value.size)
     colour = light("curve")
     axes.hlines(places, lowest, highest, color=colour, linewidth=1.2, zorder=2)
     axes.hlines(places, low, high, color=colour, linewidth=7, alpha=0.28, zorder=2)
-    if found.status == UNDEFINED:
-        return
     axes.plot(value, places, color=colour, marker="o", markersize=6, linestyle="none", zorder=3)
 
 
 def _probes(found: PrivateFit) -> tuple[Probe, ...]:
+    if found.status == UNDEFINED:
+        return ()
     value = _effects(found)[0]
     first, last = _limits(found)
 
@@ -157,6 +166,8 @@ def _probes(found: PrivateFit) -> tuple[Probe, ...]:
 
 
 def _description(found: PrivateFit) -> str:
+    if found.status == UNDEFINED:
+        return "An empty plot of coefficients: undefined because there are too few rows to tell through the noise."
     told = "; ".join(
         f"{one_line(term, _LABEL_CHARACTERS)} {number(float(value), 4)}"
         for term, value in list(zip(found.terms, found.coefficients, strict=True))[1:7]
@@ -219,15 +230,16 @@ def _table(found: PrivateFit) -> ValueTable:
 
 
 def _interval(low: float, high: float) -> str:
-    return f"{number(float(low), 4)} to {number(float(high), 4)}"
+    return f"{number(float(low), 4)} to {number(float(high), 4)}" if finite(low) and finite(high) else ABSENT
 
 
 def _notes(found: PrivateFit) -> tuple[str, ...]:
     notes = [
         "Values are moved into the public ranges of the request before anything is summed; the model does the same "
         "with the values that it scores.",
-        f"The manifest holds the model as a request takes it, under results, {found.kind}_fit, model.",
     ]
+    if found.model is not None:
+        notes.append(f"The manifest holds the model as a request takes it, under results, {found.kind}_fit, model.")
     if found.kind == "logistic":
         notes.append(
             "The model is fitted by a polynomial in place of the logistic curve. It ranks rows about as well as a "
@@ -241,7 +253,7 @@ def _notes(found: PrivateFit) -> tuple[str, ...]:
 def _notice(found: PrivateFit) -> str | None:
     if found.status == UNDEFINED:
         return (
-            "Undefined: the number of rows cannot be told from noise, and so the coefficients mean nothing. The "
+            "Undefined: the number of rows cannot be told from noise, and so there are no coefficients. The "
             "release has been made and paid for like any other."
         )
     if found.status == SHRUNK:
