@@ -10,7 +10,17 @@ from numpy.typing import NDArray
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.publishing import drawing
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
-from spark_jobs.publishing.rendering import Column, Headline, Measure, Plot, Probe, Rendering, Section, ValueTable
+from spark_jobs.publishing.rendering import (
+    Column,
+    Headline,
+    Measure,
+    Plot,
+    Probe,
+    Rendering,
+    Section,
+    ValueTable,
+    known,
+)
 from spark_jobs.publishing.score_pools import (
     LEGEND_SIZE,
     Points,
@@ -44,9 +54,9 @@ class ResidualValues(PoolValues, Protocol):
     @property
     def residual_upper(self) -> NDArray[np.float64]: ...  # noqa: D102
     @property
-    def trend_p_value(self) -> float: ...  # noqa: D102
+    def trend_p_value(self) -> float | None: ...  # noqa: D102
     @property
-    def scatter_p_value(self) -> float: ...  # noqa: D102
+    def scatter_p_value(self) -> float | None: ...  # noqa: D102
 
 
 def render(found: ResidualValues, request: ReleaseRequest) -> Rendering:
@@ -211,7 +221,7 @@ def _table(found: ResidualValues) -> ValueTable:
 
 
 def _test_line(found: ResidualValues) -> str:
-    return f"Test of fit: p {_relation(found.p_value)}" if _defined(found) else "Test of fit undefined"
+    return f"Test of fit: p {_relation(known(found.p_value))}" if _defined(found) else "Test of fit undefined"
 
 
 def _relation(p: float) -> str:
@@ -234,7 +244,7 @@ def _description(found: ResidualValues, at: Points) -> str:
 
 def _section(found: ResidualValues, request: ReleaseRequest) -> Section:
     defined, at = _defined(found), _points(found)
-    speaks = found.p_value < _NOTED
+    speaks = known(found.p_value) < _NOTED
     verdict = "the residuals speak against the scores" if speaks else "no sign that the scores are wrong"
     return Section(
         title="Binned residuals",
@@ -247,21 +257,21 @@ def _section(found: ResidualValues, request: ReleaseRequest) -> Section:
         ),
         headline=Headline(
             label="Test of fit (p-value)",
-            value=p_figure(found.p_value) if defined else "undefined",
+            value=p_figure(known(found.p_value)) if defined else "undefined",
             interval=verdict if defined else None,
             scale=("0 wrong", "1"),
-            marks=(found.p_value,) * 3 if defined else None,
+            marks=(known(found.p_value),) * 3 if defined else None,
             reference=("", _NOTED),
         ),
         measures=(
             Measure(
                 label="Trend",
-                value=f"p {_relation(found.trend_p_value)}" if defined else ABSENT,
+                value=f"p {_relation(known(found.trend_p_value))}" if defined else ABSENT,
                 note="a shift, tilt or bow",
             ),
             Measure(
                 label="Scatter",
-                value=f"p {_relation(found.scatter_p_value)}" if defined else ABSENT,
+                value=f"p {_relation(known(found.scatter_p_value))}" if defined else ABSENT,
                 note="single pools too far off",
             ),
             Measure(

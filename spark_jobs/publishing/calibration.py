@@ -10,7 +10,18 @@ from numpy.typing import NDArray
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.publishing import drawing
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
-from spark_jobs.publishing.rendering import Column, Headline, Measure, Plot, Probe, Rendering, Section, ValueTable
+from spark_jobs.publishing.rendering import (
+    Column,
+    Headline,
+    Measure,
+    Plot,
+    Probe,
+    Rendering,
+    Section,
+    ValueTable,
+    ends_of,
+    known,
+)
 from spark_jobs.publishing.score_pools import (
     LEGEND_SIZE,
     Points,
@@ -43,17 +54,17 @@ class CalibrationValues(PoolValues, Protocol):
     @property
     def observed_upper(self) -> NDArray[np.float64]: ...  # noqa: D102
     @property
-    def statistic(self) -> float: ...  # noqa: D102
+    def statistic(self) -> float | None: ...  # noqa: D102
     @property
-    def statistic_interval(self) -> tuple[float, float]: ...  # noqa: D102
+    def statistic_interval(self) -> tuple[float, float] | None: ...  # noqa: D102
     @property
     def degrees(self) -> int: ...  # noqa: D102
     @property
-    def ece(self) -> float: ...  # noqa: D102
+    def ece(self) -> float | None: ...  # noqa: D102
     @property
-    def ece_interval(self) -> tuple[float, float]: ...  # noqa: D102
+    def ece_interval(self) -> tuple[float, float] | None: ...  # noqa: D102
     @property
-    def ece_calibrated(self) -> float: ...  # noqa: D102
+    def ece_calibrated(self) -> float | None: ...  # noqa: D102
 
 
 def render(found: CalibrationValues, request: ReleaseRequest) -> Rendering:
@@ -187,18 +198,18 @@ def _table(found: CalibrationValues) -> ValueTable:
 def _error_line(found: CalibrationValues) -> str:
     if not _defined(found):
         return "Expected calibration error undefined"
-    return f"Expected calibration error {_percent(found.ece)}  ({_interval(found)})"
+    return f"Expected calibration error {_percent(known(found.ece))}  ({_interval(found)})"
 
 
 def _test_line(found: CalibrationValues) -> str:
     if not _defined(found):
         return "Hosmer-Lemeshow test undefined"
-    p = p_text(found.p_value)
+    p = p_text(known(found.p_value))
     return f"Hosmer-Lemeshow test, noise included: p {p if p.startswith('below') else '= ' + p}"
 
 
 def _interval(found: CalibrationValues) -> str:
-    low, high = found.ece_interval
+    low, high = ends_of(found.ece_interval)
     return f"{level(found.confidence)} interval {_percent(low)} to {_percent(high)}"
 
 
@@ -219,21 +230,21 @@ def _description(found: CalibrationValues, at: Points) -> str:
 def _headline(found: CalibrationValues) -> Headline:
     if not _defined(found):
         return Headline(label="Expected calibration error", value="undefined", interval=None, scale=("0", "100 %"))
-    (low, high), limit = found.ece_interval, found.ece_calibrated
+    (low, high), limit = ends_of(found.ece_interval), known(found.ece_calibrated)
     end = next(scale for scale in _SCALES if scale >= min(1.0, 1.15 * max(high, limit)))
     return Headline(
         label="Expected calibration error",
-        value=_percent(found.ece),
+        value=_percent(known(found.ece)),
         interval=_interval(found),
         scale=("0", f"{100 * end:g}{SPACE}%"),
-        marks=(low / end, found.ece / end, high / end),
+        marks=(low / end, known(found.ece) / end, high / end),
         reference=("a true model: below", limit / end),
     )
 
 
 def _section(found: CalibrationValues, request: ReleaseRequest) -> Section:
     defined, at = _defined(found), _points(found)
-    low, high = found.statistic_interval
+    low, high = ends_of(found.statistic_interval)
     return Section(
         title="Calibration",
         reading=(
@@ -247,7 +258,9 @@ def _section(found: CalibrationValues, request: ReleaseRequest) -> Section:
         measures=(
             Measure(
                 label="Hosmer-Lemeshow test",
-                value=f"p {'' if found.p_value < 0.001 else '= '}{p_text(found.p_value)}" if defined else ABSENT,
+                value=f"p {'' if known(found.p_value) < 0.001 else '= '}{p_text(known(found.p_value))}"
+                if defined
+                else ABSENT,
                 note="noise included",
             ),
             Measure(
