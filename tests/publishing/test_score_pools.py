@@ -118,9 +118,10 @@ def test_pooled_bins_have_a_star(kind):
 
 @EVERY_KIND
 def test_releases_meet_their_contract_and_broken_ones_do_not(kind):
-    for rows in (4000, 0):
+    for rows in (0, 4000):
         result = json.loads(json.dumps(released(kind, rows).to_dict()))
         assert unmet(RESULTS[kind](result)) == []
+        assert (unmet(RESULTS[kind](result | {"status": "undefined"})) == []) == (rows == 0)
     changes = {
         "lower": [0.1, *result["lower"][1:]],
         "pool": [0, 5, *result["pool"][2:]],
