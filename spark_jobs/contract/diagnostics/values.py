@@ -10,8 +10,8 @@ from pydantic import Field, field_validator, model_validator
 
 from spark_jobs.contract.diagnostics.base import Options, ScoreCells, Statistic
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.grids import MAX_BOUND, are_bounds, check_grid, unit_of_log
 from spark_jobs.contract.figures import OK
+from spark_jobs.contract.grids import MAX_BOUND, are_bounds, check_grid, unit_of_log
 from spark_jobs.contract.values import Frozen
 
 FOUND_UNIT, FOUND_DOUBLINGS, FOUND_GRID_CELLS = 2.0**-20, 64, 2**20
