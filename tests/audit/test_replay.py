@@ -17,14 +17,14 @@ from spark_jobs.application.drafting import diagnostic
 from spark_jobs.contract.diagnostics import DIAGNOSTICS
 from spark_jobs.contract.diagnostics.base import ScoreCells
 from spark_jobs.contract.diagnostics.fits import CrossProductCells, LabelProductCells
-from spark_jobs.contract.diagnostics.linear import PointCells, ResidualCells
+from spark_jobs.contract.diagnostics.linear import PointCells, PointSums, ResidualCells
 from spark_jobs.contract.diagnostics.scores import OtherScoreCells
 from spark_jobs.contract.diagnostics.values import ValueCells
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics.shared_groups import measure_shared, read_as
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.statistics import CrossProducts, PointCounts, ResidualCounts, ScoreCounts, ValueCounts
+from spark_jobs.statistics import CrossProducts, Moments, PointCounts, ResidualCounts, ScoreCounts, ValueCounts
 from tests.support.replay import RecordingNoise, released_outputs, replay
 
 pytestmark = [pytest.mark.audit]
@@ -101,13 +101,12 @@ def statistic_of(cells, seed, *, sizes):
         return ResidualCounts.from_arrays(
             random.normal(0, 100 * skew, rows), random.normal(5, skew, rows), unit=cells.unit
         )
-    if isinstance(cells, PointCells):
+    if isinstance(cells, (PointCells, PointSums)):
         keys = cells.groups
         groups = None if keys is None else np.repeat(np.array(keys), sizes or (rows // len(keys)))
         x = random.random(rows if groups is None else groups.size) ** skew
-        return PointCounts.from_arrays(
-            x, 0.5 * x + random.random(x.size) / 2, groups=groups, keys=keys, cells=cells.cells
-        )
+        counted = PointCounts if isinstance(cells, PointCells) else Moments
+        return counted.from_arrays(x, 0.5 * x + random.random(x.size) / 2, groups=groups, keys=keys, cells=cells.cells)
     if isinstance(cells, (CrossProductCells, LabelProductCells)):
         outcome = random.random(rows) if isinstance(cells, CrossProductCells) else random.integers(0, 2, rows)
         columns = {feature.name: random.random(rows) ** skew for feature in cells.features}
