@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dp_operators.budget import ChargeState
-from dp_operators.releasing.drafts import sha256
 from dp_operators.releasing.errors import store_faults
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.layout import MANIFEST_NAME
 from spark_jobs.contract.release import PRIVATE, Release
+from spark_jobs.contract.sealing import sha256
 from spark_jobs.contract.stores import open_store
 
 if TYPE_CHECKING:

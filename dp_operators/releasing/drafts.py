@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dp_operators.releasing.errors import ReleaseDamaged
+from spark_jobs.contract.draft_folder import DraftFolder
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.failpoints import failpoint
 from spark_jobs.contract.layout import ReleaseLayout
 from spark_jobs.contract.release import Release
+from spark_jobs.contract.sealing import SealBroken, sha256
 from spark_jobs.contract.stores import ObjectStore
 
 
@@ -35,11 +36,6 @@ class Draft:
         return sha256(self.manifest)
 
 
-def sha256(content: bytes) -> str:
-    """SHA-256 in hexadecimal."""
-    return hashlib.sha256(content).hexdigest()
-
-
 def document(fields: object) -> bytes:
     """A small JSON document; equal fields always give equal bytes."""
     return (json.dumps(fields, indent=2, ensure_ascii=False) + "\n").encode()
@@ -59,30 +55,32 @@ def require_releases(store: ObjectStore, output: str) -> None:
         )  # fmt: skip
 
 
-def read_draft(store: ObjectStore, layout: ReleaseLayout) -> Draft | None:
-    """The draft in the store; None as long as anything of it is missing.
+def read_draft(folder: DraftFolder) -> Draft | None:
+    """The draft that one draw decided; None as long as anything of it is missing.
 
     Raises:
-        ReleaseDamaged: what is there does not fit together.
+        ReleaseDamaged: what is there was not made from this draw, or does not fit together.
         OSError: the store failed.
     """
-    manifest = store.read(layout.draft_manifest)
-    if manifest is None:
-        return None
     try:
+        manifest = folder.read_manifest()
+        if manifest is None:
+            return None
         release = Release.from_json(manifest)
-        places = {file: layout.draft_file(file.name) for file in release.files}
+        files = {file.name: folder.read_file(file.name) for file in release.files}
+    except SealBroken as broken:
+        raise ReleaseDamaged(f"{folder.layout.draft}: {broken}; its draft is none of this draw's") from None
     except ValueError:
-        raise ReleaseDamaged(f"{layout.draft_manifest} is not a manifest") from None
-    files = {}
-    for file, place in places.items():
-        content = store.read(place)
+        raise ReleaseDamaged(f"{folder.layout.draft_manifest} is not a manifest") from None
+    whole = {}
+    for file in release.files:
+        content = files[file.name]
         if content is None:
             return None
         if (len(content), sha256(content)) != (file.size, file.sha256):
-            raise ReleaseDamaged(f"{place} is not what its manifest says")
-        files[file.name] = content
-    return Draft(manifest=manifest, release=release, files=files)
+            raise ReleaseDamaged(f"{folder.layout.draft_file(file.name)} is not what its manifest says")
+        whole[file.name] = content
+    return Draft(manifest=manifest, release=release, files=whole)
 
 
 def publish(store: ObjectStore, layout: ReleaseLayout, draft: Draft) -> None:

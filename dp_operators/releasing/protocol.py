@@ -8,25 +8,36 @@ anybody can see it. So whoever dies where, and whoever wakes up when, finds what
 what an attempt finds            what it does
 ===============================  =======================================================================
 no charge, or a void one         checks the request and reserves
-reserved, no draw                runs the application
-reserved, a draw                 runs the application, which adopts the draw
-reserved, a complete draft       checks it and commits its hash
-reserved, given back by halves   finishes that, and reserves anew
+reserved, no draw                enters a run in the ledger, and runs the application
+reserved, a draw                 enters its hash in the ledger; runs the application, which adopts the draw
+reserved, a complete draft       checks draw and draft, and commits the manifest's hash
+reserved, the draw it knew gone  burns the charge; the same where something else lies in the draw's place
+reserved, a run that read no     enters that in the ledger; a refusal gives the reservation back, unless
+row                              another run may have read one
 committed, not visible           publishes the committed bytes, re-made from the draw where they are missing
 committed, visible               returns at once
 burnt                            gives up: what was drawn is spent and is never published
 ===============================  =======================================================================
+
+The store is not trusted. Everything of a draft is sealed for its charge and its request (``contract.sealing``), so that
+nobody can read it or put anything into it before the manifest is committed. The ledger alone decides what counts:
+
+- *One draw at most is ever readable.* A draft is opened under a draw that the ledger has recorded, it records one hash
+  for a charge, and only what was opened is published. However many draws a deleted or restored store lets be made, the
+  others stay sealed.
+- *Nothing is given back after a row was read.* A run is recorded before it is started, and ended only by its own sealed
+  statement that it read none. While one is open, or once a draw is recorded, the ledger refuses to void the charge.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from dp_operators.budget import ChargeConflict, ChargeState
-from dp_operators.releasing.drafts import Draft, document, publish, read_draft, sha256
+from dp_operators.releasing.drafts import Draft, document, publish
+from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.errors import (
     ReleaseDamaged,
     ReleaseFailed,
@@ -46,17 +57,16 @@ from dp_operators.releasing.requests import (
     with_blocks,
 )
 from dp_operators.releasing.runners import Runner, Submission
-from dp_operators.releasing.settling import claim, lay_tombstone, require_claim, settle
-from dp_operators.releasing.spendings import drawn_events
+from dp_operators.releasing.sealed_drafts import SealedDrafts, require_paid, settled_elsewhere
+from dp_operators.releasing.settling import claim, end_stated_runs, require_claim, seal_of
 from dp_operators.releasing.witnesses import bear_witness, require_remembered
-from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.failpoints import failpoint
 from spark_jobs.contract.layout import MANIFEST_NAME, ReleaseLayout, release_folder
 from spark_jobs.contract.privacy import Budget, plain
-from spark_jobs.contract.release import PRIVATE, Release
+from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.sealing import Seal, sha256
 from spark_jobs.contract.stores import ObjectStore, open_store
-from spark_jobs.contract.tombstone import is_tombstone
 
 if TYPE_CHECKING:
     from dp_operators.budget import Charge, PrivacyLedger
@@ -142,8 +152,8 @@ def release(
             return attempt.finish(charge, layout)
         if charge.state is ChargeState.BURNT:
             raise ReleaseSettled(f"release {key} {SPENT}")
-        draft = attempt.drafted(charge, layout)
-        attempt.commit(charge, layout, draft)
+        draw, draft = attempt.drafted(charge, layout)
+        attempt.commit(charge, draw, draft)
         return attempt.publish(charge, layout, draft)
 
 
@@ -169,7 +179,10 @@ class _Attempt:
         # looked for before the ledger is asked: what is visible by then was committed by then
         visible = self.store.read(manifest) is not None
         found = self.ledger.find_charge(self.account, self.key)
-        if found is None or found.state is ChargeState.VOID or self._was_given_back(found):
+        if found is not None and found.state is not ChargeState.VOID:
+            if found.request_sha256 == self.request.sha256:  # another request's key is refused by the ledger, below
+                require_claim(self.store, self.output, self.key, self.account)
+        else:
             require_remembered(self.store, self.output, self.account, self.ledger, actor=self.actor)
             if visible:
                 raise ReleaseDamaged(f"{manifest} is there, but the ledger knows of no charge that paid for it")
@@ -194,38 +207,44 @@ class _Attempt:
         self.progress(f"charge {charge.id}: {charge.state} epsilon {plain(charge.cost.epsilon)} of {self.account}")
         return charge
 
-    def drafted(self, charge: Charge, layout: ReleaseLayout) -> Draft:
-        """A complete draft that meets the release contract."""
-        draft = read_draft(self.store, layout)
-        if draft is None:
-            self._store_request(charge, layout)
+    def drafted(self, charge: Charge, layout: ReleaseLayout) -> tuple[OpenedDraw, Draft]:
+        """The draw, which the ledger knows by then, and a complete draft of it that meets the release contract."""
+        sealed = self._sealed(charge, layout)
+        draw = sealed.recorded_draw()
+        if draw is None:
+            self._store_request(charge, layout, sealed.seal)
+        draft = None if draw is None else sealed.draft_of(draw)
         for _ in range(_RUNS):
-            if draft is not None:
+            if draw is not None and draft is not None:
                 break
-            draft = self._run(charge, layout)
-            if draft is None:
-                self._raise_refusal(charge, layout)
-        if draft is None:
+            run = self._run(charge, layout, draw)
+            draw = sealed.recorded_draw() or self._ended_without_draw(charge, layout, run)
+            draft = sealed.draft_of(draw)
+        if draw is None or draft is None:
             raise ReleaseFailed(_NO_DRAFT)
         failpoint("before_check")
-        self._require_paid(charge, draft.release)
+        require_paid(draft.release, draw, charge)
         self.check(draft.release, draft.files.get)
         failpoint("after_check")
-        return draft
+        return draw, draft
 
-    def commit(self, charge: Charge, layout: ReleaseLayout, draft: Draft) -> None:
+    def _sealed(self, charge: Charge, layout: ReleaseLayout) -> SealedDrafts:
+        return SealedDrafts(
+            store=self.store,
+            layout=layout,
+            seal=seal_of(charge, self.ledger),
+            charge=charge,
+            ledger=self.ledger,
+            actor=self.actor,
+        )
+
+    def commit(self, charge: Charge, draw: OpenedDraw, draft: Draft) -> None:
         """Tell the ledger the one manifest that the charge pays for, and what its mechanisms spent."""
         failpoint("before_commit")
         try:
-            draw = self.store.read(layout.draw)
-            if draw is not None:
-                self.ledger.record_draw(charge.id, sha256(draw), actor=self.actor)
-            told = drawn_events(draw, max_rows=charge.unit.max_rows)
-            self.ledger.commit(charge.id, draft.sha256, events=told, actor=self.actor)
+            self.ledger.commit(charge.id, draft.sha256, events=draw.events(charge), actor=self.actor)
         except ChargeConflict:
-            raise ReleaseSettled(
-                f"charge {charge.id} was settled elsewhere while this attempt ran; nothing was published"
-            ) from None
+            raise settled_elsewhere(charge) from None
         failpoint("after_commit")
         self.progress("committed")
 
@@ -236,12 +255,12 @@ class _Attempt:
             if sha256(visible) != charge.manifest_sha256:
                 raise ReleaseDamaged(f"{layout.manifest} is not what the ledger committed")
             return self._published(charge, layout, visible, adopted=True)
-        draft = read_draft(self.store, layout)
+        sealed = self._sealed(charge, layout)
+        draw = sealed.committed_draw()
+        draft = sealed.draft_of(draw)
         if draft is None:
-            draw = self.store.read(layout.draw)
-            if draw is None or is_tombstone(draw):
-                raise ReleaseDamaged(f"{layout.draw} is gone; what was committed cannot be made without it")
-            draft = self._run(charge, layout)
+            self._run(charge, layout, draw)
+            draft = sealed.draft_of(draw)
         if draft is None:
             raise ReleaseFailed(_NO_DRAFT)
         if draft.sha256 != charge.manifest_sha256:
@@ -278,24 +297,7 @@ class _Attempt:
             status=Release.from_json(manifest).statuses,
         )
 
-    def _was_given_back(self, charge: Charge) -> bool:
-        """Finish what an earlier attempt began when its request was refused; the key is free again then."""
-        if charge.request_sha256 != self.request.sha256:
-            return False  # another request's, which the ledger is about to say
-        require_claim(self.store, self.output, self.key, self.account)
-        if charge.state is not ChargeState.RESERVED:
-            return False
-        layout = ReleaseLayout.of(self.output, self.key, charge.id)
-        draw = self.store.read(layout.draw)
-        if draw is None and self.store.read(layout.refusal) is not None:
-            laid = lay_tombstone(self.store, layout, charge, _REFUSED)
-        else:
-            laid = draw is not None and is_tombstone(draw)
-        if laid:
-            settle(self.ledger, charge, drawn=False, actor=self.actor, reason=_REFUSED)
-        return laid
-
-    def _store_request(self, charge: Charge, layout: ReleaseLayout) -> None:
+    def _store_request(self, charge: Charge, layout: ReleaseLayout, seal: Seal) -> None:
         """Write what the application reads, once the store is to remember that it is paid for.
 
         The first attempt's figures are every attempt's.
@@ -303,61 +305,57 @@ class _Attempt:
         bear_witness(self.store, self.output, charge, self.ledger)
         failpoint("before_request")
         if self.store.read(layout.account) is None:
-            state = account_state(self.ledger, charge)
-            self.store.create(layout.account, document(state.model_dump(mode="json")))
+            self.store.create(layout.account, account_state(self.ledger, charge).sealed(seal))
         self.store.create(layout.request, self.request.to_json().encode())
         failpoint("after_request")
 
-    def _run(self, charge: Charge, layout: ReleaseLayout) -> Draft | None:
-        submission = Submission(request_uri=layout.request, charge_id=charge.id, key=self.key, output=self.output)
+    def _run(self, charge: Charge, layout: ReleaseLayout, draw: OpenedDraw | None) -> int:
+        """Run the application to its end; the run's number. The ledger knows of the run before it is started."""
+        failpoint("before_start_run")
+        try:
+            run = self.ledger.start_run(charge.id, actor=self.actor)
+        except ChargeConflict:
+            raise settled_elsewhere(charge) from None
+        submission = Submission(
+            request_uri=layout.request,
+            request_sha256=charge.request_sha256,
+            charge_id=charge.id,
+            key=self.key,
+            output=self.output,
+            run=run.number,
+            draw_sha256="" if draw is None else draw.sha256,
+            secret=run.key,
+        )
         failpoint("before_run")
         try:
             self.runner.run(submission, Heartbeat(ledger=self.ledger, charge_id=charge.id, progress=self.progress))
         except OSError as error:
             raise ReleaseFailed(f"the application could not be run ({type(error).__name__})") from error
         failpoint("after_run")
-        return read_draft(self.store, layout)
+        return run.number
 
-    def _raise_refusal(self, charge: Charge, layout: ReleaseLayout) -> None:
-        """Tell why there is no draft; returns where another attempt has drawn, so that its draw can be adopted."""
-        draw, refusal = self.store.read(layout.draw), self.store.read(layout.refusal)
-        buried = draw is not None and is_tombstone(draw)
-        if refusal is None and not buried:
-            raise ReleaseFailed(_NO_DRAFT)
-        if draw is None:
-            buried = lay_tombstone(self.store, layout, charge, _REFUSED)
-        if not buried:
-            return
-        settle(self.ledger, charge, drawn=False, actor=self.actor, reason=_REFUSED)
-        if refusal is None:
-            raise ReleaseSettled(f"charge {charge.id} was given back while this attempt ran; nothing was drawn")
-        raise _refusal(refusal)
-
-    def _require_paid(self, charge: Charge, release: Release) -> None:
-        facts = {
-            "its charge": release.charge_id == charge.id and release.status == "CHARGED",
-            "its key": release.key == self.key,
-            "its request": release.request_sha256 == charge.request_sha256 == self.request.sha256,
-            "its relation": release.neighbours is charge.neighbours,
-            "its unit": release.unit == charge.unit,
-            "its cost, which exceeds the reservation": release.cost.epsilon <= charge.cost.epsilon
-            and release.cost.delta <= charge.cost.delta,
-            "its noise, which is not private": release.guarantee == PRIVATE,
-        }
-        wrong = [name for name, holds in facts.items() if not holds]
-        if wrong:
-            raise ReleaseRejected(f"the draft is not what charge {charge.id} pays for: {'; '.join(wrong)}")
+    def _ended_without_draw(self, charge: Charge, layout: ReleaseLayout, run: int) -> NoReturn:
+        """Tell why a run left no draw; a refusal gives the reservation back if no run of it may have read a row."""
+        try:
+            charge, stated = end_stated_runs(
+                self.store, layout, self.ledger.charge(charge.id), self.ledger, actor=self.actor
+            )
+            refused = next((statement.refused for statement in stated if statement.run == run), None)
+            if refused is None:
+                raise ReleaseFailed(_NO_DRAFT)
+            if charge.may_have_drawn:
+                raise ReleaseRejected(f"{refused} (an earlier run may have read rows: {_GIVE_BACK})")
+            failpoint("before_settle")
+            self.ledger.void(charge.id, actor=self.actor, reason=_REFUSED)
+            failpoint("after_settle")
+        except ChargeConflict:
+            raise settled_elsewhere(charge) from None
+        raise refused
 
 
-_REFUSED = "the request was refused"
+_REFUSED = "the request was refused before a row was read"
+_GIVE_BACK = "the reservation stays, and is burnt when it is given back"
 _NO_DRAFT = (
     "the application ended without a draft; what it printed is in its private file. "
     "The reservation stays, and a retry goes on with it"
 )
-
-
-def _refusal(content: bytes) -> RequestRefused:
-    try:
-        return RequestRefused.from_dict(json.loads(content))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return RequestRefused("request", bound="was refused by the application", remedy="its private file says more")

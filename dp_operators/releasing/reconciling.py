@@ -5,23 +5,24 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from dp_operators.budget import BudgetExceeded, ChargeConflict, ChargeState
-from dp_operators.releasing.drafts import require_releases, sha256
+from dp_operators.releasing.drafts import require_releases
 from dp_operators.releasing.errors import store_faults
 from dp_operators.releasing.inspection import RECONCILED
 from dp_operators.releasing.requests import require_charged
-from dp_operators.releasing.spendings import drawn_events
+from dp_operators.releasing.settling import events_of
 from dp_operators.releasing.witnesses import begin_epoch
-from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.layout import DRAFT_FOLDER, MANIFEST_NAME, ReleaseLayout
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.sealing import sha256
 from spark_jobs.contract.stores import ObjectStore, open_store
-from spark_jobs.contract.tombstone import is_tombstone
 
 if TYPE_CHECKING:
     from dp_operators.budget import PrivacyLedger
@@ -67,7 +68,7 @@ def reconcile(output: str, ledger: PrivacyLedger, *, actor: str) -> Reconciled:
     findings: list[str] = []
     with store_faults():
         require_releases(store, output)
-        for folder, charge_id in sorted(set(_drafts(store, output))):
+        for folder, charge_id in _in_order(store, output):
             root = f"{output.rstrip('/')}/{folder}"
             try:
                 known = _known(ledger, charge_id)
@@ -90,6 +91,31 @@ def _drafts(store: ObjectStore, output: str) -> Iterator[tuple[str, str]]:
             yield found[1], found[2]
 
 
+def _in_order(store: ObjectStore, output: str) -> list[tuple[str, str]]:
+    """The drafts: of each release first the one that is visible, then the costliest.
+
+    A key has one charge that counts, and the others were given back before it. Which they were, a ledger that forgot
+    them cannot say, and a store is not believed; so what is entered again is never less than what was spent.
+    """
+
+    def rank(draft: tuple[str, str]) -> tuple[str, bool, Decimal, str]:
+        folder, charge_id = draft
+        root = f"{output.rstrip('/')}/{folder}"
+        with suppress(ValueError):
+            visible = Release.from_json(store.read(f"{root}/{MANIFEST_NAME}") or b"").charge_id == charge_id
+            return folder, not visible, -_epsilon(store, root, charge_id), charge_id
+        return folder, True, -_epsilon(store, root, charge_id), charge_id
+
+    return sorted(set(_drafts(store, output)), key=rank)
+
+
+def _epsilon(store: ObjectStore, root: str, charge_id: str) -> Decimal:
+    layout = ReleaseLayout(root=root, draft=f"{root}/{DRAFT_FOLDER}/{charge_id}")
+    with suppress(ValueError):
+        return ReleaseRequest.from_json(store.read(layout.request) or b"").budget.epsilon
+    return Decimal(0)
+
+
 def _known(ledger: PrivacyLedger, charge_id: str) -> Any:
     try:
         return ledger.charge(charge_id)
@@ -101,15 +127,16 @@ def _restore(store: ObjectStore, root: str, charge_id: str, ledger: PrivacyLedge
     """Enter a charge again; False if there is no need to."""
     layout = ReleaseLayout(root=root, draft=f"{root}/{DRAFT_FOLDER}/{charge_id}")
     request = ReleaseRequest.from_json(store.read(layout.request) or b"")
-    draw = store.read(layout.draw)
-    if draw is not None and is_tombstone(draw):
-        return False  # it was given back, and drew nothing
     account, _ = require_charged(request)
+    key = _key(store, root)
+    alive = ledger.find_charge(account, key)
+    if alive is not None and alive.state is not ChargeState.VOID:
+        return False
     try:
         ledger.restore(
             account,
             id=charge_id,
-            release=_key(store, root),
+            release=key,
             epsilon=request.budget.epsilon,
             delta=request.budget.delta,
             blocks=request.blocks,
@@ -130,7 +157,7 @@ def _restore(store: ObjectStore, root: str, charge_id: str, ledger: PrivacyLedge
 
 def _allotment(account: bytes | None) -> str:
     """The allotment in the account's figures when it was charged; empty where the attempt died before it wrote them."""
-    return "" if account is None else AccountState.parse(json.loads(account)).allotment
+    return "" if account is None else str(json.loads(account).get("allotment", ""))
 
 
 def _key(store: ObjectStore, root: str) -> str:
@@ -154,7 +181,7 @@ def _commit_visible(
             bound=f"is {charge.state.value} in the ledger, and its release is visible",
             remedy="find out who published it",
         )
-    draw = store.read(f"{root}/{DRAFT_FOLDER}/{charge_id}/draw.json")
-    events = drawn_events(draw, max_rows=charge.unit.max_rows)
+    draw = store.read(ReleaseLayout(root=root, draft=f"{root}/{DRAFT_FOLDER}/{charge_id}").draw)
+    events = events_of(draw, charge, ledger)
     ledger.restore_commit(charge_id, sha256(manifest), events=events, actor=actor, reason=reason)
     return True

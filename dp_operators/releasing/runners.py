@@ -18,6 +18,7 @@ from dp_operators.releasing.processes import PrivateFolder, PrivateProcess, Prog
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.layout import STAGE_NONCE_VARIABLE
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.sealing import RUN_SECRET_VARIABLE
 
 HEARTBEAT_SECONDS = 10.0
 GRACE_SECONDS = 10.0
@@ -32,23 +33,43 @@ LAUNCH = Path(spark_jobs.__file__).parent / "submit" / "launch.py"
 
 @dataclass(frozen=True, kw_only=True)
 class Submission:
-    """What an application is told on its command line; nothing of it is secret.
+    """What an application is told: on its command line, where nothing is secret, and in its environment.
 
     Attributes:
         request_uri: where the charged request lies.
+        request_sha256: its hash; the application compares it before it does anything else.
         charge_id: the charge that pays.
         key: the release key.
         output: URI of the folder that holds releases.
+        run: the run's number, as the ledger recorded it.
+        draw_sha256: hash of the draw that the ledger knows, so that none is made any more; empty where it knows none.
+        secret: the charge's, which what is left in the store is sealed with.
     """
 
     request_uri: str
+    request_sha256: str
     charge_id: str
     key: str
     output: str
+    run: int
+    draw_sha256: str = ""
+    secret: bytes = field(repr=False)
 
     def arguments(self) -> list[str]:
         """The application's arguments; none can be taken for an option of another name."""
-        return [self.request_uri, f"--charge={self.charge_id}", f"--key={self.key}", f"--output={self.output}"]
+        named = {
+            "request-sha256": self.request_sha256,
+            "charge": self.charge_id,
+            "key": self.key,
+            "output": self.output,
+            "run": self.run,
+            **({"draw": self.draw_sha256} if self.draw_sha256 else {}),
+        }
+        return [self.request_uri, *(f"--{name}={value}" for name, value in named.items())]
+
+    def variables(self) -> dict[str, str]:
+        """What the application finds in its environment, and nobody else sees."""
+        return {RUN_SECRET_VARIABLE: self.secret.hex()}
 
 
 class Runner(Protocol):
@@ -125,7 +146,7 @@ class _ProcessRunner:
         nonce = secrets.token_hex(16)
         self._process.run(
             command,
-            environment={**self._inherited(), **variables, **self.environment, STAGE_NONCE_VARIABLE: nonce},
+            environment={**self._inherited(), **self.environment, **variables, STAGE_NONCE_VARIABLE: nonce},
             folder=self._private_folder(),
             nonce=nonce,
             progress=progress,
@@ -164,7 +185,8 @@ class LocalRunner(_ProcessRunner):
             OSError: it could not be started.
         """
         command = [*self.command, *submission.arguments(), f"--master={self.master}"]
-        self._run(command, {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}, progress)
+        pythons = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+        self._run(command, {**pythons, **submission.variables()}, progress)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,8 +197,9 @@ class SparkSubmitRunner(_ProcessRunner):
     it shares with this machine, ``spark_jobs`` must be installed where it runs, and ending the run here leaves it to
     the cluster. That is safe: it is one more attempt, and whatever it still does, the protocol holds.
 
-    Settings reach ``spark-submit`` in a private file, not on the command line. Secrets of the application itself (the
-    salt) belong into ``environment``, or into what the cluster mounts.
+    Settings reach ``spark-submit`` in a private file, not on the command line; in ``cluster`` mode the run's secret
+    travels there too. Secrets of the application itself (the salt) belong into ``environment``, or into what the
+    cluster mounts.
 
     Attributes:
         master: the Spark master's URL.
@@ -198,11 +221,11 @@ class SparkSubmitRunner(_ProcessRunner):
             raise RequestRefused(
                 "deploy_mode", given=self.deploy_mode, bound="must be 'client' or 'cluster'", remedy="choose one"
             )
-        if self.deploy_mode == "cluster" and self.master.startswith(("spark:", "local")):
+        if self.deploy_mode == "cluster" and not self.master.startswith(("yarn", "k8s:")):
             raise RequestRefused(
                 "deploy_mode",
                 given=f"cluster, with master {self.master}",
-                bound="must be 'client' there: a standalone cluster runs no Python drivers",
+                bound="must be 'client' there: only YARN and Kubernetes run Python drivers",
                 remedy="use client mode, YARN or Kubernetes",
             )
 
@@ -232,9 +255,9 @@ class SparkSubmitRunner(_ProcessRunner):
         """
         with private_file(self._private_folder(), ".conf") as (stream, settings):
             try:
-                stream.write(properties(self.conf).encode())
+                stream.write(properties({**self.conf, **self._driver_settings(submission)}).encode())
                 stream.flush()
-                self._run(self._command(submission, settings), self._variables(), progress)
+                self._run(self._command(submission, settings), self._variables(submission), progress)
             finally:
                 settings.unlink()
 
@@ -250,12 +273,19 @@ class SparkSubmitRunner(_ProcessRunner):
             *submission.arguments(),
         ]
 
-    def _variables(self) -> dict[str, str]:
+    def _variables(self, submission: Submission) -> dict[str, str]:
         if self.deploy_mode == "cluster":
             return {}
         # the executors' Python may lie elsewhere on their machines: what is set already is right
         executors = os.environ.get("PYSPARK_PYTHON", sys.executable)
-        return {"PYSPARK_PYTHON": executors, "PYSPARK_DRIVER_PYTHON": sys.executable}
+        return {"PYSPARK_PYTHON": executors, "PYSPARK_DRIVER_PYTHON": sys.executable, **submission.variables()}
+
+    def _driver_settings(self, submission: Submission) -> dict[str, str]:
+        """The settings that put the run's secret into the environment of a driver elsewhere."""
+        if self.deploy_mode == "client":
+            return {}
+        prefix = "spark.yarn.appMasterEnv" if self.master.startswith("yarn") else "spark.kubernetes.driverEnv"
+        return {f"{prefix}.{name}": value for name, value in submission.variables().items()}
 
     def _binary(self) -> str:
         beside = Path(sys.executable).with_name("spark-submit")

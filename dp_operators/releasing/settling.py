@@ -1,22 +1,24 @@
-"""Claiming a place for a release, and giving a reservation back so that nothing can be drawn for it any more."""
+"""Claiming a place for a release, and giving its reservation back: free where no run read a row, else burnt."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dp_operators.budget import ChargeState
+from dp_operators.budget import ChargeConflict, ChargeState
 from dp_operators.releasing.drafts import document, require_releases
+from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.errors import store_faults
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.requests import require_charged, with_blocks
-from dp_operators.releasing.spendings import drawn_events
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.failpoints import failpoint
 from spark_jobs.contract.layout import ReleaseLayout, claim_uri
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.run_statement import NothingRead
+from spark_jobs.contract.sealing import Seal, SealBroken
 from spark_jobs.contract.stores import ObjectStore, open_store
-from spark_jobs.contract.tombstone import Tombstone, is_tombstone
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -27,13 +29,13 @@ if TYPE_CHECKING:
 def give_back(
     request: ReleaseRequest, *, ledger: PrivacyLedger, key: ReleaseKey | str, reason: str, actor: str = ""
 ) -> Charge:
-    """Give the reservation of a release back for good: ``void`` if nothing was drawn, ``burnt`` if something was.
+    """Give the reservation of a release back for good: ``void`` if no row was read for it, else ``burnt``.
 
     Args:
         request: the request that was charged; it says where the draw would be.
         ledger: holds the reservation.
         key: names the release.
-        reason: why, for the tombstone and the audit log; public.
+        reason: why, for the audit log; public.
         actor: who asks, for the audit log.
 
     Returns:
@@ -60,7 +62,7 @@ def give_back(
     with store_faults():
         require_claim(store, output, charge.release, account)
         layout = ReleaseLayout.of(output, charge.release, charge.id)
-        return _give_back(store, layout, charge, ledger, actor=actor, reason=reason)
+        return end_reservation(store, layout, charge, ledger, actor=actor, reason=reason)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,13 +78,14 @@ def release_stale(
 ) -> tuple[Released, ...]:
     """Give back every reservation that nobody has renewed for so long and that began in this store.
 
-    A tombstone is laid first, so that a worker that slept through it can no longer draw: safe at any age.
+    Safe at any age: a run that was started and has not stated that it read no row leaves its charge burnt, and what a
+    worker that slept through it may still draw is sealed and opened by nobody.
 
     Args:
         output: URI of a folder of releases; reservations of other stores are left alone.
         ledger: holds the reservations.
         older_than: how long ago somebody last worked on them.
-        reason: why, for the tombstones and the audit log; public.
+        reason: why, for the audit log; public.
         actor: who asks, for the audit log.
 
     Raises:
@@ -102,7 +105,7 @@ def release_stale(
                 done.append(Released(charge=charge, kept="it did not begin in this store"))
                 continue
             layout = ReleaseLayout.of(output, charge.release, charge.id)
-            done.append(Released(charge=_give_back(store, layout, charge, ledger, actor=actor, reason=reason)))
+            done.append(Released(charge=end_reservation(store, layout, charge, ledger, actor=actor, reason=reason)))
     return tuple(done)
 
 
@@ -148,51 +151,76 @@ def _mark(key: str, account: str) -> bytes:
     return document({"format": 1, "key": key, "account": account})
 
 
-def lay_tombstone(store: ObjectStore, layout: ReleaseLayout, charge: Charge, reason: str) -> bool:
-    """Make a draw of ``charge`` impossible for ever; False if there is one.
+def end_stated_runs(
+    store: ObjectStore, layout: ReleaseLayout, charge: Charge, ledger: PrivacyLedger, *, actor: str
+) -> tuple[Charge, tuple[NothingRead, ...]]:
+    """Tell the ledger which runs of ``charge`` have stated that they read no row.
 
-    What lies at the draw's path decides, not what ``create`` says: both sides create exclusively, so it never changes.
-
-    Raises:
-        OSError: the store failed; the tombstone may lie there or not.
-    """
-    failpoint("before_tombstone")
-    store.create(layout.draw, Tombstone.of(charge.id, reason=reason).to_json())
-    content = store.read(layout.draw)
-    failpoint("after_tombstone")
-    if content is None:
-        raise OSError(f"{layout.draw} cannot be read back")
-    return is_tombstone(content)
-
-
-def _give_back(
-    store: ObjectStore, layout: ReleaseLayout, charge: Charge, ledger: PrivacyLedger, *, actor: str, reason: str
-) -> Charge:
-    if lay_tombstone(store, layout, charge, reason):
-        return settle(ledger, charge, drawn=False, actor=actor, reason=reason)
-    told = drawn_events(store.read(layout.draw), max_rows=charge.unit.max_rows)
-    return settle(ledger, charge, drawn=True, events=told, actor=actor, reason=reason)
-
-
-def settle(
-    ledger: PrivacyLedger,
-    charge: Charge,
-    *,
-    drawn: bool,
-    events: tuple[dict[str, str], ...] | None = None,
-    actor: str,
-    reason: str,
-) -> Charge:
-    """Tell the ledger how a reservation ended: spent if something was drawn, free again if nothing ever can be.
+    Returns:
+        The charge as it is then, and what those runs stated.
 
     Raises:
-        ChargeConflict: it ended otherwise before.
+        ChargeConflict: the charge was settled meanwhile.
+        OSError: the store failed.
         LedgerUnavailable: the ledger cannot be asked; try again.
     """
+    seal = seal_of(charge, ledger)
+    stated = []
+    for run in charge.open_runs:
+        sealed = store.read(layout.statement(run))
+        with suppress(SealBroken):  # whatever else lies there states nothing
+            stated.append(NothingRead.from_json(seal.open(f"run-{run}.json", sealed or b""), run=run))
+    for statement in stated:
+        failpoint("before_end_run")
+        charge = ledger.end_run(charge.id, statement.run, actor=actor)
+        failpoint("after_end_run")
+    return charge, tuple(stated)
+
+
+def seal_of(charge: Charge, ledger: PrivacyLedger) -> Seal:
+    """What the objects of a charge are sealed with.
+
+    Raises:
+        LedgerUnavailable: the ledger cannot be asked; try again.
+    """
+    return Seal(secret=ledger.run_key(charge.id), charge_id=charge.id, request_sha256=charge.request_sha256)
+
+
+def end_reservation(
+    store: ObjectStore, layout: ReleaseLayout, charge: Charge, ledger: PrivacyLedger, *, actor: str, reason: str
+) -> Charge:
+    """Void a reservation if it is certain that no row was read for it, and burn it otherwise.
+
+    Certain is what the ledger knows of its runs. What lies in the store can only make it less so: a ledger that was
+    restored from a backup may have forgotten a run, and the draw or the release has not.
+
+    Raises:
+        ChargeConflict: it was settled meanwhile.
+        OSError: the store failed.
+        LedgerUnavailable: the ledger cannot be asked; try again.
+    """
+    charge, _ = end_stated_runs(store, layout, ledger.charge(charge.id), ledger, actor=actor)
+    draw = store.read(layout.draw)
     failpoint("before_settle")
-    if drawn:
-        settled = ledger.burn(charge.id, events=events, actor=actor, reason=reason)
-    else:
-        settled = ledger.void(charge.id, actor=actor, reason=reason)
+    if draw is None and not charge.may_have_drawn and store.read(layout.manifest) is None:
+        with suppress(ChargeConflict):  # a run was started meanwhile, or the charge was settled, which burning finds
+            return _settled(ledger.void(charge.id, actor=actor, reason=reason))
+    events = events_of(draw, charge, ledger)
+    return _settled(ledger.burn(charge.id, events=events, actor=actor, reason=reason))
+
+
+def _settled(charge: Charge) -> Charge:
     failpoint("after_settle")
-    return settled
+    return charge
+
+
+def events_of(draw: bytes | None, charge: Charge, ledger: PrivacyLedger) -> tuple[dict[str, str], ...] | None:
+    """What the mechanisms of a sealed draw spent; None where the charge's secret does not open it.
+
+    Raises:
+        LedgerUnavailable: the ledger cannot be asked; try again.
+    """
+    try:
+        return OpenedDraw.of(draw or b"", seal_of(charge, ledger)).events(charge)
+    except SealBroken:
+        return None

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from decimal import localcontext
 from typing import Any
 
-from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import MAX_DIGITS, delta_of_rows, exact_decimal, plain
 
 
-def drawn_events(draw: bytes | None, *, max_rows: int) -> tuple[dict[str, str], ...] | None:
+def drawn_events(draw: Mapping[str, Any], *, max_rows: int) -> tuple[dict[str, str], ...] | None:
     """The events of the mechanisms that drew, for a whole privacy unit; None where the draw does not tell any.
 
     A draw tells what each mechanism spends on one row; a unit of several loses more (``delta_of_rows``).
 
     Args:
-        draw: the object at the draw's path.
+        draw: the opened draw's fields.
         max_rows: of one unit.
     """
     try:
-        told = json.loads(draw or b"{}").get("events") or ()
-        return tuple(_event(spending, max_rows) for spending in told) or None
-    except (ValueError, KeyError, TypeError, AttributeError, RequestRefused):
+        return tuple(_event(spending, max_rows) for spending in draw.get("events") or ()) or None
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

@@ -22,6 +22,7 @@ class Announcer:
     def __init__(self, stream: TextIO, nonce: str | None) -> None:
         self._stream = stream
         self._nonce = nonce
+        self._reached: set[Stage] = set()
 
     @classmethod
     def for_process(cls, stream: TextIO, environ: Mapping[str, str] = os.environ) -> Announcer:
@@ -33,8 +34,14 @@ class Announcer:
         """Whether a runner reads what is said, and keeps the process's output private itself."""
         return self._nonce is not None
 
+    @property
+    def may_have_read_rows(self) -> bool:
+        """Whether this process has begun to count; before that, no row of the table was read."""
+        return Stage.COUNTING in self._reached
+
     def stage(self, stage: Stage) -> None:
         """Say that ``stage`` begins."""
+        self._reached.add(stage)
         self._say(stage_line(stage, self._nonce) if self._nonce else stage.value)
 
     def line(self, text: str) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
 from spark_jobs.application.draw import Draw
-from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.diagnostics import EcdfOptions, OtherScoreCells, ScoreCells
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
@@ -63,7 +61,6 @@ def draft(
     *,
     key: str | None,
     rules: tuple[str, ...],
-    account: AccountState | None,
 ) -> tuple[Release, dict[str, bytes]]:
     """The manifest and the files of the release that ``draw`` makes."""
     results = {
@@ -80,7 +77,7 @@ def draft(
         drawn_at=draw.drawn_at,
         versions=draw.versions,
         parts=draw.parts,
-        account=account,
+        account=draw.account,
     )
     return publish(results, facts=facts)
 
@@ -99,8 +96,3 @@ def versions() -> dict[str, str]:
     """The programs whose versions decide what a draw and its draft look like."""
     names = ("airflow-provider-dp-diagnostics", "pyspark", "opendp", "numpy", "scipy", "matplotlib", "pyarrow")
     return {name: version(name) for name in names}
-
-
-def read_account(content: bytes | None) -> AccountState | None:
-    """The account's figures that the caller stored beside the request; None for a draft outside the ledger."""
-    return None if content is None else AccountState.parse(json.loads(content))

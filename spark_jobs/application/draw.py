@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.release import ReleasePart
 
@@ -13,7 +14,7 @@ FORMAT = 1
 
 
 class NotThisDraw(Exception):
-    """The object at the draw's path is a tombstone, or belongs to another request."""
+    """The object at the draw's path is not the draw that the ledger knows, or belongs to another request."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,9 @@ class Draw:
         events: what each of them spent, in order.
         measurements: each diagnostic's noisy statistics, by its kind.
         versions: of the programs that drew.
+        noise: for each part, the largest loss that a single call of the noise source was given, by kind of noise
+            (``laplace``: epsilon, ``gaussian``: rho), for one row: the committer compares it with the charge's cost.
+        account: the account's figures for the report; None for a draft outside the ledger.
         shared: the noisy statistics that several diagnostics are made from, with their kinds; None if there are none.
     """
 
@@ -44,6 +48,8 @@ class Draw:
     events: tuple[dict[str, Any], ...]
     measurements: dict[str, dict[str, Any]]
     versions: dict[str, str]
+    noise: tuple[dict[str, str], ...] = ()
+    account: AccountState | None = None
     shared: dict[str, Any] | None = None
 
     def to_json(self) -> bytes:
@@ -61,6 +67,8 @@ class Draw:
             "events": list(self.events),
             "measurements": self.measurements,
             "versions": self.versions,
+            "noise": list(self.noise),
+            "account": None if self.account is None else self.account.model_dump(mode="json"),
         }
         if self.shared is not None:
             fields["shared"] = self.shared
@@ -71,7 +79,7 @@ class Draw:
         """The draw in ``content``, if it is the one of this charge and request.
 
         Raises:
-            NotThisDraw: it is not, or there is a tombstone in its place.
+            NotThisDraw: it is not.
         """
         fields = json.loads(content)
         wanted = {"format": FORMAT, "kind": "draw", "charge_id": charge_id, "request_sha256": request_sha256}
@@ -88,5 +96,7 @@ class Draw:
             events=tuple(fields["events"]),
             measurements=fields["measurements"],
             versions=fields["versions"],
+            noise=tuple(fields["noise"]),
+            account=None if fields["account"] is None else AccountState.parse(fields["account"]),
             shared=fields.get("shared"),
         )

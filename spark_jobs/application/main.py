@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spark_jobs.application.announcing import Announcer, divert_output
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.layout import ExitCode, ReleaseLayout, Stage
 from spark_jobs.contract.request import ReleaseRequest, json_fields
-from spark_jobs.contract.stores import ObjectStore, check_store, open_store
+from spark_jobs.contract.run_statement import NothingRead
+from spark_jobs.contract.sealing import Seal
+from spark_jobs.contract.stores import check_store, open_store
+
+if TYPE_CHECKING:
+    from spark_jobs.application.run import Charged
 
 
 def parser() -> argparse.ArgumentParser:
@@ -28,6 +34,9 @@ def parser() -> argparse.ArgumentParser:
     arguments.add_argument("--master", help="Spark master (default: local[*], or what spark-submit decided)")
     arguments.add_argument("--charge", metavar="ID", help="the ledger's charge that pays (given by the protocol)")
     arguments.add_argument("--key", metavar="KEY", help="the release key of that charge")
+    arguments.add_argument("--request-sha256", metavar="HASH", help="the hash of the request that was charged")
+    arguments.add_argument("--run", type=int, metavar="N", help="the number of this run of that charge")
+    arguments.add_argument("--draw", metavar="HASH", default="", help="the hash of its draw, where the ledger has it")
     arguments.add_argument(
         "--not-private-seed", type=int, metavar="N", help="draw from a seed: for tests; stamps the draft NOT PRIVATE"
     )
@@ -42,63 +51,122 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not announcer.has_caller:
         outside, private_log = divert_output()
         announcer = Announcer.for_process(outside)
+    if arguments.charge is not None:
+        return _run_charged(arguments, announcer, private_log)
     try:
-        _run(arguments, announcer)
+        _run_uncharged(arguments, announcer)
     except RequestRefused as refused:
-        return _refuse(arguments, announcer, refused)
-    except BaseException:  # a traceback may quote a value: it goes to the private file, the caller learns nothing of it
-        traceback.print_exc()
-        where = "" if private_log is None else f"; what it printed is in {private_log}, inside the privacy boundary"
-        announcer.line(f"the application failed{where}")
-        return ExitCode.FAILED
+        announcer.line(str(refused))
+        return ExitCode.REFUSED
+    except BaseException:
+        return _failed(announcer, private_log)
     announcer.stage(Stage.DONE)
     return ExitCode.DONE
 
 
-def _run(arguments: argparse.Namespace, announcer: Announcer) -> None:
-    from spark_jobs.application.run import Charged, run_charged, run_uncharged
+def _failed(announcer: Announcer, private_log: Path | None) -> int:
+    """Called while an exception is handled: its traceback may quote a value, so the caller learns nothing of it."""
+    traceback.print_exc()
+    where = "" if private_log is None else f"; what it printed is in {private_log}, inside the privacy boundary"
+    announcer.line(f"the application failed{where}")
+    return ExitCode.FAILED
+
+
+def _run_uncharged(arguments: argparse.Namespace, announcer: Announcer) -> None:
+    from spark_jobs.application.run import run_uncharged
     from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 
     request = _read_request(arguments.request)
     output = _output(arguments, request)
     seed = arguments.not_private_seed
-    if arguments.charge is None:
-        if not request.knows_public_columns:
-            # outside the ledger nothing is public but what the request itself declares
-            ReleaseRequest.parse({**dict(request), "account": None})
-        manifest = run_uncharged(
-            request,
-            output=output,
-            store=check_store(output),
-            noise=SecureNoise() if seed is None else SeededNoise(seed),
-            master=arguments.master,
-            announcer=announcer,
-        )
-        announcer.line(f"an UNCHARGED draft is at {manifest}")
-        return
-    if seed is not None or arguments.key is None:
+    if not request.knows_public_columns:
+        # outside the ledger nothing is public but what the request itself declares
+        ReleaseRequest.parse({**dict(request), "account": None})
+    manifest = run_uncharged(
+        request,
+        output=output,
+        store=check_store(output),
+        noise=SecureNoise() if seed is None else SeededNoise(seed),
+        master=arguments.master,
+        announcer=announcer,
+    )
+    announcer.line(f"an UNCHARGED draft is at {manifest}")
+
+
+def _run_charged(arguments: argparse.Namespace, announcer: Announcer, private_log: Path | None) -> int:
+    """One run for a charge. If it ends before it reads a row it states so, sealed; from then on nothing is refused.
+
+    Whether a refusal or a failure came would be an answer about the rows, so the charge pays for it from there on.
+    """
+    try:
+        charged = _charged(arguments)
+    except RequestRefused as refused:
+        announcer.line(str(refused))
+        return ExitCode.REFUSED
+    try:
+        _draft(arguments, charged, announcer)
+    except BaseException as error:
+        if announcer.may_have_read_rows:
+            return _failed(announcer, private_log)
+        refusal = error if isinstance(error, RequestRefused) else None
+        _state_nothing_read(arguments, charged, refusal)
+        if refusal is None:
+            return _failed(announcer, private_log)
+        announcer.line(str(refusal))
+        return ExitCode.REFUSED
+    announcer.stage(Stage.DONE)
+    return ExitCode.DONE
+
+
+def _charged(arguments: argparse.Namespace) -> Charged:
+    from spark_jobs.application.run import Charged
+
+    needed = (arguments.key, arguments.run, arguments.request_sha256, arguments.output)
+    if arguments.not_private_seed is not None or None in needed:
         raise RequestRefused(
-            "--charge", given=arguments.charge, bound="goes with --key and without --not-private-seed",
+            "--charge", given=arguments.charge,
+            bound="goes with --key, --run, --request-sha256 and --output, and without --not-private-seed",
             remedy="leave charged runs to `dp-budget run` or the operator",
         )  # fmt: skip
+    seal = Seal.take_from(os.environ, charge_id=arguments.charge, request_sha256=arguments.request_sha256)
+    return Charged(key=arguments.key, seal=seal, run=arguments.run, draw_sha256=arguments.draw)
+
+
+def _draft(arguments: argparse.Namespace, charged: Charged, announcer: Announcer) -> None:
+    from spark_jobs.application.run import run_charged
+    from spark_jobs.mechanisms.noise import SecureNoise
+
+    store = open_store(arguments.output)
     run_charged(
-        request,
-        Charged(key=arguments.key, charge_id=arguments.charge),
-        output=output,
-        store=open_store(output),
+        # whatever files it names are the charged request's only once its hash was compared: none is opened here
+        ReleaseRequest.from_json(_content(arguments.request)),
+        charged,
+        output=arguments.output,
+        store=store,
         noise=SecureNoise(),
         master=arguments.master,
         announcer=announcer,
     )
 
 
-def _read_request(uri: str) -> ReleaseRequest:
-    if "://" not in uri:
-        return ReleaseRequest.from_file(uri)
+def _state_nothing_read(arguments: argparse.Namespace, charged: Charged, refused: RequestRefused | None) -> None:
+    layout = ReleaseLayout.of(arguments.output, charged.key, charged.seal.charge_id)
+    place, statement = layout.statement(charged.run), NothingRead.of(charged.run, refused)
+    sealed = charged.seal.close(f"run-{charged.run}.json", statement.to_json())
+    open_store(arguments.output).create(place, sealed)
+
+
+def _content(uri: str) -> bytes:
     content = open_store(uri, what="request").read(uri)
     if content is None:
         raise RequestRefused("request", given=uri, bound="must be an object that can be read", remedy="check its URI")
-    return ReleaseRequest.build(json_fields(content))
+    return content
+
+
+def _read_request(uri: str) -> ReleaseRequest:
+    if "://" not in uri:
+        return ReleaseRequest.from_file(uri)
+    return ReleaseRequest.build(json_fields(_content(uri)))
 
 
 def _output(arguments: argparse.Namespace, request: ReleaseRequest) -> str:
@@ -106,12 +174,3 @@ def _output(arguments: argparse.Namespace, request: ReleaseRequest) -> str:
     if not output:
         raise RequestRefused("output", bound="is required", remedy="give --output, or output in the request")
     return output if "://" in output else os.path.abspath(output)  # noqa: PTH100 - keeps what is no path alone
-
-
-def _refuse(arguments: argparse.Namespace, announcer: Announcer, refused: RequestRefused) -> int:
-    announcer.line(str(refused))
-    if arguments.charge is not None and arguments.key is not None and arguments.output:
-        store: ObjectStore = open_store(arguments.output)
-        layout = ReleaseLayout.of(arguments.output, arguments.key, arguments.charge)
-        store.create(layout.refusal, json.dumps(refused.to_dict()).encode())
-    return ExitCode.REFUSED

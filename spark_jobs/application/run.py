@@ -5,14 +5,16 @@ from __future__ import annotations
 import datetime as dt
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from spark_jobs.application.announcing import Announcer
 from spark_jobs.application.counting import Counts
-from spark_jobs.application.drafting import diagnostic, draft, read_account, versions
-from spark_jobs.application.draw import Draw
+from spark_jobs.application.drafting import diagnostic, draft, versions
+from spark_jobs.application.draw import Draw, NotThisDraw
 from spark_jobs.application.too_late import WatchedNoise, no_refusal_after
+from spark_jobs.contract.account import AccountState
+from spark_jobs.contract.draft_folder import DraftFolder
 from spark_jobs.contract.budget_split import BudgetPart, split_budget
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.failpoints import failpoint
@@ -21,6 +23,7 @@ from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.privacy import Budget, exact_sum
 from spark_jobs.contract.release import Release, ReleaseFile, ReleasePart
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.sealing import Seal, SealBroken, sha256
 from spark_jobs.contract.stores import ObjectStore
 from spark_jobs.diagnostics.shared_groups import measure_shared
 from spark_jobs.mechanisms.noise import Noise
@@ -29,10 +32,20 @@ from spark_jobs.tables.rules import rules
 
 @dataclass(frozen=True, kw_only=True)
 class Charged:
-    """What pays for a release: its key and the ledger's charge."""
+    """What pays for a release, and for which run of it.
+
+    Attributes:
+        key: the release key.
+        seal: of the ledger's charge and the request's hash, as the committer gave them.
+        run: the run's number, as the ledger recorded it.
+        draw_sha256: hash of the draw that the ledger knows; empty while it knows none. Where it knows one, nothing is
+            read of the table any more.
+    """
 
     key: str
-    charge_id: str
+    seal: Seal
+    run: int
+    draw_sha256: str = ""
 
 
 def run_charged(
@@ -50,50 +63,68 @@ def run_charged(
     Raises:
         RequestRefused: the table, its schema or the configuration does not fit; nothing was drawn.
         RefusedTooLateError: something was refused after noise had been drawn.
-        NotThisDraw: the draw's path holds a tombstone or another request's draw; nothing was drawn.
+        NotThisDraw: the draw is not the one that the ledger knows.
+        SealBroken: an object in the store is not what a run of this charge left there.
     """  # fmt: skip
-    layout = ReleaseLayout.of(output, charged.key, charged.charge_id)
-
-    def adopt(content: bytes) -> Draw:
-        return Draw.from_json(content, charge_id=charged.charge_id, request_sha256=request.sha256)
-
+    seal = charged.seal
+    layout = ReleaseLayout.of(output, charged.key, seal.charge_id)
+    if request.sha256 != seal.request_sha256:
+        raise RequestRefused(
+            "request", bound="must be the very one that was charged, and the store holds another",
+            remedy="find out who wrote there, or install the same version of this package on both sides",
+        )  # fmt: skip
     stored = store.read(layout.draw)
-    if stored is None:
-        made = make_draw(request, charge_id=charged.charge_id, noise=noise, master=master, announcer=announcer)
+    if stored is None and not charged.draw_sha256:
+        account = _read_account(store.read(layout.account), seal)
+        made = make_draw(request, charge_id=seal.charge_id, noise=noise, master=master, announcer=announcer)
         failpoint("before_store_draw")
         # only what is stored counts: if another attempt was first, this one's noise is forgotten
-        store.create(layout.draw, made.to_json())
+        store.create(layout.draw, seal.close("draw.json", replace(made, account=account).to_json()))
         failpoint("after_store_draw")
         stored = store.read(layout.draw)
-    if stored is None:
-        raise OSError("the draw cannot be read back")
+    if stored is None or charged.draw_sha256 not in ("", sha256(stored)):
+        raise NotThisDraw
     announcer.stage(Stage.WRITING)
     failpoint("before_results")
+    draw = Draw.from_json(seal.open("draw.json", stored), charge_id=seal.charge_id, request_sha256=seal.request_sha256)
     with no_refusal_after():
-        adopted = adopt(stored)
-        release, files = draft(
-            request, adopted, key=charged.key, rules=rules(request), account=read_account(store.read(layout.account))
-        )
+        release, files = draft(request, draw, key=charged.key, rules=rules(request))
     failpoint("after_results")
-    release = _as_stored(release, files, layout, store)
+    draft_folder = DraftFolder(store=store, layout=layout, seal=seal, draw_sha256=sha256(stored))
+    release = _as_stored(release, files, draft_folder)
     failpoint("before_draft_manifest")
-    store.create(layout.draft_manifest, release.to_json().encode())
+    draft_folder.create_manifest(release.to_json().encode())
     failpoint("after_draft_manifest")
 
 
-def _as_stored(release: Release, files: Mapping[str, bytes], layout: ReleaseLayout, store: ObjectStore) -> Release:
+def _as_stored(release: Release, files: Mapping[str, bytes], folder: DraftFolder) -> Release:
     """Store the files, and let the manifest name what lies there: an attempt on another machine, with other versions
     of the libraries, may have written some of them first and in other bytes.
     """
     entries = []
     for entry in release.files:
         content: bytes | None = files[entry.name]
-        if not store.create(layout.draft_file(entry.name), files[entry.name]):
-            content = store.read(layout.draft_file(entry.name))
+        if not folder.create_file(entry.name, files[entry.name]):
+            content = folder.read_file(entry.name)
         if content is None:
             raise OSError("a file of the draft cannot be read back")
         entries.append(ReleaseFile.of(entry.name, content, entry.media_type))
     return release.model_copy(update={"files": tuple(entries)})
+
+
+def _read_account(content: bytes | None, seal: Seal) -> AccountState:
+    """The account's figures that the committer sealed for this charge.
+
+    Raises:
+        RequestRefused: they are not there as it left them.
+    """
+    try:
+        return AccountState.opened(content or b"", seal)
+    except SealBroken:
+        raise RequestRefused(
+            "account.json", bound="must be the one that was left for the charged request, and the store holds another",
+            remedy="find out who wrote there",
+        ) from None  # fmt: skip
 
 
 def run_uncharged(
@@ -110,7 +141,7 @@ def run_uncharged(
     made = make_draw(request, charge_id=None, noise=noise, master=master, announcer=announcer)
     announcer.stage(Stage.WRITING)
     with no_refusal_after():
-        release, files = draft(request, made, key=None, rules=rules(request), account=None)
+        release, files = draft(request, made, key=None, rules=rules(request))
     for name, content in files.items():
         store.create(f"{output.rstrip('/')}/{name}", content)
     store.create(manifest, release.to_json().encode())
@@ -166,6 +197,7 @@ def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, n
     shared: dict[str, Any] | None = None
     events: list[dict[str, Any]] = []
     parts: list[ReleasePart] = []
+    largest: list[dict[str, str]] = []
     for part in split_budget(request):
         with no_refusal_after(watched):
             measurement = _measure_part(request, part, counts, watched)
@@ -180,6 +212,7 @@ def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, n
         )
         told = tuple(part.spending(event.label, event.epsilon, event.delta) for event in measurement.spendings)
         parts.append(ReleasePart(kinds=part.kinds, cost=spent, spendings=told))
+        largest.append(watched.take_largest())
     return Draw(
         charge_id=charge_id,
         request_sha256=request.sha256,
@@ -194,6 +227,7 @@ def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, n
         events=tuple(events),
         measurements=measurements,
         versions=versions(),
+        noise=tuple(largest),
         shared=shared,
     )
 

@@ -1,20 +1,22 @@
 """Refusals end where noise begins.
 
-A refused request gives its charge back, and says why. Once noise has been drawn from a table, neither may happen: that
-there is a refusal would be an answer about rows that nobody paid for. What then goes wrong is a failure, which is
-private and leaves the charge where it is.
+Once noise has been drawn from a table, a refusal would be an answer about rows that nobody paid for. What then goes
+wrong is a failure, which is private and leaves the charge where it is. In a charged run this holds from the first row
+on (``application.main``): there every mechanism's refusal is a failure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.privacy import exact_decimal, plain
 from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
 
 
@@ -23,7 +25,7 @@ class RefusedTooLateError(Exception):
 
 
 class WatchedNoise:
-    """Noise that knows whether any of it was drawn.
+    """Noise that knows whether any of it was drawn, and how much a single call of it may have lost at most.
 
     Args:
         noise: what draws.
@@ -32,6 +34,7 @@ class WatchedNoise:
     def __init__(self, noise: Noise) -> None:
         self._noise = noise
         self.drawn = False
+        self._largest: dict[str, Decimal] = {}
 
     @property
     def private(self) -> bool:
@@ -46,13 +49,13 @@ class WatchedNoise:
     def laplace(self, values: NDArray[Any], *, epsilon: Cost, l1_sensitivity: int) -> Int64Array:
         """``values`` plus two-sided geometric noise."""
         noisy = self._noise.laplace(values, epsilon=epsilon, l1_sensitivity=l1_sensitivity)
-        self.drawn = True
+        self._note("laplace", epsilon)
         return noisy
 
     def gaussian(self, values: NDArray[Any], *, rho: Cost, l2_sensitivity: float) -> Int64Array:
         """``values`` plus discrete Gaussian noise."""
         noisy = self._noise.gaussian(values, rho=rho, l2_sensitivity=l2_sensitivity)
-        self.drawn = True
+        self._note("gaussian", rho)
         return noisy
 
     def words(self, count: int) -> NDArray[np.uint64]:
@@ -60,6 +63,15 @@ class WatchedNoise:
         words = self._noise.words(count)
         self.drawn = True
         return words
+
+    def take_largest(self) -> dict[str, str]:
+        """The largest loss of a single call since the last time this was asked, by kind of noise."""
+        largest, self._largest = self._largest, {}
+        return {kind: plain(loss) for kind, loss in largest.items()}
+
+    def _note(self, kind: str, loss: Cost) -> None:
+        self.drawn = True
+        self._largest[kind] = max(self._largest.get(kind, Decimal(0)), exact_decimal(loss))
 
 
 @contextmanager

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import base64
+import json
+from typing import Literal, Self
 
 from spark_jobs.contract.privacy import Budget
+from spark_jobs.contract.sealing import Seal, SealBroken
 from spark_jobs.contract.values import Frozen
+
+_NAME = "account.json"
 
 
 class AccountState(Frozen):
@@ -30,3 +35,24 @@ class AccountState(Frozen):
     charged: Budget
     remaining: Budget
     allotment: str = ""
+
+    def sealed(self, seal: Seal) -> bytes:
+        """The object beside a charged request: the figures, sealed, so that nobody else can write a report's figures.
+
+        The allotment is readable: a ledger that was restored without the charge, and so without its secret, needs it.
+        """
+        figures = base64.b64encode(seal.close(_NAME, self.model_dump_json().encode())).decode()
+        return json.dumps({"format": 1, "allotment": self.allotment, "figures": figures}).encode()
+
+    @classmethod
+    def opened(cls, content: bytes, seal: Seal) -> Self:
+        """The figures in what ``sealed`` gave.
+
+        Raises:
+            SealBroken: it did not.
+        """
+        try:
+            figures = base64.b64decode(json.loads(content)["figures"], validate=True)
+        except (ValueError, KeyError, TypeError):
+            raise SealBroken(f"{_NAME} holds no figures") from None
+        return cls.parse(json.loads(seal.open(_NAME, figures)))

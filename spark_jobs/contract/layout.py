@@ -8,15 +8,17 @@
         receipt.json                     written after the commit, with the head of the audit log
         _draft/claim.json                the release key; written before anything is reserved for it
         _draft/<charge>/                 what attempts share until the commit; never deleted, never written again
-            request.json                 the request as it was charged
-            account.json                 the account's numbers as they were when it was charged
-            draw.json                    the noisy statistics: one object, by exclusive create; or a tombstone
-            release.json, files/...      the manifest and files that will be published
-            refusal.json                 why the request cannot be served, where that is so
+            request.json                 the request as it was charged; the ledger has its hash
+            account.json                 the account's figures for the report, sealed, and the allotment that pays
+            draw.json                    the noisy statistics, sealed: one object, by exclusive create
+            release.json, files/...      the manifest and files that will be published, sealed
+            run-<n>.json                 that run n ended before it read a row, and why; sealed
     OUTPUT/_ledger/<account>/<entry>     that the audit log had an entry, by its number and its hash
 
-A draft outlives its release on purpose: a worker that slept through everything and draws again finds its draw's place
-taken. Whoever tidies drafts away must know that no attempt of theirs still runs.
+What is sealed (``contract.sealing``) is readable by the application and the committer alone. On a file system the
+folder ``_draft`` and all that is in it belong to their owner alone.
+
+A draft outlives its release: a committed release whose files were lost is made again from its draw.
 """
 
 from __future__ import annotations
@@ -154,18 +156,17 @@ class ReleaseLayout:
 
     @property
     def account(self) -> str:
-        """URI of the account's numbers when the request was charged, a ``spark_jobs.contract.account.AccountState``."""
+        """URI of the account's figures when the request was charged, a ``spark_jobs.contract.account.AccountState``."""
         return f"{self.draft}/account.json"
 
     @property
     def draw(self) -> str:
-        """URI of the draw, or of the tombstone in its place."""
+        """URI of the draw."""
         return f"{self.draft}/draw.json"
 
-    @property
-    def refusal(self) -> str:
-        """URI of the refusal."""
-        return f"{self.draft}/refusal.json"
+    def statement(self, run: int) -> str:
+        """URI of the statement of a run that it read no row."""
+        return f"{self.draft}/run-{run}.json"
 
     @property
     def draft_manifest(self) -> str:

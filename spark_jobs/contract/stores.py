@@ -19,12 +19,15 @@ from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.layout import DRAFT_FOLDER
 
 CONDITIONAL_PUT = ("s3", "s3a")
 """Schemes whose fsspec implementation is known to send ``If-None-Match``."""
 
 _OWNER_ONLY = 0o600
 _READABLE = 0o644
+_OWNERS_FOLDER = 0o700
+_OTHERS = 0o077
 _PUT_ATTEMPTS = 5
 
 
@@ -67,17 +70,18 @@ class LocalStore:
     def create(self, uri: str, content: bytes) -> bool:
         """Create the file, complete and flushed to disk; False, changing nothing, if there is one already."""
         path = local_path(uri)
+        private = DRAFT_FOLDER in path.parent.parts
         _make_folder(path.parent)
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            with _unlinked(folder) as (descriptor, source):
+            with _unlinked(folder, _OWNER_ONLY if private else _READABLE) as (descriptor, source):
                 _write_all(descriptor, content)
                 os.fsync(descriptor)
                 try:
                     os.link(source, path.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=True)
                 except FileExistsError:
                     return False
-                if os.fstat(descriptor).st_mode & _READABLE == _OWNER_ONLY:
+                if not private and os.fstat(descriptor).st_mode & _READABLE == _OWNER_ONLY:
                     # it is the object only now: whoever may read the folder may read it
                     os.fchmod(descriptor, _OWNER_ONLY | os.fstat(folder).st_mode & _READABLE)
             os.fsync(folder)
@@ -267,11 +271,17 @@ def _s3(uri: str, what: str) -> Any:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make ``folder`` and what is above it, flushed to disk: a lost folder would lose the draw in it."""
+    """Make ``folder`` and what is above it, flushed to disk: a lost folder would lose the draw in it.
+
+    Folders of drafts are their owner's alone; one that others could enter is closed to them.
+    """
+    private = DRAFT_FOLDER in folder.parts
     if folder.is_dir():
+        if private and folder.stat().st_mode & _OTHERS:
+            folder.chmod(_OWNERS_FOLDER)
         return
     _make_folder(folder.parent)
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True, mode=_OWNERS_FOLDER if private else 0o777)
     descriptor = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -280,11 +290,11 @@ def _make_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _unlinked(folder: int) -> Iterator[tuple[int, str]]:
-    """A new file in ``folder`` that nobody else can read, and the path to link it from."""
+def _unlinked(folder: int, mode: int) -> Iterator[tuple[int, str]]:
+    """A new file in ``folder`` that nobody else can read yet, and the path to link it from."""
     hidden = None
     try:
-        descriptor = os.open(".", os.O_WRONLY | getattr(os, "O_TMPFILE", os.O_DIRECTORY), _READABLE, dir_fd=folder)
+        descriptor = os.open(".", os.O_WRONLY | getattr(os, "O_TMPFILE", os.O_DIRECTORY), mode, dir_fd=folder)
     except OSError:  # not every system has them; a folder that cannot be written says so once more
         hidden = f".{secrets.token_hex(16)}"
         descriptor = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY, dir_fd=folder)

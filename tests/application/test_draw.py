@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
+from spark_jobs.contract.tombstone import Tombstone
 
 from dp_operators.releasing.spendings import drawn_events
 from spark_jobs.application.draw import Draw, NotThisDraw
@@ -12,7 +13,6 @@ from spark_jobs.application.run import measure
 from spark_jobs.contract import Budget, ReleaseRequest
 from spark_jobs.contract.diagnostics import ScoreCells
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
-from spark_jobs.contract.tombstone import Tombstone
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts
 

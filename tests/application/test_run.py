@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from spark_jobs.contract.tombstone import Tombstone
 
 from spark_jobs.application import run
 from spark_jobs.application.announcing import Announcer
@@ -13,7 +14,6 @@ from spark_jobs.application.run import Charged, measure, run_charged
 from spark_jobs.contract import Release
 from spark_jobs.contract.layout import ReleaseLayout
 from spark_jobs.contract.stores import LocalStore
-from spark_jobs.contract.tombstone import Tombstone
 from spark_jobs.mechanisms.noise import SecureNoise
 from tests.application.test_draw import counts, request
 

@@ -10,9 +10,9 @@ import pytest
 
 from dp_operators.budget import ChargeConflict
 from dp_operators.releasing import ReleaseFailed, ReleaseKey
-from dp_operators.releasing.drafts import sha256
 from dp_operators.releasing.settling import claim
 from spark_jobs.contract import RequestRefused
+from spark_jobs.contract.sealing import sha256
 from spark_jobs.contract.stores import LocalStore, open_store
 from tests.support.release_lab import HereRunner, NoRunner, draft_folder, judge, make_request
 

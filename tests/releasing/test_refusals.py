@@ -7,8 +7,8 @@ import json
 import pytest
 
 from dp_operators.releasing import ReleaseFailed, ReleaseRejected
-from dp_operators.releasing.drafts import sha256
 from spark_jobs.contract import RequestRefused
+from spark_jobs.contract.sealing import sha256
 from spark_jobs.contract.stores import open_store
 from tests.support import fake_application
 from tests.support.release_lab import HereRunner, NoRunner, judge, make_request

@@ -1,7 +1,8 @@
 """The application's side of the protocol without Spark: a draw, deterministic bytes, and every failpoint.
 
 As a program it takes the arguments of ``python -m spark_jobs`` in its charged form. ``DP_FAKE`` says how it behaves:
-``refuse`` refuses the request, ``fail`` fails, ``wait:FILE`` counts until FILE is there, ``stubborn`` ignores SIGTERM.
+``refuse`` refuses the request, ``fail`` fails among the rows, ``fail early`` before it reads one, ``wait:FILE`` counts
+until FILE is there, ``stubborn`` ignores SIGTERM.
 """
 
 from __future__ import annotations
@@ -15,15 +16,22 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+from dp_operators.releasing import Submission
 from spark_jobs.contract import Budget, Release, ReleaseFile, ReleaseRequest, RequestRefused
+from spark_jobs.contract.account import AccountState
+from spark_jobs.contract.draft_folder import DraftFolder
 from spark_jobs.contract.failpoints import failpoint
 from spark_jobs.contract.layout import STAGE_NONCE_VARIABLE, ExitCode, ReleaseLayout, Stage, stage_line
+from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.release import PRIVATE
+from spark_jobs.contract.run_statement import NothingRead
+from spark_jobs.contract.sealing import RUN_SECRET_VARIABLE, Seal, sha256
 from spark_jobs.contract.stores import ObjectStore, open_store
-from spark_jobs.contract.tombstone import is_tombstone
 
 SECRET_ROW = "a-private-value-4711"
+SWAPPED = RequestRefused("request", bound="must be the very one that was charged", remedy="find out who wrote there")
 REFUSAL = RequestRefused("table.path", given="/lake/t", bound="must be a table", remedy="check the path")
 Point = Callable[[str], None]
 
@@ -31,50 +39,69 @@ Point = Callable[[str], None]
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("request")
-    for name in ("--charge", "--key", "--output", "--master"):
-        arguments.add_argument(name)
+    for name in ("--charge", "--key", "--output", "--master", "--run", "--request-sha256", "--draw"):
+        arguments.add_argument(name, default="")
     given = arguments.parse_args(argv)
     nonce = os.environ.get(STAGE_NONCE_VARIABLE, "")
     print(f"a Spark log line with {SECRET_ROW}", flush=True)
     print(stage_line(Stage.READING, "a forged nonce"), flush=True)
-    return run(
+    submission = Submission(
         request_uri=given.request,
+        request_sha256=given.request_sha256,
         charge_id=given.charge,
         key=given.key,
         output=given.output,
+        run=int(given.run),
+        draw_sha256=given.draw,
+        secret=bytes.fromhex(os.environ[RUN_SECRET_VARIABLE]),
+    )
+    return run(
+        submission,
         store=open_store(given.output),
         say=lambda stage: print(stage_line(stage, nonce), flush=True),
         behaviour=os.environ.get("DP_FAKE", ""),
     )
 
 
+def seal_of(submission: Submission) -> Seal:
+    return Seal(secret=submission.secret, charge_id=submission.charge_id, request_sha256=submission.request_sha256)
+
+
 def run(
+    submission: Submission,
     *,
-    request_uri: str,
-    charge_id: str,
-    key: str,
-    output: str,
     store: ObjectStore,
     behaviour: str = "",
     say: Callable[[Stage], None] = lambda stage: None,
     point: Point = failpoint,
 ) -> int:
     """One run of the application; ``point`` is called with the name of every step's beginning and end."""
-    layout = ReleaseLayout.of(output, key, charge_id)
+    layout = ReleaseLayout.of(submission.output, submission.key, submission.charge_id)
+    seal = seal_of(submission)
+
+    def nothing_read(refused: RequestRefused | None) -> int:
+        statement = NothingRead.of(submission.run, refused).to_json()
+        store.create(layout.statement(submission.run), seal.close(f"run-{submission.run}.json", statement))
+        return ExitCode.FAILED if refused is None else ExitCode.REFUSED
+
+    content = store.read(submission.request_uri)
+    if content is None:
+        return ExitCode.FAILED
+    request = ReleaseRequest.from_json(content)
+    if request.sha256 != submission.request_sha256:
+        return nothing_read(SWAPPED)
     stored = store.read(layout.draw)
-    if stored is None:
+    if stored is None and not submission.draw_sha256:
         say(Stage.STARTING)
         point("before_read")
-        content = store.read(request_uri)
-        if content is None:
-            return ExitCode.FAILED
-        request = ReleaseRequest.from_json(content)
         if behaviour == "refuse":
-            store.create(layout.refusal, json.dumps(REFUSAL.to_dict()).encode())
-            return ExitCode.REFUSED
+            return nothing_read(REFUSAL)
+        if behaviour == "fail early":
+            return nothing_read(None)
         if behaviour == "fail":
             print(f"Traceback: cannot cast {SECRET_ROW}", flush=True)
             return ExitCode.FAILED
+        account = AccountState.opened(store.read(layout.account) or b"", seal)
         say(Stage.READING)
         point("after_read")
         say(Stage.COUNTING)
@@ -83,15 +110,16 @@ def run(
         point("after_count")
         say(Stage.DRAWING)
         point("before_draw")
-        drawn = _draw(charge_id, request)
+        drawn = draw_of(submission.charge_id, request, account)
         point("after_draw")
         point("before_store_draw")
-        store.create(layout.draw, drawn)
+        store.create(layout.draw, seal.close("draw.json", drawn))
         point("after_store_draw")
         stored = store.read(layout.draw)
-    if stored is None or is_tombstone(stored):
+    if stored is None or submission.draw_sha256 not in ("", sha256(stored)):
         return ExitCode.FAILED
-    _write_draft(layout, key, stored, store, say, point)
+    folder = DraftFolder(store=store, layout=layout, seal=seal, draw_sha256=sha256(stored))
+    _write_draft(folder, submission.key, json.loads(seal.open("draw.json", stored)), say, point)
     say(Stage.DONE)
     return ExitCode.DONE
 
@@ -104,28 +132,32 @@ def _count(behaviour: str) -> None:
         time.sleep(0.01)
 
 
-def _draw(charge_id: str, request: ReleaseRequest) -> bytes:
+def draw_of(charge_id: str, request: ReleaseRequest, account: AccountState, **changes: Any) -> bytes:
+    epsilon = plain(request.budget.epsilon)
     fields = {
         "format": 1,
         "kind": "draw",
         "charge_id": charge_id,
         "request_sha256": request.sha256,
-        "events": [{"diagnostic": "roc_curve", "label": "noise", "epsilon": str(request.budget.epsilon), "delta": "0"}],
-        "noise": secrets.token_hex(16),
+        "guarantee": PRIVATE,
+        "cost": {"epsilon": epsilon, "delta": "0"},
+        "events": [{"diagnostic": "roc_curve", "label": "noise", "epsilon": epsilon, "delta": "0"}],
+        "noise": [{"laplace": epsilon}],
+        "account": account.model_dump(mode="json"),
+        "drawn": secrets.token_hex(16),
         "request": request.to_dict(),
     }
-    return json.dumps(fields).encode()
+    return json.dumps({**fields, **changes}).encode()
 
 
 def _write_draft(
-    layout: ReleaseLayout, key: str, stored: bytes, store: ObjectStore, say: Callable[[Stage], None], point: Point
+    folder: DraftFolder, key: str, draw: dict[str, Any], say: Callable[[Stage], None], point: Point
 ) -> None:
-    draw = json.loads(stored)
     request = ReleaseRequest.parse(draw["request"])
-    account = store.read(layout.account) or b""
+    account = json.dumps(draw["account"]).encode()
     say(Stage.WRITING)
     point("before_results")
-    files = {"report.html": f"<p>{draw['noise']}".encode(), "data/curve.csv": draw["noise"].encode() + account}
+    files = {"report.html": f"<p>{draw['drawn']}".encode(), "data/curve.csv": draw["drawn"].encode() + account}
     point("after_results")
     release = Release(
         key=key,
@@ -141,14 +173,14 @@ def _write_draft(
         rules=(),
         assumptions=(),
         drawn_at="2026-11-21T00:00:00Z",
-        results={"roc_curve": {"noise": draw["noise"]}},
+        results={"roc_curve": {"noise": draw["drawn"]}},
         files=tuple(ReleaseFile.of(name, content, "text/plain") for name, content in files.items()),
         versions={},
     )
     for name, content in files.items():
-        store.create(layout.draft_file(name), content)
+        folder.create_file(name, content)
     point("before_draft_manifest")
-    store.create(layout.draft_manifest, release.to_json().encode())
+    folder.create_manifest(release.to_json().encode())
     point("after_draft_manifest")
 
 

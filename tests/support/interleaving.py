@@ -12,8 +12,8 @@ from typing import Any
 
 from dp_operators.budget import ChargeState
 from dp_operators.releasing import Submission, give_back, release
-from dp_operators.releasing.drafts import sha256
 from spark_jobs.contract import Release
+from spark_jobs.contract.sealing import sha256
 from tests.support import fake_application
 from tests.support.release_lab import Lab, accept
 
@@ -160,10 +160,7 @@ class Stage:
     def application(self, submission: Submission, behaviour: str) -> Actor:
         return self._start(
             lambda: fake_application.run(
-                request_uri=submission.request_uri,
-                charge_id=submission.charge_id,
-                key=submission.key,
-                output=submission.output,
+                submission,
                 store=Stepwise(self.store),
                 behaviour=behaviour,
                 point=lambda name: None,

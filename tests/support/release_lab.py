@@ -24,8 +24,8 @@ from dp_operators.releasing import Published, ReleaseError, Submission, give_bac
 from spark_jobs.contract import Release, ReleaseRequest, RequestRefused
 from spark_jobs.contract.failpoints import PROTOCOL_POINTS, VARIABLE
 from spark_jobs.contract.layout import folder_name
+from spark_jobs.contract.sealing import Seal
 from spark_jobs.contract.stores import ObjectStore, open_store
-from spark_jobs.contract.tombstone import is_tombstone
 from tests.support import fake_application
 from tests.support.accounts import open_bound
 
@@ -80,10 +80,7 @@ class ForkRunner:
             os.environ[VARIABLE] = self.failpoint
         try:
             return fake_application.run(
-                request_uri=submission.request_uri,
-                charge_id=submission.charge_id,
-                key=submission.key,
-                output=submission.output,
+                submission,
                 store=open_store(submission.output),
                 behaviour=self.behaviour,
             )
@@ -102,10 +99,7 @@ class HereRunner(ForkRunner):
     def run(self, submission: Submission, progress: Callable[[str], None]) -> None:
         self.runs += 1
         fake_application.run(
-            request_uri=submission.request_uri,
-            charge_id=submission.charge_id,
-            key=submission.key,
-            output=submission.output,
+            submission,
             store=self.store or open_store(submission.output),
             behaviour=self.behaviour,
         )
@@ -328,21 +322,35 @@ def judge(lab: Lab, *, store: ObjectStore | None = None) -> None:
     spent = sum((charge.cost.epsilon for charge in charges if charge.state is not ChargeState.VOID), Decimal(0))
     assert remaining == Decimal(lab.cap) - spent >= 0, "I3, I4: the sums are right and within the cap"
     for charge in charges:
-        content = store.read(f"{lab.output}/{folder_name(charge.release)}/_draft/{charge.id}/draw.json")
-        drawn = content is not None and not is_tombstone(content)
         if charge.state is ChargeState.VOID:
-            assert is_tombstone(content or b""), "I4: what is void can never be drawn"
-        if charge.state in (ChargeState.COMMITTED, ChargeState.BURNT):
-            assert drawn
+            assert not charge.may_have_drawn, "I4: no row was read for what is void"
+        if charge.state is ChargeState.COMMITTED:
+            assert charge.draw_sha256, "the ledger knows the draw of what is committed"
     for key in {charge.release for charge in charges}:
         _judge_release(lab, key, [charge for charge in charges if charge.release == key], store)
 
 
+def opened(lab: Lab, charge: Charge, store: ObjectStore) -> dict[str, Any] | None:
+    """What the draw of a charge says to those who have its secret."""
+    sealed = store.read(f"{lab.output}/{folder_name(charge.release)}/_draft/{charge.id}/draw.json")
+    return None if sealed is None else json.loads(seal_of(lab, charge).open("draw.json", sealed))
+
+
+def seal_of(lab: Lab, charge: Charge) -> Seal:
+    ledger = lab.ledger()
+    try:
+        return Seal(secret=ledger.run_key(charge.id), charge_id=charge.id, request_sha256=charge.request_sha256)
+    finally:
+        ledger.close()
+
+
 def _judge_release(lab: Lab, key: str, charges: list[Charge], store: ObjectStore) -> None:
     root = f"{lab.output}/{folder_name(key)}"
-    contents = {charge.id: store.read(f"{root}/_draft/{charge.id}/draw.json") for charge in charges}
-    draws = {name: content for name, content in contents.items() if content and not is_tombstone(content)}
-    assert len(draws) <= 1, "I2: a key has at most one draw"
+    draws = {charge.id: draw for charge in charges if (draw := opened(lab, charge, store)) is not None}
+    for name in store.names(f"{root}/_draft"):
+        content = store.read(f"{root}/_draft/{name}") or b""
+        for draw in draws.values():
+            assert draw["drawn"].encode() not in content, "nothing in a draft is readable"
     visible = store.read(f"{root}/release.json")
     committed = [charge for charge in charges if charge.state is ChargeState.COMMITTED]
     assert len(committed) <= 1
@@ -352,7 +360,7 @@ def _judge_release(lab: Lab, key: str, charges: list[Charge], store: ObjectStore
     assert [hashlib.sha256(visible).hexdigest()] == [charge.manifest_sha256 for charge in committed], "I1"
     assert manifest.charge_id == committed[0].id
     assert manifest.cost.epsilon <= committed[0].cost.epsilon
-    assert manifest.results["roc_curve"]["noise"] == json.loads(draws[committed[0].id])["noise"]
+    assert manifest.results["roc_curve"]["noise"] == draws[committed[0].id]["drawn"], "I2: one draw is ever readable"
     for file in manifest.files:
         content = store.read(f"{root}/{file.name}") or b""
         assert hashlib.sha256(content).hexdigest() == file.sha256, "a visible release is whole"

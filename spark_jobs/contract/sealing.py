@@ -1,0 +1,111 @@
+"""Sealed objects: what an application and the committer of its release exchange through a store they do not trust.
+
+Whoever owns a store can read, delete, replace and replay its objects. What is sealed can be read by the two programs
+that hold the charge's secret alone, and opens only as what it was sealed as: AES-256-GCM under that secret, with the
+charge, the request, the object's name and the draw it was made from as associated data. Deleting and replaying remain;
+against these the ledger knows the hash of the one draw that counts.
+
+The size of an object that nobody ever publishes must say little of what is in it, so contents are padded to a power of
+two.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import MutableMapping
+from dataclasses import dataclass, field
+from typing import Self
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from spark_jobs.contract.errors import RequestRefused
+
+RUN_SECRET_VARIABLE = "DP_DIAGNOSTICS_RUN_SECRET"  # noqa: S105 - a name; "secret" in it makes Spark hide its value
+"""Names the variable that holds a run's secret, in hexadecimal."""
+
+SECRET_BYTES = 32
+_MAGIC = b"dp-diagnostics sealed 1\n"
+_NONCE_BYTES = 12
+_LENGTH_BYTES = 8
+_LEAST_SIZE = 1024
+
+
+class SealBroken(Exception):
+    """The object is not what the holder of the secret sealed under this name for this charge."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seal:
+    """Seals and opens the objects of one charge.
+
+    Attributes:
+        secret: the charge's, 32 random bytes; equal for all its runs.
+        charge_id: the ledger's charge.
+        request_sha256: hash of the request that it pays for.
+    """
+
+    secret: bytes = field(repr=False)
+    charge_id: str
+    request_sha256: str
+
+    def __post_init__(self) -> None:
+        if len(self.secret) != SECRET_BYTES:
+            raise ValueError(f"a run's secret has {SECRET_BYTES} bytes")
+
+    @classmethod
+    def take_from(cls, environ: MutableMapping[str, str], *, charge_id: str, request_sha256: str) -> Self:
+        """The seal of a run that was started with its secret in ``environ``, which is removed from there.
+
+        Raises:
+            RequestRefused: there is none.
+        """
+        try:
+            secret = bytes.fromhex(environ.pop(RUN_SECRET_VARIABLE, ""))
+            return cls(secret=secret, charge_id=charge_id, request_sha256=request_sha256)
+        except ValueError:
+            raise RequestRefused(
+                RUN_SECRET_VARIABLE,
+                bound="must hold the secret of a charged run",
+                remedy="leave charged runs to `dp-budget run` or the operator, which pass it on",
+            ) from None
+
+    def close(self, name: str, content: bytes, *, draw_sha256: str = "") -> bytes:
+        """``content`` sealed as the object ``name``, made from the draw of this hash if it was made from one."""
+        nonce = secrets.token_bytes(_NONCE_BYTES)
+        sealed = AESGCM(self.secret).encrypt(nonce, _padded(content), self._bound_to(name, draw_sha256))
+        return _MAGIC + nonce + sealed
+
+    def open(self, name: str, sealed: bytes, *, draw_sha256: str = "") -> bytes:
+        """What was sealed as the object ``name``.
+
+        Raises:
+            SealBroken: nothing was, or not this.
+        """
+        start = len(_MAGIC) + _NONCE_BYTES
+        if not sealed.startswith(_MAGIC):
+            raise SealBroken(f"{name} is not sealed")
+        nonce, text = sealed[len(_MAGIC) : start], sealed[start:]
+        try:
+            padded = AESGCM(self.secret).decrypt(nonce, text, self._bound_to(name, draw_sha256))
+        except (InvalidTag, ValueError):  # the latter of a nonce that was cut short
+            raise SealBroken(f"{name} was not sealed for charge {self.charge_id}") from None
+        length = int.from_bytes(padded[:_LENGTH_BYTES], "big")
+        return padded[_LENGTH_BYTES : _LENGTH_BYTES + length]
+
+    def _bound_to(self, name: str, draw_sha256: str) -> bytes:
+        return json.dumps([self.charge_id, self.request_sha256, name, draw_sha256]).encode()
+
+
+def sha256(content: bytes) -> str:
+    """SHA-256 in hexadecimal: of a sealed draw, what the ledger keeps."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def _padded(content: bytes) -> bytes:
+    size = _LENGTH_BYTES + len(content)
+    return (len(content).to_bytes(_LENGTH_BYTES, "big") + content).ljust(
+        max(_LEAST_SIZE, 1 << (size - 1).bit_length()), b"\0"
+    )
