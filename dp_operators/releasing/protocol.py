@@ -316,6 +316,7 @@ class _Attempt:
             run = self.ledger.start_run(charge.id, actor=self.actor)
         except ChargeConflict:
             raise settled_elsewhere(charge) from None
+        failpoint("after_start_run")
         submission = Submission(
             request_uri=layout.request,
             request_sha256=charge.request_sha256,

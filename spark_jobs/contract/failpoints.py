@@ -25,6 +25,7 @@ ProtocolPoint = Literal[
     "before_request",
     "after_request",
     "before_start_run",
+    "after_start_run",
     "before_run",
     "after_run",
     "before_record_draw",

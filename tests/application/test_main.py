@@ -16,6 +16,8 @@ from spark_jobs.application import announcing
 from spark_jobs.application.announcing import Announcer
 from spark_jobs.application.main import main
 from spark_jobs.contract.layout import ExitCode, ReleaseLayout, Stage, read_stage
+from spark_jobs.contract.run_statement import NothingRead
+from spark_jobs.contract.sealing import RUN_SECRET_VARIABLE, Seal
 
 REQUEST: dict[str, Any] = {
     "table": {"path": "/nowhere", "snapshot": {"path_version": "v1"}},
@@ -119,15 +121,19 @@ def test_a_java_that_is_too_old_is_refused(tmp_path: Path) -> None:
     assert not list((tmp_path / "out").rglob("*.json"))
 
 
-def test_a_charged_refusal_is_left_beside_the_charge(tmp_path: Path) -> None:
+def test_a_charged_run_that_is_no_request_states_that_it_read_nothing(tmp_path: Path) -> None:
     (tmp_path / "request.json").write_text(json.dumps({**REQUEST, "table": {"path": "/nowhere"}}))
-    output = f"file://{tmp_path / 'out'}"
+    output, hashed = f"file://{tmp_path / 'out'}", "0" * 64
+    seal = Seal(secret=bytes(32), charge_id="c1", request_sha256=hashed)
     done = run(
-        f"file://{tmp_path / 'request.json'}", f"--output={output}", "--charge=c1", "--key=k1", DP_STAGE_NONCE="word"
-    )
+        f"file://{tmp_path / 'request.json'}", f"--output={output}", "--charge=c1", "--key=k1", "--run=7",
+        f"--request-sha256={hashed}", DP_STAGE_NONCE="word", **{RUN_SECRET_VARIABLE: seal.secret.hex()},
+    )  # fmt: skip
     assert done.returncode == ExitCode.REFUSED
-    refusal = ReleaseLayout.of(str(tmp_path / "out"), "k1", "c1").refusal
-    assert json.loads(Path(refusal).read_text())["what"] == "table.snapshot"
+    sealed = Path(ReleaseLayout.of(str(tmp_path / "out"), "k1", "c1").statement(7)).read_bytes()
+    refused = NothingRead.from_json(seal.open("run-7.json", sealed), run=7).refused
+    assert refused is not None
+    assert refused.what == "table.snapshot"
 
 
 def test_a_failure_says_nothing_of_its_cause(private: Path, monkeypatch: pytest.MonkeyPatch) -> None:

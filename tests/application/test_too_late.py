@@ -1,8 +1,9 @@
-"""A refusal gives a charge back and says why, so there is none once noise has been drawn."""
+"""A refusal gives a charge back and says why, so there is none once a row was read for the charge."""
 
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,42 @@ from spark_jobs.application.main import main
 from spark_jobs.application.run import measure
 from spark_jobs.application.too_late import RefusedTooLateError, WatchedNoise, no_refusal_after
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.layout import ExitCode, ReleaseLayout
+from spark_jobs.contract.layout import ExitCode, ReleaseLayout, Stage
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.run_statement import NothingRead
+from spark_jobs.contract.sealing import RUN_SECRET_VARIABLE, Seal
+from spark_jobs.contract.stores import LocalStore
 from spark_jobs.diagnostics import auc, roc_curve
 from spark_jobs.mechanisms.noise import SeededNoise
 from tests.application.test_draw import counts, request
 from tests.application.test_main import REQUEST, private, said
+from tests.support.publications import account
 
 __all__ = ["private"]
 BOTH = {"diagnostics": ["auc", "roc_curve"]}
+
+
+def seal_of(changes: dict[str, Any] | None = None) -> Seal:
+    asked = ReleaseRequest.parse({**REQUEST, **(changes or {})})
+    return Seal(secret=bytes(range(32)), charge_id="c", request_sha256=asked.sha256)
+
+
+def charged_run(private: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any] | None = None) -> ReleaseLayout:
+    """What the committer leaves for a run: a request, figures and a secret."""
+    layout, seal = ReleaseLayout.of(str(private / "out"), "k", "c"), seal_of(changes)
+    (private / "request.json").write_text(json.dumps({**REQUEST, **(changes or {})}))
+    LocalStore().create(layout.account, account().sealed(seal))
+    monkeypatch.setenv(RUN_SECRET_VARIABLE, seal.secret.hex())
+    return layout
+
+
+def arguments_of(private: Path, changes: dict[str, Any] | None = None) -> list[str]:
+    named = {"output": private / "out", "charge": "c", "key": "k", "run": 1}
+    hashed = seal_of(changes).request_sha256
+    return [
+        str(private / "request.json"), f"--request-sha256={hashed}",
+        *(f"--{name}={value}" for name, value in named.items()),
+    ]  # fmt: skip
 
 
 def refuse(*_: Any, **__: Any) -> None:
@@ -70,37 +98,88 @@ def test_a_mechanism_that_refuses_its_arguments_has_drawn_nothing() -> None:
         noise.laplace(np.zeros(3, dtype=np.int64), epsilon=-1, l1_sensitivity=1)
 
 
-@pytest.mark.parametrize("late", ["second part", "results"])
+@pytest.mark.parametrize("late", ["first part", "second part", "results"])
 def test_a_late_refusal_fails_in_private_and_leaves_no_word_of_it(
     private: Path, monkeypatch: pytest.MonkeyPatch, late: str
 ) -> None:
     """The caller would give the charge back for a refusal: there must be none in the store, nor in what is said."""
-    asked = {**REQUEST, **BOTH}
 
-    def make_draw(made: Any, *, charge_id: str, noise: Any, **_: Any) -> Any:
+    def make_draw(made: Any, *, charge_id: str, noise: Any, announcer: Any, **_: Any) -> Any:
+        announcer.stage(Stage.COUNTING)
         return measure(made, counts(), charge_id=charge_id, noise=noise)
 
     monkeypatch.setattr(run, "make_draw", make_draw)
     if late == "results":
         monkeypatch.setattr(run, "draft", refuse)
     else:
-        monkeypatch.setattr(roc_curve, "measure", refuse)
-    (private / "request.json").write_text(json.dumps(asked))
-    arguments = [str(private / "request.json"), "--output", str(private / "out"), "--charge", "c", "--key", "k"]
-    assert main(arguments) == ExitCode.FAILED
-    assert not Path(ReleaseLayout.of(str(private / "out"), "k", "c").refusal).exists()
+        monkeypatch.setattr(auc if late == "first part" else roc_curve, "measure", refuse)
+    layout = charged_run(private, monkeypatch, BOTH)
+    assert main(arguments_of(private, BOTH)) == ExitCode.FAILED
+    assert not Path(layout.statement(1)).exists()
     assert not any("thresholds" in line for line in said())
 
 
-def test_a_stored_draw_that_cannot_be_read_is_no_refusal(private: Path) -> None:
-    """Noise was drawn and stored: whatever is wrong with it, the charge must not come back."""
-    asked = {**REQUEST, **BOTH}
-    layout = ReleaseLayout.of(str(private / "out"), "k", "c")
-    drawn = measure(ReleaseRequest.build(asked), counts(), charge_id="c", noise=SeededNoise(1)).to_json()
-    stored = {**json.loads(drawn), "cost": {"epsilon": "-1"}}
-    Path(layout.draw).parent.mkdir(parents=True)
-    Path(layout.draw).write_text(json.dumps(stored))
-    (private / "request.json").write_text(json.dumps(asked))
-    arguments = [str(private / "request.json"), "--output", str(private / "out"), "--charge", "c", "--key", "k"]
-    assert main(arguments) == ExitCode.FAILED
-    assert not Path(layout.refusal).exists()
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_run_that_ends_before_it_reads_a_row_states_so_and_why(
+    private: Path, monkeypatch: pytest.MonkeyPatch, refused: bool
+) -> None:
+    def make_draw(*_: Any, announcer: Any, **__: Any) -> Any:
+        announcer.stage(Stage.READING)
+        if refused:
+            refuse()
+        raise OSError("no Spark")
+
+    monkeypatch.setattr(run, "make_draw", make_draw)
+    layout = charged_run(private, monkeypatch)
+    assert main(arguments_of(private)) == (ExitCode.REFUSED if refused else ExitCode.FAILED)
+    sealed = Path(layout.statement(1)).read_bytes()
+    assert b"thresholds" not in sealed
+    statement = NothingRead.from_json(seal_of().open("run-1.json", sealed), run=1)
+    assert (None if statement.refused is None else statement.refused.what) == ("thresholds" if refused else None)
+
+
+def test_a_failure_among_the_rows_states_nothing(private: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stack that overflows for some rows and not for others would tell who is ill, for nothing."""
+
+    def make_draw(*_: Any, announcer: Any, **__: Any) -> Any:
+        announcer.stage(Stage.COUNTING)
+        raise RecursionError
+
+    monkeypatch.setattr(run, "make_draw", make_draw)
+    layout = charged_run(private, monkeypatch)
+    assert main(arguments_of(private)) == ExitCode.FAILED
+    assert not Path(layout.statement(1)).exists()
+
+
+def test_a_swapped_request_is_refused_and_none_of_its_files_is_opened(
+    private: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its hash came on the command line: another table at another epsilon is not read, nor a file that it names."""
+    layout = charged_run(private, monkeypatch)
+    swapped = {**REQUEST, "table": {**REQUEST["table"], "path": "/secret"}, "budget": {"epsilon": "1000000"}}
+    (private / "request.json").write_text(json.dumps(swapped))
+    monkeypatch.setattr(run, "make_draw", lambda *_, **__: pytest.fail("a row was read"))
+    assert main(arguments_of(private)) == ExitCode.REFUSED
+    assert said() == [
+        "request: must be the very one that was charged, and the store holds another; find out who wrote there, or "
+        "install the same version of this package on both sides"
+    ]
+    assert not Path(layout.draw).exists()
+
+
+def test_a_charged_run_without_its_secret_is_refused(private: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    layout = charged_run(private, monkeypatch)
+    monkeypatch.delenv(RUN_SECRET_VARIABLE)
+    assert main(arguments_of(private)) == ExitCode.REFUSED
+    assert said()[-1].startswith(f"{RUN_SECRET_VARIABLE}: must hold the secret of a charged run")
+    assert not Path(layout.statement(1)).exists()
+
+
+def test_the_secret_is_gone_from_the_environment_before_spark_starts(
+    private: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    monkeypatch.setattr(run, "make_draw", lambda *_, **__: seen.append(os.environ.get(RUN_SECRET_VARIABLE)))
+    charged_run(private, monkeypatch)
+    main(arguments_of(private))
+    assert seen == [None]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from dp_operators.releasing import ReleaseFailed
+from dp_operators.releasing import ReleaseFailed, ReleaseSettled
 from spark_jobs.contract import RequestRefused
 from spark_jobs.contract.failpoints import APPLICATION_POINTS, PROTOCOL_POINTS
 from tests.support.release_lab import judge, retried, wait_for
 
-SETTLING = PROTOCOL_POINTS[PROTOCOL_POINTS.index("before_tombstone") :]
+SETTLING = PROTOCOL_POINTS[PROTOCOL_POINTS.index("before_end_run") :]
+ENDING = SETTLING[SETTLING.index("before_settle") :]
 RELEASING = [point for point in PROTOCOL_POINTS if point not in SETTLING]
 BEFORE_DRAW = APPLICATION_POINTS[: APPLICATION_POINTS.index("after_store_draw")]
 
@@ -42,7 +43,7 @@ def test_attempts_killed_again_and_again_at_one_step_are_finished_by_a_retry(lab
 def test_application_killed_at_each_step_is_finished_by_a_retry(lab, point):
     outcome = lab.attempt(app_failpoint=point).wait()
     judge(lab)
-    if point == "after_draft_manifest":
+    if point in ("after_store_draw", "after_draft_manifest"):
         assert outcome.published is not None
     else:
         assert isinstance(outcome.error, ReleaseFailed)
@@ -67,19 +68,21 @@ def test_application_orphaned_at_each_step_changes_nothing_when_it_wakes(lab, po
 
 
 @pytest.mark.parametrize("point", BEFORE_DRAW)
-def test_application_orphaned_before_its_draw_can_draw_nothing_once_it_was_given_back(lab, point):
+def test_application_orphaned_before_its_draw_publishes_nothing_once_its_charge_was_burnt(lab, point):
+    """Rows may have been read for it, so it is paid for; what it still draws stays sealed."""
     ended = lab.folder / "orphan-ended"
     attempt, wake = lab.asleep_at(point, ended=ended)
     attempt.kill()
     assert lab.give_back().wait().error is None
-    assert lab.states() == ["void"]
+    assert lab.states() == ["burnt"]
     wake()
     wait_for(ended)
     judge(lab)
+    assert (lab.root / "_draft" / lab.charges()[0].id / "draw.json").exists()
+    with pytest.raises(ReleaseSettled):
+        retried(lab)
     assert not (lab.root / "release.json").exists()
-    assert retried(lab).charge_id == lab.charges()[-1].id
-    judge(lab)
-    assert lab.states() == ["void", "committed"]
+    assert lab.states() == ["burnt"]
 
 
 @pytest.mark.parametrize("point", SETTLING)
@@ -95,22 +98,36 @@ def test_refusal_killed_at_each_step_of_giving_back_costs_nothing(lab, point):
     assert lab.states().count("committed") == 1
 
 
-@pytest.mark.parametrize("drawn", [False, True])
-@pytest.mark.parametrize("point", SETTLING)
-def test_giving_back_killed_at_each_step_is_finished_by_giving_back_again(lab, point, drawn):
-    lab.attempt("before_commit" if drawn else "after_reserve").wait()
+LEFT = {"after_reserve": "void", "before_run": "burnt", "before_commit": "burnt"}
+
+
+@pytest.mark.parametrize("left", LEFT)
+@pytest.mark.parametrize("point", ENDING)
+def test_giving_back_killed_at_each_step_is_finished_by_giving_back_again(lab, point, left):
+    lab.attempt(left).wait()
     assert lab.give_back(point).wait().killed
     judge(lab)
     assert lab.give_back().wait().error is None
     judge(lab)
-    assert lab.states() == ["burnt" if drawn else "void"]
+    assert lab.states() == [LEFT[left]]
     assert not (lab.root / "release.json").exists()
 
 
 @pytest.mark.parametrize("point", SETTLING)
-def test_giving_back_killed_before_its_tombstone_or_after_it_leaves_the_release_to_be_made(lab, point):
+def test_giving_back_after_a_refusal_whose_attempt_died_frees_the_reservation(lab, point):
+    """The application stated that it read no row; whoever comes next tells the ledger."""
+    lab.attempt("after_run", behaviour="refuse").wait()
+    assert lab.give_back(point).wait().killed
+    judge(lab)
+    assert lab.give_back().wait().error is None
+    judge(lab)
+    assert lab.states() == ["void"]
+
+
+@pytest.mark.parametrize("point", ENDING)
+def test_giving_back_killed_before_it_ends_the_reservation_or_after_leaves_the_release_to_be_made(lab, point):
     lab.attempt("after_reserve").wait()
     assert lab.give_back(point).wait().killed
     assert retried(lab)
     judge(lab)
-    assert lab.states() == (["committed"] if point == "before_tombstone" else ["void", "committed"])
+    assert lab.states() == (["committed"] if point == "before_settle" else ["void", "committed"])

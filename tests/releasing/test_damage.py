@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -10,30 +11,54 @@ import pytest
 from dp_operators.budget import LedgerFrozen
 from dp_operators.releasing import ReleaseDamaged, ReleaseFailed, give_back
 from spark_jobs.contract import RequestRefused
-from tests.support.release_lab import HereRunner, NoRunner, committed_unseen, draft_folder, judge, reserved_with
+from spark_jobs.contract.sealing import sha256
+from tests.support.release_lab import (
+    HereRunner,
+    NoRunner,
+    committed_unseen,
+    draft_folder,
+    judge,
+    reserved_with,
+    seal_of,
+)
 
 
 def test_draft_file_that_was_changed_is_never_published(lab):
     reserved_with(lab)
     (draft_folder(lab) / "files" / "report.html").write_text("changed")
-    with pytest.raises(ReleaseDamaged, match="not what its manifest says"):
+    with pytest.raises(ReleaseDamaged, match="its draft is none of this draw's"):
         lab.release(runner=NoRunner())
     assert lab.states() == ["reserved"]
+
+
+def sealed_again(lab, change):
+    """The draft's manifest as somebody with the charge's secret would change it: the application, gone wrong."""
+    [charge] = lab.charges()
+    seal, place = seal_of(lab, charge), draft_folder(lab) / "release.json"
+    draw = sha256((draft_folder(lab) / "draw.json").read_bytes())
+    changed = change(seal.open("release.json", place.read_bytes(), draw_sha256=draw).decode())
+    place.write_bytes(seal.close("release.json", changed.encode(), draw_sha256=draw))
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"files": []}'])
 def test_draft_manifest_that_is_none_is_never_published(lab, content):
     reserved_with(lab)
-    (draft_folder(lab) / "release.json").write_text(content)
+    sealed_again(lab, lambda manifest: content)
     with pytest.raises(ReleaseDamaged, match="is not a manifest"):
         lab.release(runner=NoRunner())
 
 
 def test_draft_that_names_a_file_of_the_protocols_own_is_never_published(lab):
     reserved_with(lab)
-    manifest = draft_folder(lab) / "release.json"
-    manifest.write_text(manifest.read_text().replace("report.html", "../release.json"))
+    sealed_again(lab, lambda manifest: manifest.replace("report.html", "../release.json"))
     with pytest.raises(ReleaseDamaged, match="is not a manifest"):
+        lab.release(runner=NoRunner())
+
+
+def test_draft_whose_files_are_not_what_its_manifest_says_is_never_published(lab):
+    reserved_with(lab)
+    sealed_again(lab, lambda manifest: re.sub('"sha256": "[0-9a-f]{64}"', '"sha256": "' + "0" * 64 + '"', manifest))
+    with pytest.raises(ReleaseDamaged, match="not what its manifest says"):
         lab.release(runner=NoRunner())
 
 
@@ -58,8 +83,7 @@ def test_committed_release_without_its_draw_is_never_drawn_again(lab):
 
 def test_committed_release_that_comes_out_otherwise_is_not_published(lab):
     committed_unseen(lab)
-    manifest = draft_folder(lab) / "release.json"
-    manifest.write_text(manifest.read_text().replace("A statement.", "Another statement."))
+    sealed_again(lab, lambda manifest: manifest.replace("A statement.", "Another statement."))
     with pytest.raises(ReleaseDamaged, match="not what the ledger committed"):
         lab.release(runner=NoRunner())
     assert not (lab.root / "release.json").exists()

@@ -9,9 +9,13 @@ from spark_jobs.contract import RequestRefused
 from tests.support.release_lab import HereRunner, NoRunner, judge, make_request, reserved_with
 
 
-def test_giving_back_frees_what_was_not_drawn(lab):
-    with pytest.raises(ReleaseFailed):
-        lab.release(runner=HereRunner("fail"))
+@pytest.mark.parametrize("behaviour", ["never started", "fail early"])
+def test_giving_back_frees_what_no_row_was_read_for(lab, behaviour):
+    if behaviour == "never started":
+        lab.attempt("before_start_run").wait()
+    else:
+        with pytest.raises(ReleaseFailed):
+            lab.release(runner=HereRunner(behaviour))
     charge = give_back(lab.request, ledger=lab.ledger(), key=lab.key, reason="not needed", actor="admin")
     assert charge.state == "void"
     assert lab.ledger().remaining("people").epsilon == 10
@@ -26,6 +30,15 @@ def test_giving_back_burns_what_was_drawn(lab):
     assert lab.ledger().remaining("people").epsilon == 9
     with pytest.raises(ReleaseSettled, match="another key"):
         lab.release(runner=NoRunner())
+    judge(lab)
+
+
+def test_failure_after_the_first_row_is_paid_for(lab):
+    """That there was one is an answer about the rows: it costs what any answer costs."""
+    with pytest.raises(ReleaseFailed):
+        lab.release(runner=HereRunner("fail"))
+    assert give_back(lab.request, ledger=lab.ledger(), key=lab.key, reason="tests").state == "burnt"
+    assert lab.ledger().remaining("people").epsilon == 9
     judge(lab)
 
 

@@ -12,9 +12,10 @@ from dp_operators.budget import ChargeConflict
 from dp_operators.releasing import ReleaseFailed, ReleaseKey
 from dp_operators.releasing.settling import claim
 from spark_jobs.contract import RequestRefused
+from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.sealing import sha256
 from spark_jobs.contract.stores import LocalStore, open_store
-from tests.support.release_lab import HereRunner, NoRunner, draft_folder, judge, make_request
+from tests.support.release_lab import HereRunner, NoRunner, draft_folder, judge, make_request, seal_of
 
 
 def test_release_says_where_it_is_and_what_it_cost(lab):
@@ -119,9 +120,7 @@ def test_figures_of_the_account_are_the_first_attempts_for_every_attempt(lab):
     lab.ledger().reserve("people", release="another", epsilon=3)
     lab.release(runner=HereRunner())
     assert figures.read_bytes() == before
-    state = json.loads(before)
-    assert (state["cap"]["epsilon"], state["spent_before"]["epsilon"], state["remaining"]["epsilon"]) == (
-        "10",
-        "0",
-        "9",
-    )
+    assert b"spent_before" not in before
+    state = AccountState.opened(before, seal_of(lab, lab.charges()[0]))
+    assert (state.cap.epsilon, state.spent_before.epsilon, state.remaining.epsilon) == (10, 0, 9)
+    assert '"spent_before"' in (lab.root / "data" / "curve.csv").read_text()

@@ -6,12 +6,13 @@ import json
 
 import pytest
 
-from dp_operators.releasing import ReleaseFailed, ReleaseRejected
+from dp_operators.releasing import ReleaseFailed, ReleaseRejected, give_back
 from spark_jobs.contract import RequestRefused
+from spark_jobs.contract.run_statement import NothingRead
 from spark_jobs.contract.sealing import sha256
 from spark_jobs.contract.stores import open_store
 from tests.support import fake_application
-from tests.support.release_lab import HereRunner, NoRunner, judge, make_request
+from tests.support.release_lab import HereRunner, NoRunner, draft_folder, judge, make_request
 
 
 def test_refused_request_costs_nothing_and_frees_its_key(lab):
@@ -26,13 +27,47 @@ def test_refused_request_costs_nothing_and_frees_its_key(lab):
     judge(lab)
 
 
-def test_refusal_that_cannot_be_read_is_told_as_one(lab):
-    class Garbled(HereRunner):
+def test_refusal_that_nobody_sealed_is_none(lab):
+    class Planted(HereRunner):
         def run(self, submission, progress):
-            open_store(lab.output).create(submission.request_uri.replace("request.json", "refusal.json"), b"[")
+            statement = NothingRead.of(submission.run, fake_application.REFUSAL).to_json()
+            place = submission.request_uri.replace("request.json", f"run-{submission.run}.json")
+            open_store(lab.output).create(place, statement)
 
-    with pytest.raises(RequestRefused, match="was refused by the application"):
-        lab.release(runner=Garbled())
+    with pytest.raises(ReleaseFailed):
+        lab.release(runner=Planted())
+    assert lab.states() == ["reserved"]
+    assert give_back(lab.request, ledger=lab.ledger(), key=lab.key, reason="tests").state == "burnt"
+
+
+def test_refusal_of_another_run_is_none_of_this_one(lab):
+    lab.attempt("before_run").wait()  # a run that may have read rows
+
+    with pytest.raises(ReleaseFailed):
+        lab.release(runner=HereRunner("fail"))
+    folder = draft_folder(lab)
+    with pytest.raises(ReleaseRejected):
+        lab.release(runner=HereRunner("refuse"))
+    (folder / "run-1.json").write_bytes((folder / "run-3.json").read_bytes())
+    (folder / "run-2.json").write_bytes((folder / "run-3.json").read_bytes())
+    assert give_back(lab.request, ledger=lab.ledger(), key=lab.key, reason="tests").state == "burnt"
+
+
+def test_refusal_beside_a_run_that_may_have_read_rows_gives_nothing_back(lab):
+    lab.attempt("before_run").wait()
+    with pytest.raises(ReleaseRejected, match=r"table\.path: got .* \(an earlier run may have read rows"):
+        lab.release(runner=HereRunner("refuse"))
+    assert lab.states() == ["reserved"]
+    judge(lab)
+
+
+def test_failure_before_the_first_row_ends_its_run(lab):
+    with pytest.raises(ReleaseFailed):
+        lab.release(runner=HereRunner("fail early"))
+    [charge] = lab.charges()
+    assert (charge.runs, charge.open_runs, charge.may_have_drawn) == (1, (), False)
+    with pytest.raises(RequestRefused):
+        lab.release(runner=HereRunner("refuse"))
     assert lab.states() == ["void"]
 
 
@@ -43,15 +78,14 @@ def test_refusal_after_another_attempt_has_drawn_adopts_its_draw(lab):
                 # another attempt draws and dies; then this one's table is gone
                 with pytest.raises(ZeroDivisionError):
                     fake_application.run(
-                        request_uri=submission.request_uri,
-                        charge_id=submission.charge_id,
-                        key=submission.key,
-                        output=submission.output,
+                        submission,
                         store=open_store(submission.output),
                         point=lambda name: 1 / 0 if name == "after_store_draw" else None,
                     )
-                uri = submission.request_uri.replace("request.json", "refusal.json")
-                open_store(uri).create(uri, json.dumps(fake_application.REFUSAL.to_dict()).encode())
+                seal = fake_application.seal_of(submission)
+                statement = NothingRead.of(submission.run, fake_application.REFUSAL).to_json()
+                uri = submission.request_uri.replace("request.json", f"run-{submission.run}.json")
+                open_store(uri).create(uri, seal.close(f"run-{submission.run}.json", statement))
                 self.runs += 1
                 return
             super().run(submission, progress)
@@ -131,11 +165,16 @@ def test_check_sees_the_manifest_and_every_file(lab):
 )
 def test_draft_that_the_charge_does_not_pay_for_is_never_committed(lab, field, value, words):
     class Forged(HereRunner):
+        """An application gone wrong: it seals a manifest that says something else."""
+
         def run(self, submission, progress):
             super().run(submission, progress)
-            [manifest] = lab.root.glob("_draft/*/release.json")
-            fields = json.loads(manifest.read_text())
-            manifest.write_text(json.dumps({**fields, field: value}))
+            folder, seal = draft_folder(lab), fake_application.seal_of(submission)
+            draw = sha256((folder / "draw.json").read_bytes())
+            place = folder / "release.json"
+            fields = json.loads(seal.open("release.json", place.read_bytes(), draw_sha256=draw))
+            forged = json.dumps({**fields, field: value}).encode()
+            place.write_bytes(seal.close("release.json", forged, draw_sha256=draw))
 
     with pytest.raises(ReleaseRejected, match=words):
         lab.release(runner=Forged())

@@ -9,6 +9,7 @@ import stat
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,11 +20,16 @@ from dp_operators.releasing.processes import PrivateFolder, StageReader
 from dp_operators.releasing.runners import LAUNCH, properties
 from spark_jobs.contract import RequestRefused
 from spark_jobs.contract.layout import STAGE_NONCE_VARIABLE, Stage, stage_line
+from spark_jobs.contract.sealing import RUN_SECRET_VARIABLE
 from tests.support import fake_application
 from tests.support.release_lab import make_request
 
 FAKE = (sys.executable, fake_application.__file__)
-SUBMISSION = Submission(request_uri="/out/request.json", charge_id="c1", key="-a key/with spaces", output="/out")
+SECRET = bytes(range(32))
+SUBMISSION = Submission(
+    request_uri="/out/request.json", request_sha256="0f" * 32, charge_id="c1", key="-a key/with spaces", output="/out",
+    run=3, secret=SECRET,
+)  # fmt: skip
 
 REPORT = """
 import json, os, sys
@@ -121,9 +127,11 @@ def test_local_runner_starts_the_application_with_its_arguments(tmp_path, privat
     )
     assert started["argv"][1:] == [
         "/out/request.json",
+        f"--request-sha256={'0f' * 32}",
         "--charge=c1",
         "--key=-a key/with spaces",
         "--output=/out",
+        "--run=3",
         "--master=local[2]",
     ]
     assert started["environ"]["PYSPARK_PYTHON"] == sys.executable
@@ -147,6 +155,24 @@ def test_secrets_travel_in_the_environment_and_are_shown_nowhere(tmp_path, priva
     started = probe(tmp_path, runner)
     assert started["environ"]["DP_DIAGNOSTICS_SALT"] == "pepper"
     assert "pepper" not in "".join(started["argv"])
+
+
+def test_secret_of_a_run_travels_in_the_environment_and_nothing_configured_takes_its_place(tmp_path, private):
+    started = probe(
+        tmp_path,
+        lambda program, environment: LocalRunner(
+            command=[str(program)], environment={**environment, RUN_SECRET_VARIABLE: "another"}, private_dir=private
+        ),
+    )
+    assert started["environ"][RUN_SECRET_VARIABLE] == SECRET.hex()
+    assert SECRET.hex() not in "".join(started["argv"])
+    assert SECRET.hex() not in repr(SUBMISSION)
+    assert repr(SECRET) not in repr(SUBMISSION)
+
+
+def test_application_is_told_the_draw_that_the_ledger_knows():
+    assert "--draw=aa" in replace(SUBMISSION, draw_sha256="aa").arguments()
+    assert not any(argument.startswith("--draw") for argument in SUBMISSION.arguments())
 
 
 def test_variables_of_airflow_and_the_ledger_stay_with_them(tmp_path, private, monkeypatch):
@@ -327,6 +353,24 @@ def test_spark_submit_gets_its_settings_in_a_private_file_that_is_removed(tmp_pa
     assert started["settings"] == "spark.hadoop.fs.s3a.secret.key=pepper\nspark.x=a b\n"
     assert stat.S_IMODE(started["mode"]) == 0o600
     assert not list(private.glob("*.conf"))
+
+
+@pytest.mark.parametrize(
+    ("master", "prefix"), [("yarn", "spark.yarn.appMasterEnv"), ("k8s://https://host", "spark.kubernetes.driverEnv")]
+)
+def test_secret_of_a_run_reaches_a_driver_elsewhere_through_the_private_file_alone(tmp_path, private, master, prefix):
+    started = submit(tmp_path, private, master=master, deploy_mode="cluster", application="local:///opt/launch.py")
+    assert f"{prefix}.{RUN_SECRET_VARIABLE}={SECRET.hex()}\n" in started["settings"]
+    assert stat.S_IMODE(started["mode"]) == 0o600
+    assert SECRET.hex() not in "".join([*started["argv"], *started["environ"].values()])
+    assert not list(private.glob("*.conf"))
+
+
+def test_secret_of_a_run_reaches_a_driver_of_this_machine_through_its_environment(tmp_path, private):
+    started = submit(tmp_path, private)
+    assert started["environ"][RUN_SECRET_VARIABLE] == SECRET.hex()
+    assert SECRET.hex() not in started["settings"]
+    assert SECRET.hex() not in "".join(started["argv"])
 
 
 def test_spark_submit_keeps_the_executors_python_that_is_set(tmp_path, private, monkeypatch):

@@ -11,7 +11,7 @@ from dp_operators.releasing import reconcile
 from spark_jobs.contract.failpoints import PROTOCOL_POINTS
 from tests.support.release_lab import Lab
 
-AFTER_WITNESS = PROTOCOL_POINTS[PROTOCOL_POINTS.index("after_witness") : PROTOCOL_POINTS.index("before_tombstone")]
+AFTER_WITNESS = PROTOCOL_POINTS[PROTOCOL_POINTS.index("after_witness") : PROTOCOL_POINTS.index("before_end_run")]
 
 
 def made(lab: Lab, key: str, **changes):
@@ -170,9 +170,25 @@ def test_restored_charge_keeps_its_allotment(lab: Lab, tmp_path: Path, known: bo
     assert ledger.verification().findings == ()
 
 
-def test_given_back_charge_is_not_restored(lab: Lab, backup: bytes) -> None:
-    lab.attempt("before_run").wait()
+def test_given_back_charge_counts_again_where_the_ledger_forgot_that_it_was(lab: Lab, backup: bytes) -> None:
+    """Nothing in the store could vouch for it: who owns the store could have put it there."""
+    lab.attempt("before_start_run").wait()
     lab.give_back().wait()
+    assert lab.ledger().remaining("people").epsilon == 8
     ledger = restore(lab, backup)
+    [restored] = reconcile(lab.output, ledger, actor="dpo").restored
+    assert ledger.remaining("people").epsilon == 7
+    ledger.thaw(actor="dpo", reason="reconciled")
+    assert lab.give_back().wait().error is None
+    assert ledger.charge(restored).state.value == "burnt"
+
+
+def test_release_made_after_its_key_was_given_back_is_the_one_that_is_restored(lab: Lab, backup: bytes) -> None:
+    lab.attempt("before_start_run").wait()
+    lab.give_back().wait()
+    published = lab.release()
+    ledger = restore(lab, backup)
+    found = reconcile(lab.output, ledger, actor="dpo")
+    assert (found.restored, found.committed, found.findings) == ((published.charge_id,), (published.charge_id,), ())
+    assert ledger.remaining("people").epsilon == 7
     assert reconcile(lab.output, ledger, actor="dpo").restored == ()
-    assert ledger.remaining("people").epsilon == 8

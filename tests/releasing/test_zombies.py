@@ -6,12 +6,12 @@ import pytest
 
 from dp_operators.releasing import ReleaseSettled
 from spark_jobs.contract.failpoints import APPLICATION_POINTS, PROTOCOL_POINTS
-from tests.support.release_lab import judge, retried
+from tests.support.release_lab import judge, retried, wait_for
 
-RELEASING = PROTOCOL_POINTS[: PROTOCOL_POINTS.index("before_tombstone")]
+RELEASING = PROTOCOL_POINTS[: PROTOCOL_POINTS.index("before_end_run")]
 UNCOMMITTED = RELEASING[RELEASING.index("after_reserve") : RELEASING.index("after_commit")]
-NOT_DRAWN = RELEASING[RELEASING.index("after_reserve") : RELEASING.index("after_run")]
-WITHOUT_DRAW = (*NOT_DRAWN, *APPLICATION_POINTS[: APPLICATION_POINTS.index("after_store_draw")])
+NOT_STARTED = RELEASING[RELEASING.index("after_reserve") : RELEASING.index("after_start_run")]
+STARTED = (*UNCOMMITTED[len(NOT_STARTED) :], *APPLICATION_POINTS[: APPLICATION_POINTS.index("after_store_draw")])
 
 
 @pytest.mark.parametrize("point", [*RELEASING, *APPLICATION_POINTS])
@@ -28,7 +28,7 @@ def test_zombie_finds_the_release_that_another_attempt_has_made(lab, point):
     assert outcome.published.manifest_sha256 == published.manifest_sha256
 
 
-@pytest.mark.parametrize("point", WITHOUT_DRAW)
+@pytest.mark.parametrize("point", NOT_STARTED)
 def test_zombie_whose_reservation_was_given_back_draws_and_publishes_nothing(lab, point):
     zombie, wake = lab.asleep_at(point)
     assert lab.give_back().wait().error is None
@@ -40,7 +40,7 @@ def test_zombie_whose_reservation_was_given_back_draws_and_publishes_nothing(lab
     assert not (lab.root / "release.json").exists()
 
 
-@pytest.mark.parametrize("point", WITHOUT_DRAW)
+@pytest.mark.parametrize("point", NOT_STARTED)
 def test_zombie_of_a_void_charge_leaves_the_next_charges_release_alone(lab, point):
     zombie, wake = lab.asleep_at(point)
     assert lab.give_back().wait().error is None
@@ -53,8 +53,8 @@ def test_zombie_of_a_void_charge_leaves_the_next_charges_release_alone(lab, poin
     assert retried(lab).manifest_sha256 == published.manifest_sha256
 
 
-@pytest.mark.parametrize("point", [point for point in UNCOMMITTED if point not in NOT_DRAWN])
-def test_zombie_whose_draw_was_burnt_publishes_nothing(lab, point):
+@pytest.mark.parametrize("point", STARTED)
+def test_zombie_whose_run_was_burnt_publishes_nothing(lab, point):
     zombie, wake = lab.asleep_at(point)
     assert lab.give_back().wait().error is None
     assert lab.states() == ["burnt"]
@@ -77,10 +77,11 @@ def test_zombie_that_has_committed_cannot_be_given_back_and_publishes(lab, point
     judge(lab)
 
 
-def test_giving_back_asleep_before_its_tombstone_burns_what_was_drawn_meanwhile(lab):
+def test_giving_back_asleep_before_it_voids_burns_what_was_drawn_meanwhile(lab):
     lab.attempt("after_reserve").wait()
     gate = lab.folder / "gate"
-    giver = lab.give_back(f"before_tombstone:pause:{gate}")
+    giver = lab.give_back(f"before_settle:pause:{gate}")
+    wait_for(gate.with_name("gate.reached"))
     lab.attempt("before_commit").wait()
     gate.touch()
     assert giver.wait().error is None

@@ -27,7 +27,7 @@ from spark_jobs.contract.layout import STAGE_NONCE_VARIABLE, ExitCode, ReleaseLa
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.release import PRIVATE
 from spark_jobs.contract.run_statement import NothingRead
-from spark_jobs.contract.sealing import RUN_SECRET_VARIABLE, Seal, sha256
+from spark_jobs.contract.sealing import RUN_SECRET_VARIABLE, Seal, SealBroken, sha256
 from spark_jobs.contract.stores import ObjectStore, open_store
 
 SECRET_ROW = "a-private-value-4711"
@@ -101,7 +101,10 @@ def run(
         if behaviour == "fail":
             print(f"Traceback: cannot cast {SECRET_ROW}", flush=True)
             return ExitCode.FAILED
-        account = AccountState.opened(store.read(layout.account) or b"", seal)
+        try:
+            account = AccountState.opened(store.read(layout.account) or b"", seal)
+        except SealBroken:
+            return nothing_read(SWAPPED)
         say(Stage.READING)
         point("after_read")
         say(Stage.COUNTING)
@@ -132,8 +135,8 @@ def _count(behaviour: str) -> None:
         time.sleep(0.01)
 
 
-def draw_of(charge_id: str, request: ReleaseRequest, account: AccountState, **changes: Any) -> bytes:
-    epsilon = plain(request.budget.epsilon)
+def draw_of(charge_id: str, request: ReleaseRequest, account: AccountState, /, **changes: Any) -> bytes:
+    epsilon, of_row = plain(request.budget.epsilon), plain(request.budget.epsilon / request.unit.max_rows)
     fields = {
         "format": 1,
         "kind": "draw",
@@ -141,8 +144,8 @@ def draw_of(charge_id: str, request: ReleaseRequest, account: AccountState, **ch
         "request_sha256": request.sha256,
         "guarantee": PRIVATE,
         "cost": {"epsilon": epsilon, "delta": "0"},
-        "events": [{"diagnostic": "roc_curve", "label": "noise", "epsilon": epsilon, "delta": "0"}],
-        "noise": [{"laplace": epsilon}],
+        "events": [{"diagnostic": "roc_curve", "label": "noise", "epsilon": of_row, "delta": "0"}],
+        "noise": [{"laplace": of_row}],
         "account": account.model_dump(mode="json"),
         "drawn": secrets.token_hex(16),
         "request": request.to_dict(),
