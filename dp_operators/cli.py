@@ -119,8 +119,8 @@ def give_back_release(
 ) -> None:
     """Give back what an unfinished release has reserved.
 
-    It is free again if no noise was drawn, and spent without a release if some was. Needs the very request that was
-    charged, for which the release's folder keeps a copy.
+    It is free again if it is certain that no row was read for it, and spent without a release otherwise. Needs the very
+    request that was charged, of which the release's folder keeps a copy.
     """
     from dp_operators.releasing import ReleaseError, give_back
 
@@ -166,7 +166,7 @@ def release_stale_command(
     actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Give back the stale reservations that began in a folder of releases, each after a tombstone at its draw."""
+    """Give back the stale reservations that began in a folder of releases; burn those that may have read rows."""
     from dp_operators.releasing import release_stale
 
     with _closing(ledger) as opened:

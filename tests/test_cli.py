@@ -211,12 +211,13 @@ def test_dry_run_of_a_release_that_is_paid_for_says_that_it_costs_no_more(lab, d
     assert "4 of 10 left" in err
 
 
-def test_give_back_frees_a_reservation_and_says_so(lab, dp_budget, monkeypatch):
-    monkeypatch.setenv("DP_FAKE", "fail")
+@pytest.mark.parametrize(("behaviour", "became"), [("fail early", "void"), ("fail", "burnt")])
+def test_give_back_frees_a_reservation_or_burns_it_and_says_so(lab, dp_budget, monkeypatch, behaviour, became):
+    monkeypatch.setenv("DP_FAKE", behaviour)
     dp_budget("run", request_file(lab), "--output", lab.output)
     status, out, _ = dp_budget("give-back", request_file(lab), "--output", lab.output, "--reason", "not needed")
     assert status == 0
-    assert out == f"charge {lab.charges()[0].id} of epsilon 1 is void\n"
+    assert out == f"charge {lab.charges()[0].id} of epsilon 1 is {became}\n"
     judge(lab)
 
 

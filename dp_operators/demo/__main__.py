@@ -210,8 +210,9 @@ def charges(home: Home) -> tuple[Charge, ...]:
 
 def show_release(terminal: Terminal, home: Home, charge: Charge) -> None:
     """Show what a charge paid for."""
+    from dp_operators.budget import PrivacyLedger
     from dp_operators.demo import setting
-    from spark_jobs.contract.account import AccountState
+    from dp_operators.releasing import account_state
     from spark_jobs.contract.layout import ReleaseLayout
     from spark_jobs.contract.privacy import plain
     from spark_jobs.contract.release import Release
@@ -227,7 +228,7 @@ def show_release(terminal: Terminal, home: Home, charge: Charge) -> None:
     level = f"{100 * release.request['diagnostics'][0]['confidence']:g}%"
     auc = terminal.style(f"{roc['auc']:.3f}", "bold")
     fact(terminal, "AUC", f"{auc}, between {low:.3f} and {high:.3f} with {level} confidence")
-    account = AccountState.parse(json.loads(Path(layout.account).read_bytes()))
+    account = account_state(PrivacyLedger(f"sqlite:///{home.ledger}"), charge)
     before = plain(account.cap.epsilon - account.spent_before.epsilon)
     fact(terminal, "budget", f"epsilon {before} before, {plain(account.remaining.epsilon)} after")
     for name, value in spent_on(charge):

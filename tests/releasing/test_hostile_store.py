@@ -15,7 +15,6 @@ import pytest
 from dp_operators.releasing import (
     ReleaseDamaged,
     ReleaseError,
-    ReleaseFailed,
     ReleaseRejected,
     ReleaseSettled,
     give_back,
