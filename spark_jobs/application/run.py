@@ -14,8 +14,8 @@ from spark_jobs.application.drafting import diagnostic, draft, versions
 from spark_jobs.application.draw import Draw, NotThisDraw
 from spark_jobs.application.too_late import WatchedNoise, no_refusal_after
 from spark_jobs.contract.account import AccountState
-from spark_jobs.contract.draft_folder import DraftFolder
 from spark_jobs.contract.budget_split import BudgetPart, split_budget
+from spark_jobs.contract.draft_folder import DraftFolder
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.failpoints import failpoint
 from spark_jobs.contract.layout import ReleaseLayout, Stage

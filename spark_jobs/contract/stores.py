@@ -242,7 +242,7 @@ def check_writable(uri: str, *, what: str = "output") -> None:
     try:
         folder = os.open(existing, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            with _unlinked(folder):
+            with _unlinked(folder, _OWNER_ONLY):
                 pass
         finally:
             os.close(folder)
