@@ -17,6 +17,7 @@ from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.budget.cli import Exit, LedgerUrl, open_ledger, run, show_version, user
 from dp_operators.budget.cli import app as ledger_commands
 from dp_operators.budget.commands import app as administration_commands
+from dp_operators.budget.key_commands import app as key_commands
 from dp_operators.budget.reports import charges_table
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import plain
@@ -38,6 +39,8 @@ app = typer.Typer(
 )
 for commands in (ledger_commands, administration_commands):
     app.add_typer(commands, name="")  # without a name its commands stand beside these
+
+app.add_typer(key_commands, name="keys")
 
 RequestFile = Annotated[Path, typer.Argument(metavar="REQUEST", help="The request: a JSON or YAML file.")]
 Output = Annotated[str | None, typer.Option(help="Folder or URI to release into; by default the request's.")]
@@ -83,7 +86,8 @@ def run_release(
 ) -> None:
     """Make a release: reserve its cost, run the application, commit and publish.
 
-    A model in the request may name the release that fitted it, and an ecdf the one to compare with: {"release": URI}.
+    A model in the request may name the release that fitted it, and an ecdf the one to compare with: {"release": URI};
+    groups may name a list of keys that is registered for the account: {"list": NAME}.
 
     The same command again finds the same release, or goes on where it was interrupted; it never pays twice. For
     another look at the data, with noise and a charge of its own, give another --key.
@@ -149,6 +153,16 @@ def check_release_command(
     typer.echo("\n".join(findings) or f"{place} is what the ledger paid for")
     if findings:
         raise typer.Exit(Exit.FAILED)
+
+
+@app.command("hash-pipeline")
+def hash_pipeline(
+    uri: Annotated[str, typer.Argument(help="The folder that the pipeline was saved to, or a copy of it.")],
+) -> None:
+    """Print the hash of a saved Spark ML pipeline, as `model.sha256` of a request takes it."""
+    from spark_jobs.contract.pipelines import read_pipeline
+
+    typer.echo(read_pipeline(_place(uri)).sha256)
 
 
 @app.command()
@@ -257,13 +271,14 @@ def main() -> None:
 
 
 def _request(path: Path, output: str | None, ledger: str | None) -> ReleaseRequest:
-    from dp_operators.releasing import refers, with_releases
+    from dp_operators.releasing import refers, require_no_key_file, with_references
 
     fields = load_fields(path)
+    require_no_key_file(fields)
     if refers(fields):
         with _closing(ledger) as opened:
-            fields = with_releases(fields, opened)
-    request = ReleaseRequest.build(fields)
+            fields = with_references(fields, opened)
+    request = ReleaseRequest.parse(fields)
     if output is None:
         return request
     # a folder is named from where the user stands; the ledger and the store know it by its full name

@@ -215,10 +215,10 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         return read_request(self.request)
 
     def _asked(self, fields: Mapping[str, Any], ledger: PrivacyLedger) -> ReleaseRequest:
-        """The request, with what was released where it names earlier releases."""
-        from dp_operators.releasing import with_releases
+        """The request, with what the ledger knows where it names earlier releases and lists of keys."""
+        from dp_operators.releasing import with_references
 
-        return ReleaseRequest.build(with_releases(fields, ledger))
+        return ReleaseRequest.parse(with_references(fields, ledger))
 
     def _release(self, context: Context) -> Published:
         from dp_operators.checks.release_contract import check_release
@@ -296,12 +296,12 @@ def whole_or_fields(whole: Any, fields: dict[str, Any]) -> Any:
 
 
 def read_request(given: str | Mapping[str, Any]) -> ReleaseRequest:
-    """The request in a rendered dictionary, whose model and groups may be in files, or in a file.
+    """The request in a rendered dictionary, whose model may be in a file, or in a file.
 
     Raises:
-        RequestRefused: there is none, or it names an earlier release: only a ledger knows whether that was paid for.
+        RequestRefused: there is none, or it names an earlier release or a list of keys, which only a ledger knows.
     """
-    return ReleaseRequest.build(request_fields(given))
+    return ReleaseRequest.parse(request_fields(given))
 
 
 def request_fields(given: str | Mapping[str, Any]) -> dict[str, Any]:
@@ -322,16 +322,17 @@ def request_fields(given: str | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def checked_fields(given: str | Mapping[str, Any]) -> dict[str, Any]:
-    """The same, of a request that is one: but for an earlier release that it names, which is not looked up here.
+    """The same, of a request that is one: but for what it names of a ledger, which is not looked up here.
 
     Raises:
         RequestRefused: they make no request.
     """
-    from dp_operators.releasing import refers
+    from dp_operators.releasing import refers, require_no_key_file
 
     fields = request_fields(given)
+    require_no_key_file(fields)
     if not refers(fields):
-        ReleaseRequest.build(fields)
+        ReleaseRequest.parse(fields)
     return fields
 
 

@@ -8,7 +8,7 @@ from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.preflight import Forecast, forecast
 from dp_operators.releasing.protocol import Check, Published, release
 from dp_operators.releasing.reconciling import Reconciled, reconcile
-from dp_operators.releasing.references import is_reference, refers, with_releases
+from dp_operators.releasing.references import is_reference, refers, require_no_key_file, with_references
 from dp_operators.releasing.requests import (
     account_state,
     check_budget,
@@ -51,6 +51,7 @@ __all__ = [
     "refers",
     "release",
     "release_stale",
+    "require_no_key_file",
     "with_blocks",
-    "with_releases",
+    "with_references",
 ]

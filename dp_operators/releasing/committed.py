@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from dp_operators.budget import ChargeState
 from dp_operators.releasing.errors import store_faults
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.layout import MANIFEST_NAME
+from spark_jobs.contract.layout import MANIFEST_NAME, release_folder
+from spark_jobs.contract.places import Place
 from spark_jobs.contract.release import PRIVATE, Release
 from spark_jobs.contract.sealing import sha256
 from spark_jobs.contract.stores import open_store
@@ -60,7 +61,8 @@ def committed_release(uri: object, ledger: LedgerReader, *, what: str) -> Commit
         what: the field of the request that names it.
 
     Raises:
-        RequestRefused: no release lies there, or the ledger has not committed this one.
+        RequestRefused: no release lies there, the ledger has not committed this one, or it lies elsewhere than where
+            the account that paid for it releases.
         ReleaseFailed: the store failed.
         LedgerUnavailable: the ledger cannot be asked.
     """
@@ -68,7 +70,7 @@ def committed_release(uri: object, ledger: LedgerReader, *, what: str) -> Commit
         raise RequestRefused(
             what, given=uri, bound="must be the URI of a release", remedy="give what the task that made it returned"
         )
-    folder = uri.rstrip("/").removesuffix(f"/{MANIFEST_NAME}")
+    folder = Place.of_folder(uri.rstrip("/").removesuffix(f"/{MANIFEST_NAME}"), what=what).identity
     store = open_store(folder, what=what)
     with store_faults():
         content = store.read(f"{folder}/{MANIFEST_NAME}")
@@ -88,9 +90,17 @@ def committed_release(uri: object, ledger: LedgerReader, *, what: str) -> Commit
     try:
         release = Release.from_json(content)
         charge = ledger.charge(release.charge_id or "")
+        outputs = ledger.account(charge.account).outputs
     except RequestRefused:
         raise refused from None
     paid = charge.state is ChargeState.COMMITTED and charge.manifest_sha256 == sha256(content)
     if not paid or release.key != charge.release or release.guarantee != PRIVATE:
         raise refused
+    if folder not in (release_folder(output, charge.release) for output in outputs):
+        raise RequestRefused(
+            what,
+            given=folder,
+            bound=f"must lie where account {charge.account} releases",
+            remedy="name the release where it was published; dp-budget show lists the account's outputs",
+        )
     return Committed(uri=folder, release=release, what=what)

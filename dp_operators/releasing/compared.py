@@ -43,7 +43,10 @@ def earlier_function(uri: object, ledger: LedgerReader) -> dict[str, Any]:
     content = committed.file(_FILE)
     try:
         function = EarlierFunction.of(
-            committed.release.results[KIND], _fractions(content), released_by=committed.release.key or ""
+            committed.release.results[KIND],
+            _fractions(content),
+            released_by=committed.release.key or "",
+            release=committed.uri,
         )
     except RequestRefused as refused:
         raise refused.within(WHAT) from None

@@ -30,7 +30,8 @@ def fitted_model(uri: object, ledger: LedgerReader, *, kind: object = None) -> d
         ReleaseFailed: the store failed.
         LedgerUnavailable: the ledger cannot be asked.
     """
-    release = committed_release(uri, ledger, what="model.release").release
+    committed = committed_release(uri, ledger, what="model.release")
+    release = committed.release
     if kind not in (None, *FITS):
         raise RequestRefused(
             "model.kind", given=kind, bound=f"must be one of {', '.join(FITS)}", remedy="say which fit is meant"
@@ -50,4 +51,4 @@ def fitted_model(uri: object, ledger: LedgerReader, *, kind: object = None) -> d
             bound="holds no model: through its noise, there were too few rows to fit one",
             remedy="name another release, or fit again with more of the budget",
         )
-    return {**release.results[FITS[found[0]]]["model"], "fitted_by": release.key}
+    return {**release.results[FITS[found[0]]]["model"], "fitted_by": release.key, "release": committed.uri}

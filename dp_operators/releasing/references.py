@@ -1,4 +1,4 @@
-"""A request's fields where they name earlier releases instead of holding what these released."""
+"""A request's fields where they name what a ledger knows: earlier releases, and registered lists of keys."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from dp_operators.releasing.compared import KIND, earlier_function
 from dp_operators.releasing.fitted import fitted_model
+from spark_jobs.contract.diagnostics import EarlierFunction, EcdfOptions
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.public_groups import is_registered, names_file
+from spark_jobs.contract.tables import LinearModel, LogisticModel
 
 if TYPE_CHECKING:
     from dp_operators.budget import LedgerReader
+    from spark_jobs.contract.request import ReleaseRequest
 
 
 def is_reference(given: object) -> bool:
@@ -18,37 +23,95 @@ def is_reference(given: object) -> bool:
     ``{"release": URI}``, of a model with ``"kind": "linear"`` or ``"logistic"`` where the release holds both; or what a
     task that releases leaves in XCom: ``{"uri", "key", "cost", "status"}``.
     """
-    return isinstance(given, Mapping) and "basis" not in given and ("release" in given or "uri" in given)
+    filled = isinstance(given, Mapping) and ("basis" in given or "released_by" in given)
+    return isinstance(given, Mapping) and not filled and ("release" in given or "uri" in given)
 
 
 def refers(fields: Mapping[str, Any]) -> bool:
-    """Whether a request's fields name a release anywhere."""
-    return is_reference(fields.get("model")) or any(
-        _names_other_model(entry) or _names_earlier(entry) for entry in _entries(fields)
-    )
+    """Whether a request's fields name a release, or a registered list of keys, anywhere."""
+    return is_reference(fields.get("model")) or any(map(_refers, _entries(fields)))
 
 
-def with_releases(fields: Mapping[str, Any], ledger: LedgerReader) -> dict[str, Any]:
-    """A request's fields with what earlier releases hold where they name these; others as they are.
-
-    The models that were fitted, the request's own or the ``other`` of a comparison; and the distribution function that
-    an ``ecdf`` is compared with, which may be named by its URI alone. The request then holds the values themselves, so
-    that its hash covers them and every attempt works with the same.
+def require_no_key_file(fields: Mapping[str, Any]) -> None:
+    """Refuse a request that is to be charged and names a file of keys: whether one is public, an administrator says.
 
     Raises:
-        RequestRefused: see ``fitted_model`` and ``earlier_function``.
+        RequestRefused: it names one.
+    """
+    for entry in _entries(fields):
+        groups = entry.get("groups") if isinstance(entry, Mapping) else None
+        if names_file(groups):
+            raise RequestRefused(
+                "diagnostics.groups", given=groups.get("path") if isinstance(groups, Mapping) else groups,
+                bound="must be a list of keys or {'list': NAME}: a charged request reads no file",
+                remedy="list the keys, or have them registered: `dp-budget keys register`",
+            )  # fmt: skip
+
+
+def with_references(fields: Mapping[str, Any], ledger: LedgerReader) -> dict[str, Any]:
+    """A request's fields with what a ledger knows where they name that; others as they are.
+
+    The keys of a list that is registered for the account; the models that were fitted, the request's own or the
+    ``other`` of a comparison; and the distribution function that an ``ecdf`` is compared with, which may be named by
+    its URI alone. The request then holds the values themselves, so that its hash covers them and every attempt works
+    with the same.
+
+    Raises:
+        RequestRefused: a file of keys is named, there is no such list, or see ``fitted_model`` and
+            ``earlier_function``.
         ReleaseFailed: the store failed.
         LedgerUnavailable: the ledger cannot be asked.
     """
+    require_no_key_file(fields)
     filled = dict(fields)
     if is_reference(fields.get("model")):
         filled["model"] = _model(fields["model"], ledger)
-    if any(_names_other_model(entry) or _names_earlier(entry) for entry in _entries(fields)):
-        filled["diagnostics"] = [_filled(entry, ledger) for entry in _entries(fields)]
+    if any(map(_refers, _entries(fields))):
+        filled["diagnostics"] = [_filled(entry, fields.get("account"), ledger) for entry in _entries(fields)]
     return filled
 
 
-def _filled(entry: Any, ledger: LedgerReader) -> Any:
+def require_as_released(request: ReleaseRequest, ledger: LedgerReader) -> None:
+    """Refuse a request that holds another model or function than the release that it says they come from.
+
+    What somebody writes into a request, and who signs it with the key of an earlier release, is never believed: it is
+    read again where the ledger says that the release lies.
+
+    Raises:
+        RequestRefused: it holds something else, or see ``fitted_model`` and ``earlier_function``.
+        ReleaseFailed: the store failed.
+        LedgerUnavailable: the ledger cannot be asked.
+    """
+    if isinstance(request.model, (LinearModel, LogisticModel)):
+        _require_fitted(request.model, ledger, what="model")
+    for options in request.diagnostics:
+        other = getattr(options, "other", None)
+        if isinstance(other, (LinearModel, LogisticModel)):
+            _require_fitted(other, ledger, what="diagnostics.other")
+        if isinstance(options, EcdfOptions) and options.compare_with is not None:
+            held = options.compare_with
+            if held.release is None or held != EarlierFunction.parse(earlier_function(held.release, ledger)):
+                raise _forged("diagnostics.compare_with", held.released_by)
+
+
+def _require_fitted(model: LinearModel | LogisticModel, ledger: LedgerReader, *, what: str) -> None:
+    if model.release is not None and model != type(model).parse(fitted_model(model.release, ledger, kind=model.kind)):
+        raise _forged(what, model.fitted_by)
+
+
+def _forged(what: str, key: str | None) -> RequestRefused:
+    return RequestRefused(
+        what, given=key, bound="must be what that release holds", remedy="name the release alone, {'release': URI}"
+    )
+
+
+def _refers(entry: Any) -> bool:
+    return _names_other_model(entry) or _names_earlier(entry) or _names_list(entry)
+
+
+def _filled(entry: Any, account: Any, ledger: LedgerReader) -> Any:
+    if _names_list(entry):
+        return {**entry, "groups": _registered(entry["groups"], account, ledger)}
     if _names_other_model(entry):
         return {**entry, "other": _model(entry["other"], ledger)}
     if _names_earlier(entry):
@@ -59,6 +122,22 @@ def _filled(entry: Any, ledger: LedgerReader) -> Any:
 def _entries(fields: Mapping[str, Any]) -> list[Any]:
     diagnostics = fields.get("diagnostics")
     return list(diagnostics) if isinstance(diagnostics, (list, tuple)) else []
+
+
+def _registered(groups: Mapping[str, Any], account: Any, ledger: LedgerReader) -> list[Any]:
+    """The keys of a list of the account that pays; the request's hash then covers them."""
+    if set(groups) != {"list"} or not isinstance(groups["list"], str):
+        raise RequestRefused(
+            "diagnostics.groups", given=dict(groups), bound="must name a registered list, {'list': NAME}, alone",
+            remedy="see `dp-budget keys list`",
+        )  # fmt: skip
+    if not isinstance(account, str):
+        raise RequestRefused("account", bound="is required", remedy="name the ledger account that pays")
+    return list(ledger.key_list(account, groups["list"]).keys)
+
+
+def _names_list(entry: Any) -> bool:
+    return isinstance(entry, Mapping) and is_registered(entry.get("groups"))
 
 
 def _names_other_model(entry: Any) -> bool:

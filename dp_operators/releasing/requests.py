@@ -6,6 +6,8 @@ from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING
 
 from dp_operators.budget.composition import APPROXIMATE, ZCDP
+from dp_operators.releasing.references import require_as_released
+from dp_operators.releasing.saved_models import with_saved_model
 from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.blocks import ALL, INTERVAL
 from spark_jobs.contract.errors import RequestRefused
@@ -34,7 +36,8 @@ def check_request(request: ReleaseRequest, ledger: PrivacyLedger) -> Account:
     Raises:
         RequestRefused: the request names no account, or no folder of its account's for the release; its account does
             not exist; its table is bound to no account or to another, nests with another or is a symbolic link; its
-            relation, unit or blocks are not the account's; or it declares sizes public and the account does not.
+            relation, unit or blocks are not the account's; it declares sizes public and the account does not; or it
+            holds something else than the earlier releases that it names.
         LedgerUnavailable: the ledger cannot be asked.
     """
     name, output = require_charged(request)
@@ -74,16 +77,18 @@ def check_request(request: ReleaseRequest, ledger: PrivacyLedger) -> Account:
             bound=f"account {name} takes no size for public",
             remedy="leave it out, or have it declared: `dp-budget raise --public-sizes`",
         )
+    require_as_released(request, ledger)
     return account
 
 
 def with_blocks(request: ReleaseRequest, ledger: PrivacyLedger) -> ReleaseRequest:
-    """``request`` with the account's word on which rows lie in the blocks that it names.
+    """``request`` with the account's word on which rows lie in the blocks that it names, and its pipeline's hash.
 
     Raises:
-        RequestRefused: there is no such account, or the request says something else.
+        RequestRefused: there is no such account, or the request says something else; or see ``with_saved_model``.
         LedgerUnavailable: the ledger cannot be asked.
     """
+    request = with_saved_model(request, ledger)
     if request.blocks == (ALL,) and request.block_expression is None:
         return request
     name, _ = require_charged(request)

@@ -16,8 +16,9 @@ from spark_jobs.publishing import ReleaseFacts, publish
 from spark_jobs.statistics.score_counts import DEFAULT_CELLS
 
 ASSUMED_OF_MODEL = {
-    "public": "The model is public: it was fitted without any row of this release.",
-    "differentially_private": "The model was fitted privately, at a cost that is accounted for elsewhere.",
+    "public": "The model is public, as the request declares: it was fitted without any row of this release.",
+    "differentially_private": "The model was fitted privately, as the request declares, at a cost that is accounted "
+    "for elsewhere.",
 }
 
 GRID_RULE = f"A score is rounded down to a fixed grid of {DEFAULT_CELLS:,} cells before anything is counted."
@@ -28,31 +29,40 @@ def diagnostic(kind: str) -> Any:
     return import_module(f"spark_jobs.diagnostics.{kind}")
 
 
-def assumptions(request: ReleaseRequest) -> tuple[str, ...]:
-    """What the guarantee of a release for ``request`` rests on."""
-    said = [_assumed_of(request.needed_model)] if request.uses_model else []
+def assumptions(request: ReleaseRequest, *, charged: bool) -> tuple[str, ...]:
+    """What the guarantee of a release for ``request`` rests on.
+
+    What a charged request holds of earlier releases was compared with these before the charge; a draft's was not.
+    """
+    said = [_assumed_of(request.needed_model, charged=charged)] if request.uses_model else []
     said += [
-        _assumed_of(statistic.model).replace("The model", "The second model", 1)
+        _assumed_of(statistic.model, charged=charged).replace("The model", "The second model", 1)
         for statistic in request.statistics
         if isinstance(statistic, OtherScoreCells)
     ]
     said += [
-        f"What the values are held against is, as the request says, what release {options.compare_with.released_by} "
-        "published, which paid for it."
+        f"What the values are held against is what release {options.compare_with.released_by} published, "
+        f"{_checked(charged)}."
         for options in request.diagnostics
         if isinstance(options, EcdfOptions) and options.compare_with is not None
     ]
     if request.record is not None:
-        said.append(f"A row of the table is one {request.record}, as the request declares.")
+        said.append(f"The request calls a row of the table a “{request.record}”; nothing checks it.")
     said.append(f"The table is read as of {request.table.snapshot.describe()}, which is not written again.")
     return tuple(said)
 
 
-def _assumed_of(model: Model) -> str:
+def _assumed_of(model: Model, *, charged: bool) -> str:
     fitted_by = getattr(model, "fitted_by", None)
     if fitted_by is not None:
-        return f"The model was fitted privately, as the request says by release {fitted_by}, which paid for it."
+        return f"The model was fitted privately by release {fitted_by}, {_checked(charged)}."
     return ASSUMED_OF_MODEL[model.basis]
+
+
+def _checked(charged: bool) -> str:
+    if charged:
+        return "which a ledger has committed and from which it was read before this one was charged"
+    return "as the request says; nothing has checked it"
 
 
 def draft(
@@ -73,7 +83,7 @@ def draft(
         charge_id=draw.charge_id,
         cost=draw.cost,
         rules=(*rules, *((GRID_RULE,) if ScoreCells() in request.statistics else ())),
-        assumptions=assumptions(request),
+        assumptions=assumptions(request, charged=draw.charge_id is not None),
         drawn_at=draw.drawn_at,
         versions=draw.versions,
         parts=draw.parts,

@@ -1,7 +1,8 @@
-"""Keys of groups from a public file, read when a request is built: the request's hash then covers the keys themselves.
+"""Keys of groups from a public file: for a draft, and for an administrator who registers them in a ledger.
 
-Which groups a release has must not depend on the private rows: an empty group is released like any other. So keys come
-from the request or from a file that is public, and never from the table.
+Which groups a release has must not depend on the private rows: an empty group is released like any other. Whether a
+file is public is for an administrator to say, so a charged request names no file: it lists its keys, or names a list
+that is registered. No refusal says what a file holds, not even its columns.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
+from spark_jobs.contract.diagnostics.linear import MOST_GROUPS as MAX_GROUPS
+from spark_jobs.contract.diagnostics.linear import MOST_KEY_CHARACTERS as MAX_KEY_CHARACTERS
 from spark_jobs.contract.diagnostics.linear import require_keys
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.places import Place
@@ -24,7 +27,6 @@ from spark_jobs.contract.values import Frozen
 
 _FIELD = "diagnostics.groups"
 _SUFFIXES = (".csv", ".json", ".parquet")
-_LISTED = 20
 
 
 class KeyFile(Frozen):
@@ -38,6 +40,16 @@ class KeyFile(Frozen):
 
     path: Annotated[str, Field(min_length=1)]
     column: Annotated[str, Field(min_length=1)] | None = None
+
+
+def is_registered(groups: object) -> bool:
+    """Whether ``groups`` name a list that an administrator has registered: ``{"list": NAME}``."""
+    return isinstance(groups, Mapping) and "list" in groups
+
+
+def names_file(groups: object) -> bool:
+    """Whether ``groups`` name a file."""
+    return isinstance(groups, str) or (isinstance(groups, Mapping) and not is_registered(groups))
 
 
 def with_public_groups(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -56,16 +68,40 @@ def _resolved(entry: Any, table: Any) -> Any:
     groups = entry.get("groups") if isinstance(entry, Mapping) else None
     if not isinstance(groups, (Mapping, str)):
         return entry
+    if is_registered(groups):
+        raise RequestRefused(
+            _FIELD, given=groups, bound="names a list of an account, which only a ledger knows",
+            remedy="ask by the operator or by dp-budget run, or list the keys",
+        )  # fmt: skip
     try:
         named = KeyFile.parse({"path": groups} if isinstance(groups, str) else dict(groups))
     except RequestRefused as refused:
         raise refused.within(_FIELD) from None
     _require_apart(named.path, table)
-    keys = list(dict.fromkeys(_keys(named)))
+    return {**entry, "groups": read_keys(named)}
+
+
+def read_keys(file: KeyFile) -> tuple[str | int, ...]:
+    """The keys in a public file, each once, in the file's order.
+
+    Raises:
+        RequestRefused: it cannot be read, or holds no keys; what it holds is not said.
+    """
     try:
-        return {**entry, "groups": require_keys(keys)}
+        return require_keys(list(dict.fromkeys(_keys(file))))
     except RequestRefused as refused:
-        raise refused.within(f"{_FIELD} of {named.path}") from None
+        if refused.what:
+            raise
+        raise RequestRefused(
+            f"{_FIELD}.path", given=file.path,
+            bound=f"must hold 1 to {MAX_GROUPS} different keys: texts of 1 to {MAX_KEY_CHARACTERS} characters or whole "
+            "numbers of 64 bits",
+            remedy="write the keys to a file of their own, as the column holds them",
+        ) from None  # fmt: skip
+    except TypeError:  # keys that are lists or objects
+        raise RequestRefused(
+            f"{_FIELD}.path", given=file.path, bound="must hold texts or whole numbers", remedy="check the file"
+        ) from None
 
 
 def _require_apart(path: str, table: Any) -> None:
@@ -155,9 +191,8 @@ def _place(names: Sequence[str], column: str | None) -> int:
     if column is None and len(names) == 1:
         return 0
     if column is None or column not in names:
-        listed = ", ".join(names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
         raise RequestRefused(
-            "column", given=column, bound=f"must be a column of the file, which has {listed or 'none'}",
+            "column", given=column, bound="must be a column of the file, named where it has several",
             remedy="name the column that holds the keys",
         )  # fmt: skip
     return list(names).index(column)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -19,6 +20,9 @@ from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
 from spark_jobs.contract.public_groups import with_public_groups
 from spark_jobs.contract.tables import Label, LinearModel, LogisticModel, Model, Scoring, TableSource
 from spark_jobs.contract.values import Frozen, did_you_mean
+
+MAX_RECORD = 60
+"""Characters of what a row is called."""
 
 
 class ReleaseRequest(Frozen):
@@ -40,7 +44,7 @@ class ReleaseRequest(Frozen):
         block_expression: which rows lie in which block: the account's, which is filled in where it is left out.
         output: URI of the folder that holds releases.
         title: a line for the report.
-        record: what one row stands for, in words for the report, e.g. ``"person-year"``.
+        record: what one row stands for, as a short noun such as ``"person-year"``, which the report quotes.
     """
 
     account: Annotated[str, Field(min_length=1, max_length=200)] | None = None
@@ -57,7 +61,20 @@ class ReleaseRequest(Frozen):
     block_expression: BlockExpression | None = None
     output: str | None = None
     title: Annotated[str, Field(max_length=200)] | None = None
-    record: Annotated[str, Field(min_length=1, max_length=60)] | None = None
+    record: str | None = None
+
+    @field_validator("record")
+    @classmethod
+    def _short_noun(cls, value: str | None) -> str | None:
+        # it stands in the paragraph on who is protected, which a sentence of the request's own could turn round
+        words = [] if value is None else re.split("[ -]", value)
+        if value is not None and (len(value) > MAX_RECORD or not all(word.isalnum() for word in words)):
+            raise RequestRefused(
+                "", given=value,
+                bound=f"must be words of letters and digits, with single spaces or hyphens: {MAX_RECORD} characters",
+                remedy="name what one row is by a short noun, such as 'person-year'",
+            )  # fmt: skip
+        return value
 
     @field_validator("diagnostics", mode="before")
     @classmethod

@@ -290,7 +290,18 @@ class _Coefficients(_Basis):
     bounds: dict[str, tuple[float, float]] = Field(default_factory=dict)
     """Feature, to the bounds that its values are moved to before they are multiplied; one without any is left alone."""
     fitted_by: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
-    """The key of the release that fitted it, where one did."""
+    """The key of the release that fitted it, where one did; filled in with the model itself."""
+    release: Annotated[str, Field(min_length=1, max_length=2000)] | None = None
+    """Where that release lies: what is charged is compared with it, never believed."""
+
+    @model_validator(mode="after")
+    def _named_with_its_place(self) -> Self:
+        if (self.fitted_by is None) != (self.release is None):
+            raise RequestRefused(
+                "fitted_by", given=self.fitted_by, bound="is filled in from the release that fitted the model",
+                remedy="name that release alone, {'release': URI}, as the model",
+            )  # fmt: skip
+        return self
 
     @model_validator(mode="after")
     def _bounds_of_features(self) -> Self:
@@ -310,7 +321,7 @@ class _Coefficients(_Basis):
     def _as_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         # a model that says nothing of these has the hash that it had before there were any
         given: dict[str, Any] = handler(self)
-        return {name: value for name, value in given.items() if name not in ("bounds", "fitted_by") or value}
+        return {name: value for name, value in given.items() if name not in ("bounds", "fitted_by", "release") or value}
 
 
 class LinearModel(_Coefficients):
@@ -330,12 +341,20 @@ class SparkMLModel(_Basis):
 
     Attributes:
         path: URI of the saved ``PipelineModel``.
+        sha256: of the pipeline's files (``contract.pipelines``); filled in where a release is charged, so that the
+            request's hash covers them, and compared before the pipeline is used.
         output: ``probability`` (of the second class) or ``prediction``.
     """
 
     kind: Literal["spark_ml"]
     path: str = Field(min_length=1)
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
     output: Literal["probability", "prediction"] = "probability"
+
+    @field_validator("path")
+    @classmethod
+    def _one_place(cls, value: str) -> str:
+        return Place.of_folder(value, what="").identity
 
 
 Model = Annotated[ColumnsModel | LinearModel | LogisticModel | SparkMLModel, Field(discriminator="kind")]

@@ -63,7 +63,7 @@ def privacy_statement(facts: ReleaseFacts, guarantee: str) -> tuple[Paragraph, .
     return (
         Paragraph(heading="", text=_promise(facts.cost, request.neighbours, request.unit)),
         Paragraph(heading="Who is protected", text=_protected(facts.cost, request)),
-        Paragraph(heading="What is taken for granted", text=_taken_for_granted(request)),
+        Paragraph(heading="What is taken for granted", text=_taken_for_granted(facts)),
         Paragraph(heading="What is not covered", text=_not_covered(request)),
         *_bought(facts),
         Paragraph(heading="Other releases", text=_other_releases(facts)),
@@ -161,10 +161,10 @@ def _protected(cost: Budget, request: ReleaseRequest) -> str:
         together = (
             f": for 5 rows the factor is e^{exponent(5 * cost.epsilon)}" if cost.rho is None and cost.delta == 0 else ""
         )
-        row = "One row, and" if record is None else f"One row, which stands for one {record};"
+        called = "" if record is None else f" The request calls a row a “{record}”, which is its own word."
         return (
-            f"{row} a row is not a person: whoever has several rows in the table is protected for each of them "
-            f"by itself, and less for all of them together{together}.{lines}"
+            f"One row, and a row is not a person: whoever has several rows in the table is protected for each of them "
+            f"by itself, and less for all of them together{together}.{lines}{called}"
         )
     rows = "one row is" if unit.max_rows == 1 else f"{unit.max_rows} rows are"
     groups = ", whatever groups they are in" if unit.max_rows > 1 and _grouped(request) else ""
@@ -179,15 +179,23 @@ def _grouped(request: ReleaseRequest) -> bool:
     return any(isinstance(asked, LinearRegressionOptions) and asked.group_by for asked in request.diagnostics)
 
 
-def _taken_for_granted(request: ReleaseRequest) -> str:
+def _taken_for_granted(facts: ReleaseFacts) -> str:
+    request = facts.request
     size = "; so is the number of rows" if request.neighbours is Neighbours.REPLACE_ONE else ""
     told = f"The request is public, with its table's name, columns, filter and options{size}."
-    return " ".join(part for part in (_model_taken(request), told, _groups_taken(request)) if part)
+    charged = facts.status != "UNCHARGED"
+    return " ".join(part for part in (_model_taken(request, charged=charged), told, _groups_taken(request)) if part)
 
 
-def _model_taken(request: ReleaseRequest) -> str:
+def _model_taken(request: ReleaseRequest, *, charged: bool) -> str:
     if not request.uses_model:
         return ""
+    fitted_by = getattr(request.needed_model, "fitted_by", None)
+    if fitted_by is not None and charged:
+        return (
+            f"The model behind the {request.output_of_model} was itself fitted privately, by release {fitted_by}, from "
+            "which it was read when this release was charged. What that cost comes on top of the cost of this release."
+        )
     return {
         "public": f"The model behind the {request.output_of_model} was made without looking at these rows: the request "
         "declares it, and nothing here can check it. A model fitted on them would carry them past the noise.",

@@ -1,31 +1,32 @@
 """Saved ``pyspark.ml`` pipelines of stages that look at one row and cannot fail.
 
 A pipeline is code that somebody saved. Which classes its stages have is read from the saved metadata before anything is
-loaded, and looked at again afterwards; only those below pass. Each maps a row to a row, or skips it, and gives a value
-for every value: stages that raise on what they do not know (``handleInvalid="error"``), that run SQL, or that look at
-other rows are refused. Whether the stages fit together, and fit the table, is tried on made-up rows: a pipeline whose
-parts differ in size would otherwise fail exactly when there is somebody in the table.
+loaded, and looked at again afterwards; only those below pass, and each stage is loaded by its own class, alone: a saved
+pipeline that says what is to be imported is never asked. Each maps a row to a row, or skips it, and gives a value for
+every value: stages that raise on what they do not know (``handleInvalid="error"``), that run SQL, or that look at other
+rows are refused. Whether the stages fit together, and fit the table, is tried on made-up rows: a pipeline whose parts
+differ in size would otherwise fail exactly when there is somebody in the table.
 """
 
 from __future__ import annotations
 
-import json
+import importlib
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # comes with pyspark, without types
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from spark_jobs.contract.column_types import Kind
 from spark_jobs.contract.columns import FEATURE_KINDS, ColumnNeed
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.pipelines import MAX_BYTES, SavedPipeline, is_metadata, refused_pipeline
+from spark_jobs.contract.places import Place
 from spark_jobs.contract.tables import SparkMLModel
 from spark_jobs.tables.expressions import as_double, quoted, read
+from spark_jobs.tables.pipeline_trees import require_sound_trees
 
 _ROOT = "org.apache.spark.ml."
 INDEXERS = (f"{_ROOT}feature.StringIndexerModel",)
@@ -63,7 +64,7 @@ REGRESSORS = tuple(
     for name in ("DecisionTreeRegression", "GBTRegression", "LinearRegression", "RandomForestRegression")
 )
 PREDICTORS = (*CLASSIFIERS, *REGRESSORS)
-_PIPELINE = f"{_ROOT}PipelineModel"
+_OF_TREES = ("DecisionTree", "GBT", "RandomForest")
 _ROW = "__dp_row"
 _PARAMETERS = (
     *("handleInvalid", "splits", "splitsArray", "inputCol", "inputCols", "outputCol", "outputCols"),
@@ -110,50 +111,75 @@ def apply_pipeline(frame: DataFrame, model: SparkMLModel, score: str) -> DataFra
     Numeric inputs reach the pipeline as doubles, null as NaN, but for columns that an indexer or imputer reads.
 
     Raises:
-        RequestRefused: no saved pipeline, a stage outside the allow-list or that raises on what it does not know, or a
-            pipeline that does not fit the table's schema.
+        RequestRefused: no saved pipeline, one of another content than the request names, a stage outside the allow-list
+            or that raises on what it does not know, or a pipeline that does not fit the table's schema.
     """
-    from pyspark.ml import PipelineModel
-
-    spark = frame.sparkSession
-    check_stages(read_stages(spark, model.path), model)
-    try:
-        pipeline = PipelineModel.load(model.path)
-    except (PySparkException, Py4JJavaError):
-        _refuse_path(model.path)
-    stages = [_loaded(stage) for stage in pipeline.stages]
-    check_stages(stages, model)
-    if stages[-1].name in CLASSIFIERS and getattr(pipeline.stages[-1], "numClasses", 2) != 2:
+    pipeline, stages, folders = _load(frame.sparkSession, model)
+    if stages[-1].name in CLASSIFIERS and getattr(pipeline[-1], "numClasses", 2) != 2:
         _refuse(model, "must end in a model of two classes", "fit it for two classes")
     inputs = _inputs(frame, stages)
-    _try_out(frame, pipeline, inputs, stages[-1], model)
+    size = _try_out(frame, pipeline, inputs, stages, model)
+    if stages[-1].short_name.startswith(_OF_TREES):
+        _check_trees(frame.sparkSession, folders[-1], size, model)
     columns = [sf.struct(*(sf.col(quoted(name)) for name in frame.columns)).alias(_ROW)]
     columns += [column.alias(name) for name, column in inputs.items()]
-    scored = pipeline.transform(frame.select(*columns))
+    scored = frame.select(*columns)
+    for stage in pipeline:
+        scored = stage.transform(scored)
     return scored.select(f"{_ROW}.*", _output(stages[-1], model).alias(score))
 
 
-def read_stages(spark: SparkSession, path: str) -> list[Stage]:
-    """The stages of the pipeline saved under ``path``, from their metadata; no class of theirs is loaded.
+def read_saved(spark: SparkSession, path: str) -> SavedPipeline:
+    """What is saved under ``path``, as Spark reads it; no class of it is loaded.
 
     Raises:
-        RequestRefused: there is no pipeline.
+        RequestRefused: there is no pipeline, or something else with it.
     """
-    if re.search(r"[*?{}\[\]\\]", path):
-        _refuse_path(path)
-    folder = path.rstrip("/")
+    folder = Place.of_folder(path, what="model.path").path
     try:
-        whole = [row["value"] for row in spark.read.text(f"{folder}/metadata").collect()]
-        parts = [row["value"] for row in spark.read.text(f"{folder}/stages/*/metadata").collect()]
-        pipeline = next(json.loads(text) for text in whole if text.strip())
-        saved = {stage["uid"]: stage for stage in (json.loads(text) for text in parts if text.strip())}
-        if pipeline["class"] != _PIPELINE:
-            _refuse_path(path)
-        return [_saved(saved[uid]) for uid in pipeline["paramMap"]["stageUids"]]
-    except (PySparkException, Py4JJavaError, ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
+        files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(folder)
+        if files.agg(sf.sum("length")).first()[0] > MAX_BYTES:  # type: ignore[index]
+            raise refused_pipeline(path)
+        # what Spark calls the folder, whatever the request calls it
+        places = [str(row["path"]) for row in files.select("path").collect()]
+        root = min(filter(is_metadata, places), key=lambda place: place.count("/")).rpartition("/metadata/")[0]
+        below = sf.substring("path", len(root) + 2, 2**30)
+        hashes = files.select(below.alias("name"), sf.sha2("content", 256).alias("hash")).collect()
+        metadata = files.where(sf.element_at(sf.split("path", "/"), -2) == "metadata")
+        texts = {str(row[0]): bytes(row[1]) for row in metadata.select(below, "content").collect()}
+        if not all(place.startswith(f"{root}/") for place in places):
+            raise refused_pipeline(path)
+        return SavedPipeline.of({str(row["name"]): str(row["hash"]) for row in hashes}, texts)
+    except Exception as error:  # whatever a store or a file makes of it is one thing: no pipeline
         if isinstance(error, RequestRefused):
             raise
-        _refuse_path(path)
+        raise refused_pipeline(path) from None
+
+
+def _load(spark: SparkSession, model: SparkMLModel) -> tuple[list[Any], list[Stage], list[str]]:
+    """The stages, each loaded by its own class, what is looked at of them, and their folders."""
+    saved = read_saved(spark, model.path)
+    if model.sha256 not in (None, saved.sha256):
+        _refuse(model, "must hold the pipeline that the request was made for", "ask for the release of it anew")
+    described = [_saved(metadata) for _, metadata in saved.stages]
+    folders = [f"{Place.of_folder(model.path).path}/{folder}" for folder, _ in saved.stages]
+    check_stages(described, model)
+    try:
+        pipeline = [_class_of(stage).load(folder) for stage, folder in zip(described, folders, strict=True)]
+        stages = [_loaded(stage) for stage in pipeline]
+        changed = [stage.name for stage in stages] != [stage.name for stage in described]
+    except Exception:  # a class that trips over what was saved, in whatever way
+        raise refused_pipeline(model.path) from None
+    check_stages(stages, model)
+    if changed or read_saved(spark, model.path) != saved:
+        raise refused_pipeline(model.path)
+    return pipeline, stages, folders
+
+
+def _class_of(stage: Stage) -> Any:
+    """The class of Spark's own that loads a stage of the allow-list."""
+    package, _, name = stage.name.removeprefix(_ROOT).rpartition(".")
+    return getattr(importlib.import_module(f"pyspark.ml.{package}"), name)
 
 
 def check_stages(stages: list[Stage], model: SparkMLModel) -> None:
@@ -230,8 +256,16 @@ def _inputs(frame: DataFrame, stages: list[Stage]) -> dict[str, Column]:
     return columns
 
 
-def _try_out(frame: DataFrame, pipeline: Any, inputs: Mapping[str, Column], last: Stage, model: SparkMLModel) -> None:
-    """Run the pipeline on no row, and on made-up rows with the columns of ``frame``."""
+def _try_out(
+    frame: DataFrame, pipeline: list[Any], inputs: Mapping[str, Column], stages: list[Stage], model: SparkMLModel
+) -> int:
+    """Run the pipeline on no row, and on made-up rows with the columns of ``frame``; the size of the last vector.
+
+    A part that is too short for a vector fails where it reads the vector's last number, which of a sparse one it does
+    for some rows alone: so each vector is tried densely too.
+    """
+    from pyspark.ml.functions import vector_to_array
+
     template = frame.select(*(column.alias(name) for name, column in inputs.items()))
     samples = frame.sparkSession.createDataFrame([(value,) for value in _SAMPLES], "sample double")
     values = [
@@ -239,15 +273,43 @@ def _try_out(frame: DataFrame, pipeline: Any, inputs: Mapping[str, Column], last
         for field in template.schema.fields
     ]
     made_up = samples.select(*values)
+    last = stages[-1]
     try:
-        for rows in (made_up.limit(0), made_up):
-            pipeline.transform(rows).select(_output(last, model)).collect()
-    except (PySparkException, Py4JJavaError):
+        for rows, dense in ((made_up.limit(0), False), (made_up, False), (made_up, True)):
+            for stage, described in zip(pipeline, stages, strict=True):
+                rows = _dense(stage.transform(rows), described.outputs) if dense else stage.transform(rows)
+            rows.select(_output(last, model)).collect()
+        size = rows.select(sf.size(vector_to_array(sf.col(quoted(last.inputs[0]))))).first()
+        return 0 if size is None else int(size[0])
+    except Exception:  # whatever went wrong would go wrong for somebody's row
         _refuse(
             model,
             "must give a number for every row of a table with these columns",
             "check that its stages fit together, and that the table has no column that they add",
         )
+
+
+def _check_trees(spark: SparkSession, folder: str, features: int, model: SparkMLModel) -> None:
+    try:
+        require_sound_trees(spark, folder, features=features)
+    except Exception:  # a broken tree, or a file that holds none
+        _refuse(model, "must end in a model whose trees are as Spark makes them", "save the fitted pipeline anew")
+
+
+def _dense(frame: DataFrame, names: tuple[str, ...]) -> DataFrame:
+    """``frame`` with the vectors among these columns as dense ones."""
+    from pyspark.ml.functions import array_to_vector, vector_to_array
+    from pyspark.ml.linalg import VectorUDT
+
+    return frame.withColumns(
+        {
+            name: array_to_vector(vector_to_array(sf.col(quoted(name)))).alias(
+                name, metadata=frame.schema[name].metadata
+            )
+            for name in names
+            if isinstance(frame.schema[name].dataType, VectorUDT)
+        }
+    )
 
 
 def _output(last: Stage, model: SparkMLModel) -> Column:
@@ -264,12 +326,3 @@ def _names(value: Any) -> tuple[str, ...]:
 
 def _refuse(model: SparkMLModel, bound: str, remedy: str) -> NoReturn:
     raise RequestRefused("model.path", given=model.path, bound=bound, remedy=remedy)
-
-
-def _refuse_path(path: str) -> NoReturn:
-    raise RequestRefused(
-        "model.path",
-        given=path,
-        bound="must be a PipelineModel that Spark saved and can read",
-        remedy="check the path, and save the fitted pipeline with its save()",
-    ) from None

@@ -107,7 +107,7 @@ def test_a_model_without_bounds_has_the_hash_that_it_had() -> None:
 
 def test_bounds_of_a_model_are_those_of_its_features() -> None:
     fields = {"kind": "linear", "basis": "public", "coefficients": {"age": 0.1}}
-    model = LinearModel.parse({**fields, "bounds": {"age": [0, 9]}, "fitted_by": "a/b/c/d/-1"})
+    model = LinearModel.parse({**fields, "bounds": {"age": [0, 9]}, "fitted_by": "a/b/c/d/-1", "release": "/r/b"})
     assert LinearModel.parse(model.model_dump(mode="json")) == model
     with pytest.raises(RequestRefused, match="must be bounds of features that have a coefficient"):
         LinearModel.parse({**fields, "bounds": {"pay": [0, 9]}})
@@ -118,7 +118,12 @@ def test_bounds_of_a_model_are_those_of_its_features() -> None:
 
 def test_a_release_says_which_release_fitted_its_model() -> None:
     fields = {"coefficients": {"age": 0.1}, "basis": "differentially_private"}
-    named = a_logistic_request(**fields, fitted_by="d/dag/run/fit/-1")
-    told = "The model was fitted privately, as the request says by release d/dag/run/fit/-1, which paid for it."
-    assert told in assumptions(named)
-    assert "accounted for elsewhere" in assumptions(a_logistic_request(**fields))[0]
+    named = a_logistic_request(**fields, fitted_by="d/dag/run/fit/-1", release="/releases/d")
+    fitted = "The model was fitted privately by release d/dag/run/fit/-1, "
+    checked = "which a ledger has committed and from which it was read before this one was charged."
+    assert f"{fitted}{checked}" in assumptions(named, charged=True)
+    assert f"{fitted}as the request says; nothing has checked it." in assumptions(named, charged=False)
+    for part in ({"fitted_by": "d"}, {"release": "/releases/d"}):
+        with pytest.raises(RequestRefused, match="is filled in from the release that fitted the model"):
+            a_logistic_request(**fields, **part)
+    assert "accounted for elsewhere" in assumptions(a_logistic_request(**fields), charged=True)[0]

@@ -70,9 +70,19 @@ def test_what_names_no_file_stays_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("name", "content", "column", "line"),
     [
-        ("tracts.csv", "a,b\n1,2\n", None, "diagnostics.groups.column: must be a column of the file, which has a, b; "),
-        ("tracts.csv", "a,b\n1,2\n", "c", "diagnostics.groups.column: got 'c'; must be a column of the file, which"),
-        ("tracts.csv", "", "c", "diagnostics.groups.column: got 'c'; must be a column of the file, which has none"),
+        (
+            "tracts.csv",
+            "a,b\n1,2\n",
+            None,
+            "diagnostics.groups.column: must be a column of the file, ",
+        ),
+        (
+            "tracts.csv",
+            "a,b\n1,2\n",
+            "c",
+            "diagnostics.groups.column: got 'c'; must be a column of the file, ",
+        ),
+        ("tracts.csv", "", "c", "diagnostics.groups.column: got 'c'; must be a column of the file, "),
         ("tracts.csv", b"\xff\xfe\x00", "c", "diagnostics.groups.path: got"),
         ("tracts.csv", 'a\n"open', "a", "diagnostics.groups.path: got"),
         ("tracts.json", "{", None, "diagnostics.groups.path: got"),
@@ -89,23 +99,31 @@ def test_a_file_that_does_not_fit_is_refused_in_one_line(
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "what"),
+    ("name", "content"),
     [
-        ("tracts.csv", "a,b\n1,2\n,3\n", "got ''; must be texts of 1 to 255 characters"),
-        ("tracts.csv", "a,b\n", "got 0; must be from 1 to 100000 keys"),
-        ("tracts.json", '[{"a": 1}, {"b": 2}]', "got 'NoneType'; must be texts"),
-        ("tracts.json", "[NaN]", "got nan; must be texts"),
-        ("tracts.json", '[17, "17"]', "got '17'; is there more than once"),
-        ("tracts.parquet", pa.table({"a": [1.5, None]}), "got 1.5; must be texts"),
+        ("tracts.csv", "a,secret-4711\n1,2\n,secret-4711\n"),
+        ("tracts.csv", "a,b\n"),
+        ("tracts.json", '[{"a": 1}, {"secret-4711": "secret-4711"}]'),
+        ("tracts.json", "[NaN]"),
+        ("tracts.json", '["4711", 4711]'),
+        ("tracts.json", '[["secret-4711"]]'),
+        ("tracts.parquet", pa.table({"a": [47.11, None], "secret-4711": ["x", "y"]})),
     ],
 )
-def test_keys_that_do_not_fit_are_refused_with_the_name_of_their_file(
-    file: Any, name: str, content: Any, what: str
-) -> None:
+@pytest.mark.parametrize("column", [None, "a", "nowhere"])
+def test_no_refusal_says_what_a_file_holds(file: Any, name: str, content: Any, column: str | None) -> None:
+    """Any file that the worker reads may be named, and a column, a value or the first line of one may be a secret."""
     path = file(name, content)
-    refused({"path": path, "column": None if name == "tracts.json" and "{" not in content else "a"}, (
-        f"diagnostics.groups of {path}: {what}"
-    ))  # fmt: skip
+    with pytest.raises(RequestRefused) as caught:
+        keys({"path": path, "column": column})
+    line = str(caught.value).replace(path, "").replace("nowhere", "")
+    assert line.startswith("diagnostics.groups")
+    assert not any(part in line for part in ("4711", "47.11", "secret"))
+    assert "\n" not in line
+
+
+def test_a_list_of_an_account_is_for_a_ledger_to_know() -> None:
+    refused({"list": "tracts"}, "diagnostics.groups: got {'list': 'tracts'}; names a list of an account, which only a")
 
 
 @pytest.mark.parametrize(

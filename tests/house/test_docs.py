@@ -19,7 +19,7 @@ import yaml
 
 from spark_jobs.contract import PrivacyUnit, ReleaseRequest, RequestRefused
 from spark_jobs.contract.diagnostics import DIAGNOSTICS
-from spark_jobs.contract.public_groups import KeyFile
+from spark_jobs.contract.public_groups import is_registered
 from spark_jobs.contract.tables import (
     ColumnsModel,
     Label,
@@ -112,8 +112,8 @@ def parse_documented(data: dict[str, Any]) -> None:
     if set(data) == {"diagnostics"}:
         for options in data["diagnostics"]:
             if isinstance(options.get("groups"), dict):
-                KeyFile.parse(options["groups"])
-                options = {**options, "groups": ["a key of the file"]}
+                assert is_registered(options["groups"])
+                options = {**options, "groups": ["a key of the list"]}
             DIAGNOSTICS[options["kind"]].parse(options)
     elif set(data) == {"model", "diagnostics"}:
         rest = {
@@ -257,6 +257,9 @@ def parses_as_dp_budget(arguments: list[str]) -> bool:
     from typer.exceptions import TyperException
 
     command = dp_budget().commands.get(arguments[0])
+    if command is not None and hasattr(command, "commands"):  # a group, as `keys`
+        arguments = arguments[1:]
+        command = command.commands.get(arguments[0]) if arguments else None
     if command is None:
         return False
     try:
@@ -271,7 +274,9 @@ def test_reference_lists_every_command_and_option() -> None:
     for name, command in dp_budget().commands.items():
         section = re.search(rf"^### {name}$(.*?)(?=^##|\Z)", text, re.MULTILINE | re.DOTALL)
         assert section, name
-        options = {option for parameter in command.params for option in parameter.opts if option.startswith("--")}
+        parts = [command, *getattr(command, "commands", {}).values()]
+        parameters = [parameter for part in parts for parameter in part.params]
+        options = {option for parameter in parameters for option in parameter.opts if option.startswith("--")}
         shown = set(re.findall(r"`(--[a-z-]+)", section.group(1)))
         assert options - {"--help", "--ledger"} <= shown <= options, name
 

@@ -53,7 +53,7 @@ def test_the_operator_takes_the_model_of_a_committed_release(ledger: PrivacyLedg
     }[form]
     done = operator(tmp_path / "releases", model=model).execute(make_context(task_id="diagnose"))
     made = Release.from_json(Path(done["uri"], "release.json").read_bytes())
-    assert made.request["model"] == {**LOGISTIC, "categorical": {}, "fitted_by": KEY}
+    assert made.request["model"] == {**LOGISTIC, "categorical": {}, "fitted_by": KEY, "release": f"file://{uri}"}
     assert ledger.remaining("fits").epsilon == pytest.approx(1.5)
     # a retry takes the same model, so that it is the same request
     again = operator(tmp_path / "releases", model=model).execute(make_context(task_id="diagnose"))

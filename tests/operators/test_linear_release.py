@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
 
 from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
@@ -25,8 +26,7 @@ SCHEMA = pa.schema({"age": pa.float64(), "wage": pa.float64(), "tract": pa.strin
 NASTY = [(math.nan, 1.0), (1.0, None), (math.inf, -math.inf), (-1e300, 1e300), (None, None), (5e-324, -0.0)]
 
 
-def lines(folder: Path) -> dict[str, Any]:
-    (folder / "tracts.csv").write_text("tract\n" + "\n".join(KEYS) + "\n")
+def lines() -> dict[str, Any]:
     return {
         "kind": "linear_regression",
         "x": "age",
@@ -34,7 +34,7 @@ def lines(folder: Path) -> dict[str, Any]:
         "x_bounds": [0, "{{ params.oldest }}"],
         "y_bounds": [0, 4],
         "group_by": "tract",
-        "groups": {"path": str(folder / "tracts.csv"), "column": "tract"},
+        "groups": {"list": "tracts"},
     }
 
 
@@ -42,7 +42,7 @@ def operator(folder: Path, table: str, **changes: Any) -> ReleaseDiagnosticsOper
     given = {
         "account": table,
         "table": {"path": str(folder / table), "snapshot": {"path_version": "v1"}},
-        "diagnostics": [RESIDUALS, lines(folder)],
+        "diagnostics": [RESIDUALS, lines()],
         "model": MODEL,
         "epsilon": "2",
         "output": str(folder / "releases" / table),
@@ -70,14 +70,30 @@ def nasty_rows() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["age", "wage", "tract"])
 
 
-def test_groups_of_a_file_are_part_of_the_request_and_its_hash(tmp_path: Path) -> None:
-    task = operator(tmp_path, "children", diagnostics=[lines(tmp_path)], model=None)
+def test_groups_of_a_registered_list_are_part_of_the_request_and_its_hash(
+    tmp_path: Path, airflow_ledger: PrivacyLedger
+) -> None:
+    airflow_ledger.open_account("children", epsilon=3, tables=[str(tmp_path / "children")])
+    airflow_ledger.register_keys("children", "tracts", KEYS, actor="admin")
+    airflow_ledger.register_keys("children", "fewer", KEYS[:9], actor="admin")
+    task = operator(tmp_path, "children", diagnostics=[lines()], model=None)
     rendered(task)
-    request = task.build_request()
+    request = task._asked(task.request, airflow_ledger)
     assert request.to_dict()["diagnostics"][0]["groups"] == KEYS
     assert request.to_dict()["diagnostics"][0]["x_bounds"] == [0.0, 2.0]
-    (tmp_path / "tracts.csv").write_text("tract\n000\n")
-    assert task.build_request().sha256 != request.sha256
+    task.request["diagnostics"][0]["groups"] = {"list": "fewer"}
+    assert task._asked(task.request, airflow_ledger).sha256 != request.sha256
+
+
+def test_a_dag_that_names_a_file_of_keys_is_refused(tmp_path: Path, airflow_ledger: PrivacyLedger) -> None:
+    airflow_ledger.open_account("children", epsilon=3, tables=[str(tmp_path / "children")])
+    (tmp_path / "tracts.csv").write_text("tract\n4711\n")
+    named = {**lines(), "groups": {"path": str(tmp_path / "tracts.csv")}}
+    task, head = operator(tmp_path, "children", diagnostics=[named], model=None), airflow_ledger.head()
+    with pytest.raises(AirflowFailException, match="a charged request reads no file") as failed:
+        task.execute(rendered(task))
+    assert "4711" not in str(failed.value)
+    assert airflow_ledger.head() == head
 
 
 @pytest.mark.spark
@@ -88,6 +104,7 @@ def test_good_bad_and_no_rows_are_released_in_the_same_form(tmp_path: Path, airf
         (tmp_path / table / "v1").mkdir(parents=True)
         rows.to_parquet(tmp_path / table / "v1" / "part-0.parquet", schema=SCHEMA)
         open_bound(airflow_ledger, table, epsilon=3, table=tmp_path / table, output=tmp_path / "releases" / table)
+        airflow_ledger.register_keys(table, "tracts", KEYS, actor="admin")
         task = operator(tmp_path, table)
         told = task.execute(rendered(task))
         assert set(told) == {"uri", "key", "cost", "status"}

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from dp_operators.budget import PrivacyLedger
-from dp_operators.releasing import ReleaseFailed, earlier_function, refers, with_releases
+from dp_operators.releasing import ReleaseFailed, earlier_function, refers, with_references
+from dp_operators.releasing.references import require_as_released
 from spark_jobs.contract.diagnostics import EcdfOptions
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.request import ReleaseRequest
@@ -76,12 +77,12 @@ def test_a_request_names_it_in_any_form_and_holds_it(place: Place, form: str) ->
     uri = place.write()
     named = {"uri": uri, "release": {"release": uri}, "xcom": {"uri": uri, "key": KEY, "cost": {}}}[form]
     assert refers(fields(named))
-    filled = with_releases(fields(named), place.ledger)
+    filled = with_references(fields(named), place.ledger)
     assert not refers(filled)
-    assert with_releases(filled, place.ledger) == filled
+    assert with_references(filled, place.ledger) == filled
     request = ReleaseRequest.parse(filled)
     assert ReleaseRequest.from_json(request.to_json()) == request
-    assert request.sha256 == ReleaseRequest.parse(with_releases(fields(named), place.ledger)).sha256
+    assert request.sha256 == ReleaseRequest.parse(with_references(fields(named), place.ledger)).sha256
 
 
 def test_a_release_that_is_not_committed_is_refused(place: Place) -> None:
@@ -132,7 +133,7 @@ def test_what_is_no_folder_of_a_release_is_refused(place: Place, uri: object) ->
 
 
 def test_another_grid_is_refused_for_the_request(place: Place) -> None:
-    filled = with_releases(fields(place.write()), place.ledger)
+    filled = with_references(fields(place.write()), place.ledger)
     filled["diagnostics"][1]["bounds"] = [0, 200]
     with pytest.raises(RequestRefused, match="must be on this release's own grid"):
         ReleaseRequest.parse(filled)
@@ -150,3 +151,13 @@ def test_a_store_that_fails_may_be_tried_again(place: Place, monkeypatch: pytest
     monkeypatch.setattr(LocalStore, "read", fail)
     with pytest.raises(ReleaseFailed):
         earlier_function(uri, place.ledger)
+
+
+def test_a_function_that_is_signed_with_the_key_of_a_release_is_compared_with_it(place: Place) -> None:
+    held = earlier_function(place.write(), place.ledger)
+    head = place.ledger.head()
+    require_as_released(ReleaseRequest.parse(fields(held)), place.ledger)
+    for changes in ({"noise_scale": held["noise_scale"] * 2}, {"released_by": "test/other/1"}, {"release": None}):
+        with pytest.raises(RequestRefused, match=r"diagnostics.compare_with: got .*; must be what that release holds"):
+            require_as_released(ReleaseRequest.parse(fields({**held, **changes})), place.ledger)
+    assert place.ledger.head() == head

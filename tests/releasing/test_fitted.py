@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dp_operators.budget import PrivacyLedger
-from dp_operators.releasing import ReleaseFailed, fitted_model, is_reference, refers, with_releases
+from dp_operators.releasing import ReleaseFailed, check_request, fitted_model, is_reference, refers, with_references
+from dp_operators.releasing.references import require_as_released
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.request import ReleaseRequest
 from tests.support.accounts import open_bound
@@ -46,12 +48,12 @@ def place(tmp_path: Path) -> Place:
 @pytest.mark.parametrize("ending", ["", "/", "/release.json"])
 def test_the_model_is_that_of_the_committed_manifest(place: Place, ending: str) -> None:
     uri = place.write()
-    assert fitted_model(uri + ending, place.ledger) == {**LOGISTIC, "fitted_by": KEY}
+    assert fitted_model(uri + ending, place.ledger) == {**LOGISTIC, "fitted_by": KEY, "release": f"file://{uri}"}
 
 
 def test_a_request_takes_it_and_its_hash_covers_where_it_comes_from(place: Place) -> None:
     first, second = (
-        with_releases(
+        with_references(
             {**a_request().to_dict(), "model": {"uri": place.write(key=key), "key": key, "cost": {}}}, place.ledger
         )
         for key in ("test/fit/1", "test/fit/2")
@@ -64,18 +66,24 @@ def test_a_request_takes_it_and_its_hash_covers_where_it_comes_from(place: Place
 
 
 def test_a_model_itself_is_left_alone(place: Place) -> None:
-    for model in (LOGISTIC, {**LOGISTIC, "fitted_by": KEY}, None, {"kind": "columns", "basis": "public", "score": "s"}):
+    for model in (
+        LOGISTIC,
+        {**LOGISTIC, "fitted_by": KEY, "release": "/r"},
+        None,
+        {"kind": "columns", "basis": "public", "score": "s"},
+    ):
         assert not is_reference(model)
-        assert with_releases({"model": model}, place.ledger) == {"model": model}
+        assert with_references({"model": model}, place.ledger) == {"model": model}
 
 
 def test_a_release_with_both_fits_is_asked_for_one(place: Place) -> None:
     uri = place.write(results={"logistic_fit": {"model": LOGISTIC}, "linear_fit": {"model": LINEAR}})
     assert "holds both a linear and a logistic fit; say which by kind" in place.refusal(uri)
     assert fitted_model(uri, place.ledger, kind="linear")["kind"] == "linear"
-    assert with_releases({"model": {"release": uri, "kind": "logistic"}}, place.ledger)["model"] == {
+    assert with_references({"model": {"release": uri, "kind": "logistic"}}, place.ledger)["model"] == {
         **LOGISTIC,
         "fitted_by": KEY,
+        "release": f"file://{uri}",
     }
     assert "must be one of linear, logistic" in place.refusal(uri, kind="forest")
 
@@ -142,9 +150,55 @@ def test_the_model_of_a_comparison_may_be_another_release(place: Place) -> None:
     compared = {"kind": "roc_comparison", "other": {"release": other}}
     fields = {**a_request().to_dict(), "model": {"release": one}, "diagnostics": ["roc_curve", compared]}
     assert refers(fields)
-    filled = with_releases(fields, place.ledger)
+    filled = with_references(fields, place.ledger)
     assert not refers(filled)
     assert filled["diagnostics"][0] == "roc_curve"
-    assert filled["diagnostics"][1]["other"] == {**LOGISTIC, "fitted_by": "test/fit/2"}
+    assert filled["diagnostics"][1]["other"] == {
+        **LOGISTIC,
+        "fitted_by": "test/fit/2",
+        "release": f"file://{other}",
+    }
     made = ReleaseRequest.parse(filled)
     assert made.to_dict()["diagnostics"][1]["other"]["fitted_by"] == "test/fit/2"
+
+
+def forged(model: dict[str, Any]) -> ReleaseRequest:
+    return ReleaseRequest.parse({**a_request(account="fits").to_dict(), "model": model})
+
+
+def test_a_model_that_is_signed_with_the_key_of_a_release_is_compared_with_it(place: Place) -> None:
+    """A request could say that a release had fitted its model privately, and carry the rows in its coefficients."""
+    uri, head = place.write(), place.ledger.head()
+    true = fitted_model(uri, place.ledger)
+    require_as_released(forged(true), place.ledger)
+    for changes in ({"coefficients": {"age": 0.26}}, {"intercept": 0.0}, {"fitted_by": "test/fit/9"}, {"bounds": {}}):
+        for model in ({**true, **changes},):
+            with pytest.raises(
+                RequestRefused, match="model: got .*; must be what that release holds; name the release"
+            ):
+                require_as_released(forged(model), place.ledger)
+    other = {"kind": "roc_comparison", "other": {**true, "intercept": 0.0}}
+    compared = ReleaseRequest.parse({**a_request().to_dict(), "diagnostics": [other]})
+    with pytest.raises(RequestRefused, match="must be what that release holds"):
+        require_as_released(compared, place.ledger)
+    nowhere = forged({**true, "release": "/elsewhere/d"})
+    with pytest.raises(RequestRefused, match="must be a folder that holds release.json"):
+        require_as_released(nowhere, place.ledger)
+    assert place.ledger.head() == head
+
+
+def test_a_forged_model_is_refused_before_the_charge(place: Place) -> None:
+    """By the very check that stands before every reservation and in every dry run."""
+    true, head = fitted_model(place.write(), place.ledger), place.ledger.head()
+    asked = ReleaseRequest.parse(
+        {**forged({**true, "intercept": 0.0}).to_dict(), "output": place.output, "account": "fits"}
+    )
+    with pytest.raises(RequestRefused, match="must be what that release holds"):
+        check_request(asked, place.ledger)
+    assert place.ledger.head() == head
+
+
+def test_a_copy_elsewhere_is_not_the_release(place: Place, tmp_path: Path) -> None:
+    uri = place.write()
+    copy = shutil.copytree(uri, tmp_path / "copy")
+    assert "must lie where account fits releases" in place.refusal(str(copy))

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from dp_operators.releasing import with_releases
+from dp_operators.releasing import with_references
 from spark_jobs.contract import Release
 from spark_jobs.diagnostics import ecdf
 from tests.releasing.test_real_application import attempt, open_account, write_table
@@ -41,7 +41,7 @@ def test_a_month_is_compared_with_the_one_before(lab: Lab) -> None:
     def month(name: str, **options: Any) -> Any:
         fields = {"diagnostics": [{**AMOUNTS, **options}], "where": f"month = '{name}'", "label": None, "model": None}
         # what the operator and the command line do with a request before it is one
-        return attempt(lab, table, key=f"prod/{name}", **with_releases(fields, lab.ledger()))
+        return attempt(lab, table, key=f"prod/{name}", **with_references(fields, lab.ledger()))
 
     first = month("march")
     second = month("april", compare_with={"uri": first.uri, "key": first.key, "cost": {}})

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.pipelines import read_pipeline, refused_pipeline
+from spark_jobs.tables.pipeline_trees import _require_sound
 from spark_jobs.tables.pipelines import INDEXERS, PREDICTORS, TRANSFORMERS
 from spark_jobs.tables.scoring import label_and_score, prepare_model
 from tests.support.requests import a_request
@@ -46,7 +48,7 @@ def nasty(spark: SparkSession) -> DataFrame:
 def models(train: DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Pipelines by name, saved once."""
     from pyspark.ml import Pipeline
-    from pyspark.ml.classification import LinearSVC, LogisticRegression, NaiveBayes
+    from pyspark.ml.classification import LinearSVC, LogisticRegression, NaiveBayes, RandomForestClassifier
     from pyspark.ml.feature import (
         Binarizer,
         Bucketizer,
@@ -88,6 +90,7 @@ def models(train: DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
     save("skip", assemble("x", "n", invalid="skip"), regression)
     save("numbered", StringIndexer(inputCol="n", outputCol="ni", handleInvalid="keep"), assemble("ni"), regression)
     save("linear", assemble("x"), LinearRegression(labelCol="y"))
+    save("forest", assemble("x", "n"), RandomForestClassifier(labelCol="y", numTrees=2, seed=1))
     save("svc", assemble("x"), LinearSVC(labelCol="y"))
     save("error_assembler", assemble("x", invalid="error"), regression)
     save("error_indexer", index("error"), assemble("ci"), regression)
@@ -163,9 +166,8 @@ def test_the_other_columns_of_a_row_stay_with_it(models: Path, nasty: DataFrame)
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("nowhere", "must be a PipelineModel that Spark saved"),
-        ("rich/stages", "must be a PipelineModel that Spark saved"),
-        ("r*ch", "must be a PipelineModel that Spark saved"),
+        ("nowhere", "must hold a PipelineModel"),
+        ("rich/stages", "must hold a PipelineModel"),
         ("error_assembler", "VectorAssembler that fails on values it does not know (handleInvalid='error'); set"),
         ("error_indexer", "StringIndexerModel that fails on values it does not know"),
         ("sql", "must not hold a SQLTransformer"),
@@ -225,6 +227,152 @@ def test_a_class_is_refused_before_it_is_loaded(models: Path, nasty: DataFrame, 
         prepare_model(nasty, request(tmp_path, "copy").model)
 
 
+SPY = """
+import pathlib
+from pyspark.ml.util import DefaultParamsReadable
+from pyspark.ml import Transformer
+
+class Spy(Transformer, DefaultParamsReadable):
+    pass
+
+pathlib.Path({mark!r}).write_text("imported")
+"""
+
+
+def write_metadata(folder: Path, metadata: dict[str, Any]) -> None:
+    """Replace the metadata of a saved stage or pipeline."""
+    for old in folder.glob("*"):
+        old.unlink()
+    for old in folder.glob(".*"):
+        old.unlink()
+    (folder / "part-00000").write_text(json.dumps(metadata))
+
+
+def metadata_of(folder: Path) -> dict[str, Any]:
+    return dict(json.loads(next(folder.glob("part-*")).read_text()))
+
+
+def test_no_module_that_a_saved_pipeline_names_is_imported(
+    models: Path, nasty: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two folders of one uid: one passed the check of classes, and the other was imported by the name in it."""
+    copy, mark = tmp_path / "copy", tmp_path / "mark"
+    shutil.copytree(models / "keep", copy)
+    (tmp_path / "spy_module.py").write_text(SPY.format(mark=str(mark)))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    whole = metadata_of(copy / "metadata")
+    whole["paramMap"]["language"] = "Python"
+    write_metadata(copy / "metadata", whole)
+    first = next(copy.glob("stages/0_*"))
+    twin = copy / "stages" / f"9{first.name[1:]}"
+    shutil.copytree(first, twin)
+    spy = {
+        "class": "spy_module.Spy",
+        "uid": first.name[2:],
+        "paramMap": {},
+        "defaultParamMap": {},
+        "language": "Python",
+    }
+    write_metadata(first / "metadata", spy)
+    with pytest.raises(RequestRefused, match="must hold a PipelineModel of Spark's own classes and nothing else"):
+        prepare_model(nasty, request(tmp_path, "copy").model)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "another folder",
+        "another stage",
+        "language",
+        "language of a stage",
+        "two files",
+        "a broken file",
+        "no JSON",
+        "class",
+    ],
+)
+def test_whatever_is_wrong_with_a_saved_pipeline_is_one_refusal(
+    models: Path, nasty: DataFrame, tmp_path: Path, fault: str
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(models / "keep", copy)
+    stage = next(copy.glob("stages/1_*"))
+    whole, last = metadata_of(copy / "metadata"), metadata_of(stage / "metadata")
+    match fault:
+        case "another folder":
+            (copy / "extra").mkdir()
+            (copy / "extra" / "part-00000").write_text("x")
+        case "another stage":
+            shutil.copytree(stage, copy / "stages" / "2_other")
+        case "language":
+            write_metadata(copy / "metadata", {**whole, "paramMap": {**whole["paramMap"], "language": "Python"}})
+        case "language of a stage":
+            write_metadata(stage / "metadata", {**last, "language": "Python"})
+        case "two files":
+            (stage / "metadata" / "part-00001").write_text(json.dumps(last))
+        case "a broken file":
+            next((stage / "data").glob("part-*")).write_bytes(b"PAR1")
+        case "no JSON":
+            write_metadata(copy / "metadata", {})
+        case "class":
+            # another class of the list than the data is of
+            write_metadata(stage / "metadata", {**last, "class": PREDICTORS[0]})
+    with pytest.raises(RequestRefused) as refused:
+        prepare_model(nasty, request(tmp_path, "copy").model)
+    assert str(refused.value) == str(refused_pipeline(f"file://{copy}"))
+
+
+def test_the_request_binds_what_the_pipeline_holds(models: Path, nasty: DataFrame, tmp_path: Path) -> None:
+    """The worker's hash is the application's, and another content is refused."""
+    copy = tmp_path / "copy"
+    shutil.copytree(models / "keep", copy)
+    digest = read_pipeline(str(copy)).sha256
+    assert digest == read_pipeline(f"file://{copy}").sha256 != read_pipeline(str(models / "skip")).sha256
+    asked = request(tmp_path, "copy", sha256=digest)
+    assert asked.sha256 != request(tmp_path, "copy", sha256="0" * 64).sha256
+    assert len(scores(nasty, asked)) == len(NASTY)
+    shutil.rmtree(copy)
+    shutil.copytree(models / "skip", copy)
+    with pytest.raises(RequestRefused, match="must hold the pipeline that the request was made for"):
+        prepare_model(nasty, asked.model)
+
+
+@pytest.mark.parametrize("fault", ["feature", "child", "deep", "stats"])
+def test_a_tree_that_fails_for_some_rows_alone_is_refused(models: Path, tmp_path: Path, fault: str) -> None:
+    """Each of these gave a score for the made-up rows, and an exception for a row that reached the broken node."""
+    nodes = [(0, 1, 2, 0, 2), (1, -1, -1, -1, 2), (2, 3, 4, 0, 2), (3, -1, -1, -1, 2), (4, -1, -1, -1, 2)]
+    _require_sound(nodes, 1)
+    broken = {
+        "feature": [*nodes[:2], (2, 3, 4, 1, 2), *nodes[3:]],
+        "child": [*nodes[:2], (2, 1, 4, 0, 2), *nodes[3:]],
+        "deep": [*((place, place + 1, 32, 0, 2) for place in range(31)), (31, -1, -1, -1, 2), (32, -1, -1, -1, 2)],
+        "stats": nodes[:-1],
+    }[fault]
+    with pytest.raises(ValueError, match=r"node|deep"):
+        _require_sound(broken, 1)
+
+
+def test_a_forest_whose_rarest_node_reads_no_feature_is_refused(
+    spark: SparkSession, models: Path, nasty: DataFrame, tmp_path: Path
+) -> None:
+    from pyspark.sql import functions as sf
+
+    copy = tmp_path / "copy"
+    shutil.copytree(models / "forest", copy)
+    assert len(scores(nasty, request(tmp_path, "copy"))) == len(NASTY)
+    data = next(copy.glob("stages/1_*/data"))
+    nodes = spark.read.parquet(str(data)).localCheckpoint()
+    split = sf.col("nodeData.split").withField("featureIndex", sf.lit(7))
+    rare = (sf.col("nodeData.leftChild") != -1) & (sf.col("nodeData.id") > 0)
+    assert nodes.where(rare).count() > 0
+    shutil.rmtree(data)
+    spoilt = sf.when(rare, sf.col("nodeData").withField("split", split)).otherwise(sf.col("nodeData"))
+    nodes.withColumn("nodeData", spoilt).coalesce(1).write.parquet(str(data))
+    with pytest.raises(RequestRefused, match="trees are as Spark makes them|for every row"):
+        prepare_model(nasty, request(tmp_path, "copy").model)
+
+
 def test_a_python_pipeline_is_refused(nasty: DataFrame, models: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(models / "keep", copy)
@@ -235,7 +383,7 @@ def test_a_python_pipeline_is_refused(nasty: DataFrame, models: Path, tmp_path: 
     for old in (copy / "metadata").glob(".*crc"):
         old.unlink()
     part.write_text(text)
-    with pytest.raises(RequestRefused, match="must be a PipelineModel that Spark saved"):
+    with pytest.raises(RequestRefused, match="must hold a PipelineModel"):
         prepare_model(nasty, request(tmp_path, "copy").model)
 
 

@@ -240,7 +240,7 @@ class LinearRegressionOptions(Options):
         if self.group_by is not None and self.groups is None:
             raise RequestRefused(
                 "groups", bound="is required with group_by: keys that are read from the rows would not be private",
-                remedy="list the groups, or name a public file of them",
+                remedy="list the groups, or name a registered list of them",
             )  # fmt: skip
         if self.groups is not None and self.group_by is None:
             raise RequestRefused(
@@ -340,8 +340,8 @@ def require_keys(keys: Any) -> Keys:
     """
     if not isinstance(keys, (list, tuple)):
         raise RequestRefused(
-            "", given=type(keys).__name__, bound="must be a list of keys, or a file's path and column",
-            remedy="write it like ['001', '002'] or {'path': '/public/tracts.csv', 'column': 'tract'}",
+            "", given=type(keys).__name__, bound="must be a list of keys, or name a registered one",
+            remedy="write it like ['001', '002'] or {'list': 'tracts'}",
         )  # fmt: skip
     if not 1 <= len(keys) <= MOST_GROUPS:
         raise RequestRefused(

@@ -79,6 +79,7 @@ class EarlierFunction(Frozen):
 
     Attributes:
         released_by: the key of that release.
+        release: where it lies: what is charged is compared with it, never believed; None outside a request.
         named: the column, or None for scores.
         status: ``ok``, or ``undefined`` where the release had too few rows to tell; there is no function then.
         lower, upper, cells, scale, unit: its grid, as ``statistics.value_grid.ValueGrid`` has it.
@@ -90,6 +91,7 @@ class EarlierFunction(Frozen):
     """
 
     released_by: Annotated[str, Field(min_length=1)]
+    release: Annotated[str, Field(min_length=1, max_length=2000)] | None = None
     named: str | None
     status: Literal["ok", "undefined"]
     lower: Finite
@@ -117,7 +119,9 @@ class EarlierFunction(Frozen):
         return self
 
     @classmethod
-    def of(cls, result: Mapping[str, Any], cdf: Sequence[float], *, released_by: str) -> EarlierFunction:
+    def of(
+        cls, result: Mapping[str, Any], cdf: Sequence[float], *, released_by: str, release: str | None = None
+    ) -> EarlierFunction:
         """The function in a release's ``results["ecdf"]`` and the column ``cdf`` of its ``ecdf.parquet``.
 
         Raises:
@@ -139,6 +143,7 @@ class EarlierFunction(Frozen):
                 **{name: result[name] for name in ("named", "status", "rows", "noise_scale", "smoothing")},
                 **{name: result["tree"][name] for name in ("branching", "root")},
                 "released_by": released_by,
+                "release": release,
                 "starts": starts,
                 "cdf": [cdf[i] for i in starts],
             }
@@ -182,7 +187,9 @@ class EcdfOptions(Options):
     @field_validator("compare_with", mode="before")
     @classmethod
     def _looked_up(cls, value: Any) -> Any:
-        if isinstance(value, str) or (isinstance(value, Mapping) and ("release" in value or "uri" in value)):
+        if isinstance(value, str) or (
+            isinstance(value, Mapping) and "released_by" not in value and ("release" in value or "uri" in value)
+        ):
             raise RequestRefused(
                 "", given=value, bound="names a release, which only a ledger can vouch for",
                 remedy="ask by the operator or by dp-budget run",

@@ -1,0 +1,56 @@
+"""Trees of saved pipelines, checked before they are used: a broken one would fail for the rows that reach it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
+
+MAX_NODES = 1_000_000
+MAX_DEPTH = 30
+"""Spark's own; a deeper tree could overflow the stack on its longest path."""
+_LEAF = -1
+
+
+def require_sound_trees(spark: SparkSession, folder: str, *, features: int) -> None:
+    """Check the trees of a saved stage: every row of so many features reaches a leaf like any other.
+
+    Args:
+        spark: reads the stage.
+        folder: where it is saved.
+        features: how many numbers the vector that it reads has.
+
+    Raises:
+        ValueError: a node reads no feature, has no children where it needs them, lies too deep, or differs in form.
+    """
+    saved = spark.read.parquet(f"{folder}/data")
+    nested = "nodeData" in saved.columns
+    prefix = "nodeData." if nested else ""
+    tree = sf.col("treeID") if nested else sf.lit(0)
+    names = ("id", "leftChild", "rightChild", "split.featureIndex", "impurityStats")
+    number, left, right, feature, stats = (sf.col(f"{prefix}{name}") for name in names)
+    rows = saved.select(tree, number, left, right, feature, sf.size(stats)).limit(MAX_NODES + 1).collect()
+    if not rows or len(rows) > MAX_NODES or len({row[5] for row in rows}) != 1:
+        raise ValueError("trees of no one form")
+    trees: dict[int, list[Any]] = {}
+    for row in rows:
+        trees.setdefault(row[0], []).append(row[1:])
+    for nodes in trees.values():
+        _require_sound(sorted(nodes), features)
+
+
+def _require_sound(nodes: Sequence[Any], features: int) -> None:
+    depths = [0] * len(nodes)
+    for place in reversed(range(len(nodes))):
+        number, left, right, feature, *_ = nodes[place]
+        if number != place:
+            raise ValueError("nodes that are not numbered through")
+        if left == _LEAF:
+            continue
+        if not (place < left < len(nodes) and place < right < len(nodes) and 0 <= feature < features):
+            raise ValueError("a node without children, or without its feature")
+        depths[place] = 1 + max(depths[left], depths[right])
+    if depths[0] > MAX_DEPTH:
+        raise ValueError("a tree that is too deep")
