@@ -121,7 +121,7 @@ def _alone(name: str) -> type[Frozen]:
 def _is_read_later(name: str, value: Any) -> bool:
     """Whether a file, a registered list or an earlier release stands for the value: those are read by the task."""
     if name == "model":
-        return isinstance(value, str) or (isinstance(value, Mapping) and "kind" not in value)
+        return isinstance(value, str) or (isinstance(value, Mapping) and ("release" in value or "uri" in value))
     if name != "diagnostics":
         return False
     entries = [entry for entry in _as_list(value) if isinstance(entry, Mapping)]

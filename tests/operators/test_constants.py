@@ -51,6 +51,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         },
         "diagnostics: got '103,809,123 counts'; must be made of at most 67,108,864 counts; ask for fewer cells",
     ),
+    "model without its basis": ({"model": {"kind": "columns", "score": "score"}}, "model.basis: is required"),
     "unknown runner": ({"runner": "abacus"}, "runner: got 'abacus'; must be one of local, spark_submit"),
     "settings of another runner": ({"conf": {"spark.a": "b"}}, "conf: is for the spark_submit runner"),
     "master of another runner": (
@@ -91,7 +92,7 @@ def test_a_template_elsewhere_hides_no_mistake(mistake: str) -> None:
         {"table": {"path": "{{ params.path }}", "snapshot": {"path_version": "{{ ds }}"}}},
         {"neighbours": "{% if params.fixed %}replace_one{% else %}add_remove{% endif %}"},
         {"model": "a model's file that only the worker has.json"},
-        {"model": {"release": "/releases/of/the/fit"}},
+        {"model": {"release": "/releases/of/the/fit", "kind": "logistic"}},
         {"runner": "{{ params.runner }}", "conf": {"spark.a": "b"}},
         {"epsilon": 1},
         {"blocks": "interval"},

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from spark_jobs.contract.column_types import kind_of_type, normal_type
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.expression_kinds import kind_of_expression
 from spark_jobs.contract.expressions import parse
 from spark_jobs.tables.expressions import _Scope, feature_column, filter_column
 from tests.support.expressions import KINDS, expressions, nasty_table
@@ -297,3 +299,33 @@ def test_the_examples_of_a_table_on_disk(spark: SparkSession, tmp_path: Path) ->
     frame = spark.read.parquet(path)
     text = "id >= 10 and small < 20 and text in ('11', '12', '99') and small != 12"
     assert [row.id for row in frame.where(filter_column(text, frame.schema)).collect()] == [11]
+
+
+MIXED = st.builds(
+    lambda template, a, b: template.format(a=a, b=b),
+    st.sampled_from(
+        ["{a} = {b}", "{a} + {b}", "{a} / {b}", "{a} and {b}", "not {a}", "coalesce({a}, {b})", "ln({a})", "abs({a})",
+         "length({a})", "year({a})", "case when {a} then {b} else {a} end", "{a} in (1, 'a')", "{a} like 'a%'",
+         "try_cast({a} as timestamp)", "try_cast({a} as double)", "{a} is null", "power({a}, {b})", "upper({a})"]
+    ),
+    st.one_of(EXTREME, st.just("null")),
+    EXTREME,
+)  # fmt: skip
+"""Expressions of which some put together what does not fit."""
+
+
+@settings(QUERIES, max_examples=10 * EXAMPLES)
+@given(text=MIXED)
+def test_what_is_known_without_spark_is_what_spark_is_given(nasty: DataFrame, text: str) -> None:
+    expression, schema = parse(text), nasty.schema
+    kinds = {field.name: kind_of_type(normal_type(field.dataType.simpleString())) for field in schema.fields}
+    outcomes: list[Any] = []
+    for infer in (
+        lambda: _Scope(schema=schema, field="where", text=text).translate(expression).kind,
+        lambda: kind_of_expression(expression, kinds, field="where", text=text),  # type: ignore[arg-type]
+    ):
+        try:
+            outcomes.append(infer())
+        except RequestRefused as refused:
+            outcomes.append(str(refused))
+    assert outcomes[0] == outcomes[1]
