@@ -26,6 +26,26 @@ BAD = {
         {"table": {"format": "parquet", "path": "/lake/theirs", "snapshot": {"path_version": "v1"}}},
         "is bound to account others",
     ),
+    "text of one table, rows of another": (
+        {"table": {"format": "parquet", "path": "/lake/visits#/../theirs", "snapshot": {"path_version": "v1"}}},
+        "table.path: got '/lake/visits#/../theirs'; must not hold any of",
+    ),
+    "version of another table": (
+        {"table": {"format": "parquet", "path": "/lake/visits", "snapshot": {"path_version": "../theirs"}}},
+        "table.snapshot.path_version: got '../theirs'; must be a plain relative path below",
+    ),
+    "relative path": (
+        {"table": {"format": "parquet", "path": "lake/visits", "snapshot": {"path_version": "v1"}}},
+        "table.path: got 'lake/visits'; must be an absolute path or a URI",
+    ),
+    "folder around the bound table": (
+        {"table": {"format": "parquet", "path": "/lake", "snapshot": {"path_version": "visits"}}},
+        "must be bound to an account",
+    ),
+    "folder within the bound table": (
+        {"table": {"format": "parquet", "path": "/lake/visits/v1", "snapshot": {"path_version": "day=1"}}},
+        "must be bound to an account",
+    ),
     "another relation": ({"neighbours": "replace_one"}, "counts in add_remove"),
     "another unit": ({"unit": {"column": "person", "max_rows": 3}}, "protects one row of the table"),
     "unknown block": ({"blocks": ["2026-11"]}, "block"),
