@@ -32,8 +32,11 @@ def runner(request, tmp_path):
     )
 
 
-def test_request_for_a_table_that_is_not_there_is_refused_and_paid_back(lab, runner, tmp_path):
+def test_request_that_only_spark_can_refuse_is_refused_and_paid_back(lab, runner, tmp_path):
     """What a request needs to be refused on is a session: all of the way there and back is gone."""
+    folder = tmp_path / "none" / "v1"
+    folder.mkdir(parents=True)
+    (folder / "part-0.parquet").write_bytes(b"no Parquet file")
     request = make_request(
         lab.output, table={"format": "parquet", "path": f"{tmp_path}/none", "snapshot": {"path_version": "v1"}}
     )
@@ -41,7 +44,7 @@ def test_request_for_a_table_that_is_not_there_is_refused_and_paid_back(lab, run
     output = lab.open_account("nothing", request.table.identity)
     request = request.model_copy(update={"account": "nothing", "output": output})
     lines = []
-    with pytest.raises(RequestRefused, match="must be a table that exists"):
+    with pytest.raises(RequestRefused, match="must hold whole Parquet files alone"):
         lab.release(request=request, runner=runner, progress=lines.append)
     assert {Stage.STARTING, Stage.READING} <= set(lines)
     [charge] = ledger.history("nothing")
