@@ -16,7 +16,7 @@ from dp_operators.budget import reports
 from dp_operators.budget.composition import APPROXIMATE
 from dp_operators.budget.errors import LedgerUnavailable
 from dp_operators.budget.ledger import PrivacyLedger
-from dp_operators.budget.values import ALL, Account
+from dp_operators.budget.values import Account
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import PrivacyUnit, plain
 
@@ -178,8 +178,7 @@ def account_json(
 ) -> dict[str, Any]:
     """An account with its blocks, and what each may still be charged, in plain JSON types."""
     kind = kind or ("approximate" if account.composition == APPROXIMATE else "pure")
-    # before any block is charged there is none to name, and all have the same left
-    left = {block: ledger.remaining(account.name, block, kind=kind) for block in ledger.blocks(account.name) or (ALL,)}
+    left = ledger.remaining_by_block(account.name, kind=kind)
     fixed = {block: ledger.tight(account.name, block) for block in left} if tight else None
     return reports.account_json(account, ledger.history(account.name), left, ledger.allotments(account.name), fixed)
 

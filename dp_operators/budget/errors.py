@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
 
 from dp_operators.budget.composition import Limits, nothing, room
 from dp_operators.budget.values import ALL, Account
@@ -78,10 +77,6 @@ class BudgetExceeded(RequestRefused):
         """Whether the charge is above the cap itself, so that waiting is vain."""
         return self.asked > self.cap
 
-    def __reduce__(self) -> tuple[object, ...]:
-        names = ("account", "block", "asked", "remaining", "cap", "currency", "allotment")
-        return (_budget_exceeded, tuple(getattr(self, name) for name in names))
-
 
 class LedgerFrozen(RequestRefused):
     """The ledger may be read and not written: it was restored from a backup, and does not know of every spend yet."""
@@ -93,9 +88,6 @@ class LedgerFrozen(RequestRefused):
             remedy="run `dp-budget reconcile` for every folder of releases, and then `dp-budget thaw`",
         )
         self.why = why
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (LedgerFrozen, (self.why,))
 
 
 class NotAllowed(RequestRefused):
@@ -115,9 +107,6 @@ class NotAllowed(RequestRefused):
         )
         self.ledger = ledger
         self.said = said
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (NotAllowed, (self.ledger, self.said))
 
 
 class ChargeConflict(RequestRefused):
@@ -139,8 +128,3 @@ class LedgerUnavailable(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (LedgerUnavailable, (self.ledger, self.reason))
-
-
-def _budget_exceeded(*given: Any) -> BudgetExceeded:
-    names = ("account", "block", "asked", "remaining", "cap", "currency", "allotment")
-    return BudgetExceeded(**dict(zip(names, given, strict=True)))

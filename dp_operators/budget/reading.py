@@ -83,6 +83,26 @@ class LedgerReader:
 
         return self._database.read(work)
 
+    def remaining_by_block(self, account: str, *, kind: str = "pure") -> dict[str, Budget]:
+        """What each block in which anything was charged may still bear, in the blocks' order; see ``remaining``.
+
+        Of an account in which nothing was charged, ``all``, which stands for any block. One query reads all blocks.
+
+        Raises:
+            RequestRefused: no such account or kind.
+        """
+        name = arguments.name_of("account", account)
+
+        def work(connection: Connection) -> dict[str, Budget]:
+            found = _account(connection, name)
+            limits = limits_of(found.composition, found.cap, found.slack)
+            spent = _in_order(found, rows.all_spent(connection, name), "")
+            return {block: room(limits, total, kind) for block, total in spent.items()} or {
+                ALL: room(limits, nothing(found.composition), kind)
+            }
+
+        return self._database.read(work)
+
     def affordable(
         self,
         account: str,
@@ -125,10 +145,7 @@ class LedgerReader:
 
         def work(connection: Connection) -> dict[str, Budget]:
             found = _account(connection, name)
-            spent = rows.all_spent(connection, name)
-            mine = {block: total for (each, block), total in sorted(spent.items()) if each == purse}
-            empty = found.blocks is not None and found.unit_stays
-            return {block: total for block, total in mine.items() if block != ALL or not empty}
+            return _in_order(found, rows.all_spent(connection, name), purse)
 
         return self._database.read(work)
 
@@ -300,6 +317,13 @@ class LedgerReader:
     def verification(self) -> Verification:
         """What ``verify`` found, difference by difference."""
         return self._database.snapshot(verification.verify)
+
+
+def _in_order(account: Account, spent: rows.Spent, purse: str) -> dict[str, Budget]:
+    """What is spent in each block that an account or an allotment of it pays for."""
+    mine = {block: total for (each, block), total in sorted(spent.items()) if each == purse}
+    by_block = account.blocks is not None and account.unit_stays
+    return {block: total for block, total in mine.items() if block != ALL or not by_block}
 
 
 def _least_room(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from decimal import Decimal
@@ -42,8 +43,12 @@ def account_json(
     ``fixed`` is what each block's charges cost if they had been decided beforehand, where that is to be told.
     """
     blocks: dict[str, dict[str, Any]] = {}
+    paid: defaultdict[str, list[Charge]] = defaultdict(list)
+    for charge in charges:
+        for block in account.paying(charge.blocks):
+            paid[block].append(charge)
     for block, left in remaining.items():
-        sums = by_state(charge for charge in charges if block in account.paying(charge.blocks))
+        sums = by_state(paid[block])
         spending = {state.value: _amounts(sums[state]) for state in ChargeState if state is not ChargeState.VOID}
         blocks[block] = {**spending, "remaining": _amounts(left)}
         if fixed is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from functools import cache
 from typing import Any
@@ -11,7 +11,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dp_operators.budget import Account, Charge, ChargeState, LedgerReader
-from dp_operators.budget.composition import APPROXIMATE, ZCDP, limits_of, part_spent
+from dp_operators.budget.composition import APPROXIMATE, ZCDP, limits_of, nothing, part_spent, room
 from dp_operators.budget.values import ALL
 from spark_jobs.contract.privacy import Budget, plain
 
@@ -28,9 +28,11 @@ def accounts(connection: str, ledger: LedgerReader, *, nonce: str) -> str:
     """All accounts of a ledger, each with the block that has the least left."""
     rows = []
     for each in ledger.accounts():
-        blocks = _blocks(ledger, each)
-        tight = max(blocks, key=lambda block: (block["share"], block["name"]))
-        rows.append({"account": _told(each), "block": tight, "blocks": len(blocks)})
+        spent = _spent(ledger, each)
+        limits = limits_of(each.composition, each.cap, each.slack)
+        tight = max(spent, key=lambda block: (part_spent(limits, spent[block]), block))
+        [block] = _blocks(each, {tight: spent[tight]})
+        rows.append({"account": _told(each), "block": block, "blocks": len(spent)})
     return _render("accounts.html.j2", connection=connection, rows=rows, frozen=ledger.frozen(), nonce=nonce)
 
 
@@ -42,15 +44,16 @@ def account(connection: str, ledger: LedgerReader, name: str, *, nonce: str) -> 
     """
     found = ledger.account(name)
     charges = ledger.history(name)
-    blocks = _blocks(ledger, found)
+    spent = _spent(ledger, found)
+    shown = dict(list(spent.items())[-LISTED:])
     return _render(
         "account.html.j2",
         connection=connection,
         account=_told(found),
-        blocks=blocks[-LISTED:],
+        blocks=_blocks(found, shown),
         charges=[_charge(each, found) for each in reversed(charges[-LISTED:])],
         all_charges=len(charges),
-        all_blocks=len(blocks),
+        all_blocks=len(spent),
         allotments=[(each.name, _amount(each.cap, found)) for each in ledger.allotments(name)],
         frozen=ledger.frozen(),
         nonce=nonce,
@@ -62,18 +65,22 @@ def failure(line: str, *, nonce: str) -> str:
     return _render("failure.html.j2", line=line, nonce=nonce)
 
 
-def _blocks(ledger: LedgerReader, account: Account) -> list[dict[str, Any]]:
+def _spent(ledger: LedgerReader, account: Account) -> dict[str, Budget]:
+    """What is spent in each block; before any is charged there is none to name, and all have the same left."""
+    return ledger.blocks(account.name) or {ALL: nothing(account.composition)}
+
+
+def _blocks(account: Account, spent: Mapping[str, Budget]) -> list[dict[str, Any]]:
     kind = APPROXIMATE if account.composition == APPROXIMATE else "pure"
-    spent = ledger.blocks(account.name)
     limits = limits_of(account.composition, account.cap, account.slack)
     return [
         {
             "name": block,
-            "spent": "0" if block not in spent else _amount(spent[block], account),
-            "left": _amount(ledger.remaining(account.name, block, kind=kind), account),
-            "share": Decimal(0) if block not in spent else part_spent(limits, spent[block]),
+            "spent": _amount(total, account),
+            "left": _amount(room(limits, total, kind), account),
+            "share": part_spent(limits, total),
         }
-        for block in (list(spent) or [ALL])
+        for block, total in spent.items()
     ]
 
 

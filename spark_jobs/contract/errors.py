@@ -23,6 +23,10 @@ class RequestRefused(ValueError):
         self.remedy = remedy
         super().__init__(self._line())
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # an exception is otherwise made again from its text alone, which is no argument of any of these
+        return (_restored, (type(self), self.args, vars(self)))
+
     def to_dict(self) -> dict[str, str | None]:
         """The fields, to carry the refusal across a process boundary."""
         return {"what": self.what, "given": self.given, "bound": self.bound, "remedy": self.remedy}
@@ -43,6 +47,13 @@ class RequestRefused(ValueError):
         what = f"{self.what}: " if self.what else ""
         got = "" if self.given is None else f"got {self.given}; "
         return " ".join(f"{what}{got}{self.bound}; {self.remedy}".split())
+
+
+def _restored(kind: type[RequestRefused], args: tuple[object, ...], fields: dict[str, object]) -> RequestRefused:
+    """The refusal that another process raised."""
+    refusal = kind.__new__(kind, *args)
+    vars(refusal).update(fields)
+    return refusal
 
 
 def _short(value: object, limit: int = 120) -> str:

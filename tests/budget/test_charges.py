@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-import pickle
+from concurrent.futures import ProcessPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 
@@ -328,7 +328,25 @@ def test_history_is_in_the_order_of_the_reservations(ledger: PrivacyLedger) -> N
     assert [charge.id for charge in ledger.history("visits")] == made
 
 
-def test_errors_survive_the_way_between_processes() -> None:
-    exceeded = BudgetExceeded(account="a", block="b", asked=Decimal(2), remaining=Decimal(0), cap=Decimal(1))
-    for error in (exceeded, LedgerUnavailable("postgresql://h/db", "it is away")):
-        assert str(pickle.loads(pickle.dumps(error))) == str(error)
+ERRORS: list[Exception] = [
+    RequestRefused("epsilon", given="x", bound="must be a number", remedy="write one"),
+    RequestRefused("epsilon", given="x", bound="must be a number", remedy="write one").within("budget"),
+    BudgetExceeded(account="a", block="b", asked=Decimal(2), remaining=Decimal(0), cap=Decimal(1), allotment="team"),
+    ChargeConflict("release", given="r", bound="is another's", remedy="use another"),
+    LedgerFrozen("it was restored"),
+    NotAllowed("postgresql://h/db", "permission denied"),
+    LedgerUnavailable("postgresql://h/db", "it is away"),
+]
+
+
+def fail(number: int) -> None:
+    raise ERRORS[number]
+
+
+def test_errors_survive_a_pool_of_processes() -> None:
+    with ProcessPoolExecutor(1) as pool:
+        for number, error in enumerate(ERRORS):
+            with pytest.raises(type(error)) as raised:
+                pool.submit(fail, number).result()
+            assert str(raised.value) == str(error)
+            assert {name: value for name, value in vars(raised.value).items() if name != "__notes__"} == vars(error)
