@@ -27,7 +27,10 @@ from spark_jobs.contract.stores import ObjectStore
 if TYPE_CHECKING:
     from dp_operators.budget import AuditEntry, Charge, PrivacyLedger
 
-_NAME = re.compile(r"(\d{6})-(\d{12})-([0-9a-f]{64})")
+# newest first: numbers count down, so that one page of a listing holds what is asked for
+_NAME = re.compile(r"0-(\d{6})-(\d{12})-([0-9a-f]{64})")
+_EARLIER_NAME = re.compile(r"(\d{6})-(\d{12})-([0-9a-f]{64})")
+_LAST_EPOCH, _LAST_SEQ = 999_999, 999_999_999_999
 
 
 @dataclass(frozen=True, order=True)
@@ -46,7 +49,7 @@ class Witness:
     @property
     def name(self) -> str:
         """The object's name."""
-        return f"{self.epoch:06d}-{self.seq:012d}-{self.hash}"
+        return f"0-{_LAST_EPOCH - self.epoch:06d}-{_LAST_SEQ - self.seq:012d}-{self.hash}"
 
 
 def bear_witness(store: ObjectStore, output: str, charge: Charge, ledger: PrivacyLedger) -> None:
@@ -59,8 +62,8 @@ def bear_witness(store: ObjectStore, output: str, charge: Charge, ledger: Privac
     failpoint("before_witness")
     entry = ledger.entry(charge.entry)
     if entry is not None:
-        epochs = (each.epoch for each in _witnesses(store, output, charge.account))
-        _create(store, output, entry, ledger, epoch=max(epochs, default=0))
+        newest = _newest(store, output, charge.account)
+        _create(store, output, entry, ledger, epoch=0 if newest is None else newest.epoch)
     failpoint("after_witness")
 
 
@@ -73,7 +76,7 @@ def require_remembered(store: ObjectStore, output: str, account: str, ledger: Pr
         LedgerUnavailable: the ledger cannot be asked.
     """
     # looked for before the ledger is asked: what was witnessed by then was in the log by then
-    newest = max(_witnesses(store, output, account), default=None)
+    newest = _newest(store, output, account)
     if newest is None or _holds(ledger, newest):
         return
     place = output.encode()[:300].decode(errors="ignore")
@@ -91,7 +94,7 @@ def begin_epoch(store: ObjectStore, output: str, ledger: PrivacyLedger) -> None:
         LedgerUnavailable: the ledger cannot be asked.
     """
     for account in _accounts(store, output):
-        newest = max(_witnesses(store, output, account), default=None)
+        newest = _newest(store, output, account)
         if newest is not None and not _holds(ledger, newest):
             for entry in ledger.log(account)[-1:]:
                 _create(store, output, entry, ledger, epoch=newest.epoch + 1)
@@ -117,11 +120,15 @@ def _create(store: ObjectStore, output: str, entry: AuditEntry, ledger: PrivacyL
     store.create(f"{witness_folder(output, entry.account)}/{witness.name}", document(content))
 
 
-def _witnesses(store: ObjectStore, output: str, account: str) -> Iterator[Witness]:
-    for name in store.names(witness_folder(output, account)):
-        found = _NAME.fullmatch(name)
-        if found is not None:
-            yield Witness(int(found[1]), int(found[2]), found[3])
+def _newest(store: ObjectStore, output: str, account: str) -> Witness | None:
+    """The last entry of an account that a store remembers."""
+    folder = witness_folder(output, account)
+    found = _NAME.fullmatch(store.first(folder) or "")
+    if found is not None:
+        return Witness(_LAST_EPOCH - int(found[1]), _LAST_SEQ - int(found[2]), found[3])
+    # of a store that earlier versions wrote to, and no other yet
+    earlier = (_EARLIER_NAME.fullmatch(name) for name in store.names(folder))
+    return max((Witness(int(each[1]), int(each[2]), each[3]) for each in earlier if each is not None), default=None)
 
 
 def _accounts(store: ObjectStore, output: str) -> Iterator[str]:

@@ -59,6 +59,13 @@ class ObjectStore(Protocol):
             OSError: the store failed.
         """
 
+    def first(self, uri: str) -> str | None:
+        """The object below the folder whose path from there comes first by its bytes, of one page; None if none is.
+
+        Raises:
+            OSError: the store failed.
+        """
+
 
 class LocalStore:
     """Files of a file system that this machine mounts: written without a name, then linked to their name.
@@ -103,6 +110,10 @@ class LocalStore:
             for name in files:
                 yield Path(folder, name).relative_to(root).as_posix()
 
+    def first(self, uri: str) -> str | None:
+        """The file below the folder whose path comes first."""
+        return min(self.names(uri), default=None)
+
 
 class ConditionalPutStore:
     """An object store whose writes take ``If-None-Match: *``, through fsspec.
@@ -144,6 +155,14 @@ class ConditionalPutStore:
                 return bytes(self._filesystem.cat_file(uri))
             except FileNotFoundError:
                 return None
+
+    def first(self, uri: str) -> str | None:
+        """The first of a listing in order, which object stores give."""
+        with _as_os_error():
+            bucket, folder, _ = self._filesystem.split_path(uri)
+            prefix = f"{folder.rstrip('/')}/"
+            found = self._filesystem.call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, MaxKeys=1)
+        return next((str(each["Key"])[len(prefix) :] for each in found.get("Contents", ())), None)
 
     def names(self, uri: str) -> Iterator[str]:
         """The objects whose keys begin with the folder's, each by the rest of its key."""

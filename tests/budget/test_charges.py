@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from dp_operators.budget import BudgetExceeded, Charge, ChargeConflict, ChargeState, LedgerUnavailable, PrivacyLedger
+from dp_operators.budget import (
+    BudgetExceeded,
+    Charge,
+    ChargeConflict,
+    ChargeState,
+    LedgerFrozen,
+    LedgerUnavailable,
+    NotAllowed,
+    PrivacyLedger,
+)
 from spark_jobs.contract import Neighbours, PrivacyUnit, RequestRefused
 from tests.support.ledgers import DRAW, commit
 

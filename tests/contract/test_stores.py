@@ -219,6 +219,7 @@ def test_local_names_are_all_files_below(local, tmp_path):
     for name in ("a.json", "b c/d.json", "b c/e/f.json"):
         local.create(f"{tmp_path}/r/{name}", b"x")
     assert sorted(local.names(f"file://{tmp_path}/r/")) == ["a.json", "b c/d.json", "b c/e/f.json"]
+    assert (local.first(f"{tmp_path}/absent"), local.first(f"{tmp_path}/r")) == (None, "a.json")
 
 
 def test_s3_names_are_all_objects_below(s3):
@@ -228,6 +229,11 @@ def test_s3_names_are_all_objects_below(s3):
         store.create(f"s3://bucket/{name}", b"x")
     assert sorted(store.names("s3a://bucket/r/")) == ["a.json", "b/d.json", "b/e/f.json"]
     assert sorted(store.names("s3://bucket/r")) == ["a.json", "b/d.json", "b/e/f.json"]
+    assert (store.first("s3://bucket/r"), store.first("s3a://bucket/r/b/"), store.first("s3://bucket/absent")) == (
+        "a.json",
+        "d.json",
+        None,
+    )
 
 
 def test_s3_create_sends_if_none_match_and_is_refused_the_second_time(s3):

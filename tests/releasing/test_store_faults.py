@@ -38,6 +38,9 @@ class Faulty:
     def names(self, uri):
         return self._call(lambda: list(self.store.names(uri)), lambda answer: answer)
 
+    def first(self, uri):
+        return self._call(lambda: self.store.first(uri), lambda answer: answer)
+
 
 @pytest.mark.parametrize("how", ["before", "after", "lost"])
 def test_store_that_fails_at_any_call_loses_nothing(lab, monkeypatch, how):

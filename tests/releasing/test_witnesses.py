@@ -9,6 +9,7 @@ import pytest
 from dp_operators.budget import LedgerFrozen, LedgerUnavailable, PrivacyLedger
 from dp_operators.releasing import reconcile
 from spark_jobs.contract.failpoints import PROTOCOL_POINTS
+from spark_jobs.contract.stores import LocalStore, local_path
 from tests.support.release_lab import Lab
 
 AFTER_WITNESS = PROTOCOL_POINTS[PROTOCOL_POINTS.index("after_witness") : PROTOCOL_POINTS.index("before_end_run")]
@@ -57,7 +58,7 @@ def test_restored_ledger_is_frozen_by_the_next_release_and_mended_by_a_reconcili
         assert again.adopted
         assert ledger.verification().findings == ()
         backup = (lab.folder / "ledger.db").read_bytes()
-    assert len({name[:6] for name in witnesses(lab)}) == 4
+    assert len({name[2:8] for name in witnesses(lab)}) == 4
 
 
 def test_release_goes_on_once_the_ledger_is_reconciled(lab: Lab, backup: bytes) -> None:
@@ -115,7 +116,7 @@ def test_role_that_may_not_freeze_the_ledger_is_held_back_all_the_same(
     def denied(*args, **kwargs):
         raise LedgerUnavailable("the ledger", "permission denied")
 
-    monkeypatch.setattr(PrivacyLedger, "freeze", denied)
+    monkeypatch.setattr(PrivacyLedger, "freeze_forgotten", denied)
     with pytest.raises(LedgerFrozen):
         made(lab, "next")
     assert ledger.frozen() == ""
@@ -130,7 +131,7 @@ def test_witness_is_borne_once_whatever_is_retried(lab: Lab) -> None:
     [charge] = ledger.history("people")
     entry = ledger.entry(charge.entry)
     assert entry is not None
-    assert witnesses(lab) == [f"000000-{charge.entry:012d}-{entry.hash}"]
+    assert witnesses(lab) == [f"0-999999-{999_999_999_999 - charge.entry:012d}-{entry.hash}"]
     reconcile(lab.output, ledger, actor="dpo")
     assert len(witnesses(lab)) == 1
 
@@ -192,3 +193,31 @@ def test_release_made_after_its_key_was_given_back_is_the_one_that_is_restored(l
     assert (found.restored, found.committed, found.findings) == ((published.charge_id,), (published.charge_id,), ())
     assert ledger.remaining("people").epsilon == 7
     assert reconcile(lab.output, ledger, actor="dpo").restored == ()
+
+
+def test_store_that_an_earlier_version_wrote_to_is_still_remembered(lab: Lab, backup: bytes) -> None:
+    """Its names sort the other way round; the first new one comes before all of them."""
+    made(lab, "lost")
+    [folder] = Path(lab.output).glob("_ledger/*")
+    for path in folder.iterdir():
+        _, epoch, seq, digest = path.name.split("-")
+        path.rename(folder / f"{999_999 - int(epoch):06d}-{999_999_999_999 - int(seq):012d}-{digest}")
+    ledger = restore(lab, backup)
+    with pytest.raises(LedgerFrozen):
+        made(lab, "next")
+    mend(lab, ledger)
+    assert not made(lab, "next").adopted
+    assert witnesses(lab)[0].startswith("0-999998-")
+
+
+def test_one_page_of_a_listing_is_read_however_many_releases_there_were(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(lab, "first")
+    monkeypatch.setattr(LocalStore, "names", lambda *_: pytest.fail("the whole folder was listed"))
+    first = lambda _, uri: min((path.name for path in local_path(uri).iterdir()), default=None)  # noqa: E731
+    monkeypatch.setattr(LocalStore, "first", first)
+    made(lab, "second")
+    newest = witnesses(lab)[0]
+    assert newest == min(witnesses(lab))
+    assert int(newest.split("-")[2]) == 999_999_999_999 - lab.charges()[-1].entry

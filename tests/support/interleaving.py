@@ -108,6 +108,9 @@ class MemoryStore:
     def names(self, uri: str) -> Iterator[str]:
         return iter([name[len(uri) + 1 :] for name in self.objects if name.startswith(f"{uri}/")])
 
+    def first(self, uri: str) -> str | None:
+        return min(self.names(uri), default=None)
+
 
 class Stage:
     """The actors, the one store they share, and a ledger."""
