@@ -13,7 +13,7 @@ from spark_jobs.contract.privacy import Budget
 
 
 def task(status: dict[str, str], monkeypatch: pytest.MonkeyPatch, **fields: Any) -> ReleaseDiagnosticsOperator:
-    made = ReleaseDiagnosticsOperator(task_id="release", request={}, **fields)
+    made = ReleaseDiagnosticsOperator(task_id="release", request="/requests/undefined.json", **fields)
     published = SimpleNamespace(uri="/r/1", key="k", cost=Budget(epsilon="1"), status=status, adopted=False)
     monkeypatch.setattr(made, "_release", lambda context: published)
     return made
