@@ -307,9 +307,9 @@ def _release(
 
 def _dry_run(request: ReleaseRequest, ledger: PrivacyLedger, runner: Any, allotment: str | None, key: str) -> None:
     """Price a request, or say that its release is paid for; nothing is reserved, run or written."""
-    from dp_operators.releasing import forecast, with_blocks
+    from dp_operators.releasing import complete, forecast
 
-    told = forecast(with_blocks(request, ledger), ledger=ledger, runner=runner, key=key, allotment=allotment)
+    told = forecast(complete(request, ledger), ledger=ledger, runner=runner, key=key, allotment=allotment)
     cost = plain(told.cost.epsilon)
     if told.charge is not None:
         typer.echo(f"would charge nothing to {told.account}: {_PAID[told.charge.state]} epsilon {cost}")

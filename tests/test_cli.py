@@ -107,7 +107,7 @@ BAD = {
     "unknown account": ({"account": "nobody"}, [], "account"),
     "no account": ({"account": None}, [], "account: is required"),
     "unbound table": (
-        {"table": {"format": "parquet", "path": "/x", "snapshot": {"path_version": "v1"}}},
+        {"table": {"path": "/x", "snapshot": {"path_version": "v1"}}},
         [],
         "bound to an account",
     ),

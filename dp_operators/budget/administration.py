@@ -9,7 +9,6 @@ from typing import Any
 from sqlalchemy import Connection, insert, update
 
 from dp_operators.budget import audit, mapping, rows
-from dp_operators.budget.arguments import sizes as allowed_sizes
 from dp_operators.budget.composition import APPROXIMATE, PURE, ZCDP, cap_of, is_raise
 from dp_operators.budget.schema import accounts, allotments
 from dp_operators.budget.statements import fetch
@@ -30,7 +29,6 @@ class Raise:
     epsilon: Any
     delta: Any
     rho: Any
-    public_sizes: bool
     actor: str
     reason: str
 
@@ -52,13 +50,12 @@ def raise_cap(connection: Connection, wanted: Raise) -> Account | Allotment:
     """Raise a cap, or find it that high.
 
     Raises:
-        RequestRefused: no such account or allotment, the cap would be lower, or sizes cannot be public.
+        RequestRefused: no such account or allotment, or the cap would be lower.
     """
     account = _account(connection, wanted.account)
     held: Account | Allotment = account if not wanted.allotment else _allotment(connection, account, wanted.allotment)
     cap, slack = _cap(account, held, wanted)
-    sizes = {"public_sizes": 1} if _opens_sizes(account, wanted) else {}
-    if (cap, slack) == (held.cap, held.slack) and not sizes:
+    if (cap, slack) == (held.cap, held.slack):
         return held
     if not is_raise(account.composition, held.cap, cap):
         raise RequestRefused(
@@ -75,15 +72,14 @@ def raise_cap(connection: Connection, wanted: Raise) -> Account | Allotment:
         action=audit.RAISED,
         account=account.name,
         reason=wanted.reason,
-        details={**raised, **sizes, "allotment": wanted.allotment},
+        details={**raised, "allotment": wanted.allotment},
     )
     audit.append(connection, entry)
     if isinstance(held, Allotment):
         where = (allotments.c.account == account.name, allotments.c.name == held.name)
         connection.execute(update(allotments).where(*where).values(raised))
     else:
-        connection.execute(update(accounts).where(accounts.c.name == account.name).values({**raised, **sizes}))
-        held = replace(held, public_sizes=held.public_sizes or bool(sizes))
+        connection.execute(update(accounts).where(accounts.c.name == account.name).values(raised))
     return replace(held, cap=cap, slack=slack)
 
 
@@ -179,18 +175,6 @@ def _allotment(connection: Connection, account: Account, name: str) -> Allotment
     if found is None:
         raise rows.no_allotment(account.name, name)
     return found
-
-
-def _opens_sizes(account: Account, wanted: Raise) -> bool:
-    """Whether requests may declare sizes public from here on, and could not before."""
-    if wanted.public_sizes and wanted.allotment:
-        raise RequestRefused(
-            "public_sizes",
-            given=True,
-            bound="is of a whole account, not of an allotment",
-            remedy="leave the allotment out",
-        )
-    return allowed_sizes(wanted.public_sizes, account.neighbours) and not account.public_sizes
 
 
 def _cap(account: Account, held: Account | Allotment, wanted: Raise) -> tuple[Budget, Decimal]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dp_operators.budget.audit import canonical
+from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.blocks import BlockExpression
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.places import Place
@@ -137,12 +137,8 @@ def bound_tables(tables: Iterable[Any]) -> dict[str, Any]:
 
 
 def _plain(binding: Any) -> dict[str, Any]:
-    fields = binding if isinstance(binding, Mapping) else getattr(binding, "model_dump", dict)(mode="json")
-    try:
-        plain: dict[str, Any] = json.loads(canonical(fields))
-    except (TypeError, ValueError):
-        plain = {}
-    return plain
+    parsed = binding if isinstance(binding, TableBinding) else TableBinding.parse(binding)
+    return parsed.model_dump(mode="json")
 
 
 def output_uris(outputs: Iterable[Any]) -> tuple[str, ...]:
@@ -241,19 +237,3 @@ def stays(value: bool | None, blocks: BlockExpression | None, unit: PrivacyUnit,
             remedy="ask for add_remove, under which a replacement counts twice",
         )
     return found
-
-
-def sizes(public: bool, neighbours: Neighbours) -> bool:
-    """Whether requests may declare sizes public.
-
-    Raises:
-        RequestRefused: they may, where a row that is added or removed changes a size.
-    """
-    if public and neighbours is not Neighbours.REPLACE_ONE:
-        raise RequestRefused(
-            "public_sizes",
-            given=True,
-            bound="is for accounts that protect replacements: where rows are added and removed, no size is public",
-            remedy="leave it out",
-        )
-    return bool(public)

@@ -15,6 +15,7 @@ from dp_operators.budget.audit import canonical
 from dp_operators.budget.schema import account_tables, accounts, key_lists
 from dp_operators.budget.transactions import require_thawed
 from dp_operators.budget.values import Account, KeyList
+from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.errors import RequestRefused
 
 
@@ -61,8 +62,10 @@ def bind_table(connection: Connection, wanted: Bind) -> Account:
         return account
     if wanted.table not in account.tables:
         require_tables_apart(connection, account.name, (wanted.table,))
+    binding = TableBinding.parse(wanted.binding)
+    binding.require_terms(account.unit, account.blocks)
     if before is not None:
-        _require_addition(wanted.table, before, wanted.binding)
+        binding.require_extends(TableBinding.parse(before))
     require_thawed(rows.frozen(connection))
     entry = audit.Draft(
         at=audit.now(),
@@ -147,24 +150,6 @@ def register_keys(connection: Connection, wanted: Register) -> KeyList:
     audit.append(connection, entry)
     connection.execute(insert(key_lists), mapping.key_list_row(made))
     return made
-
-
-def _require_addition(table: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    """Refuse to change what was said of a table: blocks and units that were paid for would become other ones."""
-    was, now = before.get("columns"), after.get("columns")
-    if isinstance(was, Mapping) and isinstance(now, Mapping):
-        kept = {name: kind for name, kind in now.items() if name in was} == dict(was)
-    else:
-        kept = was == now
-    may_grow = ("columns", "public_columns")
-    same = {name for name in {*before, *after} if name not in may_grow and before.get(name) != after.get(name)} == set()
-    if not (kept and same):
-        raise RequestRefused(
-            "table",
-            given=table,
-            bound="is bound as something else: only columns may be added to it",
-            remedy="bind the new table under its own path, or open an account for it",
-        )
 
 
 def _account(connection: Connection, name: str) -> Account:

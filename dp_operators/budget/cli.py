@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from enum import IntEnum
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,7 +17,9 @@ from dp_operators.budget import reports
 from dp_operators.budget.composition import APPROXIMATE
 from dp_operators.budget.errors import LedgerUnavailable
 from dp_operators.budget.ledger import PrivacyLedger
+from dp_operators.budget.table_schemas import binding_of, shown
 from dp_operators.budget.values import Account
+from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import PrivacyUnit, plain
 
@@ -61,6 +64,23 @@ Tight = Annotated[
     bool, typer.Option("--tight", help="Tell too what all charges cost if decided beforehand; for information only.")
 ]
 AnAccount = Annotated[str, typer.Argument(help="The account's name.")]
+Schema = Annotated[
+    Path | None,
+    typer.Option(help="What has the table's columns: a Parquet file or folder, a csv file, or a JSON file of them."),
+]
+Columns = Annotated[str | None, typer.Option(help="The columns with their types: 'id int, paid decimal(10,2)'.")]
+Form = Annotated[str | None, typer.Option("--format", help="parquet, csv or catalog; by default the schema's.")]
+VersionColumns = Annotated[
+    list[str] | None, typer.Option("--version-column", help="A partition column that is the version; may be repeated.")
+]
+VersionFolders = Annotated[
+    int | None, typer.Option(help="How many folders deep a version lies below the table; 1 by default.", min=1)
+]
+PublicColumns = Annotated[
+    list[str] | None,
+    typer.Option("--public-column", help="A column that is public and that a replacement keeps; may be repeated."),
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask whether what is bound is right.")]
 
 
 @app.command()
@@ -99,13 +119,39 @@ def open_account(
         bool | None,
         typer.Option(help="Whether a unit lies in one block for ever; if not, charges add up across blocks."),
     ] = None,
-    public_sizes: Annotated[
-        bool, typer.Option("--public-sizes", help="With replace_one: requests may declare sizes of groups public.")
-    ] = False,
+    schema: Schema = None,
+    columns: Columns = None,
+    form: Form = None,
+    version_column: VersionColumns = None,
+    version_folders: VersionFolders = None,
+    public_column: PublicColumns = None,
+    yes: Yes = False,
     actor: Annotated[str | None, typer.Option(help="Who opens it; the user of this machine if not given.")] = None,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Open an account for a dataset; the same account again is found open."""
+    """Open an account for a dataset; the same account again is found open.
+
+    What is said of columns is of the one table; `dp-budget bind` says it of others, or later.
+    """
+    tables: list[str | TableBinding] = [*(table or ())]
+    described = (schema, columns, form, version_column, version_folders, public_column)
+    if any(value is not None for value in described):
+        if len(tables) != 1:
+            raise RequestRefused(
+                "table", given=len(tables), bound="must be one where its columns are given",
+                remedy="open the account with one table, and bind the others by `dp-budget bind`",
+            )  # fmt: skip
+        binding = binding_of(
+            str(tables[0]),
+            schema=schema,
+            columns=columns,
+            form=form,
+            version_columns=version_column or (),
+            version_folders=version_folders,
+            public_columns=public_column or (),
+        )
+        confirm(binding, yes=yes)
+        tables = [binding]
     opened = open_ledger(ledger).open_account(
         account,
         epsilon=epsilon,
@@ -115,18 +161,21 @@ def open_account(
         composition=composition,
         neighbours=neighbours,
         unit=PrivacyUnit(column=unit_column, max_rows=max_rows),
-        tables=table or (),
+        tables=tables,
         outputs=output or (),
         blocks=blocks,
         unit_stays=unit_stays,
-        public_sizes=public_sizes,
         actor=user() if actor is None else actor,
     )
-    tables = ", ".join(opened.tables) or "no table yet"
+    names = ", ".join(opened.tables) or "no table yet"
     each = "in all" if opened.blocks is None or not opened.unit_stays else f"in each block of {opened.blocks}"
+    unbound = sorted(set(opened.tables) - set(opened.bindings))
+    then = (
+        f"; before anything is charged, bind the columns of {', '.join(unbound)}: `dp-budget bind`" if unbound else ""
+    )
     outputs = ", ".join(opened.outputs) or "no folder yet"
-    said = f"account {opened.name} is open: epsilon {plain(opened.cap.epsilon)} {each}, for {tables}; "
-    typer.echo(f"{said}its releases go to {outputs}")
+    said = f"account {opened.name} is open: epsilon {plain(opened.cap.epsilon)} {each}, for {names}; "
+    typer.echo(f"{said}its releases go to {outputs}{then}")
 
 
 @app.command()
@@ -181,6 +230,23 @@ def account_json(
     left = ledger.remaining_by_block(account.name, kind=kind)
     fixed = {block: ledger.tight(account.name, block) for block in left} if tight else None
     return reports.account_json(account, ledger.history(account.name), left, ledger.allotments(account.name), fixed)
+
+
+def confirm(binding: TableBinding, *, yes: bool) -> None:
+    """Show what is to be bound, and ask whether it is right.
+
+    Raises:
+        RequestRefused: it is not, or nobody is there to say so.
+    """
+    typer.echo(shown(binding), err=True)
+    try:
+        agreed = yes or typer.confirm("Bind the table so, for good?", err=True)
+    except typer.Abort:
+        agreed = False
+    if not agreed:
+        raise RequestRefused(
+            "binding", bound="was not confirmed, and nothing was written", remedy="answer y, or give --yes"
+        )
 
 
 def open_ledger(url: str | None) -> PrivacyLedger:

@@ -9,10 +9,27 @@ from typing import Annotated
 import typer
 
 from dp_operators.budget import reports
-from dp_operators.budget.cli import AnAccount, LedgerUrl, Tight, account_json, open_ledger, user
+from dp_operators.budget.cli import (
+    AnAccount,
+    Columns,
+    Form,
+    LedgerUrl,
+    PublicColumns,
+    Schema,
+    Tight,
+    VersionColumns,
+    VersionFolders,
+    Yes,
+    account_json,
+    confirm,
+    open_ledger,
+    user,
+)
 from dp_operators.budget.grants import grants
+from dp_operators.budget.table_schemas import binding_of
 from dp_operators.budget.values import Account
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import plain
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -30,9 +47,6 @@ def raise_cap(
     delta: Amount = None,
     rho: Amount = None,
     allotment: Annotated[str | None, typer.Option(help="Raise the cap of this allotment instead.")] = None,
-    public_sizes: Annotated[
-        bool, typer.Option("--public-sizes", help="Let requests declare sizes of groups public; never taken back.")
-    ] = False,
     actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
@@ -43,13 +57,53 @@ def raise_cap(
         delta=delta,
         rho=rho,
         allotment=allotment,
-        public_sizes=public_sizes,
         actor=_actor(actor),
         reason=reason,
     )
     what = "account" if isinstance(raised, Account) else "allotment"
-    sizes = "; requests may declare sizes public" if public_sizes else ""
-    typer.echo(f"{what} {raised.name} has a cap of epsilon {plain(raised.cap.epsilon)}{sizes}")
+    typer.echo(f"{what} {raised.name} has a cap of epsilon {plain(raised.cap.epsilon)}")
+
+
+@app.command()
+def bind(
+    account: AnAccount,
+    reason: Reason,
+    table: Annotated[str | None, typer.Option(help="The table; may be left out where the account has one.")] = None,
+    schema: Schema = None,
+    columns: Columns = None,
+    form: Form = None,
+    version_column: VersionColumns = None,
+    version_folders: VersionFolders = None,
+    public_column: PublicColumns = None,
+    yes: Yes = False,
+    actor: Actor = None,
+    ledger: LedgerUrl = None,
+) -> None:
+    """Bind what a table of an account is: columns, types, versions, public columns; columns can be added later.
+
+    Nothing can be charged to an account for a table without its columns. What is not given stays as it was bound.
+    """
+    opened = open_ledger(ledger)
+    known = opened.account(account)
+    if table is None and len(known.tables) != 1:
+        raise RequestRefused(
+            "table", bound=f"must be named, for account {account} has {', '.join(known.tables) or 'none'}",
+            remedy="name it by --table",
+        )  # fmt: skip
+    identity = Place.parse(known.tables[0] if table is None else table, what="table").identity
+    binding = binding_of(
+        identity,
+        schema=schema,
+        columns=columns,
+        form=form,
+        version_columns=version_column or (),
+        version_folders=version_folders,
+        public_columns=public_column or (),
+        before=known.bindings.get(identity),
+    )
+    confirm(binding, yes=yes)
+    opened.bind_table(account, binding, actor=_actor(actor), reason=reason)
+    typer.echo(f"table {identity} is bound to account {account} with {len(binding.columns)} columns")
 
 
 @app.command()

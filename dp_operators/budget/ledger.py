@@ -9,6 +9,7 @@ from dp_operators.budget import administration, arguments, audit, bindings, tran
 from dp_operators.budget.charging import ChargingLedger
 from dp_operators.budget.composition import cap_of, known_composition
 from dp_operators.budget.values import Account, Allotment, AuditEntry, KeyList
+from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.privacy import Neighbours, PrivacyUnit
 
 
@@ -55,7 +56,6 @@ class PrivacyLedger(ChargingLedger):
         outputs: Iterable[str] = (),
         blocks: Any = None,
         unit_stays: bool | None = None,
-        public_sizes: bool = False,
         actor: str = "",
     ) -> Account:
         """Open an account; the same account again is found open.
@@ -77,18 +77,19 @@ class PrivacyLedger(ChargingLedger):
             blocks: the block expression, such as ``day(visited_at)``; by default ``all`` is the one block.
             unit_stays: whether each privacy unit lies in one block for ever, so that each block has the cap for itself.
                 True by default where a unit is a row. Where it is False, charges add up across blocks.
-            public_sizes: with ``REPLACE_ONE``, whether a request may declare public which rows it goes through.
             actor: who opens it.
 
         Raises:
             RequestRefused: it is open with other settings, or a table is bound to another account, lies within a bound
-                one or holds one; or replacements are protected where a unit may lie in several blocks; or sizes are to
-                be public where they cannot be.
+                one or holds one, or lacks a column of the unit or the blocks; or replacements are protected where a
+                unit may lie in several blocks.
         """
         kind = known_composition(composition)
         cap, part = cap_of(kind, epsilon, delta, rho, slack)
         expression, whom = arguments.block_expression(blocks), arguments.privacy_unit(unit)
         between, bound = arguments.relation(neighbours), arguments.bound_tables(tables)
+        for binding in filter(None, bound.values()):
+            TableBinding.parse(binding).require_terms(whom, expression)
         account = Account(
             name=arguments.name_of("account", name),
             composition=kind,
@@ -101,7 +102,6 @@ class PrivacyLedger(ChargingLedger):
             outputs=arguments.output_uris(outputs),
             blocks=expression,
             unit_stays=arguments.stays(unit_stays, expression, whom, between),
-            public_sizes=arguments.sizes(public_sizes, between),
             opened_at=audit.now(),
             opened_by=arguments.note("actor", actor),
         )
@@ -115,7 +115,6 @@ class PrivacyLedger(ChargingLedger):
         delta: Any = None,
         rho: Any = None,
         allotment: str | None = None,
-        public_sizes: bool = False,
         actor: str,
         reason: str,
     ) -> Account | Allotment:
@@ -127,13 +126,11 @@ class PrivacyLedger(ChargingLedger):
             delta: the same.
             rho: the same.
             allotment: an allotment of the account, whose cap is raised instead.
-            public_sizes: let requests declare sizes public from here on, as for ``open_account``; never taken back.
             actor: who answers for it.
             reason: why; both are written into the audit log.
 
         Raises:
-            RequestRefused: nobody or no reason is named, the new cap is below the old one, or sizes are to be public
-                where they cannot be.
+            RequestRefused: nobody or no reason is named, or the new cap is below the old one.
         """
         wanted = administration.Raise(
             account=arguments.name_of("account", account),
@@ -141,7 +138,6 @@ class PrivacyLedger(ChargingLedger):
             epsilon=epsilon,
             delta=delta,
             rho=rho,
-            public_sizes=bool(public_sizes),
             actor=arguments.name_of("actor", actor, limit=500),
             reason=arguments.name_of("reason", reason, limit=500),
         )

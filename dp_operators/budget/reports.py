@@ -64,7 +64,7 @@ def account_json(
         "outputs": list(account.outputs),
         "block_expression": None if account.blocks is None else str(account.blocks),
         "unit_stays": account.unit_stays,
-        "public_sizes": account.public_sizes,
+        "bindings": dict(account.bindings),
         "allotments": {each.name: _amounts(each.cap) for each in allotments},
         "opened_at": account.opened_at,
         "opened_by": account.opened_by,
@@ -124,7 +124,6 @@ def accounts_table(accounts: Iterable[Mapping[str, Any]], kind: str | None = Non
     for account in accounts:
         unit = account["unit"]
         protects = "a row" if unit["column"] is None else f"{unit['column']} (at most {unit['max_rows']} rows)"
-        protects += ", sizes may be public" if account["public_sizes"] else ""
         tables = ", ".join(account["tables"]) or "-"
         for name, block in account["blocks"].items():
             amounts = [_told(block[state], account) for state in ("committed", "burnt", "reserved")]

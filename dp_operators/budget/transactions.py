@@ -29,7 +29,7 @@ _RENEW = (
 )
 
 
-_TERMS = ("composition", "cap", "slack", "neighbours", "unit", "tables", "blocks", "unit_stays", "public_sizes")
+_TERMS = ("composition", "cap", "slack", "neighbours", "unit", "tables", "blocks", "unit_stays")
 _LATER_TERMS = ("bindings", "outputs")
 _SECRET_BYTES = 32
 _MAKE_KEY = insert(run_keys)

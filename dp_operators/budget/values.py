@@ -58,8 +58,7 @@ class Account:
         blocks: how the tables' rows fall into blocks; None if ``all`` is the only one.
         unit_stays: whether each privacy unit lies in one block for ever, so that blocks are paid for one by one;
             otherwise each charge is added to ``all``, whatever blocks it reads.
-        public_sizes: whether a release may take the rows that it reads for public, and who is in which group; never
-            where rows are added and removed.
+        public_sizes: what was declared before tables had public columns; it allows nothing any more.
         opened_at: UTC, ISO 8601.
         opened_by: who opened it.
     """

@@ -70,12 +70,16 @@ def prepare_fit() -> None:
 def prepare_visits(version: str) -> None:
     """The same for the table of visits, whose account has a budget for each day."""
     lake.write_visits(VISITS_TABLE_FOLDER, version)
-    _open(VISITS_ACCOUNT, VISITS_CAP, VISITS_TABLE_FOLDER, VISITS_OUTPUT, blocks=VISITS_BLOCKS)
+    _open(VISITS_ACCOUNT, VISITS_CAP, VISITS_TABLE_FOLDER, VISITS_OUTPUT, version=version, blocks=VISITS_BLOCKS)
 
 
-def _open(account: str, cap: str, table: Path, output: str, *, blocks: str | None = None) -> None:
+def _open(
+    account: str, cap: str, table: Path, output: str, *, version: str = VERSION, blocks: str | None = None
+) -> None:
+    from dp_operators.budget.table_schemas import binding_of
     from dp_operators.hooks.ledger import PrivacyLedgerHook
 
     ledger = PrivacyLedgerHook().get_ledger()
     ledger.migrate()
-    ledger.open_account(account, epsilon=cap, tables=[str(table)], outputs=[output], blocks=blocks, actor="demo")
+    binding = binding_of(str(table), schema=table / version)
+    ledger.open_account(account, epsilon=cap, tables=[binding], outputs=[output], blocks=blocks, actor="demo")

@@ -251,13 +251,13 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         )
 
     def _price(self, context: Context) -> dict[str, Any]:
-        from dp_operators.releasing import forecast, with_blocks
+        from dp_operators.releasing import complete, forecast
 
         fields = checked_fields(self.request)
         runner, hook = self._runner(), PrivacyLedgerHook(self.privacy_ledger_conn_id)
         key = release_key(context, deployment=self.deployment or hook.deployment or DEPLOYMENT)
         with closing(hook.get_ledger()) as ledger:
-            request = with_blocks(self._with_blocks(self._asked(fields, ledger), ledger, context), ledger)
+            request = complete(self._with_blocks(self._asked(fields, ledger), ledger, context), ledger)
             found = forecast(request, ledger=ledger, runner=runner, key=str(key), allotment=self.allotment or None)
         remaining = {block: budget.model_dump(mode="json") for block, budget in found.left.items()}
         if found.charge is not None:

@@ -13,9 +13,9 @@ from dp_operators.releasing.requests import (
     account_state,
     check_budget,
     check_request,
+    complete,
     interval_blocks,
     price,
-    with_blocks,
 )
 from dp_operators.releasing.runners import LocalRunner, Runner, SparkSubmitRunner, Submission
 from dp_operators.releasing.settling import Released, give_back, release_stale
@@ -40,6 +40,7 @@ __all__ = [
     "check_budget",
     "check_release_folder",
     "check_request",
+    "complete",
     "earlier_function",
     "fitted_model",
     "forecast",
@@ -52,6 +53,5 @@ __all__ = [
     "release",
     "release_stale",
     "require_no_key_file",
-    "with_blocks",
     "with_references",
 ]

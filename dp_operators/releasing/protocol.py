@@ -51,10 +51,10 @@ from dp_operators.releasing.preflight import SPENT, check_before_charge
 from dp_operators.releasing.processes import Progress
 from dp_operators.releasing.requests import (
     account_state,
+    complete,
     events,
     require_charged,
     require_own_output,
-    with_blocks,
 )
 from dp_operators.releasing.runners import Runner, Submission
 from dp_operators.releasing.sealed_drafts import SealedDrafts, require_paid, settled_elsewhere
@@ -130,7 +130,7 @@ def release(
         LedgerUnavailable: the ledger cannot be asked; try again.
     """
     account, output = require_charged(request)
-    request = with_blocks(request, ledger)
+    request = complete(request, ledger)
     require_own_output(request, ledger, str(key))
     attempt = _Attempt(
         request=request,

@@ -9,6 +9,7 @@ from dp_operators.budget.composition import APPROXIMATE, ZCDP
 from dp_operators.releasing.references import require_as_released
 from dp_operators.releasing.saved_models import with_saved_model
 from spark_jobs.contract.account import AccountState
+from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.blocks import ALL, INTERVAL
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.expressions import check_filter
@@ -35,18 +36,76 @@ def check_request(request: ReleaseRequest, ledger: PrivacyLedger) -> Account:
 
     Raises:
         RequestRefused: the request names no account, or no folder of its account's for the release; its account does
-            not exist; its table is bound to no account or to another, nests with another or is a symbolic link; its
-            relation, unit or blocks are not the account's; it declares sizes public and the account does not; or it
-            holds something else than the earlier releases that it names.
+            not exist; its table is bound to no account or to another, or is a symbolic link; its relation, unit or blocks
+            are not the account's; or it holds something else than the earlier releases that it names.
         LedgerUnavailable: the ledger cannot be asked.
     """
-    name, output = require_charged(request)
-    account = ledger.account(name)
-    require_output(output, account)
+    account = _account_of(request, ledger)
+    require_output(require_charged(request)[1], account)
     account.require_blocks(tuple(sorted(set(request.blocks))))
     if request.block_filter is not None:
         check_filter(request.block_filter)
     request.table.pinned.require_real(what="table.path")
+    if request.neighbours is not account.neighbours:
+        raise RequestRefused(
+            "neighbours",
+            given=request.neighbours.value,
+            bound=f"account {account.name} counts in {account.neighbours.value}",
+            remedy="ask for the account's relation: costs in different relations do not add up",
+        )
+    if request.unit != account.unit:
+        raise RequestRefused(
+            "unit",
+            given=request.unit.describe(),
+            bound=f"account {account.name} protects {account.unit.describe()}",
+            remedy="ask for the account's unit: costs for different units do not add up",
+        )
+    require_as_released(request, ledger)
+    return account
+
+
+def complete(request: ReleaseRequest, ledger: PrivacyLedger) -> ReleaseRequest:
+    """``request`` with all that its account says of the table: how it is read, its columns, versions and blocks.
+
+    And with the hash of a saved pipeline (``with_saved_model``). The copy of a request that a release's folder keeps has all of that; it stays as it is.
+
+    Raises:
+        RequestRefused: there is no such account, its table is not bound to it or was bound without its columns, or the
+            request says some of that itself, or cannot be released on these terms; or see ``with_saved_model``.
+        LedgerUnavailable: the ledger cannot be asked.
+    """
+    request = with_saved_model(request, ledger)
+    account = _account_of(request, ledger)
+    binding = account.bindings.get(request.table.identity)
+    if binding is None:
+        raise RequestRefused(
+            "table",
+            given=request.table.identity,
+            bound=f"must have its columns bound to account {account.name}, which was opened without them",
+            remedy=f"have them bound: `dp-budget bind {account.name}`",
+        )
+    if request.block_expression not in (None, account.blocks):
+        raise RequestRefused(
+            "block_expression",
+            given=str(request.block_expression),
+            bound=f"must be that of account {account.name}, {account.blocks or 'which has none'}",
+            remedy="leave it out: it is the account's",
+        )
+    table = request.table.completed(TableBinding.parse(binding))
+    expression = None if request.blocks == (ALL,) else account.blocks
+    return ReleaseRequest.parse({**dict(request), "table": table, "block_expression": expression})
+
+
+def _account_of(request: ReleaseRequest, ledger: PrivacyLedger) -> Account:
+    """The account that the request names, which must be its table's.
+
+    Raises:
+        RequestRefused: the request names no account or no output, there is no such account, or its table is bound to
+            none or to another.
+        LedgerUnavailable: the ledger cannot be asked.
+    """
+    name, _ = require_charged(request)
+    account = ledger.account(name)
     identity = request.table.identity
     bound_to = ledger.account_for_table(identity)
     if bound_to.name != account.name:
@@ -56,51 +115,7 @@ def check_request(request: ReleaseRequest, ledger: PrivacyLedger) -> Account:
             bound=f"table {identity} is bound to account {bound_to.name}",
             remedy="name that account, or another table",
         )
-    if request.neighbours is not account.neighbours:
-        raise RequestRefused(
-            "neighbours",
-            given=request.neighbours.value,
-            bound=f"account {name} counts in {account.neighbours.value}",
-            remedy="ask for the account's relation: costs in different relations do not add up",
-        )
-    if request.unit != account.unit:
-        raise RequestRefused(
-            "unit",
-            given=request.unit.describe(),
-            bound=f"account {name} protects {account.unit.describe()}",
-            remedy="ask for the account's unit: costs for different units do not add up",
-        )
-    if not account.public_sizes and any(each.sizes_are_public(request.neighbours) for each in request.diagnostics):
-        raise RequestRefused(
-            "diagnostics.public_sizes",
-            given=True,
-            bound=f"account {name} takes no size for public",
-            remedy="leave it out, or have it declared: `dp-budget raise --public-sizes`",
-        )
-    require_as_released(request, ledger)
     return account
-
-
-def with_blocks(request: ReleaseRequest, ledger: PrivacyLedger) -> ReleaseRequest:
-    """``request`` with the account's word on which rows lie in the blocks that it names, and its pipeline's hash.
-
-    Raises:
-        RequestRefused: there is no such account, or the request says something else; or see ``with_saved_model``.
-        LedgerUnavailable: the ledger cannot be asked.
-    """
-    request = with_saved_model(request, ledger)
-    if request.blocks == (ALL,) and request.block_expression is None:
-        return request
-    name, _ = require_charged(request)
-    expression = ledger.account(name).blocks
-    if request.block_expression not in (None, expression):
-        raise RequestRefused(
-            "block_expression",
-            given=str(request.block_expression),
-            bound=f"must be that of account {name}, {expression or 'which has none'}",
-            remedy="leave it out: it is the account's",
-        )
-    return request.model_copy(update={"block_expression": expression})
 
 
 def interval_blocks(account: Account, start: datetime | None, end: datetime | None) -> tuple[str, ...]:

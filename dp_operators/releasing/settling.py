@@ -11,7 +11,7 @@ from dp_operators.releasing.drafts import document, require_releases
 from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.errors import store_faults
 from dp_operators.releasing.keys import ReleaseKey
-from dp_operators.releasing.requests import require_charged, with_blocks
+from dp_operators.releasing.requests import complete, require_charged
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.failpoints import failpoint
 from spark_jobs.contract.layout import ReleaseLayout, claim_uri
@@ -47,7 +47,7 @@ def give_back(
         LedgerUnavailable: the ledger cannot be asked; try again.
     """
     account, output = require_charged(request)
-    request = with_blocks(request, ledger)
+    request = complete(request, ledger)
     store = open_store(output)
     charge = ledger.find_charge(account, str(key))
     if charge is None or charge.request_sha256 != request.sha256:

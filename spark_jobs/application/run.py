@@ -73,6 +73,11 @@ def run_charged(
             "request", bound="must be the very one that was charged, and the store holds another",
             remedy="find out who wrote there, or install the same version of this package on both sides",
         )  # fmt: skip
+    if not request.table.is_bound:
+        raise RequestRefused(
+            "table", bound="must have its account's terms in a charged run",
+            remedy="leave charged runs to `dp-budget run` or the operator",
+        )  # fmt: skip
     stored = store.read(layout.draw)
     if stored is None and not charged.draw_sha256:
         account = _read_account(store.read(layout.account), seal)

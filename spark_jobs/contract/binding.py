@@ -68,13 +68,13 @@ class TableVersion(Frozen):
     def _complete(self) -> Self:
         if (self.by == "partition") != bool(self.columns):
             raise RequestRefused(
-                "version.columns", given=", ".join(self.columns) or None,
+                "columns", given=", ".join(self.columns) or None,
                 bound="names the columns of a version that is a partition, and of no other",
                 remedy="name every partition column that tells one state of the table from another",
             )  # fmt: skip
         if self.by != "path_version" and self.folders != 1:
             raise RequestRefused(
-                "version.folders", given=self.folders, bound="is for versions that are folders of the table's path",
+                "folders", given=self.folders, bound="is for versions that are folders of the table's path",
                 remedy="leave it out",
             )  # fmt: skip
         return self

@@ -18,6 +18,8 @@ from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.cli import URL_VARIABLE, run
 from dp_operators.cli import app
 
+NOWHERE = "; its releases go to no folder yet\n"
+
 
 @pytest.fixture
 def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PrivacyLedger:
@@ -64,16 +66,43 @@ def test_an_account_opened_earlier_is_bound_to_where_its_releases_go(dp_budget, 
     assert ledger.verification().findings == ()
 
 
-def test_sizes_are_declared_public_and_shown_so(dp_budget, ledger: PrivacyLedger) -> None:
-    replaced = ("--epsilon", "1", "--neighbours", "replace_one")
-    assert dp_budget("open", "tracts", *replaced)[0] == dp_budget("open", "open", *replaced, "--public-sizes")[0] == 0
-    assert dp_budget("open", "new", "--epsilon", "1", "--public-sizes")[0] == 2
-    assert "sizes" not in dp_budget("show", "tracts")[1]
-    said = dp_budget("raise", "tracts", "--public-sizes", "--reason", "the census tells them", "--actor", "dpo")
-    assert said[1] == "account tracts has a cap of epsilon 1; requests may declare sizes public\n"
-    for name in ("tracts", "open"):
-        assert "a row, sizes may be public" in dp_budget("show", name)[1]
-        assert json.loads(dp_budget("show", name, "--json")[1])["public_sizes"] is True
+def test_a_table_is_bound_when_it_was_confirmed(
+    dp_budget, ledger: PrivacyLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    opened = ("open", "tracts", "--epsilon", "1", "--table", "/lake/tracts")
+    said = ("--columns", "tract string, a double, v string", "--version-column", "v")
+    before = ledger.head()
+    status, _, err = dp_budget(*opened, *said)
+    assert (status, ledger.head()) == (2, before)
+    assert "binding: was not confirmed, and nothing was written" in err
+    assert "tract  string" in err
+    status, out, err = dp_budget(*opened, *said, "--public-column", "tract", "--yes")
+    assert status == 0
+    assert out == "account tracts is open: epsilon 1 in all, for file:///lake/tracts" + NOWHERE
+    assert "tract  string  public" in err
+    binding = json.loads(dp_budget("show", "tracts", "--json")[1])["bindings"]["file:///lake/tracts"]
+    assert binding["version"] == {"by": "partition", "columns": ["v"], "folders": 1}
+    assert binding["public_columns"] == ["tract"]
+
+
+def test_accounts_opened_earlier_are_bound_and_gain_public_columns(dp_budget, ledger: PrivacyLedger) -> None:
+    assert (
+        "bind the columns of file:///lake/t: `dp-budget bind`"
+        in dp_budget("open", "t", "--epsilon", "1", "--table", "/lake/t")[1]
+    )
+    who = ("--reason", "why", "--actor", "dpo", "--yes")
+    assert dp_budget("bind", "t", *who)[0] == 2
+    assert dp_budget("bind", "t", "--columns", "id int, region string", *who)[0] == 0
+    assert dp_budget("bind", "t", "--public-column", "region", *who)[:2] == (
+        0,
+        "table file:///lake/t is bound to account t with 2 columns\n",
+    )
+    head = ledger.head()
+    assert dp_budget("bind", "t", "--columns", "id double, region string", *who)[0] == 2
+    assert dp_budget("bind", "visits", "--columns", "id int", *who)[0] == 2
+    assert ledger.head() == head
+    assert ledger.account("t").bindings["file:///lake/t"]["public_columns"] == ["region"]
 
 
 def test_allotment_is_made_and_raised(dp_budget, ledger: PrivacyLedger) -> None:
@@ -89,7 +118,10 @@ def test_allotment_is_made_and_raised(dp_budget, ledger: PrivacyLedger) -> None:
 
 def test_account_with_blocks_is_opened_and_shown(dp_budget, ledger: PrivacyLedger) -> None:
     said = dp_budget("open", "new", "--epsilon", "1", "--blocks", "value(region: north, south)")
-    assert said[1] == "account new is open: epsilon 1 in each block of value(region: north, south), for no table yet\n"
+    assert (
+        said[1]
+        == "account new is open: epsilon 1 in each block of value(region: north, south), for no table yet" + NOWHERE
+    )
     lines = dp_budget("show", "visits")[1].splitlines()
     assert [line.split()[:3] for line in lines[1:]] == [["visits", "2026-11-20", "2"], ["visits", "2026-11-21", "2"]]
     said = dp_budget("open", "z", "--composition", "zcdp", "--rho", "0.5", "--delta", "1e-6")

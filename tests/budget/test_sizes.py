@@ -1,4 +1,4 @@
-"""Whether requests may declare sizes public is the account's word, given by whoever answers for it."""
+"""Which columns are public is the account's word, given by whoever answers for it, and never taken back."""
 
 from __future__ import annotations
 
@@ -8,47 +8,27 @@ import pytest
 
 from dp_operators.budget import PrivacyLedger
 from spark_jobs.contract import RequestRefused
+from tests.support.accounts import bound
 from tests.support.ledgers import execute
 
-
-def test_account_takes_no_size_for_public_unless_it_is_opened_so(ledger: PrivacyLedger) -> None:
-    ledger.open_account("tracts", epsilon="1", neighbours="replace_one")
-    ledger.open_account("declared", epsilon="1", neighbours="replace_one", public_sizes=True)
-    assert [account.public_sizes for account in ledger.accounts()] == [True, False]
-    with pytest.raises(RequestRefused, match="is open already, with another public_sizes"):
-        ledger.open_account("tracts", epsilon="1", neighbours="replace_one", public_sizes=True)
-    assert ledger.verification().findings == ()
+TABLE = "file:///lake/tracts"
 
 
-def test_no_size_is_public_where_rows_are_added_and_removed(ledger: PrivacyLedger) -> None:
-    with pytest.raises(RequestRefused, match=r"^public_sizes: got True; is for accounts that protect replacements"):
-        ledger.open_account("visits", epsilon="1", public_sizes=True)
-    ledger.open_account("visits", epsilon="1")
-    with pytest.raises(RequestRefused, match=r"^public_sizes: got True; is for accounts that protect replacements"):
-        ledger.raise_cap("visits", public_sizes=True, actor="dpo", reason="why")
-    assert [entry.action for entry in ledger.log()] == ["opened"]
-
-
-def test_declaring_sizes_public_is_an_event_with_an_author_and_a_reason(ledger: PrivacyLedger) -> None:
-    ledger.open_account("tracts", epsilon="1", neighbours="replace_one")
-    ledger.allot("tracts", "team", epsilon="1")
-    with pytest.raises(RequestRefused, match=r"^public_sizes: got True; is of a whole account, not of an allotment"):
-        ledger.raise_cap("tracts", allotment="team", public_sizes=True, actor="dpo", reason="why")
+def test_public_columns_are_declared_with_an_author_and_a_reason_and_stay(ledger: PrivacyLedger) -> None:
+    ledger.open_account("tracts", epsilon="1", neighbours="replace_one", tables=[bound(TABLE)])
     with pytest.raises(RequestRefused, match="reason"):
-        ledger.raise_cap("tracts", public_sizes=True, actor="dpo", reason="")
-    declared = ledger.raise_cap("tracts", public_sizes=True, actor="dpo", reason="the census tells them")
+        ledger.bind_table("tracts", bound(TABLE, public=["tract"]), actor="dpo", reason="")
+    declared = ledger.bind_table("tracts", bound(TABLE, public=["tract"]), actor="dpo", reason="the census tells them")
     assert declared == ledger.account("tracts")
-    assert ledger.account("tracts").public_sizes
-    assert ledger.account("tracts").cap.epsilon == 1
+    assert declared.bindings[TABLE]["public_columns"] == ["tract"]
     entry = ledger.log()[-1]
-    assert (entry.action, entry.actor, entry.reason) == ("raised", "dpo", "the census tells them")
-    assert json.loads(entry.details)["public_sizes"] == 1
-    # again, and a raise that says nothing of it, change nothing of it
-    ledger.raise_cap("tracts", public_sizes=True, actor="dpo", reason="again")
-    assert ledger.log()[-1] == entry
+    assert (entry.action, entry.actor, entry.reason) == ("table bound", "dpo", "the census tells them")
+    assert json.loads(entry.details)["binding"]["public_columns"] == ["tract"]
+    with pytest.raises(RequestRefused, match=r"^binding: .* can only be given more columns and more public columns"):
+        ledger.bind_table("tracts", bound(TABLE, public=["region"]), actor="dpo", reason="tracts are secret again")
+    # a cap that is raised says nothing of it
     raised = ledger.raise_cap("tracts", epsilon="2", actor="dpo", reason="more")
-    assert raised == ledger.account("tracts")
-    assert ledger.account("tracts").public_sizes
+    assert raised.bindings == declared.bindings
     assert ledger.verification().findings == ()
 
 

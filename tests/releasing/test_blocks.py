@@ -27,7 +27,7 @@ def daily(tmp_path: Path) -> Lab:
 
 
 def asking(lab: Lab, **changes: object) -> ReleaseRequest:
-    table = {"format": "parquet", "path": "/lake/daily", "snapshot": {"path_version": "v1"}}
+    table = {"path": "/lake/daily", "snapshot": {"path_version": "v1"}}
     return make_request(lab.output, account="daily", table=table, **{"blocks": DAYS, **changes})
 
 

@@ -64,7 +64,7 @@ def test_another_request_under_the_same_key_is_refused_wherever_it_would_go(lab,
 
 def test_no_account_can_take_the_release_key_of_another(lab):
     """Whoever could write a claim into another account's folder would keep a scheduled task from its release."""
-    table = {"format": "parquet", "path": "/lake/theirs", "snapshot": {"path_version": "v1"}}
+    table = {"path": "/lake/theirs", "snapshot": {"path_version": "v1"}}
     theirs = lab.open_account("others", "/lake/theirs")
     before = lab.ledger().head()
     for output in (lab.output, f"{lab.output}/below", str(lab.folder)):

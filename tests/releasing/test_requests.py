@@ -12,6 +12,7 @@ import pytest
 from dp_operators.budget import BudgetExceeded, LedgerUnavailable, PrivacyLedger
 from dp_operators.releasing import account_state, check_request, price
 from spark_jobs.contract import Budget, Neighbours, PrivacyUnit, RequestRefused
+from tests.support.accounts import bound
 from tests.support.release_lab import ForkRunner, make_request
 
 BAD = {
@@ -19,11 +20,11 @@ BAD = {
     "no output": ({"output": None}, "output: is required"),
     "unknown account": ({"account": "nobody"}, "account"),
     "table bound to none": (
-        {"table": {"format": "parquet", "path": "/lake/other", "snapshot": {"path_version": "v1"}}},
+        {"table": {"path": "/lake/other", "snapshot": {"path_version": "v1"}}},
         "must be bound to an account",
     ),
     "table bound to another account": (
-        {"table": {"format": "parquet", "path": "/lake/theirs", "snapshot": {"path_version": "v1"}}},
+        {"table": {"path": "/lake/theirs", "snapshot": {"path_version": "v1"}}},
         "is bound to account others",
     ),
     "text of one table, rows of another": (
@@ -118,8 +119,8 @@ def test_a_release_goes_to_its_accounts_folder_or_below_it(lab, below):
 
 
 def test_account_that_was_opened_without_outputs_is_charged_for_nothing(lab, ledger):
-    ledger.open_account("earlier", epsilon=1, tables=["/lake/earlier"])
-    table = {"format": "parquet", "path": "/lake/earlier", "snapshot": {"path_version": "v1"}}
+    ledger.open_account("earlier", epsilon=1, tables=[bound("/lake/earlier")])
+    table = {"path": "/lake/earlier", "snapshot": {"path_version": "v1"}}
     request = make_request(f"{lab.folder}/earlier", account="earlier", table=table)
     before, runner = ledger.head(), ForkRunner()
     with pytest.raises(
@@ -175,7 +176,7 @@ def test_a_link_to_another_table_is_refused_before_anything_is_charged(lab, ledg
     (tmp_path / "toy").mkdir()
     (tmp_path / "toy" / "v1").symlink_to(tmp_path / "secret" / "v1")
     output = lab.open_account("toy", f"{tmp_path}/toy")
-    table = {"format": "parquet", "path": f"{tmp_path}/toy", "snapshot": {"path_version": "v1"}}
+    table = {"path": f"{tmp_path}/toy", "snapshot": {"path_version": "v1"}}
     before, runner = ledger.head(), ForkRunner()
     with pytest.raises(RequestRefused, match=r"^table.path: got .* must not lead through a symbolic link"):
         lab.release(request=make_request(output, account="toy", table=table), runner=runner)
@@ -185,7 +186,7 @@ def test_a_link_to_another_table_is_refused_before_anything_is_charged(lab, ledg
 
 @pytest.mark.parametrize("path", ["/lake/visits", "file:///lake//visits/", "FILE://localhost/lake/visits"])
 def test_check_request_knows_a_table_by_any_spelling(lab, ledger, path):
-    table = {"format": "parquet", "path": path, "snapshot": {"path_version": "v1"}}
+    table = {"path": path, "snapshot": {"path_version": "v1"}}
     assert check_request(make_request(lab.output, table=table), ledger).name == "people"
 
 
@@ -197,26 +198,12 @@ def test_price_is_the_whole_budget_whatever_a_unit_owns(lab):
 def test_account_of_another_unit_and_relation_is_charged_for_its_own(lab, ledger):
     unit = PrivacyUnit(column="person", max_rows=2)
     output = lab.open_account("units", "/lake/u", unit=unit, neighbours=Neighbours.REPLACE_ONE)
-    table = {"format": "parquet", "path": "/lake/u", "snapshot": {"path_version": "v1"}}
+    table = {"path": "/lake/u", "snapshot": {"path_version": "v1"}}
     request = make_request(output, account="units", table=table, unit=unit, neighbours="replace_one")
     assert lab.release(request=request).cost.epsilon == 1
 
 
 LINE = {"kind": "linear_regression", "x": "a", "y": "b", "x_bounds": [0, 1], "y_bounds": [0, 1], "public_sizes": True}
-
-
-def test_sizes_are_public_only_where_the_account_says_so(lab, ledger):
-    output = lab.open_account("tracts", "/lake/tracts", neighbours=Neighbours.REPLACE_ONE)
-    table = {"format": "parquet", "path": "/lake/tracts", "snapshot": {"path_version": "v1"}}
-    asked = {"account": "tracts", "table": table, "neighbours": "replace_one", "label": None, "model": None}
-    request = make_request(output, **asked, diagnostics=[LINE])
-    before, runner = ledger.head(), ForkRunner()
-    with pytest.raises(RequestRefused, match="account tracts takes no size for public; .*dp-budget raise --public-siz"):
-        lab.release(request=request, runner=runner)
-    assert (ledger.head(), runner.runs) == (before, 0)
-    assert check_request(make_request(output, **asked, diagnostics=[{**LINE, "public_sizes": False}]), ledger)
-    ledger.raise_cap("tracts", public_sizes=True, actor="dpo", reason="the census tells them")
-    assert check_request(request, ledger).public_sizes
 
 
 def test_sizes_that_are_never_public_may_be_declared_in_vain(lab, ledger):

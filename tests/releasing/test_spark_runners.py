@@ -37,9 +37,7 @@ def test_request_that_only_spark_can_refuse_is_refused_and_paid_back(lab, runner
     folder = tmp_path / "none" / "v1"
     folder.mkdir(parents=True)
     (folder / "part-0.parquet").write_bytes(b"no Parquet file")
-    request = make_request(
-        lab.output, table={"format": "parquet", "path": f"{tmp_path}/none", "snapshot": {"path_version": "v1"}}
-    )
+    request = make_request(lab.output, table={"path": f"{tmp_path}/none", "snapshot": {"path_version": "v1"}})
     ledger = lab.ledger()
     output = lab.open_account("nothing", request.table.identity)
     request = request.model_copy(update={"account": "nothing", "output": output})

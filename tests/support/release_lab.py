@@ -27,7 +27,7 @@ from spark_jobs.contract.layout import folder_name
 from spark_jobs.contract.sealing import Seal
 from spark_jobs.contract.stores import ObjectStore, open_store
 from tests.support import fake_application
-from tests.support.accounts import open_bound
+from tests.support.accounts import bound, open_bound
 
 PATIENCE = 60.0
 KEY = "prod/dag/2026-11-21/release/-1"
@@ -37,7 +37,7 @@ TABLE = "file:///lake/visits"
 def make_request(output: str, **changes: Any) -> ReleaseRequest:
     fields: dict[str, Any] = {
         "account": "people",
-        "table": {"format": "parquet", "path": TABLE, "snapshot": {"path_version": "v1"}},
+        "table": {"path": TABLE, "snapshot": {"path_version": "v1"}},
         "label": "visit",
         "model": {"kind": "columns", "score": "score", "basis": "public"},
         "diagnostics": ["roc_curve"],
@@ -185,7 +185,7 @@ def _new_ledger(cap: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         ledger = PrivacyLedger(f"sqlite:///{folder}/ledger.db")
         ledger.migrate()
-        ledger.open_account("people", epsilon=cap, tables=[TABLE], actor="admin")
+        ledger.open_account("people", epsilon=cap, tables=[bound(TABLE)], actor="admin")
         ledger.close()
         assert [path.name for path in Path(folder).iterdir()] == ["ledger.db"]
         return (Path(folder) / "ledger.db").read_bytes()

@@ -1,0 +1,186 @@
+"""What an administrator says of a table when it is bound, from options, from files, and from what was bound before."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from spark_jobs.contract.binding import TableBinding
+from spark_jobs.contract.column_types import normal_type
+from spark_jobs.contract.errors import RequestRefused
+
+_UNSIGNED = {"uint8": "smallint", "uint16": "int", "uint32": "bigint", "uint64": "decimal(20,0)"}
+_ARROW = {
+    **_UNSIGNED,
+    "bool": "boolean",
+    "int8": "tinyint",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "halffloat": "float",
+    "float": "float",
+    "double": "double",
+    "binary": "binary",
+    "large_binary": "binary",
+    "string": "string",
+    "large_string": "string",
+    "string_view": "string",
+    "date32[day]": "date",
+}
+
+
+def binding_of(
+    table: str,
+    *,
+    schema: Path | None = None,
+    columns: str | None = None,
+    form: str | None = None,
+    version_columns: Iterable[str] = (),
+    version_folders: int | None = None,
+    public_columns: Iterable[str] = (),
+    before: Mapping[str, Any] | None = None,
+) -> TableBinding:
+    """What a table is, of what is given here and, where nothing is, of what was bound before.
+
+    Args:
+        table: a path, a URI or ``catalog:db.name``.
+        schema: a JSON file of a binding or of its columns, a Parquet file, or a folder of Parquet files as a snapshot
+            is read; of a csv file the names in its first line, whose types ``columns`` gives.
+        columns: names and types, such as ``id int, paid decimal(10,2)``.
+        form: ``parquet``, ``csv`` or ``catalog``; by default that of the table's name.
+        version_columns: the partition columns that make a state.
+        version_folders: how many folders deep a state lies below the table; 1 by default.
+        public_columns: columns that are public, on top of those that were before.
+        before: the fields of the binding that there is.
+
+    Raises:
+        RequestRefused: nothing says what the columns are, a file cannot be read, or they make no binding.
+    """
+    fields: dict[str, Any] = {**(before or {}), **({} if schema is None else _of_file(schema))}
+    if columns is not None:
+        typed = _of_text(columns)
+        header = fields.pop("header", None)
+        if header is not None and header != list(typed):
+            raise RequestRefused(
+                "columns", given=columns, bound=f"must be those of the header of {schema}, in its order",
+                remedy="give each of them its type",
+            )  # fmt: skip
+        fields["columns"] = typed
+    if "columns" not in fields:
+        raise RequestRefused(
+            "columns", bound=f"must be given for table {table}: names, types and, for csv, their order",
+            remedy="name a file that has them by --schema, or list them: --columns 'id int, region string'",
+        )  # fmt: skip
+    fields.pop("header", None)
+    by_default = "catalog" if table.startswith("catalog:") else "parquet"
+    fields["format"] = form or fields.get("format") or by_default
+    version = _version(tuple(version_columns), version_folders)
+    if version is not None or "version" not in fields:
+        fields["version"] = version or {"by": "table_version" if fields["format"] == "catalog" else "path_version"}
+    fields["public_columns"] = sorted({*fields.get("public_columns", ()), *public_columns})
+    return TableBinding.parse({**fields, "table": table})
+
+
+def shown(binding: TableBinding) -> str:
+    """A binding on the lines that somebody confirms."""
+    width = max(len(name) for name in binding.names)
+    lines = [f"table {binding.table}, {binding.format}; a version is {binding.version.describe()}"]
+    for column in binding.columns:
+        public = "  public" if column.name in binding.public_columns else ""
+        lines.append(f"  {column.name:<{width}}  {column.type}{public}")
+    return "\n".join(lines)
+
+
+def _version(columns: tuple[str, ...], folders: int | None) -> dict[str, Any] | None:
+    if columns and folders is not None:
+        raise RequestRefused(
+            "version", given=", ".join(columns), bound="is made of partition columns or of folders, not of both",
+            remedy="leave out --version-folders",
+        )  # fmt: skip
+    if columns:
+        return {"by": "partition", "columns": columns}
+    return None if folders is None else {"by": "path_version", "folders": folders}
+
+
+def _of_text(columns: str) -> dict[str, str]:
+    """The columns in ``id int, paid decimal(10,2)``."""
+    typed: dict[str, str] = {}
+    for part in re.split(r",(?![^(]*\))", columns):
+        name, _, type_text = part.strip().partition(" ")
+        if not name or not type_text.strip() or name in typed:
+            raise RequestRefused(
+                "columns", given=columns, bound="must be different names with a type each",
+                remedy="write them like 'id int, region string', or name a JSON file by --schema",
+            )  # fmt: skip
+        typed[name] = type_text.strip()
+    return typed
+
+
+def _of_file(path: Path) -> dict[str, Any]:
+    unreadable = RequestRefused(
+        "schema", given=str(path), bound="must be a file or a folder that says what a table's columns are",
+        remedy="name a Parquet file, a folder of them, a csv file, or a JSON file with the field columns",
+    )  # fmt: skip
+    try:
+        if path.suffix == ".json":
+            fields = json.loads(path.read_bytes())
+            if not isinstance(fields, dict) or "columns" not in fields:
+                raise unreadable
+            return {name: value for name, value in fields.items() if name != "table"}
+        if path.suffix == ".csv":
+            with path.open(newline="", encoding="utf-8-sig") as file:
+                return {"format": "csv", "header": [name.strip() for name in next(csv.reader(file))]}
+        return {"format": "parquet", "columns": _of_parquet(path)}
+    except (OSError, ValueError, StopIteration):
+        raise unreadable from None
+
+
+def _of_parquet(path: Path) -> dict[str, str]:
+    """The columns of a Parquet file, or of the first one in a folder and of the folders on the way to it."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    first = path if path.is_file() else min(path.rglob("*.parquet"), default=path)
+    folders = first.parent.relative_to(path).parts if path.is_dir() and first != path else ()
+    try:
+        schema = pq.read_schema(first)
+    except pa.ArrowException:
+        raise ValueError from None
+    columns = {field.name: _spark_type(field.type) for field in schema} | _said_by_spark(schema.metadata or {})
+    for folder in folders:
+        name, equals, _ = folder.partition("=")
+        if equals:
+            columns.pop(unquote(name), None)
+            columns[unquote(name)] = "string"
+    return columns
+
+
+def _said_by_spark(metadata: Mapping[bytes, bytes]) -> dict[str, str]:
+    """The simple types that Spark wrote into the file itself, and reads it by."""
+    fields = json.loads(metadata.get(b"org.apache.spark.sql.parquet.row.metadata", b'{"fields": []}'))["fields"]
+    return {field["name"]: normal_type(field["type"]) for field in fields if isinstance(field["type"], str)}
+
+
+def _spark_type(of: Any) -> str:
+    """How Spark writes the type that it reads a Parquet column as; of types that cannot be read, Arrow's own words."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(of):
+        return _spark_type(of.value_type)
+    if pa.types.is_timestamp(of):
+        return "timestamp" if of.tz is not None else "timestamp_ntz"
+    if pa.types.is_decimal(of):
+        return f"decimal({of.precision},{of.scale})"
+    if pa.types.is_list(of) or pa.types.is_large_list(of):
+        return f"array<{_spark_type(of.value_type)}>"
+    if pa.types.is_struct(of):
+        inner = ",".join(f"{of.field(i).name}:{_spark_type(of.field(i).type)}" for i in range(of.num_fields))
+        return f"struct<{inner}>"
+    if pa.types.is_map(of):
+        return f"map<{_spark_type(of.key_type)},{_spark_type(of.item_type)}>"
+    return _ARROW.get(str(of), str(of))

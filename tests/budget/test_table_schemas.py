@@ -1,0 +1,104 @@
+"""What an administrator says of a table, from options and from files."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dp_operators.budget.table_schemas import binding_of, shown
+from spark_jobs.contract import RequestRefused
+
+ROWS: dict[str, Any] = {
+    "id": pa.array([1], pa.int64()),
+    "age": pa.array([1], pa.int32()),
+    "score": pa.array([0.5], pa.float64()),
+    "name": pa.array(["x"]),
+    "paid": pa.array([Decimal("1.25")], pa.decimal128(10, 2)),
+    "at": pa.array([dt.datetime(2026, 1, 1, tzinfo=dt.UTC)], pa.timestamp("us", tz="UTC")),
+    "local": pa.array([dt.datetime(2026, 1, 1)], pa.timestamp("us")),
+    "day": pa.array([dt.date(2026, 1, 1)]),
+    "sick": pa.array([True]),
+    "tags": pa.array([["a"]]),
+}
+TYPES = {
+    "id": "bigint",
+    "age": "int",
+    "score": "double",
+    "name": "string",
+    "paid": "decimal(10,2)",
+    "at": "timestamp",
+    "local": "timestamp_ntz",
+    "day": "date",
+    "sick": "boolean",
+    "tags": "array<string>",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    part = tmp_path / "v=1" / "region=north"
+    part.mkdir(parents=True)
+    pq.write_table(pa.table(ROWS), part / "a.parquet")
+    return tmp_path
+
+
+def test_columns_are_read_from_a_file_and_from_the_folders_on_the_way(folder: Path) -> None:
+    whole = binding_of("/lake/t", schema=folder, version_columns=["v"], public_columns=["region"])
+    assert whole.types == {**TYPES, "v": "string", "region": "string"}
+    assert (whole.table, whole.format, whole.version.columns) == ("file:///lake/t", "parquet", ("v",))
+    # where versions are folders, one of them has the schema
+    assert binding_of("/lake/t", schema=folder / "v=1").types == {**TYPES, "region": "string"}
+    assert binding_of("/lake/t", schema=folder / "v=1" / "region=north" / "a.parquet").types == TYPES
+    assert "region  string  public" in shown(whole).replace("   ", " ").replace("  ", " ").replace(" ", "  ")
+
+
+def test_types_that_spark_wrote_into_a_file_are_those_that_it_reads(tmp_path: Path) -> None:
+    fields = [{"name": "at", "type": "timestamp"}, {"name": "n", "type": "long"}]
+    metadata = {"org.apache.spark.sql.parquet.row.metadata": json.dumps({"type": "struct", "fields": fields})}
+    table = pa.table({"at": pa.array([0], pa.timestamp("ns")), "n": [1]}).replace_schema_metadata(metadata)
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert binding_of("/lake/t", schema=tmp_path).types == {"at": "timestamp", "n": "bigint"}
+
+
+def test_the_header_of_a_csv_file_is_bound_in_its_order(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("\ufeffid, paid\n1,2\n", encoding="utf-8")
+    binding = binding_of("/lake/t", schema=tmp_path / "a.csv", columns="id int, paid decimal(10, 2)")
+    assert (binding.format, binding.types) == ("csv", {"id": "int", "paid": "decimal(10,2)"})
+    with pytest.raises(RequestRefused, match=r"^columns: .* must be those of the header"):
+        binding_of("/lake/t", schema=tmp_path / "a.csv", columns="paid double, id int")
+    with pytest.raises(RequestRefused, match=r"^columns: must be given"):
+        binding_of("/lake/t", schema=tmp_path / "a.csv")
+
+
+def test_a_file_of_a_binding_is_taken_and_options_add_to_what_was(tmp_path: Path) -> None:
+    file = tmp_path / "schema.json"
+    file.write_text(json.dumps({"columns": {"id": "int"}, "version": {"by": "table_version"}, "format": "catalog"}))
+    binding = binding_of("catalog:lake.visits", schema=file)
+    assert binding.version.by == "table_version"
+    before = binding.model_dump(mode="json")
+    again = binding_of("catalog:lake.visits", before=before, public_columns=["id"])
+    assert (again.columns, again.version, again.public_columns) == (binding.columns, binding.version, ("id",))
+    again.require_extends(binding)
+
+
+@pytest.mark.parametrize("columns", ["id", "id int, id string", "id int,,", ""])
+def test_columns_that_are_no_list_are_refused(columns: str) -> None:
+    with pytest.raises(RequestRefused, match=r"^columns: "):
+        binding_of("/lake/t", columns=columns)
+
+
+@pytest.mark.parametrize("content", [None, b"not parquet", b"PAR1PAR1"])
+def test_a_file_that_says_nothing_is_refused_in_one_line(tmp_path: Path, content: bytes | None) -> None:
+    file = tmp_path / "a.parquet"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(RequestRefused, match=r"^schema: ") as refused:
+        binding_of("/lake/t", schema=file)
+    assert "\n" not in str(refused.value)
