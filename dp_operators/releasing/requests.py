@@ -36,8 +36,8 @@ def check_request(request: ReleaseRequest, ledger: PrivacyLedger) -> Account:
 
     Raises:
         RequestRefused: the request names no account, or no folder of its account's for the release; its account does
-            not exist; its table is bound to no account or to another, or is a symbolic link; its relation, unit or blocks
-            are not the account's; or it holds something else than the earlier releases that it names.
+            not exist; its table is bound to no account or to another, or is a symbolic link; its relation, unit or
+            blocks are not the account's; or it holds something else than the earlier releases that it names.
         LedgerUnavailable: the ledger cannot be asked.
     """
     account = _account_of(request, ledger)
@@ -67,7 +67,8 @@ def check_request(request: ReleaseRequest, ledger: PrivacyLedger) -> Account:
 def complete(request: ReleaseRequest, ledger: PrivacyLedger) -> ReleaseRequest:
     """``request`` with all that its account says of the table: how it is read, its columns, versions and blocks.
 
-    And with the hash of a saved pipeline (``with_saved_model``). The copy of a request that a release's folder keeps has all of that; it stays as it is.
+    And with the hash of a saved pipeline (``with_saved_model``). The copy that a release's folder keeps has all of it
+    and stays as it is.
 
     Raises:
         RequestRefused: there is no such account, its table is not bound to it or was bound without its columns, or the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,12 @@ import pytest
 
 from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.releasing import complete, give_back
-from spark_jobs.application.main import main
+from spark_jobs.application.announcing import Announcer
+from spark_jobs.application.run import Charged, run_charged
 from spark_jobs.contract import ReleaseRequest, RequestRefused
+from spark_jobs.contract.sealing import Seal
+from spark_jobs.contract.stores import open_store
+from spark_jobs.mechanisms.noise import SecureNoise
 from tests.support.accounts import bound
 from tests.support.release_lab import ForkRunner, Lab, make_request, reserved_with
 
@@ -103,11 +108,17 @@ def test_the_copy_that_a_releases_folder_keeps_gives_the_reservation_back(lab: L
     assert give_back(copy, ledger=ledger, key=lab.key, reason="why").state is not ChargeState.RESERVED
 
 
-def test_a_charged_run_without_the_accounts_terms_reads_nothing(
-    lab: Lab, capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    request = tmp_path / "request.json"
-    request.write_text(make_request(f"{tmp_path}/out").to_json())
-    status = main([str(request), "--charge", "c", "--key", "k", "--output", f"{tmp_path}/out"])
-    assert status == 2
-    assert "must have the account's terms in a charged run" in capfd.readouterr().err
+def test_a_charged_run_without_the_accounts_terms_reads_nothing(tmp_path: Path) -> None:
+    request = make_request(f"{tmp_path}/out")
+    seal = Seal(secret=bytes(32), charge_id="c", request_sha256=request.sha256)
+    with pytest.raises(RequestRefused, match=r"^table: must have its account's terms in a charged run"):
+        run_charged(
+            request,
+            Charged(key="k", seal=seal, run=1),
+            output=f"{tmp_path}/out",
+            store=open_store(f"{tmp_path}/out"),
+            noise=SecureNoise(),
+            master=None,
+            announcer=Announcer.for_process(sys.stderr),
+        )
+    assert list(tmp_path.rglob("*.json")) == []
