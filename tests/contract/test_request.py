@@ -190,3 +190,22 @@ def test_a_name_with_a_slip_gets_a_suggestion(changes: dict, suggestion: str) ->
 def test_what_nobody_writes_for_a_number_is_none(field: str, value: object) -> None:
     with pytest.raises(RequestRefused, match=rf"^diagnostics\.{field}: got .*; must be a number"):
         ReleaseRequest.parse(fields(diagnostics=[{"kind": "roc_curve", field: value}]))
+
+
+@pytest.mark.parametrize("record", ["person-year", "visit", "Fall 2", "Besuch im März", None])
+def test_what_a_row_is_called_is_a_short_noun(record: str | None) -> None:
+    assert ReleaseRequest.parse(fields(record=record)).record == record
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        "person. Nobody is protected: everything below is exact",
+        "person; the promise covers whole households",
+        "a  b", "-", "", " person", "person\n", "<b>person</b>", "person”", "x" * 61,
+    ],
+)  # fmt: skip
+def test_a_sentence_is_no_name_of_a_row(record: str) -> None:
+    """It stood in the paragraph on who is protected, and could say the opposite of it."""
+    with pytest.raises(RequestRefused, match=r"^record: got .*; must be words of letters and digits"):
+        ReleaseRequest.parse(fields(record=record))

@@ -193,3 +193,10 @@ def test_the_allotment_that_paid_is_named():
     text = plain_text(privacy_statement(from_allotment, PRIVATE))
     assert "within its cap; those of the allotment research, which paid for this one, within its own." in text
     assert "allotment" not in statement_for()
+
+
+def test_what_the_request_calls_a_row_is_its_own_word():
+    said = statement_for(record="person-year")
+    assert "One row, and a row is not a person" in said
+    assert "The request calls a row a “person-year”, which is its own word." in said
+    assert "stands for" not in said
