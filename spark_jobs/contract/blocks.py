@@ -26,6 +26,9 @@ INTERVAL = "interval"
 MOST_BLOCKS = 400
 """Blocks that one release may name."""
 
+MOST_IN_A_ROW = 4_000
+"""Blocks by time that it may name where each follows the one before: ten years of days."""
+
 _CALL = re.compile(r"\s*(?P<by>[a-z]+)\s*\((?P<column>[^():]+)(?::(?P<values>[^()]*))?\)\s*")
 
 
@@ -94,7 +97,7 @@ class BlockExpression(Frozen):
             RequestRefused: for the first of them, and for more than ``MOST_BLOCKS``.
         """
         names = list(blocks)
-        if len(names) > MOST_BLOCKS:
+        if len(names) > MOST_BLOCKS and not self._is_range(names):
             raise RequestRefused(
                 "blocks", given=len(names), bound=f"must be at most {MOST_BLOCKS} in one release", remedy="name fewer"
             )
@@ -106,6 +109,10 @@ class BlockExpression(Frozen):
                     raise self._no_value(name, "must be one of " + ", ".join(self.values), "name one of them")
             else:
                 self._start(name)
+
+    def _is_range(self, names: list[str]) -> bool:
+        """Whether these are blocks by time that follow each other, and not too many."""
+        return self.by is not BlockBy.VALUE and len(names) <= MOST_IN_A_ROW and len(self._spans(sorted(names))) == 1
 
     def covering(self, start: dt.datetime, end: dt.datetime) -> tuple[str, ...]:
         """The blocks that make up the interval from ``start`` to ``end``, which is not in it.
@@ -127,7 +134,7 @@ class BlockExpression(Frozen):
             )
         moment, last = start.astimezone(dt.UTC), end.astimezone(dt.UTC)
         names: list[str] = []
-        while moment < last and len(names) <= MOST_BLOCKS:
+        while moment < last and len(names) <= MOST_IN_A_ROW:
             name = moment.strftime(_FORMATS[self.by])
             if self._start(name) != moment.replace(tzinfo=None):
                 break
@@ -137,7 +144,7 @@ class BlockExpression(Frozen):
             raise RequestRefused(
                 "blocks",
                 given=shown,
-                bound=f"must begin and end with a {self.by.value} in UTC, and hold at most {MOST_BLOCKS} of them",
+                bound=f"must begin and end with a {self.by.value} in UTC, and hold at most {MOST_IN_A_ROW} of them",
                 remedy=f"give the DAG intervals of whole {self.by.value}s in UTC, or name the blocks",
             )
         return tuple(names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
@@ -156,4 +157,17 @@ def test_race_for_a_block_that_nobody_has_charged_yet(ledger: PrivacyLedger) -> 
         found = list(pool.map(work, range(8)))
     assert sorted(found) == ["exceeded"] * 5 + ["reserved"] * 3
     assert spent(ledger)[DAYS[0]] == Decimal("0.9")
+    assert ledger.verification().findings == ()
+
+
+def test_ten_years_of_days_are_charged_at_once_and_given_back(ledger: PrivacyLedger) -> None:
+    account = ledger.open_account("years", epsilon="1", blocks="day(at)")
+    assert account.blocks is not None
+    years = account.blocks.covering(datetime(2016, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC))
+    charge = ledger.reserve("years", release="r", epsilon="0.75", blocks=years)
+    assert charge.blocks == years
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve("years", release="more", epsilon="0.5", blocks=years[-2:])
+    ledger.void(charge.id)
+    assert {str(left.epsilon) for left in ledger.remaining_by_block("years").values()} == {"1"}
     assert ledger.verification().findings == ()

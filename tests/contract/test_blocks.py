@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.contract.blocks import MOST_BLOCKS, BlockBy, BlockExpression
+from spark_jobs.contract.blocks import MOST_BLOCKS, MOST_IN_A_ROW, BlockBy, BlockExpression
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.expressions import check_filter
 
@@ -107,7 +107,7 @@ def test_blocks_cover_an_interval_once_and_their_predicate_is_the_interval(by: B
         (dt.datetime(2026, 11, 21), dt.datetime(2026, 11, 22), "with a time zone"),
         (dt.datetime(2026, 11, 21, 1, tzinfo=UTC), dt.datetime(2026, 11, 22, 1, tzinfo=UTC), "must begin and end with"),
         (dt.datetime(2026, 11, 21, tzinfo=UTC), dt.datetime(2026, 11, 22, 1, tzinfo=UTC), "must begin and end with"),
-        (dt.datetime(2020, 1, 1, tzinfo=UTC), dt.datetime(2026, 1, 1, tzinfo=UTC), f"at most {MOST_BLOCKS} of them"),
+        (dt.datetime(2010, 1, 1, tzinfo=UTC), dt.datetime(2026, 1, 1, tzinfo=UTC), f"at most {MOST_IN_A_ROW} of them"),
     ],
 )
 def test_interval_that_is_not_of_whole_blocks_is_refused(start: dt.datetime, end: dt.datetime, message: str) -> None:
@@ -139,3 +139,13 @@ def test_any_value_makes_a_predicate_of_the_allow_list(values: list[str]) -> Non
     parsed = parse(predicate)
     assert {literal.value for literal in parsed.values} == set(values)  # type: ignore[union-attr]
     assert parsed.part.part.name == "the `odd` column"  # type: ignore[union-attr]
+
+
+def test_more_blocks_are_named_where_each_follows_the_one_before() -> None:
+    daily = BlockExpression.parse("day(at)")
+    years = daily.covering(dt.datetime(2016, 1, 1, tzinfo=UTC), dt.datetime(2026, 1, 1, tzinfo=UTC))
+    assert len(years) == 3653
+    daily.require(years)
+    assert daily.predicate(years).count("TIMESTAMP '") == 2
+    with pytest.raises(RequestRefused, match=f"must be at most {MOST_BLOCKS} in one release"):
+        daily.require(years[::2])

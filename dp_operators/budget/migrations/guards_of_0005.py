@@ -102,7 +102,7 @@ BEGIN
             THEN 'no cost of this account'
         WHEN NOT is_events(NEW.events) THEN 'events are a short list'
         WHEN length(NEW.blocks) > 100000 OR jsonb_typeof(NEW.blocks::jsonb) <> 'array'
-            OR jsonb_array_length(NEW.blocks::jsonb) NOT BETWEEN 1 AND 400
+            OR jsonb_array_length(NEW.blocks::jsonb) NOT BETWEEN 1 AND 4000
             OR EXISTS (SELECT FROM jsonb_array_elements(NEW.blocks::jsonb) AS block
                 GROUP BY block HAVING count(*) > 1 OR jsonb_typeof(block) <> 'string')
             OR EXISTS (SELECT FROM jsonb_array_elements_text(NEW.blocks::jsonb) AS block
