@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dp_operators.budget import PrivacyLedger
-from dp_operators.releasing.requests import check_request, with_blocks
+from dp_operators.releasing.requests import check_request, complete
 from spark_jobs.contract import expression_tree as tree
 from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.errors import RequestRefused
@@ -65,13 +65,10 @@ class World:
         """Ask for a release; every row that it would read was and will be read under one account and one block."""
         try:
             request = ReleaseRequest.parse(fields)
-            name = self.ledger.account_for_table(request.table.identity).name
-            binding = TableBinding.parse(self.ledger.account(name).bindings[request.table.identity])
-            request = request.model_copy(update={"table": request.table.completed(binding)})
-            request = with_blocks(request, self.ledger)
+            request = complete(request, self.ledger)
             account = check_request(request, self.ledger).name
             predicate = parse(str(request.block_filter))
-        except (RequestRefused, KeyError):
+        except RequestRefused:
             return
         self.accepted += 1
         types = {column.name: column.type for column in request.table.columns or ()}
