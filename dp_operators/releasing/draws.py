@@ -60,7 +60,7 @@ class OpenedDraw:
     def _facts(self, charge: Charge) -> dict[str, bool]:
         rows, cost = charge.unit.max_rows, Budget.parse(self.fields["cost"])
         spent = exact_sum(*(exact_decimal(event["epsilon"]) for event in self.fields["events"]))
-        largest = [exact_decimal(loss) for part in self.fields["noise"] for loss in part.values()]
+        largest = [Decimal(loss) for part in self.fields["noise"] for loss in part.values()]
         return {
             "its draw's charge": self.fields["charge_id"] == charge.id,
             "its draw's request": self.fields["request_sha256"] == charge.request_sha256,

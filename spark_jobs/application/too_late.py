@@ -71,7 +71,8 @@ class WatchedNoise:
 
     def _note(self, kind: str, loss: Cost) -> None:
         self.drawn = True
-        self._largest[kind] = max(self._largest.get(kind, Decimal(0)), exact_decimal(loss))
+        exact = loss if isinstance(loss, Decimal) else exact_decimal(loss)  # a share may have more digits than a cost
+        self._largest[kind] = max(self._largest.get(kind, Decimal(0)), exact)
 
 
 @contextmanager

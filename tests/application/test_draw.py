@@ -6,6 +6,8 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+from dp_operators.budget import Charge, ChargeState
+from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.spendings import drawn_events
 from spark_jobs.application.draw import Draw, NotThisDraw
 from spark_jobs.application.run import measure
@@ -98,3 +100,30 @@ def test_a_release_tells_what_each_mechanism_spent_as_the_ledger_is_told(max_row
     ]
     for part in drawn.parts:
         assert sum(spent.epsilon for spent in part.spendings) == part.cost.epsilon
+
+
+def charge_of(asked: ReleaseRequest, **changes: object) -> Charge:
+    fields = {
+        "id": "c", "account": "visits", "release": "k", "generation": 1, "entry": 1, "state": ChargeState.RESERVED,
+        "cost": asked.budget, "blocks": ("all",), "events": (), "neighbours": asked.neighbours, "unit": asked.unit,
+        "request_sha256": asked.sha256, "manifest_sha256": None, "actor": "", "reserved_at": "", "renewed_at": "",
+        "settled_at": None,
+    }  # fmt: skip
+    return Charge(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("max_rows", [1, 7])
+@pytest.mark.parametrize("budget", [{"epsilon": "1"}, {"epsilon": "0.7", "delta": "1e-6"}, {"epsilon": "900"}])
+def test_what_was_drawn_is_what_its_charge_pays_for(budget: dict[str, str], max_rows: int) -> None:
+    """And of a charge of a little less it is not: of its noise, of its cost, or of both."""
+    unit = {"column": "person", "max_rows": max_rows} if max_rows > 1 else {}
+    asked = request(unit=unit, budget=budget, diagnostics=["roc_curve", {"kind": "auc", "method": "laplace"}])
+    drawn = measure(asked, counts(), charge_id="c", noise=SeededNoise(1))
+    opened = OpenedDraw(sha256="", fields={**json.loads(drawn.to_json()), "guarantee": PRIVATE})
+    assert opened.faults(charge_of(asked)) == ()
+    assert len(opened.fields["noise"]) == len(drawn.parts)
+    less = charge_of(asked, cost=Budget(epsilon=asked.budget.epsilon / 100, delta=asked.budget.delta))
+    assert opened.faults(less) == (
+        "its draw's cost, which exceeds the reservation",
+        "its draw's noise, which is less than its cost buys",
+    )

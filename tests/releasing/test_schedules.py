@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dp_operators.releasing import Published, ReleaseFailed, ReleaseSettled
+from dp_operators.releasing import Published, ReleaseFailed, ReleaseRejected, ReleaseSettled
 from spark_jobs.contract import RequestRefused
 from tests.support.interleaving import Crash, Stage
 from tests.support.release_lab import Lab, judge
@@ -29,7 +29,7 @@ def stage(lab, monkeypatch):
 
 def outcome_of(actor):
     """What an actor ended with; everything that is no outcome of the protocol is a fault of it."""
-    if isinstance(actor.error, (Crash, ReleaseFailed, ReleaseSettled, RequestRefused)):
+    if isinstance(actor.error, (Crash, ReleaseFailed, ReleaseRejected, ReleaseSettled, RequestRefused)):
         return actor.error
     if actor.error is not None:
         raise actor.error

@@ -116,7 +116,7 @@ class Stage:
     """The actors, the one store they share, and a ledger."""
 
     def __init__(self, lab: Lab, monkeypatch: Any) -> None:
-        from dp_operators.releasing import protocol, settling
+        from dp_operators.releasing import preflight, protocol, settling
 
         self.lab = lab
         self.ledger = lab.ledger()
@@ -125,7 +125,7 @@ class Stage:
         stepwise = Stepwise(self.store)
         for module in (protocol, settling):
             monkeypatch.setattr(module, "open_store", lambda uri: stepwise)
-        monkeypatch.setattr(protocol, "check_store", lambda uri: stepwise)
+        monkeypatch.setattr(preflight, "check_store", lambda uri: stepwise)
 
     def _is_paid_and_whole(self, uri: str, manifest: bytes) -> None:
         committed = [c.manifest_sha256 for c in self.ledger.history("people") if c.state is ChargeState.COMMITTED]
