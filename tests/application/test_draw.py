@@ -117,7 +117,7 @@ def charge_of(asked: ReleaseRequest, **changes: object) -> Charge:
 def test_what_was_drawn_is_what_its_charge_pays_for(budget: dict[str, str], max_rows: int) -> None:
     """And of a charge of a little less it is not: of its noise, of its cost, or of both."""
     unit = {"column": "person", "max_rows": max_rows} if max_rows > 1 else {}
-    asked = request(unit=unit, budget=budget, diagnostics=["roc_curve", {"kind": "auc", "method": "laplace"}])
+    asked = request(unit=unit, budget=budget, diagnostics=["roc_curve", "calibration"])
     drawn = measure(asked, counts(), charge_id="c", noise=SeededNoise(1))
     opened = OpenedDraw(sha256="", fields={**json.loads(drawn.to_json()), "guarantee": PRIVATE})
     assert opened.faults(charge_of(asked)) == ()
