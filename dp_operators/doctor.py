@@ -147,9 +147,15 @@ def _ledger(machine: Machine) -> tuple[tuple[Check, ...], tuple[Account, ...]]:
 def _accounts(accounts: tuple[Account, ...]) -> Check:
     if not accounts:
         return _bad("account", "there is none", "dp-budget open")
-    unbound = [account.name for account in accounts if not account.tables]
+    idle = [account.name for account in accounts if not account.tables]
+    if idle:
+        return _bad("account", f"{', '.join(idle)} pays for no table", "dp-budget bind")
+    unbound = [table for account in accounts for table in account.tables if table not in account.bindings]
     if unbound:
-        return _bad("account", f"{', '.join(unbound)} pays for no table", "dp-budget bind")
+        return _bad("account", f"the columns of {', '.join(unbound)} are not bound", "dp-budget bind")
+    homeless = [account.name for account in accounts if not account.outputs]
+    if homeless:
+        return _bad("account", f"{', '.join(homeless)} has no folder for its releases", "dp-budget bind-outputs")
     return _good("account", "; ".join(f"{each.name} pays for {', '.join(each.tables)}" for each in accounts))
 
 

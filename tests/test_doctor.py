@@ -12,8 +12,11 @@ from dp_operators import cli
 from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.cli import run
 from dp_operators.doctor import Check, Finding, Machine, examine
+from spark_jobs.contract.binding import TableBinding
+from spark_jobs.contract.places import Place
 from tests.support.s3_server import s3_server
 
+VERSION = {"by": "path_version"}
 SALT = {"DP_DIAGNOSTICS_SALT": "0123456789abcdef"}
 
 
@@ -21,8 +24,17 @@ SALT = {"DP_DIAGNOSTICS_SALT": "0123456789abcdef"}
 def ledger(tmp_path: Path) -> PrivacyLedger:
     ledger = PrivacyLedger(f"sqlite:///{tmp_path}/ledger.db")
     ledger.migrate()
-    ledger.open_account("customers", epsilon=1, tables=["/lake/churn"], unit={"column": "customer", "max_rows": 1})
+    open_bound(ledger, "customers", "/lake/churn", unit={"column": "customer", "max_rows": 1})
     return ledger
+
+
+def open_bound(ledger: PrivacyLedger, name: str, table: str, **settings: Any) -> None:
+    """An account that lacks nothing."""
+    columns = {"customer": "string", "churned": "string", "propensity": "double"}
+    binding = TableBinding.parse(
+        {"table": Place.parse(table).identity, "format": "parquet", "columns": columns, "version": VERSION}
+    )
+    ledger.open_account(name, epsilon=1, tables=[binding], outputs=[f"s3://releases/{name}"], **settings)
 
 
 @pytest.fixture
@@ -105,8 +117,23 @@ def test_frozen_ledger_says_why(sound: dict[str, Any], ledger: PrivacyLedger) ->
 def test_account_that_is_missing_or_pays_for_no_table(sound: dict[str, Any], ledger: PrivacyLedger) -> None:
     assert bad({**sound, "account": "customers"}) == []
     assert "must be an open account" in line_about("ledger", {**sound, "account": "custmers"})
-    ledger.open_account("empty", epsilon=1)  # of one row a unit
+    ledger.open_account("empty", epsilon=1)
     assert "empty pays for no table; dp-budget bind" in line_about("account", sound)
+
+
+def test_account_whose_columns_are_not_bound(sound: dict[str, Any], ledger: PrivacyLedger) -> None:
+    ledger.open_account("old", epsilon=1, tables=["/lake/old"])
+    assert "the columns of file:///lake/old are not bound; dp-budget bind" in line_about("account", sound)
+
+
+def test_account_without_a_folder_for_its_releases(sound: dict[str, Any], ledger: PrivacyLedger) -> None:
+    open_bound(ledger, "new", "/lake/new")
+    assert bad(sound) == []
+    binding = TableBinding.parse(
+        {"table": "file:///lake/other", "format": "parquet", "columns": {"a": "int"}, "version": VERSION}
+    )
+    ledger.open_account("homeless", epsilon=1, tables=[binding])
+    assert "homeless has no folder for its releases; dp-budget bind-outputs" in line_about("account", sound)
 
 
 def test_account_has_to_be_there(sound: dict[str, Any], tmp_path: Path) -> None:
@@ -117,7 +144,7 @@ def test_account_has_to_be_there(sound: dict[str, Any], tmp_path: Path) -> None:
 def test_salt_is_needed_where_the_unit_is_a_column(sound: dict[str, Any], ledger: PrivacyLedger) -> None:
     del sound["environ"]["DP_DIAGNOSTICS_SALT"]
     assert "DP_DIAGNOSTICS_SALT" in line_about("salt", sound)
-    ledger.open_account("rows", epsilon=1, tables=["/lake/rows"])
+    open_bound(ledger, "rows", "/lake/rows")
     assert bad({**sound, "account": "rows"}) == []
     sound["environ"]["DP_DIAGNOSTICS_SALT"] = "short"
     line = line_about("salt", sound)
@@ -149,7 +176,7 @@ def test_store_that_creates_twice(sound: dict[str, Any], monkeypatch: pytest.Mon
 def test_connector_is_needed_where_a_table_is_in_s3(
     sound: dict[str, Any], ledger: PrivacyLedger, tmp_path: Path
 ) -> None:
-    ledger.open_account("far", epsilon=1, tables=["s3://lake/churn"])
+    open_bound(ledger, "far", "s3://lake/churn")
     assert "hadoop-aws-3.5.0.jar is neither in" in line_about("s3", sound)
     assert bad({**sound, "account": "customers"}) == []
     sound["environ"]["SPARK_CONF_DIR"] = f"{tmp_path}/conf"
