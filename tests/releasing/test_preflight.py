@@ -10,6 +10,7 @@ import pytest
 
 from dp_operators.budget import ChargeConflict, PrivacyLedger
 from dp_operators.releasing import LocalRunner, ReleaseSettled, SparkSubmitRunner, forecast, release
+from dp_operators.releasing.requests import complete
 from spark_jobs.contract import PrivacyUnit, RequestRefused
 from spark_jobs.contract.layout import SALT_FILE_VARIABLE, SALT_VARIABLE
 from spark_jobs.contract.request import ReleaseRequest
@@ -174,3 +175,20 @@ def test_a_dry_run_leaves_no_folder(lab: Any, ledger: PrivacyLedger) -> None:
     Path(lab.output).touch()
     with pytest.raises(RequestRefused, match="must be a folder that can be written"):
         forecast(make_request(lab.output), ledger=ledger, runner=ForkRunner(), key="k")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"label": "no_such_column"}, "label.column: got 'no_such_column'; must be a column of the table"),
+        ({"where": "score = 'high'"}, "where: got \"score = 'high'\"; puts a"),
+    ],
+)
+def test_what_the_account_binds_is_looked_at(
+    lab: Any, ledger: PrivacyLedger, changes: dict[str, Any], words: str
+) -> None:
+    runner = ForkRunner()
+    charged, dry = both(complete(make_request(lab.output, **changes), ledger), ledger, runner)
+    assert words in charged
+    assert charged == dry
+    assert runner.runs == 0
