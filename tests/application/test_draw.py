@@ -17,12 +17,20 @@ from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts
 
+BOUND = {
+    "format": "parquet",
+    "columns": {"visited": "int", "score": "double"},
+    "version": {"by": "path_version"},
+    "public_columns": [],
+}
+"""What the account has said of the table, once it is charged."""
+
 
 def request(**changes: object) -> ReleaseRequest:
     return ReleaseRequest.parse(
         {
             "account": "visits",
-            "table": {"path": "/lake/visits", "snapshot": {"path_version": "v1"}},
+            "table": {"path": "/lake/visits", "snapshot": {"path_version": "v1"}, **BOUND},
             "label": "visited",
             "model": {"kind": "columns", "score": "score", "basis": "public"},
             "diagnostics": ["roc_curve"],
