@@ -92,6 +92,7 @@ def complete(request: ReleaseRequest, ledger: PrivacyLedger) -> ReleaseRequest:
             bound=f"must be that of account {account.name}, {account.blocks or 'which has none'}",
             remedy="leave it out: it is the account's",
         )
+    account.require_blocks(tuple(sorted(set(request.blocks))))
     table = request.table.completed(TableBinding.parse(binding))
     expression = None if request.blocks == (ALL,) else account.blocks
     return ReleaseRequest.parse({**dict(request), "table": table, "block_expression": expression})
