@@ -133,25 +133,15 @@ def open_account(
 
     What is said of columns is of the one table; `dp-budget bind` says it of others, or later.
     """
-    tables: list[str | TableBinding] = [*(table or ())]
-    described = (schema, columns, form, version_column, version_folders, public_column)
-    if any(value is not None for value in described):
-        if len(tables) != 1:
-            raise RequestRefused(
-                "table", given=len(tables), bound="must be one where its columns are given",
-                remedy="open the account with one table, and bind the others by `dp-budget bind`",
-            )  # fmt: skip
-        binding = binding_of(
-            str(tables[0]),
-            schema=schema,
-            columns=columns,
-            form=form,
-            version_columns=version_column or (),
-            version_folders=version_folders,
-            public_columns=public_column or (),
-        )
-        confirm(binding, yes=yes)
-        tables = [binding]
+    described = {
+        "schema": schema,
+        "columns": columns,
+        "form": form,
+        "version_columns": version_column,
+        "version_folders": version_folders,
+        "public_columns": public_column,
+    }
+    tables = _tables(table or [], {name: value for name, value in described.items() if value is not None}, yes=yes)
     opened = open_ledger(ledger).open_account(
         account,
         epsilon=epsilon,
@@ -167,15 +157,7 @@ def open_account(
         unit_stays=unit_stays,
         actor=user() if actor is None else actor,
     )
-    names = ", ".join(opened.tables) or "no table yet"
-    each = "in all" if opened.blocks is None or not opened.unit_stays else f"in each block of {opened.blocks}"
-    unbound = sorted(set(opened.tables) - set(opened.bindings))
-    then = (
-        f"; before anything is charged, bind the columns of {', '.join(unbound)}: `dp-budget bind`" if unbound else ""
-    )
-    outputs = ", ".join(opened.outputs) or "no folder yet"
-    said = f"account {opened.name} is open: epsilon {plain(opened.cap.epsilon)} {each}, for {names}; "
-    typer.echo(f"{said}its releases go to {outputs}{then}")
+    typer.echo(_opened(opened))
 
 
 @app.command()
@@ -230,6 +212,33 @@ def account_json(
     left = ledger.remaining_by_block(account.name, kind=kind)
     fixed = {block: ledger.tight(account.name, block) for block in left} if tight else None
     return reports.account_json(account, ledger.history(account.name), left, ledger.allotments(account.name), fixed)
+
+
+def _opened(opened: Account) -> str:
+    """What was opened, and what is left to be bound, on one line."""
+    names = ", ".join(opened.tables) or "no table yet"
+    each = "in all" if opened.blocks is None or not opened.unit_stays else f"in each block of {opened.blocks}"
+    unbound = sorted(set(opened.tables) - set(opened.bindings))
+    then = (
+        f"; before anything is charged, bind the columns of {', '.join(unbound)}: `dp-budget bind`" if unbound else ""
+    )
+    outputs = ", ".join(opened.outputs) or "no folder yet"
+    said = f"account {opened.name} is open: epsilon {plain(opened.cap.epsilon)} {each}, for {names}; "
+    return f"{said}its releases go to {outputs}{then}"
+
+
+def _tables(names: list[str], described: dict[str, Any], *, yes: bool) -> list[str] | list[TableBinding]:
+    """The tables of a new account: as they are named, or the one of which something is said, once that is confirmed."""
+    if not described:
+        return names
+    if len(names) != 1:
+        raise RequestRefused(
+            "table", given=len(names), bound="must be one where its columns are given",
+            remedy="open the account with one table, and bind the others by `dp-budget bind`",
+        )  # fmt: skip
+    binding = binding_of(names[0], **described)
+    confirm(binding, yes=yes)
+    return [binding]
 
 
 def confirm(binding: TableBinding, *, yes: bool) -> None:
