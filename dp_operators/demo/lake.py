@@ -91,9 +91,10 @@ def visits(day: dt.date) -> pd.DataFrame:
     import numpy as np
     import pandas as pd
 
-    chance = np.random.default_rng(day.toordinal())
-    risk = chance.beta(2, 3, VISITS_A_DAY)
-    came_back = np.where(chance.random(VISITS_A_DAY) < risk, "yes", "no")
+    # two sequences that fill the unit square evenly, from another corner each day
+    number = np.arange(VISITS_A_DAY) + day.toordinal() * VISITS_A_DAY
+    risk = 0.05 + 0.85 * (number * 0.7548776662 % 1) ** 1.5
+    came_back = np.where(number * 0.5698402910 % 1 < risk, "yes", "no")
     return pd.DataFrame({"visited_on": [day] * VISITS_A_DAY, "risk": risk, "came_back": came_back})
 
 
