@@ -13,7 +13,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -110,8 +110,9 @@ def get(url: str, token: str | None = None) -> tuple[int, str, Mapping[str, str]
 def wait(what: str, ready: Callable[[], Any]) -> Any:
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
-        if found := ready():
-            return found
+        with suppress(TimeoutError):  # a busy machine answers late
+            if found := ready():
+                return found
         time.sleep(1)
     raise TimeoutError(what)
 
