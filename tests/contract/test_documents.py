@@ -105,7 +105,6 @@ BILLION_LAUGHS = "a: &a [x]\nb: &b [*a, *a]\nc: [*b, *b]\n"
         (parse_json, '{"a": NaN}', "got 'NaN'; must have finite numbers alone"),
         (parse_json, b"\xff\xfe\x00", "must be a JSON document in UTF-8"),
     ],
-    ids=str,
 )
 def test_what_cannot_be_meant_is_refused_in_one_line(parse, text, message) -> None:
     with pytest.raises(RequestRefused) as refused:
