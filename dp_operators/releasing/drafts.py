@@ -83,6 +83,23 @@ def read_draft(folder: DraftFolder) -> Draft | None:
     return Draft(manifest=manifest, release=release, files=whole)
 
 
+def missing_files(store: ObjectStore, layout: ReleaseLayout, manifest: bytes) -> tuple[str, ...]:
+    """The names of a visible release's files that are gone.
+
+    Raises:
+        ReleaseDamaged: a file is there and is not the one that its manifest lists.
+        OSError: the store failed.
+    """
+    missing = []
+    for file in Release.from_json(manifest).files:
+        content = store.read(layout.file(file.name))
+        if content is None:
+            missing.append(file.name)
+        elif (len(content), sha256(content)) != (file.size, file.sha256):
+            raise ReleaseDamaged(f"{layout.file(file.name)} is not what its manifest says")
+    return tuple(missing)
+
+
 def publish(store: ObjectStore, layout: ReleaseLayout, draft: Draft) -> None:
     """Make a committed draft visible: its files first, its manifest last. Doing it again changes nothing.
 

@@ -15,6 +15,7 @@ reserved, the draw it knew gone  burns the charge; the same where something else
 reserved, a run that read no     enters that in the ledger; a refusal gives the reservation back, unless
 row                              another run may have read one
 committed, not visible           publishes the committed bytes, re-made from the draw where they are missing
+committed, visible, a file gone  publishes that file again; one that was altered is damage, and said to be
 committed, visible               returns at once
 burnt                            gives up: what was drawn is spent and is never published
 ===============================  =======================================================================
@@ -36,7 +37,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from dp_operators.budget import ChargeConflict, ChargeState
-from dp_operators.releasing.drafts import Draft, document, publish
+from dp_operators.releasing.drafts import Draft, document, missing_files, publish
 from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.errors import (
     ReleaseDamaged,
@@ -254,7 +255,9 @@ class _Attempt:
         if visible is not None:
             if sha256(visible) != charge.manifest_sha256:
                 raise ReleaseDamaged(f"{layout.manifest} is not what the ledger committed")
-            return self._published(charge, layout, visible, adopted=True)
+            if not missing_files(self.store, layout, visible):
+                return self._published(charge, layout, visible, adopted=True)
+            self.progress("files of the published release are missing; they are published again")
         sealed = self._sealed(charge, layout)
         draw = sealed.committed_draw()
         draft = sealed.draft_of(draw)

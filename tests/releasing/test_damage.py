@@ -127,3 +127,25 @@ def test_retry_that_looks_at_another_disk_is_refused_and_draws_nothing(lab):
     with pytest.raises(RequestRefused, match="must be the store in which this release began"):
         give_back(lab.request, ledger=lab.ledger(), key=lab.key, reason="tests")
     assert lab.states() == ["reserved"]
+
+
+def test_release_that_lost_a_file_is_not_found_but_published_again(lab):
+    published = lab.release()
+    report = Path(published.uri.removeprefix("file://")) / "report.html"
+    content = report.read_bytes()
+    report.unlink()
+    head = lab.ledger().head()
+    again = lab.release(runner=NoRunner())
+    assert not again.adopted
+    assert report.read_bytes() == content
+    assert lab.ledger().head() == head
+    assert lab.release(runner=NoRunner()).adopted
+
+
+def test_release_with_an_altered_file_is_damaged(lab):
+    published = lab.release()
+    report = Path(published.uri.removeprefix("file://")) / "report.html"
+    report.write_text("another")
+    with pytest.raises(ReleaseDamaged, match=r"report\.html is not what its manifest says"):
+        lab.release(runner=NoRunner())
+    assert lab.states() == ["committed"]
