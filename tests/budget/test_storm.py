@@ -22,4 +22,4 @@ def test_storm_of_kills_loses_nothing(ledger_url: str, tmp_path: Path, seed: int
     answers = judge(ledger_url, tmp_path, STORM)
     assert kills > 0
     assert answers["reserved"] > 0
-    assert answers["settled"] > 0
+    assert min(answers["committed"], answers["void"], answers["burnt"]) > 0

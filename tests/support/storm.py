@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from dp_operators.budget import BudgetExceeded, ChargeConflict, LedgerUnavailable, PrivacyLedger
+from dp_operators.budget import BudgetExceeded, Charge, ChargeConflict, LedgerUnavailable, PrivacyLedger
+from tests.support.ledgers import DRAW
 
 BLOCKS = ("2026-01", "2026-02", "2026-03", "2026-04")
 CAPS = {"blocks": 40, "sum": 60, "team": 15}
@@ -86,8 +87,8 @@ def _operate(ledger: PrivacyLedger, chance: random.Random, key: str, mine: list[
     try:
         if mine and chance.random() < 0.5:
             charge_id = mine.pop(chance.randrange(len(mine)))
-            verb = chance.choice(["commit", "void", "void", "burn"])
-            return ["settled", charge_id, getattr(ledger, verb)(charge_id, actor=key).state.value]
+            settle = chance.choice([_commit, _void, _void, _burn])
+            return ["settled", charge_id, settle(ledger, charge_id, actor=key).state.value]
         release = f"shared {chance.randrange(50)}" if chance.random() < 0.3 else key
         account = chance.choice(["blocks", "sum"])
         charge = ledger.reserve(
@@ -104,6 +105,24 @@ def _operate(ledger: PrivacyLedger, chance: random.Random, key: str, mine: list[
         return ["refused", type(error).__name__]
 
 
+def _commit(ledger: PrivacyLedger, charge_id: str, *, actor: str) -> Charge:
+    """Commit as a release does: a run is started, and its draw recorded."""
+    ledger.start_run(charge_id, actor=actor)
+    ledger.record_draw(charge_id, DRAW, actor=actor)
+    return ledger.commit(charge_id, actor=actor)
+
+
+def _void(ledger: PrivacyLedger, charge_id: str, *, actor: str) -> Charge:
+    """Give a charge back once its run has ended without reading a row."""
+    run = ledger.start_run(charge_id, actor=actor)
+    ledger.end_run(charge_id, run.number, actor=actor)
+    return ledger.void(charge_id, actor=actor)
+
+
+def _burn(ledger: PrivacyLedger, charge_id: str, *, actor: str) -> Charge:
+    return ledger.burn(charge_id, actor=actor)
+
+
 def _lines(diary: Path) -> list[list[str]]:
     if not diary.exists():
         return []
@@ -118,6 +137,8 @@ def judge(url: str, folder: Path, storm: Storm) -> Counter[str]:
     states: dict[str, str] = {}
     orders: dict[str, tuple[str, dict]] = {}
     alive: dict[tuple[str, str], str] = {}
+    running: defaultdict[str, set[int]] = defaultdict(set)
+    drawn: set[str] = set()
     previous = "0" * 64
     for number, entry in enumerate(ledger.log(), 1):
         fields = {name: value for name, value in asdict(entry).items() if name != "hash"}
@@ -130,15 +151,25 @@ def judge(url: str, folder: Path, storm: Storm) -> Counter[str]:
             key = (entry.account, details["release_key"])
             assert key not in alive, "I2: a key is charged once"
             alive[key], orders[entry.charge] = entry.charge, (entry.account, details)
+            states[entry.charge] = entry.action
             _add(spent, *orders[entry.charge], sign=1)
         elif entry.action in ("committed", "burnt", "void"):
             assert states[entry.charge] == "reserved"
+            states[entry.charge] = entry.action
             if entry.action == "void":
+                assert not running[entry.charge], "what may have been drawn is not given back"
+                assert entry.charge not in drawn
                 account, order = orders[entry.charge]
                 _add(spent, account, order, sign=-1)
                 del alive[account, order["release_key"]]
-        if entry.charge:
-            states[entry.charge] = entry.action
+            assert entry.action != "committed" or entry.charge in drawn, "a draw is recorded before it counts"
+        elif entry.action == "run started":
+            running[entry.charge].add(details["run"])
+        elif entry.action == "run ended":
+            running[entry.charge].remove(details["run"])
+        elif entry.action == "draw recorded":
+            assert entry.charge not in drawn, "a charge has one draw"
+            drawn.add(entry.charge)
     for account in ("blocks", "sum"):
         told = {charge.id: charge.state.value for charge in ledger.history(account)}
         assert told == {charge: state for charge, state in states.items() if orders[charge][0] == account}
@@ -167,4 +198,5 @@ def _answers(folder: Path, storm: Storm, states: dict[str, str], orders: dict) -
                 assert orders[told[0]][1]["release_key"] == told[1], "an answered reservation is lost"
             elif what == "settled":
                 assert states[told[0]] == told[1], "an answered settlement is lost"
+                counted[told[1]] += 1
     return counted
