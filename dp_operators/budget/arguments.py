@@ -8,7 +8,7 @@ from typing import Any
 
 from dp_operators.budget.audit import canonical
 from spark_jobs.contract.binding import TableBinding
-from spark_jobs.contract.blocks import BlockExpression
+from spark_jobs.contract.blocks import BlockExpression, expand_ranges
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import Neighbours, PrivacyUnit
@@ -184,14 +184,14 @@ def sha256_of(what: str, value: Any) -> str:
 
 
 def block_names(blocks: Iterable[Any]) -> tuple[str, ...]:
-    """The blocks' names, each once, sorted.
+    """The blocks' names, each once, sorted; ``2026-01..2026-03`` names those by time from the first to the last.
 
     Raises:
-        RequestRefused: no block, or something that names none.
+        RequestRefused: no block, something that names none, or a range of too many.
     """
     if isinstance(blocks, str):
         blocks = (blocks,)
-    names = tuple(sorted({name_of("block", block) for block in blocks}))
+    names = tuple(sorted(set(expand_ranges(name_of("block", block) for block in blocks))))
     if not names:
         raise RequestRefused("blocks", bound="must name at least one block", remedy="name 'all'")
     return names

@@ -43,7 +43,8 @@ class ChargingLedger(LedgerReader):
             epsilon: the whole cost, as an exact decimal; a ``zcdp`` account counts its half square.
             delta: 0 unless the account is ``approximate``.
             rho: the cost of a Gaussian mechanism to a ``zcdp`` account, instead of ``epsilon``.
-            blocks: the blocks that are read; they appear when they are first charged.
+            blocks: the blocks that are read; they appear when they are first charged. ``2026-01..2026-03`` is those by
+                time from the first to the last.
             events: what the mechanisms are going to spend, plain JSON values; see ``dp_operators.budget.events``.
             request_sha256: hash of the request that is paid for.
             allotment: an allotment of the account, which has to bear the cost as well.

@@ -70,6 +70,13 @@ def allotment_row(allotment: Allotment) -> dict[str, Any]:
     }
 
 
+def blocks_of(expression: str | None, written: str) -> tuple[str, ...]:
+    """The names of a charge's blocks, from the columns that hold the account's expression and them."""
+    blocks = tuple(json.loads(written))
+    # nearly every charge is without ranges
+    return blocks if expression is None or ".." not in written else _expression(expression).expand(blocks)
+
+
 def charge_row(charge: Charge) -> dict[str, Any]:
     """A charge as its row."""
     return {
@@ -103,13 +110,16 @@ def account_details(account: Account) -> dict[str, Any]:
     return {**about, "outputs": account.outputs, "tables": account.tables, "bindings": account.bindings}
 
 
-def charge_details(charge: Charge) -> dict[str, Any]:
-    """What the audit log says of a new charge, beside who, when, its id and what follows from earlier entries."""
+def charge_details(charge: Charge, account: Account) -> dict[str, Any]:
+    """What the audit log says of a new charge, beside who, when, its id and what follows from earlier entries.
+
+    Blocks by time that follow each other are one range, in the log and in the charge's row.
+    """
     return {
         "release_key": charge.release,
         "generation": charge.generation,
         **amounts(charge.cost),
-        "blocks": charge.blocks,
+        "blocks": account.written(charge.blocks),
         "events": charge.events,
         "request_sha256": charge.request_sha256,
         "allotment": charge.allotment,
@@ -138,7 +148,7 @@ def account_of(row: Any) -> Account:
         neighbours=Neighbours(row.accounts_neighbours),
         unit=_unit(row),
         tables=(),
-        blocks=None if expression is None else BlockExpression.parse(json.loads(expression)),
+        blocks=None if expression is None else _expression(expression),
         unit_stays=bool(row.accounts_unit_stays),
         public_sizes=bool(row.accounts_public_sizes),
         outputs=tuple(json.loads(row.accounts_outputs)),
@@ -169,6 +179,10 @@ def key_list_of(row: Any) -> KeyList:
     )
 
 
+def _expression(text: str) -> BlockExpression:
+    return BlockExpression.parse(json.loads(text))
+
+
 def _unit(row: Any) -> PrivacyUnit:
     return PrivacyUnit(column=row.accounts_unit_column, max_rows=row.accounts_unit_max_rows)
 
@@ -183,7 +197,7 @@ def charge_of(row: Any) -> Charge:
         entry=row.charges_entry,
         state=ChargeState(row.charges_state),
         cost=budget_of(row.charges_epsilon, row.charges_delta, row.charges_rho),
-        blocks=tuple(json.loads(row.charges_blocks)),
+        blocks=blocks_of(row.accounts_blocks, row.charges_blocks),
         allotment=row.charges_allotment,
         events=tuple(json.loads(row.charges_events)),
         neighbours=Neighbours(row.accounts_neighbours),

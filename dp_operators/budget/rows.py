@@ -31,7 +31,7 @@ _named = accounts.c.name == bindparam("account")
 _release = and_(charges.c.account == bindparam("account"), charges.c.release_key == bindparam("release"))
 _generation = select(func.max(charges.c.generation)).where(_release).scalar_subquery()
 _latest = and_(_release, charges.c.generation == _generation)
-_terms = (accounts.c.neighbours, accounts.c.unit_column, accounts.c.unit_max_rows, accounts.c.unit_stays)
+_terms = tuple(accounts.c[name] for name in ("neighbours", "unit_column", "unit_max_rows", "unit_stays", "blocks"))
 _totals = (
     block_totals.c.allotment,
     block_totals.c.block,

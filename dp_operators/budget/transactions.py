@@ -137,7 +137,7 @@ def reserve(connection: Connection, order: Order) -> Charge:
         account=order.account,
         charge=charge.id,
         reason=order.reason,
-        details=mapping.charge_details(charge),
+        details=mapping.charge_details(charge, account),
     )
     seq = write_reservation(
         connection,
@@ -172,11 +172,17 @@ def totals_after(
     for purse in purses:
         limits = limits_of(account.composition, purse.cap, purse.slack)
         name = purse.name if isinstance(purse, Allotment) else ""
+        empty = nothing(account.composition)
+        # blocks that were charged together have spent the same
+        after: dict[tuple[Any, ...], Budget] = {}
         for block in account.paying(blocks):
-            before = spent.get((name, block), nothing(account.composition))
-            totals[name, block] = added(before, cost)
-            if not fits(limits, totals[name, block]):
-                raise BudgetExceeded.of(account, name, block, limits=limits, spent=before, cost=cost)
+            before = spent.get((name, block), empty)
+            amounts = (before.epsilon, before.delta, before.rho)
+            if amounts not in after:
+                after[amounts] = added(before, cost)
+                if not fits(limits, after[amounts]):
+                    raise BudgetExceeded.of(account, name, block, limits=limits, spent=before, cost=cost)
+            totals[name, block] = after[amounts]
     return totals
 
 

@@ -100,6 +100,10 @@ class Account:
             )
         self.blocks.require(blocks)
 
+    def written(self, blocks: tuple[str, ...]) -> tuple[str, ...]:
+        """``blocks``, those by time that follow each other as one range."""
+        return blocks if self.blocks is None else self.blocks.compact(blocks)
+
     def paying(self, blocks: tuple[str, ...]) -> tuple[str, ...]:
         """The blocks that pay for reading ``blocks``."""
         return blocks if self.unit_stays else (ALL,)

@@ -28,7 +28,7 @@ from dp_operators.budget.audit import (
     read_head,
 )
 from dp_operators.budget.composition import added, fits, is_raise, limits_of, nothing, taken_off
-from dp_operators.budget.mapping import amounts, budget_of
+from dp_operators.budget.mapping import amounts, blocks_of, budget_of
 from dp_operators.budget.rows import frozen, sees_all
 from dp_operators.budget.schema import account_tables, accounts, allotments, block_totals, charges, key_lists
 from dp_operators.budget.values import ALL, AuditEntry, ChargeState, Verification
@@ -173,7 +173,7 @@ class Replay:
             self._charges_with_runs.add(entry.charge)
         account = self.accounts[entry.account,]
         caps = {"": account} | ({allotment: self.allotments[entry.account, allotment]} if allotment else {})
-        for place in self._paying(entry, details["blocks"], allotment):
+        for place in self._paying(entry, canonical(details["blocks"]), allotment):
             _, purse, block = place
             cap = caps[purse]
             total = added(self._total(place), cost)
@@ -194,7 +194,7 @@ class Replay:
         if "events" in details:
             charge["drawn_events"] = canonical(details["events"])
         if entry.action == ChargeState.VOID:
-            for place in self._paying(entry, json.loads(charge["blocks"]), charge["allotment"]):
+            for place in self._paying(entry, charge["blocks"], charge["allotment"]):
                 self._set_total(place, taken_off(self._total(place), _amount(charge)))
 
     def _ready(self, entry: AuditEntry, charge: dict[str, Any]) -> Iterator[str]:
@@ -223,8 +223,9 @@ class Replay:
             yield f"entry {entry.seq}: records a second draw of charge {entry.charge}"
         charge["draw_sha256"] = details["draw_sha256"]
 
-    def _paying(self, entry: AuditEntry, blocks: list[str], allotment: str) -> list[tuple[str, str, str]]:
-        paying = blocks if self.accounts[entry.account,]["unit_stays"] else [ALL]
+    def _paying(self, entry: AuditEntry, blocks: str, allotment: str) -> list[tuple[str, str, str]]:
+        account = self.accounts[entry.account,]
+        paying = blocks_of(account["blocks"], blocks) if account["unit_stays"] else (ALL,)
         return [(entry.account, purse, block) for purse in dict.fromkeys(["", allotment]) for block in paying]
 
     def _total(self, place: tuple[str, str, str]) -> Budget:

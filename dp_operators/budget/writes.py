@@ -5,7 +5,7 @@ On SQLite the transaction has the file to itself: what was looked at still holds
 On PostgreSQL each change is one statement that carries its own guard: room in every block, or a charge that is still as
 it was seen. It takes its row locks, and gives them back before any client hears of it. So nobody waits for another's
 network or processor, and a worker that is paused or killed holds nothing. Where a guard fails, nothing is written, and
-the caller looks again. The server itself checks what is written, moves the totals (``migrations/versions/0004``), and
+the caller looks again. The server itself checks what is written, moves the totals (``migrations/blocks_of_0005``), and
 enters each change into the audit log (``migrations/guards_of_0005``), whose head is locked before the totals.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, insert, update
 from sqlalchemy.exc import DBAPIError
 
-from dp_operators.budget.audit import Draft, append
+from dp_operators.budget.audit import Draft, append, canonical
 from dp_operators.budget.database import Overtaken
 from dp_operators.budget.mapping import amounts, charge_row
 from dp_operators.budget.rows import Spent
@@ -79,15 +79,19 @@ def write_reservation(
     Raises:
         Overtaken: another charge took the room meanwhile.
     """
-    row = {**charge_row(charge), "changed_by": entry.actor, "change_reason": entry.reason}
+    blocks = canonical(entry.details["blocks"])
+    row = {**charge_row(charge), "blocks": blocks, "changed_by": entry.actor, "change_reason": entry.reason}
     failpoint("ledger_before_write")
     if connection.dialect.name == "postgresql":
         return int(_at_once(connection, _RESERVE_AT_ONCE, row).entry)
     seq = append(connection, entry)
     connection.execute(_MAKE, {**row, "entry": seq})
-    for place in fresh:
-        empty = {"account": charge.account, "allotment": place[0], "block": place[1]}
-        connection.execute(insert(block_totals), {**empty, **amounts(totals[place])})
+    rows = [
+        {"account": charge.account, "allotment": place[0], "block": place[1], **amounts(totals[place])}
+        for place in fresh
+    ]
+    if rows:
+        connection.execute(insert(block_totals), rows)
     _set_totals(connection, charge.account, {place: total for place, total in totals.items() if place not in fresh})
     return seq
 
@@ -137,6 +141,9 @@ def _at_once(connection: Connection, statement: str, given: Mapping[str, Any]) -
 
 
 def _set_totals(connection: Connection, account: str, totals: Spent) -> None:
-    for (allotment, block), total in totals.items():
-        place = {"of_account": account, "of_allotment": allotment, "of_block": block}
-        connection.execute(_SET_TOTAL, {**place, **amounts(total)})
+    rows = [
+        {"of_account": account, "of_allotment": allotment, "of_block": block, **amounts(total)}
+        for (allotment, block), total in totals.items()
+    ]
+    if rows:
+        connection.execute(_SET_TOTAL, rows)

@@ -108,7 +108,7 @@ def _charge(charge: Charge, account: Account) -> dict[str, str]:
         "state": charge.state.value,
         "counts": "no" if charge.state is ChargeState.VOID else "yes",
         "cost": _amount(charge.cost, account),
-        "blocks": ", ".join(charge.blocks),
+        "blocks": ", ".join(account.written(charge.blocks)),
         "allotment": charge.allotment,
         "release": charge.release,
         "actor": charge.actor,

@@ -226,10 +226,9 @@ def account_state(ledger: PrivacyLedger, charge: Charge) -> AccountState:
         LedgerUnavailable: the ledger cannot be asked.
     """
     account = ledger.account(charge.account)
-    paying = account.paying(charge.blocks)
     kind = "approximate" if account.composition == APPROXIMATE else "pure"
-    left = {block: ledger.remaining(account.name, block, kind=kind) for block in paying}
-    block = min(left, key=lambda name: (left[name].epsilon, name))
+    left = ledger.remaining_by_block(account.name, kind=kind)
+    block = min(account.paying(charge.blocks), key=lambda name: (left[name].epsilon, name))
     spent = ledger.blocks(account.name).get(block, charge.cost)
     counted = account.composition == ZCDP
     return AccountState(

@@ -29,6 +29,9 @@ MOST_BLOCKS = 400
 MOST_IN_A_ROW = 4_000
 """Blocks by time that it may name where each follows the one before: ten years of days."""
 
+_TO = ".."
+_LEAST_RANGE = 3
+_TIME = re.compile(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2}(T[0-9]{2})?)?)?")
 _CALL = re.compile(r"\s*(?P<by>[a-z]+)\s*\((?P<column>[^():]+)(?::(?P<values>[^()]*))?\)\s*")
 
 
@@ -42,7 +45,9 @@ class BlockBy(StrEnum):
     HOUR = "hour"
 
 
-_FORMATS = {BlockBy.YEAR: "%Y", BlockBy.MONTH: "%Y-%m", BlockBy.DAY: "%Y-%m-%d", BlockBy.HOUR: "%Y-%m-%dT%H"}
+# of a name, what it lacks to be a time that ISO 8601 writes
+_REST = {BlockBy.YEAR: "-01-01", BlockBy.MONTH: "-01", BlockBy.DAY: "", BlockBy.HOUR: ":00"}
+_LENGTHS = {4: BlockBy.YEAR, 7: BlockBy.MONTH, 10: BlockBy.DAY, 13: BlockBy.HOUR}
 _SPELLED = {BlockBy.YEAR: "2026", BlockBy.MONTH: "2026-11", BlockBy.DAY: "2026-11-21", BlockBy.HOUR: "2026-11-21T05"}
 
 
@@ -84,6 +89,11 @@ class BlockExpression(Frozen):
                 bound="must be different values, of an expression by value",
                 remedy="leave the values out",
             )
+        for value in self.values or ():
+            if _ends(value) is not None:
+                raise RequestRefused(
+                    "values", given=value, bound="reads as a range of times", remedy="give that value another name"
+                )
         return self
 
     def __str__(self) -> str:
@@ -97,7 +107,10 @@ class BlockExpression(Frozen):
             RequestRefused: for the first of them, and for more than ``MOST_BLOCKS``.
         """
         names = list(blocks)
-        if len(names) > MOST_BLOCKS and not self._is_range(names):
+        in_a_row = self.by is not BlockBy.VALUE and len(names) <= MOST_IN_A_ROW and len(self._spans(sorted(names))) == 1
+        if in_a_row:  # each is a name, or there would be no spans
+            return
+        if len(names) > MOST_BLOCKS:
             raise RequestRefused(
                 "blocks", given=len(names), bound=f"must be at most {MOST_BLOCKS} in one release", remedy="name fewer"
             )
@@ -110,9 +123,32 @@ class BlockExpression(Frozen):
             else:
                 self._start(name)
 
-    def _is_range(self, names: list[str]) -> bool:
-        """Whether these are blocks by time that follow each other, and not too many."""
-        return self.by is not BlockBy.VALUE and len(names) <= MOST_IN_A_ROW and len(self._spans(sorted(names))) == 1
+    def compact(self, blocks: Iterable[str]) -> tuple[str, ...]:
+        """The blocks, sorted, three or more by time that follow each other as ``first..last``; ``expand`` undoes it.
+
+        Raises:
+            RequestRefused: names that are no times of this expression, unless it is by value.
+        """
+        names = sorted(set(blocks))
+        if self.by is BlockBy.VALUE or names == [ALL]:
+            return tuple(names)
+        written: list[str] = []
+        place = 0
+        for start, end in self._spans(names):
+            first = place
+            while start < end:
+                start, place = _next(self.by, start), place + 1
+            row = names[first:place]
+            written += row if len(row) < _LEAST_RANGE else [f"{row[0]}{_TO}{row[-1]}"]
+        return tuple(written)
+
+    def expand(self, written: Iterable[str]) -> tuple[str, ...]:
+        """The names of blocks as ``compact`` writes them.
+
+        Raises:
+            RequestRefused: a range of too many.
+        """
+        return tuple(written) if self.by is BlockBy.VALUE else expand_ranges(written)
 
     def covering(self, start: dt.datetime, end: dt.datetime) -> tuple[str, ...]:
         """The blocks that make up the interval from ``start`` to ``end``, which is not in it.
@@ -135,7 +171,7 @@ class BlockExpression(Frozen):
         moment, last = start.astimezone(dt.UTC), end.astimezone(dt.UTC)
         names: list[str] = []
         while moment < last and len(names) <= MOST_IN_A_ROW:
-            name = moment.strftime(_FORMATS[self.by])
+            name = _name(self.by, moment)
             if self._start(name) != moment.replace(tzinfo=None):
                 break
             names.append(name)
@@ -180,19 +216,69 @@ class BlockExpression(Frozen):
         return spans
 
     def _start(self, name: str) -> dt.datetime:
-        form = _FORMATS[self.by]
-        try:
-            start = dt.datetime.strptime(name, form)  # UTC by definition
-            _next(self.by, start)
-        except (ValueError, OverflowError):
-            start = None
-        # one block has one name
-        if start is None or start.year < 1900 or start.strftime(form) != name:
+        start = _time(self.by, name)
+        if start is None:
             raise self._no_value(name, f"must be a {self.by.value} in UTC", f"write it as {_SPELLED[self.by]}")
         return start
 
     def _no_value(self, name: str, bound: str, remedy: str) -> RequestRefused:
         return RequestRefused("blocks", given=name, bound=f"{bound}, as {self} has it", remedy=remedy)
+
+
+def expand_ranges(blocks: Iterable[str], *, what: str = "blocks") -> tuple[str, ...]:
+    """Names of blocks, in which ``2026-01..2026-03`` stands for each block by time from the first to the last.
+
+    No block by value has such a name, so that a range is read without knowing the account.
+
+    Raises:
+        RequestRefused: a range that ends before it begins, or of more than ``MOST_IN_A_ROW`` blocks.
+    """
+    names: list[str] = []
+    for written in blocks:
+        ends = _ends(written)
+        if ends is None:
+            names.append(written)
+            continue
+        by, moment, last = ends
+        row: list[str] = []
+        while moment <= last and len(names) + len(row) <= MOST_IN_A_ROW:
+            row.append(_name(by, moment))
+            moment = _next(by, moment)
+        if not row or len(names) + len(row) > MOST_IN_A_ROW:
+            raise RequestRefused(
+                what,
+                given=written,
+                bound=f"must be from a first block to a last one, and at most {MOST_IN_A_ROW} in one release",
+                remedy="write a range as 2026-01-01..2026-03-31",
+            )
+        names += row
+    return tuple(names)
+
+
+def _ends(written: str) -> tuple[BlockBy, dt.datetime, dt.datetime] | None:
+    """The first and the last of a range of times of one kind; None for any other text."""
+    first, to, last = written.partition(_TO)
+    by = _LENGTHS.get(len(first))
+    if not to or by is None or len(first) != len(last):
+        return None
+    start, end = _time(by, first), _time(by, last)
+    return None if start is None or end is None else (by, start, end)
+
+
+def _time(by: BlockBy, name: str) -> dt.datetime | None:
+    """When a block by time begins, in UTC; None for what is no name of one: each block has one name."""
+    if _LENGTHS.get(len(name)) is not by or _TIME.fullmatch(name) is None:
+        return None
+    try:
+        start = dt.datetime.fromisoformat(name + _REST[by])
+        _next(by, start)
+    except (ValueError, OverflowError):
+        return None
+    return start if 1900 <= start.year < 9999 else None
+
+
+def _name(by: BlockBy, start: dt.datetime) -> str:
+    return start.isoformat()[: len(_SPELLED[by])]
 
 
 def _next(by: BlockBy, start: dt.datetime) -> dt.datetime:

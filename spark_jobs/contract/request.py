@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
-from spark_jobs.contract.blocks import ALL, BlockExpression
+from spark_jobs.contract.blocks import ALL, BlockExpression, expand_ranges
 from spark_jobs.contract.diagnostics import DIAGNOSTICS, Options, Statistic
 from spark_jobs.contract.documents import parse_json, parse_yaml, to_yaml
 from spark_jobs.contract.errors import RequestRefused
@@ -40,7 +40,7 @@ class ReleaseRequest(Frozen):
         budget: the full cost of the release.
         neighbours: the relation of the guarantee.
         unit: the privacy unit.
-        blocks: the ledger's blocks that are read and charged.
+        blocks: the ledger's blocks that are read and charged; ``2026-01..2026-03`` names each from one to the other.
         block_expression: which rows lie in which block: the account's, which is filled in where it is left out.
         output: URI of the folder that holds releases.
         title: a line for the report.
@@ -75,6 +75,11 @@ class ReleaseRequest(Frozen):
                 remedy="name what one row is by a short noun, such as 'person-year'",
             )  # fmt: skip
         return value
+
+    @field_validator("blocks")
+    @classmethod
+    def _each_block(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return expand_ranges(value, what="")
 
     @field_validator("diagnostics", mode="before")
     @classmethod
@@ -191,6 +196,12 @@ class ReleaseRequest(Frozen):
                 remedy="say which rows lie in them, as the account does, e.g. 'day(visited_at)'",
             )
         return self.block_expression.predicate(self.blocks)
+
+    @property
+    def written_blocks(self) -> str:
+        """The blocks in words, those by time that follow each other as one range."""
+        expression = self.block_expression
+        return ", ".join(self.blocks if expression is None else expression.compact(self.blocks))
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:

@@ -154,7 +154,7 @@ def _subject(request: ReleaseRequest) -> Mapping[str, str]:
     if request.where is not None:
         facts["Rows where"] = request.where
     if request.blocks != ("all",):
-        facts["Blocks"] = ", ".join(request.blocks)
+        facts["Blocks"] = request.written_blocks
     return facts
 
 

@@ -50,7 +50,7 @@ def _reading(request: ReleaseRequest) -> list[str]:
         )
     if request.block_filter is not None:
         told.append(
-            f"Only rows are read that lie in the charged blocks {', '.join(request.blocks)} of "
+            f"Only rows are read that lie in the charged blocks {request.written_blocks} of "
             f"{request.block_expression}, in UTC; a row without a value there lies in none."
         )
     if request.where is not None:

@@ -19,7 +19,7 @@ import pytest
 from dp_operators.budget import LedgerUnavailable, PrivacyLedger
 from spark_jobs.contract import RequestRefused
 from spark_jobs.contract.failpoints import LEDGER_POINTS, VARIABLE
-from tests.support.ledgers import commit
+from tests.support.ledgers import DRAW, await_pause, commit
 
 SECRET = "hunter2-hunter2"
 
@@ -85,8 +85,7 @@ def test_worker_that_sleeps_holds_nobody_up(migrated_database: str, tmp_path: Pa
 
     process = multiprocessing.get_context("fork").Process(target=sleeper, daemon=True)
     process.start()
-    while not gate.with_name("gate.reached").exists():
-        time.sleep(0.01)
+    await_pause(gate, process)
     began = time.monotonic()
     commit(ledger, ledger.reserve(account, release="quick", epsilon="0.1").id)
     assert time.monotonic() - began < 5
@@ -198,6 +197,8 @@ def test_ledger_frozen_in_the_middle_of_a_change_is_not_written(
     account, gate = f"frozen during {verb}", tmp_path / "gate"
     ledger.open_account(account, epsilon="1")
     charge = ledger.reserve(account, release="first", epsilon="0.25")
+    if verb == "commit":
+        charge = ledger.record_draw(charge.id, DRAW)
     said = multiprocessing.get_context("fork").Queue()
 
     def change() -> None:
@@ -214,8 +215,7 @@ def test_ledger_frozen_in_the_middle_of_a_change_is_not_written(
 
     process = multiprocessing.get_context("fork").Process(target=change, daemon=True)
     process.start()
-    while not gate.with_name("gate.reached").exists():
-        time.sleep(0.01)
+    await_pause(gate, process)
     ledger.freeze(reason="about to be copied")
     head = ledger.head()
     gate.touch()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -10,7 +11,7 @@ import pytest
 
 from dp_operators.budget import BudgetExceeded, PrivacyLedger
 from spark_jobs.contract import PrivacyUnit, RequestRefused
-from tests.support.ledgers import commit
+from tests.support.ledgers import commit, execute, tamper
 
 DAYS = ["2026-11-20", "2026-11-21", "2026-11-22"]
 PERSON = PrivacyUnit(column="person", max_rows=3)
@@ -160,14 +161,57 @@ def test_race_for_a_block_that_nobody_has_charged_yet(ledger: PrivacyLedger) -> 
     assert ledger.verification().findings == ()
 
 
-def test_ten_years_of_days_are_charged_at_once_and_given_back(ledger: PrivacyLedger) -> None:
+def test_ten_years_of_days_are_charged_at_once_and_given_back(ledger: PrivacyLedger, ledger_url: str) -> None:
     account = ledger.open_account("years", epsilon="1", blocks="day(at)")
     assert account.blocks is not None
     years = account.blocks.covering(datetime(2016, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC))
     charge = ledger.reserve("years", release="r", epsilon="0.75", blocks=years)
     assert charge.blocks == years
+    assert ledger.reserve("years", release="r", epsilon="0.75", blocks="2016-01-01..2025-12-31") == charge
+    assert ledger.charge(charge.id) == ledger.find_charge("years", "r") == ledger.history("years")[0] == charge
+    # one row, one short entry
+    assert execute(ledger_url, "SELECT blocks FROM charges") == [('["2016-01-01..2025-12-31"]',)]
+    assert json.loads(ledger.log()[-1].details)["blocks"] == ["2016-01-01..2025-12-31"]
     with pytest.raises(BudgetExceeded):
         ledger.reserve("years", release="more", epsilon="0.5", blocks=years[-2:])
     ledger.void(charge.id)
     assert {str(left.epsilon) for left in ledger.remaining_by_block("years").values()} == {"1"}
+    assert ledger.verification().findings == ()
+
+
+def test_ranges_and_days_beside_them_pay_each_day_once(ledger: PrivacyLedger, ledger_url: str) -> None:
+    ledger.open_account("visits", epsilon="1", blocks="day(visited_at)")
+    ledger.allot("visits", "team", epsilon="0.5")
+    asked = ["2026-11-20..2026-11-22", "2026-11-21", "2026-11-24"]
+    charge = ledger.reserve("visits", release="r", epsilon="0.25", blocks=asked, allotment="team")
+    assert charge.blocks == (*DAYS, "2026-11-24")
+    assert execute(ledger_url, "SELECT blocks FROM charges") == [('["2026-11-20..2026-11-22","2026-11-24"]',)]
+    assert spent(ledger) == dict.fromkeys(charge.blocks, Decimal("0.25"))
+    assert ledger.blocks("visits", allotment="team") == ledger.blocks("visits")
+    with pytest.raises(BudgetExceeded, match="allotment team in block 2026-11-20 of account visits has 0.25 of 0.5"):
+        ledger.reserve("visits", release="s", epsilon="0.3", blocks="2026-11-01..2026-11-30", allotment="team")
+    assert ledger.affordable("visits", epsilon="0.1", blocks="2026-11-19..2026-11-20")["2026-11-19"].epsilon == 1
+    assert ledger.verification().findings == ()
+    ledger.void(charge.id)
+    assert set(spent(ledger).values()) == {Decimal(0)}
+    assert ledger.verification().findings == ()
+    tamper(ledger_url, 'UPDATE charges SET blocks = \'["2026-11-20..2026-11-21","2026-11-24"]\'')
+    assert "blocks is" in ledger.verification().findings[0]
+
+
+def test_charge_that_names_each_of_its_days_is_read_as_before(ledger: PrivacyLedger, ledger_url: str) -> None:
+    """As earlier versions wrote them."""
+    ledger.open_account("visits", epsilon="1", blocks="day(visited_at)")
+    charge = ledger.reserve("visits", release="r", epsilon="0.25", blocks=DAYS)
+    tamper(ledger_url, f"UPDATE charges SET blocks = '{json.dumps(DAYS)}'")
+    assert ledger.charge(charge.id).blocks == tuple(DAYS)
+    ledger.void(charge.id)
+    assert set(spent(ledger).values()) == {Decimal(0)}
+
+
+def test_values_that_are_years_are_no_range(ledger: PrivacyLedger, ledger_url: str) -> None:
+    ledger.open_account("visits", epsilon="1", blocks="value(year)")
+    charge = ledger.reserve("visits", release="r", epsilon="0.25", blocks=["2024", "2025", "2026"])
+    assert execute(ledger_url, "SELECT blocks FROM charges") == [('["2024","2025","2026"]',)]
+    assert ledger.charge(charge.id) == charge
     assert ledger.verification().findings == ()

@@ -188,7 +188,10 @@ def test_exceeded_budget_says_what_is_left(ledger: PrivacyLedger, charged: Charg
     with pytest.raises(BudgetExceeded) as exceeded:
         ledger.reserve("visits", release="second", epsilon="0.61")
     error = exceeded.value
-    assert str(error) == ("epsilon: got '0.61'; account visits has 0.6 of 1 left; ask for less, or for a higher cap")
+    assert str(error) == (
+        "epsilon: got '0.61'; account visits has 0.6 of 1 left; "
+        "ask for less (`dp-budget show visits` lists what is spent), or have the cap raised (`dp-budget raise visits`)"
+    )
     assert (error.account, error.block, error.asked) == ("visits", "all", Decimal("0.61"))
     assert (error.remaining, error.cap, error.never_fits) == (Decimal("0.6"), Decimal(1), False)
     assert isinstance(error, RequestRefused)

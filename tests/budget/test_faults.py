@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 from dp_operators.budget import BudgetExceeded, LedgerUnavailable, PrivacyLedger, audit, transactions
 from dp_operators.budget.database import BACKOFF
 from spark_jobs.contract.failpoints import VARIABLE
-from tests.support.ledgers import commit
+from tests.support.ledgers import await_pause, commit
 from tests.support.postgres import PostgresServer, running_postgres
 
 
@@ -118,8 +118,7 @@ def test_server_that_restarts_in_mid_transaction_loses_nothing(
 
     process = multiprocessing.get_context("fork").Process(target=change, daemon=True)
     process.start()
-    while not gate.with_name("gate.reached").exists():
-        time.sleep(0.01)
+    await_pause(gate, process)
     own_server.stop_hard()
     own_server.start()
     gate.touch()

@@ -3,10 +3,10 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.contract.blocks import MOST_BLOCKS, MOST_IN_A_ROW, BlockBy, BlockExpression
+from spark_jobs.contract.blocks import MOST_BLOCKS, MOST_IN_A_ROW, BlockBy, BlockExpression, expand_ranges
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.expressions import check_filter
 
@@ -149,3 +149,55 @@ def test_more_blocks_are_named_where_each_follows_the_one_before() -> None:
     assert daily.predicate(years).count("TIMESTAMP '") == 2
     with pytest.raises(RequestRefused, match=f"must be at most {MOST_BLOCKS} in one release"):
         daily.require(years[::2])
+
+
+RANGES = {
+    BlockBy.YEAR: (["2024", "2025", "2026"], "2024..2026"),
+    BlockBy.MONTH: (["2025-11", "2025-12", "2026-01"], "2025-11..2026-01"),
+    BlockBy.DAY: (["2024-02-28", "2024-02-29", "2024-03-01"], "2024-02-28..2024-03-01"),
+    BlockBy.HOUR: (["2025-12-31T22", "2025-12-31T23", "2026-01-01T00"], "2025-12-31T22..2026-01-01T00"),
+}
+
+
+@pytest.mark.parametrize("by", RANGES)
+def test_range_is_its_blocks_and_they_are_written_as_one(by: BlockBy) -> None:
+    names, written = RANGES[by]
+    expression = BlockExpression.parse(f"{by}(at)")
+    assert expand_ranges([written]) == expression.expand([written]) == tuple(names)
+    assert expression.compact(reversed(names)) == (written,)
+    assert expression.compact([names[0], names[2]]) == (names[0], names[2])
+    assert expression.compact(names[:2]) == tuple(names[:2])
+
+
+@settings(max_examples=50)
+@given(st.sets(st.integers(0, 90), min_size=1))
+def test_days_are_written_in_one_form_that_is_read_back(days: set[int]) -> None:
+    daily = BlockExpression.parse("day(at)")
+    names = tuple((dt.date(2024, 1, 31) + dt.timedelta(days=day)).isoformat() for day in sorted(days))
+    written = daily.compact(names)
+    assert daily.expand(written) == names
+    assert daily.compact(daily.expand(written)) == written
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["2026-03..2026-01", "2026-01-01..2026-02-30", "2026-01..2026-02-01", "2026..2027..2028", "..2026", "1800..1900"],
+)
+def test_what_is_no_range_names_no_blocks(written: str) -> None:
+    by = {4: "year", 7: "month", 10: "day"}.get(len(written.partition("..")[0]), "year")
+    with pytest.raises(RequestRefused, match="must be"):
+        BlockExpression.parse(f"{by}(at)").require(expand_ranges([written]))
+
+
+def test_range_of_too_many_is_refused_before_it_is_made() -> None:
+    for ranges in (["1900-01-01T00..9998-12-31T23"], ["2000-01-01..2009-12-31", "2010-01-01..2019-12-31"]):
+        with pytest.raises(RequestRefused, match=f"at most {MOST_IN_A_ROW} in one release"):
+            expand_ranges(ranges)
+
+
+def test_value_is_never_a_range() -> None:
+    years = BlockExpression.parse("value(year)")
+    assert years.compact(["2024", "2025", "2026"]) == ("2024", "2025", "2026")
+    assert years.expand(["2024..2026"]) == ("2024..2026",)
+    with pytest.raises(RequestRefused, match="reads as a range of times"):
+        BlockExpression.parse("value(years: 2024..2026)")

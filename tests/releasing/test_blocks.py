@@ -101,6 +101,34 @@ def test_report_shows_the_poorest_block(daily: Lab) -> None:
     )
 
 
+def test_figures_of_a_year_of_days_are_asked_for_at_once(daily: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not day by day: a report would wait for thousands of questions."""
+    ledger = daily.ledger()
+    charge = ledger.reserve("daily", release="now", epsilon="0.5", blocks="2026-01-01..2026-12-31")
+    asked = []
+    read = ledger._database.read
+    monkeypatch.setattr(ledger._database, "read", lambda work: asked.append(work) or read(work))
+    assert account_state(ledger, charge).block == "2026-01-01"
+    assert len(charge.blocks) == 365
+    assert len(asked) == 3
+
+
+def test_range_of_days_is_asked_for_as_the_days_are(daily: Lab) -> None:
+    days = ["2026-11-20", "2026-11-21", "2026-11-22"]
+    ranged, listed = asking(daily, blocks=["2026-11-20..2026-11-22"]), asking(daily, blocks=days)
+    assert (ranged, ranged.sha256, ranged.blocks) == (listed, listed.sha256, tuple(days))
+    published = made(daily, ranged)
+    again = made(daily, listed)
+    assert (again.uri, again.adopted) == (published.uri, True)
+    assert json.loads(daily.ledger().log()[1].details)["blocks"] == ["2026-11-20..2026-11-22"]
+    assert set(daily.ledger().blocks("daily")) == set(days)
+    for blocks, message in (("2026-11-22..2026-11-20", "from a first block"), ("2026-11..2026-12", "must be a day")):
+        head = daily.ledger().head()
+        with pytest.raises(RequestRefused, match=f"blocks: got .*{message}"):
+            made(daily, asking(daily, blocks=[blocks]), key="other")
+        assert daily.ledger().head() == head
+
+
 def test_report_of_a_zcdp_account_is_in_rho(daily: Lab) -> None:
     ledger = daily.ledger()
     ledger.open_account("rho", composition="zcdp", rho="0.5", delta="1e-6")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,15 @@ def in_processes(work: Callable[[int], Any], count: int, patience: float = 60.0)
     for process in processes:
         process.join(patience)
     return [found[number] for number in range(count)]
+
+
+def await_pause(gate: Path, process: multiprocessing.process.BaseProcess, patience: float = 60.0) -> None:
+    """Wait until ``process`` has come to the failpoint at which it waits for ``gate``; it must get there."""
+    until = time.monotonic() + patience
+    while not gate.with_name(f"{gate.name}.reached").exists():
+        assert process.is_alive(), f"the process ended with {process.exitcode}, not at its failpoint"
+        assert time.monotonic() < until, "the process does not come to its failpoint"
+        time.sleep(0.01)
 
 
 def killed_at(failpoint: str, work: Callable[[], Any], patience: float = 60.0) -> None:

@@ -15,6 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from dp_operators.budget import BudgetExceeded, Charge, ChargeConflict, LedgerUnavailable, PrivacyLedger
+from spark_jobs.contract.blocks import expand_ranges
 from tests.support.ledgers import DRAW
 
 BLOCKS = ("2026-01", "2026-02", "2026-03", "2026-04")
@@ -181,7 +182,7 @@ def judge(url: str, folder: Path, storm: Storm) -> Counter[str]:
 
 def _add(spent: defaultdict, account: str, order: dict, *, sign: int) -> None:
     for purse in {"", order["allotment"]}:
-        for block in order["blocks"] if account == "blocks" else ["all"]:
+        for block in expand_ranges(order["blocks"]) if account == "blocks" else ["all"]:
             spent[account, purse, block] += sign * Fraction(order["epsilon"])
             assert 0 <= spent[account, purse, block] <= CAPS[purse or account], "I3: nothing exceeds its cap, ever"
 

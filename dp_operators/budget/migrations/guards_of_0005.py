@@ -4,6 +4,8 @@ A role that may charge writes charges, and nothing else. Each charge that it wri
 into the log by the server, so that SQL of one's own can neither leave an entry out nor write one that is not true.
 """
 
+from dp_operators.budget.migrations.blocks_of_0005 import BLOCK_LIST, IS_BLOCK, MOVE_TOTALS
+
 # the log's own form of a text: JSON in ASCII, as Python writes it
 JSON_TEXT = r"""
 CREATE FUNCTION json_text(value text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path = {schema}, pg_temp AS $$
@@ -49,27 +51,6 @@ BEGIN
     RETURN NEW;
 END $$
 """
-# what an account's expression names; kept in the program too, which says it in words
-IS_BLOCK = r"""
-CREATE FUNCTION is_block(expression jsonb, name text) RETURNS boolean LANGUAGE plpgsql
-SET search_path = {schema}, pg_temp SET timezone = 'UTC' AS $$
-DECLARE
-    form text;
-BEGIN
-    IF expression IS NULL THEN
-        RETURN name = 'all';
-    END IF;
-    IF expression ->> 'by' = 'value' THEN
-        RETURN name NOT IN ('all', 'interval') AND octet_length(name) BETWEEN 1 AND 200
-            AND (jsonb_typeof(expression -> 'values') = 'null' OR expression -> 'values' ? name);
-    END IF;
-    form := CASE expression ->> 'by' WHEN 'year' THEN 'YYYY' WHEN 'month' THEN 'YYYY-MM' WHEN 'day' THEN 'YYYY-MM-DD'
-        ELSE 'YYYY-MM-DD"T"HH24' END;
-    RETURN name >= '1900' AND to_char(to_timestamp(name, form), form) = name;
-EXCEPTION WHEN datetime_field_overflow OR invalid_datetime_format THEN
-    RETURN false;
-END $$
-"""
 IS_EVENTS = """
 CREATE FUNCTION is_events(value text) RETURNS boolean LANGUAGE sql SET search_path = {schema}, pg_temp AS $$
 SELECT length(value) <= 1000000 AND value !~ '[0-9]{200}' AND jsonb_typeof(value::jsonb) = 'array'
@@ -104,10 +85,11 @@ BEGIN
         WHEN length(NEW.blocks) > 100000 OR jsonb_typeof(NEW.blocks::jsonb) <> 'array'
             OR jsonb_array_length(NEW.blocks::jsonb) NOT BETWEEN 1 AND 4000
             OR EXISTS (SELECT FROM jsonb_array_elements(NEW.blocks::jsonb) AS block
-                GROUP BY block HAVING count(*) > 1 OR jsonb_typeof(block) <> 'string')
-            OR EXISTS (SELECT FROM jsonb_array_elements_text(NEW.blocks::jsonb) AS block
-                WHERE NOT is_block(payer.expression, block)
-                    AND (payer.by_block OR NEW.blocks::jsonb <> '["all"]'::jsonb))
+                WHERE jsonb_typeof(block) <> 'string')
+            THEN 'no blocks of this account'
+        WHEN NEW.blocks::jsonb = '["all"]'::jsonb AND NOT payer.by_block THEN NULL
+        WHEN (SELECT count(DISTINCT block) = count(*) AND count(*) > 0
+            FROM unnest(block_list(payer.expression, NEW.blocks)) AS block) IS NOT TRUE
             THEN 'no blocks of this account'
     END;
     IF wrong IS NOT NULL THEN
@@ -282,8 +264,10 @@ FUNCTIONS = (
     JSON_TEXT,
     APPEND_ENTRY,
     IS_BLOCK,
+    BLOCK_LIST,
     IS_EVENTS,
     RESERVE_CHARGE,
+    MOVE_TOTALS,
     GIVE_KEY,
     CHANGE_CHARGE,
     HOLD_LEDGER,
