@@ -120,7 +120,8 @@ def test_range_of_days_is_asked_for_as_the_days_are(daily: Lab) -> None:
     published = made(daily, ranged)
     again = made(daily, listed)
     assert (again.uri, again.adopted) == (published.uri, True)
-    assert json.loads(daily.ledger().log()[1].details)["blocks"] == ["2026-11-20..2026-11-22"]
+    [entry] = [entry for entry in daily.ledger().log("daily") if entry.action == "reserved"]
+    assert json.loads(entry.details)["blocks"] == ["2026-11-20..2026-11-22"]
     assert set(daily.ledger().blocks("daily")) == set(days)
     for blocks, message in (("2026-11-22..2026-11-20", "from a first block"), ("2026-11..2026-12", "must be a day")):
         head = daily.ledger().head()
