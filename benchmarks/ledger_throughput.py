@@ -1,9 +1,10 @@
 """How many charges a second a ledger on PostgreSQL bears: ``python -m benchmarks.ledger_throughput``.
 
-Writers, each a process of its own, reserve and commit charges on one account. In the same run the same writers execute
-two bare single-row transactions for each such pair: one INSERT each, committed synchronously, through the same engine
-(SQLAlchemy, pooled) that the ledger goes through. The target is a ratio of at least 0.25. For information the same is
-done with psycopg alone, on a connection that is never given back. The server keeps its promises: ``fsync`` is on.
+Writers, each a process of its own, reserve and commit charges on one account, and record a draw in between. In the same
+run the same writers execute two bare single-row transactions for each such pair: one INSERT each, committed
+synchronously, through the same engine (SQLAlchemy, pooled) that the ledger goes through. The target is a ratio of at
+least 0.25. For information the same is done with psycopg alone, on a connection that is never given back. The server
+keeps its promises: ``fsync`` is on.
 
 On a machine that others use too, rates say as much about them. So what a pair costs in processor time, of one writer
 and its server process together, is told as well.
@@ -31,12 +32,13 @@ Pair = Callable[[int], None]
 
 
 def ledger_pair(url: str) -> Pair:
-    """Reserve and commit."""
+    """Reserve, record the draw, and commit."""
     ledger = PrivacyLedger(url)
     writer = os.getpid()
 
     def pair(number: int) -> None:
         charge = ledger.reserve("visits", release=f"{writer}/{number}", epsilon="0.001", request_sha256="a" * 64)
+        ledger.record_draw(charge.id, "c" * 64)
         ledger.commit(charge.id, "b" * 64)
 
     return pair
