@@ -73,6 +73,32 @@ def test_table_of_another_account_is_not_bound(opened: PrivacyLedger) -> None:
     assert opened.verification().findings == ()
 
 
+NO_TERMS = {
+    "a unit without a column": (
+        {"unit": {"column": "person"}},
+        "unit.column: got 'person'; must be a column of the bound",
+    ),
+    "blocks without a column": ({"blocks": "day(seen_at)"}, "blocks: got 'seen_at'; must be a column of the bound"),
+    "days of whole numbers": ({"blocks": "day(id)"}, "blocks: got .*; must be of a column of type .*, not bigint"),
+}
+
+
+@pytest.mark.parametrize(("terms", "message"), NO_TERMS.values(), ids=NO_TERMS)
+def test_table_has_the_columns_of_its_account(opened: PrivacyLedger, terms: dict[str, Any], message: str) -> None:
+    """When an account is opened, and when a table of one that is open is described."""
+    binding = {**VISITS, "table": "/lake/new"}
+    head = opened.head()
+    with pytest.raises(RequestRefused, match=message):
+        opened.open_account("new", epsilon="1", tables=[binding], actor="admin", **terms)
+    assert (opened.head(), [account.name for account in opened.accounts()]) == (head, ["others", "visits"])
+    opened.open_account("new", epsilon="1", tables=["/lake/new"], actor="admin", **terms)
+    head = opened.head()
+    with pytest.raises(RequestRefused, match=message):
+        opened.bind_table("new", binding, **WHO)
+    assert (opened.head(), opened.account("new").bindings) == (head, {})
+    assert opened.verification().findings == ()
+
+
 def test_outputs_are_bound_and_bound_anew(opened: PrivacyLedger) -> None:
     account = opened.bind_outputs("others", ["s3a://bucket/b", "/srv/others"], **WHO)
     assert account.outputs == ("file:///srv/others", "s3://bucket/b")
