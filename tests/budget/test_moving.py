@@ -22,7 +22,7 @@ def source(tmp_path: Path) -> Iterator[PrivacyLedger]:
     ledger.allot("visits", "team", epsilon="1")
     charge = ledger.reserve("visits", release="a", epsilon="0.5", blocks=["2026-11-20", "2026-11-21"], allotment="team")
     commit(ledger, charge.id, "ab")
-    ledger.reserve("visits", release="b", epsilon="0.5", blocks="2026-11-21")
+    ledger.reserve("visits", release="b", epsilon="0.5", blocks="2026-11-21..2026-11-24")
     ledger.void(ledger.reserve("rho", release="c", rho="0.1").id)
     yield ledger
     ledger.close()
