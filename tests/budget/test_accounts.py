@@ -8,6 +8,7 @@ import pytest
 
 from dp_operators.budget import Account, PrivacyLedger
 from spark_jobs.contract import Neighbours, PrivacyUnit, RequestRefused
+from tests.support.accounts import bound
 from tests.support.ledgers import execute
 
 
@@ -159,7 +160,7 @@ def test_no_table_is_bound_where_releases_go(ledger: PrivacyLedger) -> None:
         ):
             ledger.open_account("copies", epsilon=1, tables=[table])
     with pytest.raises(RequestRefused, match="must neither hold folder of releases file:///releases/others nor"):
-        ledger.bind_table("others", {"table": "/releases/others/t"}, actor="dora", reason="tests")
+        ledger.bind_table("others", bound("/releases/others/t"), actor="dora", reason="tests")
     assert ledger.head() == head
 
 
@@ -200,7 +201,7 @@ def test_tables_that_an_earlier_version_bound_within_each_other_pay_for_nothing(
             ledger.account_for_table(table)
     with pytest.raises(RequestRefused, match="is bound to account short"):
         ledger.open_account("full", epsilon=1, tables=["catalog:spark_catalog.a.b"])
-    ledger.bind_table("short", {"table": "catalog:a.b"}, actor="dora", reason="by its full name")
+    ledger.bind_table("short", bound("catalog:a.b"), actor="dora", reason="by its full name")
     assert ledger.account_for_table("catalog:a.b").name == "short"
 
 
