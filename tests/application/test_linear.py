@@ -62,8 +62,14 @@ def table(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Pa
     return spark, folder
 
 
-def asked_of(table: tuple[Any, Path], *diagnostics: Any, **changes: Any) -> ReleaseRequest:
-    source = {"path": str(table[1]), "snapshot": {"path_version": "v1"}}
+def asked_of(
+    table: tuple[Any, Path], *diagnostics: Any, public: tuple[str, ...] = (), **changes: Any
+) -> ReleaseRequest:
+    source = {
+        "path": str(table[1]),
+        "snapshot": {"path_version": "v1"},
+        **({"public_columns": public} if public else {}),
+    }
     return request(**{"table": source, "model": MODEL, "diagnostics": list(diagnostics), **changes})
 
 
@@ -221,6 +227,31 @@ def test_rows_of_a_unit_are_bounded_whatever_groups_they_lie_in(
     sums = counted(table, LINES, RESIDUALS, unit=unit, label=None)[LINES.statistic]
     assert 0 < sums.n.sum() <= 2 * len(people)
     assert sums == counted(table, LINES, RESIDUALS, unit=unit, label=None)[LINES.statistic]
+
+
+@pytest.mark.parametrize("public", [False, True], ids=["private sizes", "public sizes"])
+@pytest.mark.parametrize("lines", [LINES, POINTS], ids=["sums", "points"])
+def test_a_row_without_a_point_takes_no_place_of_one_that_has_one(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: LinearRegressionOptions, public: bool
+) -> None:
+    people = 20
+    without = [(0, math.nan, 1.0), (0, 1.0, None), (0, None, math.inf)]
+    made = [
+        (label, age, wage, 1.0, TRACTS[person % 3], 0, f"p{person}")
+        for person in range(people)
+        for label, age, wage in [*without * 10, (1, 1.0, 2.0)]
+    ]
+    spark.createDataFrame(made, COLUMNS).repartition(3).write.parquet(str(tmp_path / "table" / "v1"))
+    asked = {"unit": {"column": "person", "max_rows": 1}, "label": None}
+    if public:
+        # which group a unit's row lies in would be a choice among its rows
+        lines = lines.model_copy(update={"public_sizes": True, "group_by": None, "groups": None})
+        asked |= {"neighbours": "replace_one", "public": ("tract",)}
+    for salt in ("0" * 32, "1" * 32):
+        monkeypatch.setenv("DP_DIAGNOSTICS_SALT", salt)
+        statistic = counted((spark, tmp_path / "table"), lines, **asked)[lines.statistic]
+        points = statistic.n.sum() if isinstance(statistic, Moments) else statistic.usable.sum()
+        assert points == people
 
 
 def test_an_empty_table_has_statistics_of_the_same_form(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
