@@ -54,7 +54,8 @@ def test_ledger_is_made_and_opened_from_the_command_line(dp_budget, url: str) ->
     )
     assert opened.status == 0
     said = "account visits is open: epsilon 2.5 in all, for file:///lake/a, file:///lake/b; its releases go to "
-    assert opened.out == f"{said}file:///releases, s3://releases/visits\n"
+    more = "; before anything is charged, bind the columns of file:///lake/a, file:///lake/b: `dp-budget bind`"
+    assert opened.out == f"{said}file:///releases, s3://releases/visits{more}\n"
     account = PrivacyLedger(url).account("visits")
     assert account.outputs == ("file:///releases", "s3://releases/visits")
     assert (account.neighbours.value, account.unit.column, account.unit.max_rows) == ("replace_one", "person", 3)
