@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from dp_operators.budget.audit import canonical
@@ -18,6 +19,8 @@ def amounts(budget: Budget) -> dict[str, str | None]:
     return {"epsilon": plain(budget.epsilon), "delta": plain(budget.delta), "rho": rho}
 
 
+# blocks that were charged together hold the same amounts
+@lru_cache(maxsize=1024)
 def budget_of(epsilon: str, delta: str, rho: str | None) -> Budget:
     """The budget in the columns that hold it."""
     return exact_budget(Decimal(epsilon), Decimal(delta), None if rho is None else Decimal(rho))

@@ -73,9 +73,9 @@ DAMAGE = {
     "receipt of another": (rewrite("receipt.json", manifest_sha256="0" * 64), "receipt.json: is another manifest's"),
     "tail cut": (
         in_ledger("DELETE FROM audit_log WHERE seq > 2"),
-        "receipt.json: knows entry 5 of the audit log as ",
+        "receipt.json: knows entry 6 of the audit log as ",
     ),
-    "log rewritten": (in_ledger("UPDATE audit_log SET hash = 'x' WHERE seq = 5"), "the log has another one there"),
+    "log rewritten": (in_ledger("UPDATE audit_log SET hash = 'x' WHERE seq = 6"), "the log has another one there"),
     "charge burnt": (in_ledger("UPDATE charges SET state = 'burnt'"), "is burnt, not committed"),
     "charge of another": (in_ledger("UPDATE charges SET manifest_sha256 = 'ab'"), "the ledger committed ab"),
     "charge of another key": (in_ledger("UPDATE charges SET release_key = 'k'"), "its key is not that of charge"),
