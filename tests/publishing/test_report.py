@@ -62,7 +62,11 @@ def hostile():
         unit=unit,
         account=made.HOSTILE,
         blocks=[made.HOSTILE],
-        table={"path": made.HOSTILE, "snapshot": {"path_version": "</p><script>1</script>"}},
+        # what a path may not hold at all is refused before
+        table={
+            "path": '/lake/</title></style><script>alert("x")</script>&\'"',
+            "snapshot": {"path_version": "</p><script>1</script>"},
+        },
     )
     return page_of(
         request=asked,
