@@ -54,7 +54,7 @@ def test_every_histogram_method_makes_a_plot(method):
     epsilon=st.sampled_from(["1e-9", "0.001", "0.5", "7", "1000000", "1e12"]),
     bins=st.sampled_from([None, 2, 8, 32]),
     coverage=st.sampled_from([0.5, 0.95, 0.999]),
-    unit=st.sampled_from([1.0, 2.0**-1000, 2.0**900, 0.3]),
+    unit=st.sampled_from([1.0, 2.0**-332, 2.0**332, 0.3]),
     neighbours=st.sampled_from(list(Neighbours)),
     seed=st.integers(0, 2**32 - 1),
 )
