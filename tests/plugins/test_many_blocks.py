@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from dp_operators.budget.schema import block_totals
 from dp_operators.plugins import pages
 
 BLOCKS = 10_000
-SECONDS = 0.5
 
 
 @pytest.fixture
@@ -42,9 +40,7 @@ def test_pages_read_all_blocks_at_once(many: PrivacyLedger, monkeypatch: pytest.
         lambda: account_json(many, many.account("visits")),
     ):
         asked.clear()
-        start = time.process_time()
         page()
-        assert time.process_time() - start < SECONDS
         assert sum(query is rows._ALL_SPENT for query in asked) == 1
         assert rows._SPENT not in asked
 
