@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_jobs.contract.diagnostics import LinearRegressionOptions
+from spark_jobs.contract.figures import OK
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.linear_regression import LinearFit
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, level
@@ -219,5 +220,6 @@ def _notes(found: LinearFit) -> tuple[str, ...]:
 
 
 def _without_intervals(found: LinearFit) -> bool:
-    ends: NDArray[np.float64] = found.slope_lower
-    return bool(np.isnan(ends).any())
+    """Whether a line is given and its interval is not; what is undefined has neither."""
+    given: NDArray[np.bool_] = np.array(found.status) == OK
+    return bool(np.isnan(found.slope_lower[given]).any())

@@ -47,7 +47,7 @@ def exact(made: ReleaseRequest, rows: int) -> dict[Any, Any]:
 
 
 def drafted(made: ReleaseRequest, drawn: Draw) -> Any:
-    return draft(made, drawn, key=None, rules=rules(made), account=None)
+    return draft(made, drawn, key=None, rules=rules(made))
 
 
 @pytest.mark.parametrize("unit", [{}, {"column": "person", "max_rows": 3}], ids=["row", "person"])

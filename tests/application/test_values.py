@@ -86,7 +86,7 @@ def test_a_draw_makes_the_same_draft_again_and_again(diagnostic: Any) -> None:
     drawn = measure(asked, known, charge_id=None, noise=SecureNoise())
     assert drawn.cost.epsilon <= asked.budget.epsilon
     again = Draw.from_json(drawn.to_json(), charge_id=None, request_sha256=asked.sha256)
-    drafts = [draft(asked, one, key=None, rules=rules(asked), account=None) for one in (drawn, again)]
+    drafts = [draft(asked, one, key=None, rules=rules(asked)) for one in (drawn, again)]
     assert drafts[0] == drafts[1]
     release, files = drafts[0]
     assert {"ecdf.parquet", "ecdf.svg", "ecdf.png"} <= set(files)

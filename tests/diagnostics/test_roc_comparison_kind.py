@@ -163,7 +163,7 @@ def test_a_draft_has_its_files_and_meets_the_contract_of_releases(rows: str) -> 
     empty = ScoreCounts.from_arrays([], [])
     both = pair("ordinary", 65536) if rows == "rows" else (empty, empty)
     drawn = measure(made, dict(zip(made.statistics, both, strict=True)), charge_id="c", noise=SecureNoise())
-    release, files = draft(made, drawn, key="k", rules=rules(made), account=None)
+    release, files = draft(made, drawn, key="k", rules=rules(made))
     check_release(release, files.get)
     table = pq.read_table(io.BytesIO(files["roc_comparison.parquet"]))
     assert table.num_rows == 257

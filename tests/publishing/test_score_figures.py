@@ -29,7 +29,7 @@ EMPTY = {ScoreCells(): ScoreCounts.from_arrays([], [])}
 def published(statistics: Any) -> Any:
     asked = request(diagnostics=[{"kind": kind, **options} for kind, options in ASKED.items()])
     drawn = measure(asked, statistics, charge_id="c", noise=SecureNoise())
-    return draft(asked, drawn, key="k", rules=(), account=None)
+    return draft(asked, drawn, key="k", rules=())
 
 
 @pytest.fixture(scope="module", params=["rows", "no rows"])
@@ -64,7 +64,7 @@ def test_the_report_has_a_section_for_each_and_says_what_the_cost_bought(release
 def test_one_threshold_is_drawn_as_one_matrix() -> None:
     asked = request(diagnostics=["confusion_matrix"])
     drawn = measure(asked, counts(), charge_id="c", noise=SecureNoise())
-    manifest, files = draft(asked, drawn, key="k", rules=(), account=None)
+    manifest, files = draft(asked, drawn, key="k", rules=())
     assert manifest.results["confusion_matrix"]["thresholds"] == [0.5]
     assert b"Specificity" in files["confusion_matrix.svg"]
 

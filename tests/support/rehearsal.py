@@ -83,7 +83,7 @@ def rehearse(request: ReleaseRequest, rows: dict[str, np.ndarray], noise: Noise)
     counts = {statistic: exact(statistic, rows) for statistic in request.statistics}
     drawn = measure(request, counts, charge_id=None, noise=noise)
     stored = Draw.from_json(drawn.to_json(), charge_id=None, request_sha256=request.sha256)
-    return draft(request, stored, key=None, rules=rules(request), account=None)
+    return draft(request, stored, key=None, rules=rules(request))
 
 
 EPSILONS = st.one_of(
