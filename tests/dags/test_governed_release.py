@@ -58,7 +58,8 @@ def ledger(tmp_path: Path) -> Iterator[PrivacyLedger]:
     """An account of which a tenth is left."""
     ledger = PrivacyLedger(f"sqlite:///{tmp_path}/ledger.db")
     ledger.migrate()
-    open_bound(ledger, "visits", epsilon="1", table=tmp_path / "lake", output=tmp_path / "releases")
+    columns = {"label": "bigint", "score": "double"}
+    open_bound(ledger, "visits", epsilon="1", table=tmp_path / "lake", output=tmp_path / "releases", columns=columns)
     ledger.reserve("visits", release="earlier", epsilon="0.9")
     yield ledger
     ledger.close()
