@@ -16,12 +16,13 @@ from spark_jobs.contract.diagnostics import ScoreCells
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts
+from tests.support.accounts import COLUMNS
 
 BOUND = {
     "format": "parquet",
-    "columns": {"visited": "int", "score": "double"},
+    "columns": COLUMNS,
     "version": {"by": "path_version"},
-    "public_columns": [],
+    "public_columns": ["tract", "region"],
 }
 """What the account has said of the table, once it is charged."""
 
