@@ -22,23 +22,24 @@ from spark_jobs.contract.sealing import RUN_SECRET_VARIABLE, Seal
 from spark_jobs.contract.stores import LocalStore
 from spark_jobs.diagnostics import auc, roc_curve
 from spark_jobs.mechanisms.noise import SeededNoise
-from tests.application.test_draw import counts, request
+from tests.application.test_draw import BOUND, counts, request
 from tests.application.test_main import REQUEST, private, said
 from tests.support.publications import account
 
 __all__ = ["private"]
+CHARGED = {**REQUEST, "table": {**REQUEST["table"], **BOUND}}
 BOTH = {"diagnostics": ["auc", "roc_curve"]}
 
 
 def seal_of(changes: dict[str, Any] | None = None) -> Seal:
-    asked = ReleaseRequest.parse({**REQUEST, **(changes or {})})
+    asked = ReleaseRequest.parse({**CHARGED, **(changes or {})})
     return Seal(secret=bytes(range(32)), charge_id="c", request_sha256=asked.sha256)
 
 
 def charged_run(private: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any] | None = None) -> ReleaseLayout:
     """What the committer leaves for a run: a request, figures and a secret."""
     layout, seal = ReleaseLayout.of(str(private / "out"), "k", "c"), seal_of(changes)
-    (private / "request.json").write_text(json.dumps({**REQUEST, **(changes or {})}))
+    (private / "request.json").write_text(json.dumps({**CHARGED, **(changes or {})}))
     LocalStore().create(layout.account, account().sealed(seal))
     monkeypatch.setenv(RUN_SECRET_VARIABLE, seal.secret.hex())
     return layout

@@ -105,7 +105,6 @@ def test_no_value_at_all_gives_a_draft_of_the_same_form(diagnostic: Any) -> None
             measure(asked, known, charge_id=None, noise=SeededNoise(2)),
             key=None,
             rules=rules(asked),
-            account=None,
         )
         forms.append((sorted(files), {name: np.shape(value) for name, value in release.results["ecdf"].items()}))
     assert forms[0] == forms[1]
