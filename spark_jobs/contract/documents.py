@@ -1,8 +1,8 @@
 """JSON and YAML documents as plain values, read strictly: what a person wrote is what is read, or it is refused.
 
 YAML is read by the rules of YAML 1.2's core schema, so that ``yes`` and ``1:30`` are texts and ``010`` is ten; numbers
-with a fraction are exact decimals. Keys that stand twice, anchors and aliases, numbers out of every range, documents
-that are too long or nested too deeply are refused, with the line and the column where these are known.
+with a fraction are exact decimals. Keys that stand twice, anchors, aliases and tags, numbers out of every range,
+documents that are too long or nested too deeply are refused, with the line and the column where these are known.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _loader() -> Any:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """YAML 1.2's core schema, without anchors, with keys that stand once."""
+        """YAML 1.2's core schema, without anchors and tags, with keys that stand once."""
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             event: Any = self.peek_event()  # type: ignore[no-untyped-call]
@@ -107,6 +107,11 @@ def _loader() -> Any:
                 raise RequestRefused(
                     "request", bound=f"must have no anchors and aliases, as {_place(event.start_mark)} has",
                     remedy="write the value out where it is used",
+                )  # fmt: skip
+            if getattr(event, "tag", None) is not None:  # !!int "x" would fail in ways of its own
+                raise RequestRefused(
+                    "request", bound=f"must have no tags, as {_place(event.start_mark)} has",
+                    remedy="write the value alone",
                 )  # fmt: skip
             return super().compose_node(parent, index)
 
