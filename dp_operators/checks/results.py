@@ -19,7 +19,7 @@ from dp_operators.checks.score_results import (
     score_figure_tables,
 )
 from dp_operators.checks.value_results import ecdf_tables
-from spark_jobs.contract.figures import UNDEFINED, is_withheld
+from spark_jobs.contract.figures import STATUSES, UNDEFINED, is_withheld
 
 ResultTables = Callable[[Mapping[str, Any]], list[Table]]
 
@@ -32,7 +32,12 @@ def withheld_table(kind: str, result: Mapping[str, Any]) -> Table:
 
 def _unless_undefined(kind: str, tables: ResultTables) -> ResultTables:
     def of_result(result: Mapping[str, Any]) -> list[Table]:
-        return [withheld_table(kind, result)] if result["status"] == UNDEFINED else tables(result)
+        status = result["status"]
+        if status == UNDEFINED:
+            return [withheld_table(kind, result)]
+        if isinstance(status, str) and status not in STATUSES:
+            raise ValueError("the status is none that a result has")
+        return tables(result)
 
     return of_result
 

@@ -60,7 +60,7 @@ def test_a_schema_that_has_what_is_needed_passes(spark: SparkSession, schema: St
         (
             a_request(model={"kind": "columns", "basis": "public", "score": "s.score"}),
             "model.score: got 's.score'; must be a column of the table, which has y, score, a.b, c, s, l, person; "
-            "correct the name",
+            "correct the name; did you mean 'score'?",
         ),
         (
             a_logistic_request(categorical={"a.b": {"1": 1}}),

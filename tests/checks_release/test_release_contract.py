@@ -10,6 +10,7 @@ import pytest
 from dp_operators.checks.release_contract import ReleaseCheckFailed, check_release
 from dp_operators.checks.results import RESULTS
 from spark_jobs.contract.diagnostics import DIAGNOSTICS
+from spark_jobs.contract.figures import FIGURES
 from spark_jobs.contract.release import Release, ReleaseFile
 
 pytestmark = pytest.mark.slow  # importing Great Expectations alone takes seconds
@@ -35,7 +36,16 @@ ROC = {
     "auc": 0.7,
     "auc_interval": [0.6, 0.8],
     "positives": 61.0,
+    "negatives": 58.5,
+    "status": "ok",
+}
+UNDEFINED = {
+    **ROC,
+    **{name: [None] * 4 for name in FIGURES["roc_curve"]},
+    "auc": None,
+    "auc_interval": None,
     "negatives": -0.5,
+    "status": "undefined",
 }
 FILES = {"report.html": b"<html></html>", "roc_curve.parquet": b"PAR1"}
 
@@ -75,6 +85,16 @@ def test_release_within_the_contract_passes() -> None:
     check(manifest(cost={"epsilon": "0.999999999999999999999999", "delta": "0"}))
 
 
+def test_undefined_result_passes_where_every_figure_is_null() -> None:
+    check(manifest(results={"roc_curve": UNDEFINED}))
+
+
+@pytest.mark.parametrize("figure", FIGURES["roc_curve"])
+def test_undefined_result_publishes_no_figure(figure: str) -> None:
+    with pytest.raises(ReleaseCheckFailed, match="roc_curve: every figure of an undefined result is null"):
+        check(manifest(results={"roc_curve": UNDEFINED | {figure: ROC[figure]}}))
+
+
 def test_release_without_files_passes() -> None:
     check(manifest(files=[]))
 
@@ -105,6 +125,11 @@ def test_release_without_files_passes() -> None:
         (curve(fpr=[0.0, 1.0]), "roc_curve: the result has another form"),
         (curve(auc="0.7"), "roc_curve: the result has another form"),
         (manifest(results={"roc_curve": {}}), "roc_curve: the result has another form"),
+        (curve(auc=None), "roc_curve: the result has another form"),
+        (curve(tpr=[None] * 4), "roc_curve: the result has another form"),
+        (manifest(results={"roc_curve": UNDEFINED | {"status": "ok"}}), "roc_curve: the result has another form"),
+        (curve(status="fine"), "roc_curve: the result has another form"),
+        (manifest(results={"roc_curve": {k: v for k, v in ROC.items() if k != "status"}}), "has another form"),
         (manifest(results={}), "the results are those asked for"),
         (manifest(results={"roc_curve": ROC, "raw_rows": {}}), "raw_rows: no contract is known"),
         (manifest(cost={"epsilon": "1.000000000000000000000001"}), "epsilon is above 0 and within the reservation"),

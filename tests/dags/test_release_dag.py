@@ -126,7 +126,7 @@ def test_released_curve_is_that_of_the_model(demo: Demo) -> None:
     assert roc["auc"] == pytest.approx(0.652, abs=0.05)
 
 
-def test_xcom_holds_uri_key_and_cost_alone(demo: Demo) -> None:
+def test_xcom_holds_uri_key_cost_and_status_alone(demo: Demo) -> None:
     found = dict(demo.rows("SELECT task_id, value FROM xcom WHERE key = 'return_value'"))
     assert set(found) == {"release_first"}
     value = json.loads(str(found["release_first"]))
@@ -135,6 +135,7 @@ def test_xcom_holds_uri_key_and_cost_alone(demo: Demo) -> None:
         "uri": str(demo.folder),
         "key": demo.charge.release,
         "cost": {"epsilon": "1", "delta": "0", "rho": None},
+        "status": {"roc_curve": "ok"},
     }
     assert demo.rows("SELECT DISTINCT key FROM xcom") == [("return_value",)]
 

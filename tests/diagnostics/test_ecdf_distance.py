@@ -134,11 +134,29 @@ def test_a_wrong_reference_and_a_changed_table_are_found_out():
     assert low > 0.05
 
 
-def test_a_drowned_release_finds_nothing():
-    released = ecdf.release(counted(np.array([0.5] * 5)), epsilon="0.001", noise=SeededNoise(3))
-    found = ecdf.distance_to(released, stats.uniform(0, 1).cdf)
-    assert (found.interval, found.p_value) == ((0.0, 1.0), 1.0)
-    assert ecdf.distance_between(released, released).interval == (0.0, 1.0)
+def test_an_undefined_release_has_no_distance():
+    undefined = ecdf.release(counted(np.array([0.5] * 5)), epsilon="0.001", noise=SeededNoise(3))
+    defined = ecdf.release(counted(np.full(500, 0.5)), epsilon=1, noise=SeededNoise(3))
+    assert (undefined.status, defined.status) == ("undefined", "ok")
+    distances = [
+        ecdf.distance_to(undefined, stats.uniform(0, 1).cdf),
+        ecdf.distance_between(undefined, defined),
+        ecdf.distance_between(defined, undefined),
+    ]
+    for distance in distances:
+        assert (distance.value, distance.at, distance.interval, distance.p_value) == (None, None, None, None)
+
+
+def test_noise_of_the_size_of_the_rows_is_no_difference():
+    """The release is just defined: its interval reaches down to 0 and its test rejects nothing."""
+    random = np.random.default_rng(5)
+    released = ecdf.release(counted(random.uniform(size=60)), epsilon=1, noise=SeededNoise(1))
+    assert released.status == "ok"
+    distance = ecdf.distance_to(released, stats.uniform(0, 1).cdf)
+    assert distance.interval is not None
+    assert distance.interval[0] == 0.0
+    assert distance.p_value is not None
+    assert distance.p_value > 0.05
 
 
 def test_what_is_no_distribution_function_is_refused():
