@@ -13,11 +13,13 @@ PYTHON ?= $(shell for name in python3 python3.11 python3.12 python3.13; do \
 # Where `make images` keeps bases and images.
 IMAGES ?= build/images
 
-# A process for each processor, up to four: every one of them may start a Spark session of its own.
+# A process for each processor, up to four. Files go to processes as a whole; those that need Spark go to one of them.
 PARALLEL := --numprocesses=auto --maxprocesses=4 --dist=loadfile
+# Hundreds of processes are started by the tests: without compiled modules each would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-fast audit storm bench images docs lint format lock clean
+.PHONY: help env demo test test-fast verify audit storm soak bench images docs lint format lock clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -41,18 +43,24 @@ $(STAMP): requirements.lock setup.cfg pyproject.toml
 demo: $(STAMP) ## a real DAG releases a private ROC curve; the budget holds the next release back
 	$(BIN)/python -m dp_operators.demo
 
-test: $(STAMP) ## everything CI runs
+test: $(STAMP) ## lint, and every test but those of verify and soak: under ten minutes on two processors
 	$(MAKE) --no-print-directory lint
-	$(BIN)/python -m pytest $(PARALLEL)
+	$(BIN)/python -m pytest $(PARALLEL) -m "not verify and not soak"
 
-test-fast: $(STAMP) ## the inner loop: no Spark, no Airflow, no database server
-	$(BIN)/python -m pytest -q $(PARALLEL) -m "not spark and not cluster and not airflow and not postgres and not slow and not audit"
+test-fast: $(STAMP) ## the inner loop: no Spark, no Airflow, no database server, nothing slow
+	$(BIN)/python -m pytest -q $(PARALLEL) -m "not spark and not cluster and not airflow and not postgres and not browser and not slow and not audit and not verify and not soak"
+
+verify: $(STAMP) ## the rest of what CI runs: kills, storms, simulations of coverage, sampled convictions
+	$(BIN)/python -m pytest $(PARALLEL) -m "verify"
 
 audit: $(STAMP) ## the long privacy audits, and their table of results
 	DP_AUDIT=long DP_AUDIT_TABLE=docs/contributing/audit-results.md $(BIN)/python -m pytest -o timeout=7200 tests/audit
 
-storm: $(STAMP) ## the ledger under 32 processes of 500 operations and random kills, ten runs on each database
-	DP_STORM=full DP_STORM_RUNS=10 $(BIN)/python -m pytest tests/budget/test_storm.py
+storm: $(STAMP) ## what soak repeats: the ledger under 32 processes of 500 operations and random kills, ten runs on each database
+	$(BIN)/python -m pytest -m "soak" -o timeout=7200
+
+soak: $(STAMP) ## hours: storm, audit, images, the tests under each Python; results go to docs/contributing/soak-results.md
+	$(BIN)/python -m tests.soak
 
 bench: $(STAMP) ## speed and accuracy benchmarks
 	$(BIN)/python -m benchmarks
@@ -78,4 +86,4 @@ lock: $(STAMP) ## resolve requirements.lock anew
 		--universal --python-version 3.11 --generate-hashes --no-header --output-file requirements.lock
 
 clean: ## remove what these targets made
-	rm -rf $(VENV) .demo site build dist *.egg-info
+	rm -rf $(VENV) .venv-* .demo site build dist *.egg-info

@@ -14,6 +14,8 @@ if not hasattr(sys.modules["__main__"], "__file__"):
     sys.modules["__main__"].__file__ = xdist.remote.__file__
 
 pytest_plugins = [
+    "tests.support.run_folder",  # first: the others make their folders in it
+    "tests.support.tiers",
     "tests.support.airflow",
     "tests.support.postgres",
     "tests.support.ledgers",

@@ -10,7 +10,7 @@ from spark_jobs.publishing import publish
 from tests.support import publications as made
 from tests.support.chromium import DESKTOP, PHONE, Page, browse
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 TABLET = (768, 1024)
 

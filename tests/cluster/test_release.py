@@ -23,7 +23,7 @@ from spark_jobs.contract.failpoints import VARIABLE
 from tests.support.accounts import open_bound
 from tests.support.cluster import LOOPBACK, SparkCluster
 
-pytestmark = [pytest.mark.cluster, pytest.mark.postgres, pytest.mark.slow]
+pytestmark = [pytest.mark.cluster, pytest.mark.postgres, pytest.mark.slow, pytest.mark.verify]
 
 ROWS, ROWS_OF_A_PERSON = 6_000, 3
 CANARY = "canary-8d2f61"

@@ -34,6 +34,7 @@ pytestmark = [
     pytest.mark.airflow,
     pytest.mark.postgres,
     pytest.mark.slow,
+    pytest.mark.verify,
     pytest.mark.timeout(2400),
 ]
 

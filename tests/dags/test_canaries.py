@@ -15,7 +15,7 @@ from spark_jobs.contract.layout import SALT_VARIABLE
 from tests.support.accounts import open_bound
 from tests.support.airflow import HOME, run_dag, states
 
-pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.verify]
 
 # put together here, because Airflow's database holds the text of the file that a DAG is in
 BIRD = "-".join(["canary", "bird"])

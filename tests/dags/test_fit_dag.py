@@ -18,7 +18,7 @@ from spark_jobs.contract.layout import release_folder
 from spark_jobs.contract.release import Release
 from tests.support.airflow import RUN_DATE, run_dag, states
 
-pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.verify]
 
 DAG_FILE = Path(__file__).parents[2] / "dags" / "fit_then_diagnose.py"
 NEXT_MONTH = RUN_DATE + dt.timedelta(days=30)

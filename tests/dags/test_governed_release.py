@@ -21,7 +21,7 @@ from dp_operators.releasing import check_release_folder
 from tests.support.accounts import open_bound
 from tests.support.live_airflow import LiveAirflow, live_airflow
 
-pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.verify]
 
 DAG_ID = "governed"
 TASKS = """

@@ -15,7 +15,7 @@ from dp_operators.budget import ChargeState, PrivacyLedger
 from spark_jobs.contract.release import Release
 from tests.support.live_airflow import LiveAirflow, live_airflow
 
-pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.verify, pytest.mark.timeout(1800)]
 
 FILE = Path(__file__).parents[2] / "dags" / "release_by_day.py"
 DAILY, PARTITIONS = "release_by_day", "release_by_partition"

@@ -9,7 +9,7 @@ from spark_jobs.diagnostics import ecdf
 from spark_jobs.mechanisms.noise import SeededNoise
 from tests.support.valued_rows import counted, fractions
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.verify]
 
 FALSE_ALARM = 1e-4
 LEAST = 0.89

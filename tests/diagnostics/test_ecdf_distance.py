@@ -98,6 +98,7 @@ def tests_under_the_hypothesis():
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 def test_p_values_are_uniform_where_the_hypothesis_is_true(tests_under_the_hypothesis):
     for values in tests_under_the_hypothesis[:2]:
         assert stats.kstest(values, "uniform").pvalue > 1e-3
@@ -105,6 +106,7 @@ def test_p_values_are_uniform_where_the_hypothesis_is_true(tests_under_the_hypot
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 def test_intervals_of_distances_hold(tests_under_the_hypothesis):
     held = tests_under_the_hypothesis[2]
     assert stats.binom.cdf(held.sum(), held.size, 0.9) > 1e-3
@@ -122,6 +124,7 @@ def test_a_test_that_forgets_the_noise_rejects_true_hypotheses():
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 def test_a_wrong_reference_and_a_changed_table_are_found_out():
     random = np.random.default_rng(23)
     old, new = (

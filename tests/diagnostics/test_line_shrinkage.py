@@ -105,6 +105,7 @@ def test_a_group_that_is_known_well_keeps_its_own_line():
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 def test_a_group_alone_is_drawn_to_the_middle_of_the_box_by_the_noise():
     exact = exact_moments(np.array([0.5]), np.array([1.0]), rows=500.0, spread=0.02)
     sizes = []

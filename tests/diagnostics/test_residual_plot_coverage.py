@@ -15,7 +15,7 @@ from spark_jobs.statistics import ResidualCounts
 
 FALSE_ALARM = 1e-4
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.verify]
 
 
 @pytest.fixture(autouse=True)

@@ -42,6 +42,7 @@ def test_a_single_row_that_hardly_any_noise_hides_divides_nothing_by_zero(neighb
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_shift_of_all_residuals_is_found_and_which_way_it_goes(sign):
     random, found = np.random.default_rng(2), []
@@ -66,6 +67,7 @@ def test_without_noise_the_shift_is_that_of_the_mean_less_what_the_box_may_hide(
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 @pytest.mark.parametrize("law", ["exponential", "lognormal", "gamma"])
 def test_laws_of_mean_0_that_are_skewed_are_not_found_shifted(law):
     """Although their mean is another once they are cut off at the box: 0.1 and more standard errors of many."""

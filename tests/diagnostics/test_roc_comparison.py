@@ -234,6 +234,7 @@ def under_the_hypothesis(request):
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 @pytest.mark.parametrize("by", ["p_value", "auc_p_value"])
 def test_true_hypotheses_are_rejected_no_more_often_than_they_may(under_the_hypothesis, by):
     values = np.array([getattr(found, by) for found in under_the_hypothesis])
@@ -244,12 +245,14 @@ def test_true_hypotheses_are_rejected_no_more_often_than_they_may(under_the_hypo
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 def test_intervals_of_differences_hold(under_the_hypothesis):
     held = sum(found.auc_interval[0] <= 0 <= found.auc_interval[1] for found in under_the_hypothesis)
     assert stats.binom.cdf(held, len(under_the_hypothesis), 0.9) > 1e-3
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 def test_a_test_that_forgets_the_noise_rejects_true_hypotheses():
     random = np.random.default_rng(22)
     rejected = 0

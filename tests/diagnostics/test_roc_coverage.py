@@ -14,7 +14,7 @@ FALSE_ALARM = 1e-4
 LEAST, MOST = 0.87, 0.96
 """A nominal 90% may be off by this much, over data sets and sizes: what the documentation states."""
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.verify]
 
 
 @pytest.fixture(scope="module")

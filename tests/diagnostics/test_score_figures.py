@@ -199,6 +199,7 @@ def heavy_tailed(size: int, share: float) -> tuple[Any, Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 @pytest.mark.parametrize(
     ("table", "neighbours"),
     [
@@ -220,6 +221,7 @@ def test_weighted_counts_are_nearer_than_a_smooth_bound(table: Any, neighbours: 
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 def test_intervals_of_weighted_counts_cover() -> None:
     """Seeded; 24 releases, each of rows of its own: a true 88 % would show less than 65 % once in 1,000 such tests."""
     held = []

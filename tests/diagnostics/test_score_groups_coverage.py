@@ -21,7 +21,7 @@ TABLES = {
     "even": (2.0, 2.0, 3000),
 }
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.verify]
 
 
 def credible(hits, count, least, most):

@@ -103,7 +103,9 @@ def test_environment_is_updated_when_the_lock_file_changes(checkout: Path) -> No
 def test_every_target_that_needs_the_environment_makes_it() -> None:
     text = (ROOT / "Makefile").read_text()
     targets = re.findall(r"^([a-z-]+):(.*?)##", text, re.MULTILINE)
-    assert {"env", "demo", "test", "test-fast", "audit", "bench", "docs", "lint"} <= {name for name, _ in targets}
+    assert {"env", "demo", "test", "test-fast", "verify", "soak", "audit", "bench", "docs", "lint"} <= {
+        name for name, _ in targets
+    }
     alone = {name for name, needs in targets if "$(STAMP)" not in needs}
     assert alone == {"help", "clean", "images"}
 
@@ -124,25 +126,52 @@ def run_ci(folder: Path, tests: str) -> subprocess.CompletedProcess[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("closing", "code"),
+    ("test", "verify", "closing", "code"),
     [
-        ("===== 12 passed, 1 skipped in 3.20s =====", 0),
-        ("= 1 failed, 11 passed in 125.01s (0:02:05) =", 2),
-        ("= 1 error in 0.01s =", 2),
+        (
+            ("===== 12 passed, 1 skipped, 7 deselected in 3.20s =====", 0),
+            ("= 8 passed, 20 deselected, 2 warnings in 125.01s (0:02:05) =", 0),
+            "===== 20 passed, 1 skipped, 2 warnings in 128.21s =====",
+            0,
+        ),
+        (
+            ("= 1 failed, 11 passed in 1.00s =", 2),
+            ("= 8 passed in 1.00s =", 0),
+            "===== 1 failed, 19 passed in 2.00s =====",
+            2,
+        ),
+        (
+            ("= 11 passed in 1.00s =", 0),
+            ("= 8 passed, 1 error in 1.00s =", 2),
+            "===== 19 passed, 1 error in 2.00s =====",
+            2,
+        ),
+        (("= 3 errors in 0.01s =", 2), ("= 1 error in 0.01s =", 2), "===== 4 errors in 0.02s =====", 2),
+        # ended before the tests did, and after a closing line that has nothing to complain of
+        (("ruff: 3 errors", 2), ("= 8 passed in 1.00s =", 0), "===== 8 passed, 1 error in 1.00s =====", 2),
+        (("= 8 passed in 1.00s =", 3), ("= 8 passed in 1.00s =", 0), "===== 8 passed, 1 error in 1.00s =====", 3),
     ],
 )
-def test_ci_ends_with_the_runners_line_and_code(tmp_path: Path, closing: str, code: int) -> None:
-    done = run_ci(tmp_path, f'echo "$CI $* $PWD"\necho "{closing}"\necho "make: something else" >&2\nexit {code}')
+def test_ci_ends_with_one_line_that_sums_both_tiers_up(
+    tmp_path: Path, test: tuple[str, int], verify: tuple[str, int], closing: str, code: int
+) -> None:
+    tiers = "".join(
+        f'if [ "$1" = {name} ]; then echo "{line}"; exit {end}; fi\n'
+        for name, (line, end) in {"test": test, "verify": verify}.items()
+    )
+    done = run_ci(tmp_path, f'echo "$CI $* $PWD"\necho "make: something else" >&2\n{tiers}')
     lines = done.stdout.decode().splitlines()
     assert done.returncode == code
-    assert lines[0] == f"true test {tmp_path}"
+    assert [line for line in lines if line.startswith("true ")] == [f"true test {tmp_path}", f"true verify {tmp_path}"]
     assert lines[-1] == closing
 
 
-def test_ci_says_so_if_the_tests_did_not_run(tmp_path: Path) -> None:
-    done = run_ci(tmp_path, "echo 'ruff: 3 errors' >&2\nexit 1")
+def test_ci_says_so_if_no_tests_ran(tmp_path: Path) -> None:
+    done = run_ci(tmp_path, "exit 0")
     assert done.returncode == 1
-    assert done.stdout.decode().splitlines()[-1] == "the tests did not run"
+    lines = done.stdout.decode().splitlines()
+    assert "make test ended with 0" in lines
+    assert lines[-1] == "===== 2 errors in 0.00s ====="
 
 
 def test_hooks_before_a_commit_fetch_nothing() -> None:

@@ -5,7 +5,6 @@ It is loaded before any test, because Airflow reads its settings once, when it i
 
 from __future__ import annotations
 
-import atexit
 import datetime as dt
 import json
 import os
@@ -35,7 +34,6 @@ def _settle_in() -> Path:
     for name in [name for name in os.environ if name.startswith("AIRFLOW_")]:
         del os.environ[name]
     home = Path(tempfile.mkdtemp(prefix="airflow-for-tests-"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
     (home / "dags").mkdir()
     os.environ |= {
         "AIRFLOW_HOME": str(home),
@@ -47,6 +45,11 @@ def _settle_in() -> Path:
 
 
 HOME = _settle_in()
+
+
+def pytest_sessionfinish() -> None:
+    """Remove Airflow's home; a worker of pytest-xdist has no other end at which it could."""
+    shutil.rmtree(HOME, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

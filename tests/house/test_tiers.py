@@ -1,0 +1,180 @@
+"""The tiers of the tests: the Makefile's selections share all tests out, and the first has every engine in it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from _pytest.mark.expression import Expression
+
+from tests.soak import Part, page, parts, row_of
+from tests.support.repository import ROOT
+from tests.support.tiers import COLLECTED, ENGINES, group_of, rank
+
+SELECTIONS = {"test": "not verify and not soak", "verify": "verify", "storm": "soak"}
+"""What the Makefile's targets select; ``soak`` runs ``storm``."""
+
+
+def selection(target: str) -> str:
+    """The marker expression that a target gives to pytest."""
+    text = (ROOT / "Makefile").read_text()
+    recipe = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", text, re.MULTILINE)
+    assert recipe, target
+    [expression] = re.findall(r'pytest.* -m "([^"]+)"', recipe.group(1))
+    return expression
+
+
+def selected(expression: str, markers: frozenset[str]) -> bool:
+    return Expression.compile(expression).evaluate(lambda name, **_: name in markers)
+
+
+@pytest.fixture(scope="module")
+def collected(request: pytest.FixtureRequest) -> dict[str, frozenset[str]]:
+    """All tests with their markers: as this run collected them, or as another one does where this is a partial run."""
+    config = request.config
+    if {Path(str(name)).resolve() for name in config.args} <= {ROOT, ROOT / "tests"}:
+        return config.stash[COLLECTED]
+    program = (
+        "import json, sys, pytest\nfrom tests.support.tiers import COLLECTED\n"
+        "class Listed:\n    def pytest_collection_finish(self, session):\n"
+        "        found = session.config.stash[COLLECTED]\n"
+        "        print('LISTED', json.dumps({name: sorted(markers) for name, markers in found.items()}))\n"
+        "sys.exit(pytest.main(['--collect-only', '-qq', '-p', 'no:xdist', 'tests'], plugins=[Listed()]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    [line] = [line for line in done.stdout.splitlines() if line.startswith("LISTED ")]
+    return {name: frozenset(markers) for name, markers in json.loads(line.removeprefix("LISTED ")).items()}
+
+
+@pytest.mark.parametrize("target", SELECTIONS)
+def test_the_makefile_selects_by_tier(target: str) -> None:
+    assert selection(target) == SELECTIONS[target]
+
+
+def test_every_test_is_in_exactly_one_tier(collected: dict[str, frozenset[str]]) -> None:
+    tiers = {
+        target: {test for test, markers in collected.items() if selected(selection(target), markers)}
+        for target in SELECTIONS
+    }
+    assert all(tiers.values())
+    assert set.union(*tiers.values()) == set(collected)
+    assert sum(map(len, tiers.values())) == len(collected)
+
+
+def test_the_inner_loop_is_a_part_of_the_first_tier(collected: dict[str, frozenset[str]]) -> None:
+    fast = [markers for markers in collected.values() if selected(selection("test-fast"), markers)]
+    assert len(fast) > 1000
+    assert all(selected(selection("test"), markers) for markers in fast)
+    assert not any(markers & {*ENGINES, "slow", "audit"} for markers in fast)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_each_engine_has_its_smoke_test_in_the_first_tier(engine: str, collected: dict[str, frozenset[str]]) -> None:
+    assert any(engine in markers and selected(selection("test"), markers) for markers in collected.values())
+
+
+def test_no_test_is_in_two_tiers(tmp_path: Path) -> None:
+    done = run_pytest(tmp_path, "import pytest\n@pytest.mark.soak\n@pytest.mark.verify\ndef test_both():\n    pass\n")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "it can be in one tier alone" in done.stderr + done.stdout
+
+
+def run_pytest(folder: Path, test: str) -> subprocess.CompletedProcess[str]:
+    """A run of one file, with the plugins of this project that no test needs an engine for."""
+    (folder / "test_it.py").write_text(test)
+    plugins = ("-p", "tests.support.run_folder", "-p", "tests.support.tiers", "-p", "no:cacheprovider")
+    return subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            *plugins,
+            "-c",
+            str(ROOT / "pyproject.toml"),
+            "--rootdir",
+            str(folder),
+            str(folder),
+        ],
+        cwd=ROOT,
+        env=clean_environment(folder),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def clean_environment(folder: Path) -> dict[str, str]:
+    """This process's environment without what pytest-xdist put there, and with a temporary folder of its own."""
+    (folder / "temporary").mkdir(exist_ok=True)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return {**kept, "TMPDIR": str(folder / "temporary")}
+
+
+@pytest.mark.parametrize(("test", "code"), [("tmp_path", 0), ("", 1)])
+def test_what_tests_leave_in_the_temporary_folder_fails_the_run(tmp_path: Path, test: str, code: int) -> None:
+    made = "tempfile.mkdtemp(prefix='forgotten-'" + (", dir=tmp_path)" if test else ")")
+    done = run_pytest(tmp_path, f"import tempfile\ndef test_it({test}):\n    {made}\n")
+    assert done.returncode == code, done.stdout
+    assert ("1 passed, 1 error" in done.stdout) == bool(code)
+    assert ("forgotten-" in done.stdout) == bool(code)
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_engines_come_first_and_share_a_process() -> None:
+    cluster, spark, plain = (
+        "tests/cluster/test_cluster.py::test_a",
+        "tests/tables/test_blocks.py::test_b",
+        "tests/contract/test_layout.py::test_c",
+    )
+    assert rank(cluster) < rank(spark) < rank(plain)
+    assert group_of(spark) == group_of("tests/tables/test_places.py::test_d") == "spark"
+    assert group_of(plain) == "tests/contract/test_layout.py"
+
+
+def soaked(part: Part, code: int, output: str) -> tuple[str, ...]:
+    return row_of(part, lambda _: (code, output), dt.date(2026, 11, 22), "abc")
+
+
+def test_soak_says_how_each_part_ended() -> None:
+    storm = Part(name="repetitions", command=("make", "storm"))
+    assert soaked(storm, 0, "= 20 passed, 9 deselected in 494.00s =\n")[:3] == (
+        "repetitions",
+        "`make storm`",
+        "20 passed, 9 deselected",
+    )
+    assert soaked(storm, 2, "= 1 failed, 19 passed in 4.00s =\n")[2] == "failed with 2: 1 failed, 19 passed"
+    assert soaked(storm, 0, "no closing line")[2] == "done"
+    images = Part(name="images", command=("make", "images"), missing="buildah")
+    assert soaked(images, 0, "never run")[2] == "not run: no buildah"
+
+
+def test_soak_replaces_the_row_of_its_part_and_keeps_the_others() -> None:
+    rows = {name: (name, "`x`", "done", "1", "2026-11-22", "abc", "here") for name in ("repetitions", "images")}
+    first = page(rows)
+    second = page({"images": ("images", "`x`", "failed with 2", "1", "2026-11-23", "abd", "there")}, first)
+    assert "| repetitions | `x` | done | 1 | 2026-11-22 | abc | here |" in second
+    assert "failed with 2" in second
+    assert second.count("| images |") == 1
+    assert page({}, second) == second
+
+
+def test_soak_has_every_part_and_says_what_a_machine_lacks() -> None:
+    bare = parts(find=lambda name: None, user=1000)
+    assert [part.name for part in bare] == [
+        "repetitions",
+        "long audits",
+        "images",
+        "Python 3.11",
+        "Python 3.12",
+        "Python 3.13",
+    ]
+    assert {part.name: part.missing for part in bare}["images"] == "buildah, debootstrap, root"
+    assert not any(part.missing for part in parts(find=lambda name: name, user=0))
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert {part.command[-1] for part in bare} <= set(targets)

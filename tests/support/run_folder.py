@@ -1,0 +1,74 @@
+"""A temporary folder for one test run, which has to be empty of everything but pytest's own folders at its end.
+
+It is loaded before every other plugin: whatever asks for the system's temporary folder afterwards, in this process or
+in a child of it, gets the run's. What a test leaves behind there is an error of the run.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+OWN = "pytest-of-"
+"""Where pytest keeps its ``tmp_path`` folders."""
+IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
+
+
+def _make() -> Path:
+    if IS_WORKER:  # the folder is that of the controller, whose environment a worker inherits
+        return Path(os.environ["TMPDIR"])
+    folder = Path(tempfile.mkdtemp(prefix="dp-tests-"))
+    os.environ["TMPDIR"] = str(folder)
+    os.environ["SPARK_LOCAL_DIRS"] = str(folder)  # Java does not read TMPDIR
+    tempfile.tempdir = None
+    return folder
+
+
+FOLDER = _make()
+_PROCESS = os.getpid()
+
+
+def _remove() -> None:
+    if os.getpid() == _PROCESS and not any(FOLDER.glob(f"{OWN}*")):
+        shutil.rmtree(FOLDER, ignore_errors=True)
+
+
+if not IS_WORKER:
+    atexit.register(_remove)
+
+
+def leftovers() -> list[str]:
+    """What lies in the run's folder and is not pytest's, by name."""
+    return sorted(path.name for path in FOLDER.iterdir() if not path.name.startswith(OWN))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Fail the run for what its tests left behind; where none failed, remove their ``tmp_path`` folders too."""
+    if IS_WORKER:
+        return
+    left = leftovers()
+    terminal = session.config.pluginmanager.getplugin("terminalreporter")
+    if left and terminal is not None:
+        terminal.stats.setdefault("error", []).append(_report(left))
+        if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        for folder in FOLDER.glob(f"{OWN}*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _report(left: list[str]) -> pytest.TestReport:
+    return pytest.TestReport(
+        nodeid="the run's temporary folder",
+        location=(__file__, None, "the run's temporary folder"),
+        keywords={},
+        outcome="failed",
+        longrepr=f"tests left these in {FOLDER}: {', '.join(left)}",
+        when="teardown",
+    )

@@ -1,0 +1,76 @@
+"""The tiers of the tests: each test is in exactly one, by its markers; and how tests are shared out among processes.
+
+``make test`` runs what has neither marker, ``make verify`` what is marked ``verify``, ``make soak`` what is marked
+``soak``.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadFileScheduling
+
+from tests.support.repository import ROOT
+
+TIERS = ("verify", "soak")
+ENGINES = ("spark", "airflow", "postgres", "cluster", "browser")
+COLLECTED = pytest.StashKey[dict[str, frozenset[str]]]()
+"""Every test that was collected, before any was deselected, with the names of its markers."""
+FIRST = ("cluster", "airflow", "spark", "browser")
+"""Markers of the files that are run first, in this order, so that no process waits for a slow one at the end."""
+SHARED = ("cluster", "spark")
+"""Those whose files all go to one process, so that the engine is started once."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Remember what was collected, and put the tests that start an engine first.
+
+    Raises:
+        UsageError: a test is in two tiers.
+    """
+    collected = {item.nodeid: frozenset(mark.name for mark in item.iter_markers()) for item in items}
+    config.stash[COLLECTED] = collected
+    for test, markers in collected.items():
+        if markers.issuperset(TIERS):
+            raise pytest.UsageError(f"{test} is marked both verify and soak; it can be in one tier alone")
+    items.sort(key=lambda item: rank(item.nodeid))
+
+
+def rank(nodeid: str) -> int:
+    """The place of a test's file in the order of the run."""
+    engine = _engine_of(nodeid.partition("::")[0])
+    return FIRST.index(engine) if engine else len(FIRST)
+
+
+def group_of(nodeid: str) -> str:
+    """What a test is given to a process with: all tests of a shared engine, else those of its file."""
+    file = nodeid.partition("::")[0]
+    engine = _engine_of(file)
+    return engine if engine in SHARED else file
+
+
+@cache
+def _engine_of(file: str) -> str:
+    """The first of the markers that a file of this repository names; the scheduler knows names of tests alone."""
+    path = ROOT / file
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return next((engine for engine in FIRST if f"pytest.mark.{engine}" in text), "")
+
+
+class ByEngine(LoadFileScheduling):
+    """Shares tests out by ``group_of``."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByEngine | None:
+    """Take the place of ``--dist=loadfile``, and keep the order of the collection."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    config.option.loadscopereorder = False
+    return ByEngine(config, log)
