@@ -9,6 +9,7 @@ from typing import Any
 
 from dp_operators.checks.expectations import Table, at_least, between, finite, not_null, number, numbers, within_set
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.figures import OK, SHRUNK
 from spark_jobs.contract.tables import LinearModel, LogisticModel
 
 _MOST = sys.float_info.max
@@ -38,7 +39,7 @@ def fit_tables(kind: str, result: Mapping[str, Any]) -> list[Table]:
         "model": [_is_the_model(kind, result["model"], columns["coefficients"])],
     }
     summed += [
-        within_set("status", ["ok", "shrunk"], what="status is ok or shrunk"),
+        within_set("status", [OK, SHRUNK], what="status is ok or shrunk"),
         within_set("named", [True], what="every coefficient has a name"),
         within_set("model", [True], what="the model is one that a request takes, with these coefficients"),
     ]

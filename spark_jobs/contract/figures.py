@@ -11,8 +11,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 OK, UNDEFINED, PARTLY = "ok", "undefined", "partly undefined"
-STATUSES = (OK, "shrunk", UNDEFINED)
-"""What a result's status can be, or that of one of its groups; ``shrunk`` is a fit's with a ridge."""
+SHRUNK, UNCHECKED = "shrunk", "unchecked"
+"""Of a fit with a ridge, and of a score figure whose noisy sizes were not paid for."""
+STATUSES = (OK, SHRUNK, UNCHECKED, UNDEFINED)
+"""What the status of one result can be."""
 DEFINED_ABOVE = 3.0
 """Standard deviations of its noise that a noisy size must reach for the result to be defined."""
 

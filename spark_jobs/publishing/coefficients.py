@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from spark_jobs.contract.diagnostics import LinearFitOptions
-from spark_jobs.contract.figures import UNDEFINED
+from spark_jobs.contract.figures import SHRUNK, UNDEFINED
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.diagnostics.fits.result import SHRUNK, PrivateFit
+from spark_jobs.diagnostics.fits.result import PrivateFit
 from spark_jobs.publishing import drawing
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, one_line, percent, visible
 from spark_jobs.publishing.rendering import Column, Measure, Plot, Probe, Rendering, Section, ValueTable, finite

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dp_operators.checks.release_contract import ReleaseCheckFailed, check_release
@@ -12,6 +13,9 @@ from dp_operators.checks.results import RESULTS
 from spark_jobs.contract.diagnostics import DIAGNOSTICS
 from spark_jobs.contract.figures import FIGURES
 from spark_jobs.contract.release import Release, ReleaseFile
+from spark_jobs.diagnostics import auc
+from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.statistics import ScoreCounts
 
 pytestmark = pytest.mark.slow  # importing Great Expectations alone takes seconds
 
@@ -87,6 +91,13 @@ def test_release_within_the_contract_passes() -> None:
 
 def test_undefined_result_passes_where_every_figure_is_null() -> None:
     check(manifest(results={"roc_curve": UNDEFINED}))
+
+
+def test_area_without_an_interval_passes_unchecked() -> None:
+    rows = ScoreCounts.from_arrays(np.arange(100) % 2, np.linspace(0, 1, 100), cells=64)
+    result = auc.release(rows, epsilon=1, interval=False, noise=SeededNoise(1)).to_dict()
+    assert (result["status"], result["interval"]) == ("unchecked", None)
+    check(manifest(results={"auc": result}, request={**REQUEST, "diagnostics": [{"kind": "auc", "interval": False}]}))
 
 
 @pytest.mark.parametrize("figure", FIGURES["roc_curve"])

@@ -11,8 +11,6 @@ from spark_jobs.contract.privacy import Neighbours, plain
 from spark_jobs.diagnostics.undefined import listed
 from spark_jobs.mechanisms.trees import FloatArray
 
-SHRUNK = "shrunk"
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PrivateFit:

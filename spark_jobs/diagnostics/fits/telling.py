@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
+from spark_jobs.contract.figures import DEFINED_ABOVE, OK, SHRUNK, UNDEFINED
 from spark_jobs.diagnostics.fits.intervals import spreads
 from spark_jobs.diagnostics.fits.measurement import FitMeasurement
-from spark_jobs.diagnostics.fits.result import SHRUNK, PrivateFit
+from spark_jobs.diagnostics.fits.result import PrivateFit
 from spark_jobs.diagnostics.fits.solving import Solution, solve
 from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.trees import FloatArray

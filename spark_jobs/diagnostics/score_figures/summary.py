@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
+from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNCHECKED, UNDEFINED
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics.roc_curve import summarise as summarise_curve
 from spark_jobs.diagnostics.roc_curve.summary import trace
@@ -21,7 +21,6 @@ from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.pure_release import quantile
 
 DECIMALS = 9
-UNCHECKED = "unchecked"
 SIZES_PART = 0.25
 """Of the chance that an interval misses, what is left to the sizes being smaller than they seem."""
 R = TypeVar("R", bound=ScoreFigure)
