@@ -48,8 +48,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = open_spark(tmp_path_factory.mktemp("warehouse"))
     yield session
     session.stop()
-    # closed for good at the interpreter's end, when the log's stream is closed already
+    _end_java()
+
+
+def _end_java() -> None:
+    """End the session's Java process, and wait until it has removed its folders."""
+    from pyspark import SparkContext
+
+    # what is closed at the interpreter's end would be logged to a stream that is closed already
     logging.getLogger("py4j").setLevel(logging.WARNING)
+    gateway = SparkContext._gateway
+    SparkContext._gateway = SparkContext._jvm = None
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(60)
 
 
 @contextmanager
