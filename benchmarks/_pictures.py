@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import NDArray
 
-from spark_jobs.publishing import drawing
-from spark_jobs.publishing.tokens import light
+from spark_jobs.publishing import figures
+from spark_jobs.publishing.theme import light
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 Style = tuple[str, str, str]
@@ -70,4 +70,4 @@ def finish(figure: Figure, labelled: Sequence[Axes], path: Path) -> None:
             legend.setdefault(label, handle)
     figure.legend(list(legend.values()), list(legend), loc="outside lower center", ncols=2, fontsize=9, frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(drawing.svg_bytes(figure, title=path.stem, description=path.stem.replace("-", " ")))
+    path.write_bytes(figures.svg_bytes(figure, title=path.stem, description=path.stem.replace("-", " ")))

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from benchmarks._scored_tables import OTHER_SHAPES, Scored, binormal_quantiles, counts, real_tables
 from benchmarks.harness import Report, Target, arguments, progress, publish
-from spark_jobs.contract.diagnostics import DIAGNOSTICS
+from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import auc, average_precision
+from spark_jobs.diagnostics._score_figures.precision import average_precision_of, precision_of_curve
+from spark_jobs.diagnostics._shared_groups import measure_shared, read_as
 from spark_jobs.diagnostics.roc_curve.summary import trace
-from spark_jobs.diagnostics.score_figures.precision import average_precision_of, precision_of_curve
-from spark_jobs.diagnostics.shared_groups import measure_shared, read_as
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.smooth_sensitivity import auc_fraction
 from spark_jobs.mechanisms.smooth_sensitivity import average_precision as exact_precision

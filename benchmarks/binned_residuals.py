@@ -21,9 +21,9 @@ from scipy.stats import ks_2samp
 
 from benchmarks.harness import Report, Target, arguments, progress, publish
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics._score_groups.pools import Pools, interval, pools
 from spark_jobs.diagnostics.binned_residuals import measure
 from spark_jobs.diagnostics.binned_residuals.summary import fit_test
-from spark_jobs.diagnostics.score_groups.pools import Pools, interval, pools
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
 

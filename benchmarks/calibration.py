@@ -20,9 +20,9 @@ from scipy.stats import chi2
 
 from benchmarks._scored_tables import real_tables
 from benchmarks.harness import Report, Target, arguments, progress, publish
+from spark_jobs.diagnostics._score_groups.pools import pools
 from spark_jobs.diagnostics.calibration import measure, summarise
 from spark_jobs.diagnostics.calibration.summary import EXPECTED, calibration_test, hosmer_lemeshow
-from spark_jobs.diagnostics.score_groups.pools import pools
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
 

@@ -33,8 +33,8 @@ from spark_jobs.diagnostics.binormal_roc import separation
 from spark_jobs.diagnostics.roc_curve import measure
 from spark_jobs.diagnostics.roc_curve.summary import trace
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.publishing import drawing
-from spark_jobs.publishing.tokens import light
+from spark_jobs.publishing import figures
+from spark_jobs.publishing.theme import light
 from spark_jobs.statistics import ScoreCounts
 
 EPSILONS = ("0.01", "0.1", "1")
@@ -218,7 +218,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--picture", choices=PICTURES, help="draw this one alone")
     parser.add_argument("--releases", type=int, default=60, help="of each method, table and epsilon")
     given = parser.parse_args(argv)
-    with scratch_folder() as scratch, drawing.fixed_settings():
+    with scratch_folder() as scratch, figures.fixed_settings():
         folder, releases = (Path(scratch), 3) if given.quick else (IMAGES, given.releases)
         for name in [given.picture] if given.picture else PICTURES:
             PICTURES[name](folder / f"{name}.svg", releases)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.harness import Report, Target, Timing, alternate, arguments, progress, publish
-from spark_jobs.contract.diagnostics import BinnedResidualsOptions, CalibrationOptions, RocCurveOptions
+from spark_jobs.contract.options import BinnedResidualsOptions, CalibrationOptions, RocCurveOptions
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import (
     auc,
@@ -29,7 +29,7 @@ from spark_jobs.diagnostics import (
     residual_plot,
     roc_curve,
 )
-from spark_jobs.diagnostics.shared_groups import measure_shared, read_as
+from spark_jobs.diagnostics._shared_groups import measure_shared, read_as
 from spark_jobs.mechanisms.continuous_noise import cauchy_noise, laplace_noise, polynomial_noise
 from spark_jobs.mechanisms.histograms import release_histogram
 from spark_jobs.mechanisms.meter import BudgetMeter

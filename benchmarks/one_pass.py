@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.harness import Report, Target, alternate, arguments, publish, scratch_folder
 from benchmarks.score_counts import jvm_clock, open_session, write_parts
-from spark_jobs.application.counting import count, prepare
+from spark_jobs.application.count_statistics import count, prepare
 from spark_jobs.contract.request import ReleaseRequest
 
 if TYPE_CHECKING:

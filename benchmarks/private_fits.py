@@ -22,8 +22,8 @@ from sklearn.metrics import log_loss, roc_auc_score
 from benchmarks._scored_tables import FOLDER
 from benchmarks.harness import Report, Target, arguments, progress, publish
 from spark_jobs.diagnostics import linear_fit, logistic_fit
-from spark_jobs.diagnostics.fits.result import PrivateFit
-from spark_jobs.diagnostics.fits.solving import solve
+from spark_jobs.diagnostics._fits.result import PrivateFit
+from spark_jobs.diagnostics._fits.solving import solve
 from spark_jobs.diagnostics.logistic_fit import stretched
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics.cross_products import (

@@ -24,7 +24,7 @@ from benchmarks.residual_plot import (
     smallest_by_test,
 )
 from spark_jobs.diagnostics.residual_plot import copies
-from spark_jobs.publishing import drawing
+from spark_jobs.publishing import figures
 
 NAME = "residual-figure-4-3.svg"
 DISTANCES_AT = (100, 200, 500, 1000, 2000, 5000)
@@ -103,7 +103,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--tables", type=int, default=100, help="of each model and departure")
     given = parser.parse_args(argv)
     copies.COPIES = 400  # of p-values, which are compared with 5% here
-    with scratch_folder() as scratch, drawing.fixed_settings():
+    with scratch_folder() as scratch, figures.fixed_settings():
         if given.quick:
             draw(Path(scratch) / NAME, (500,), SIGNALS[:1], tables=6)
         else:

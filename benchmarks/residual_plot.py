@@ -39,7 +39,7 @@ from benchmarks.harness import Report, Target, arguments, progress, publish
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics.residual_plot import Measurement, copies, measure, release, summarise
 from spark_jobs.diagnostics.residual_plot.columns import in_whole_rows, on_the_simplex
-from spark_jobs.diagnostics.residual_plot.faults import TESTS, Faults, find_faults
+from spark_jobs.diagnostics.residual_plot.lack_of_fit import TESTS, Faults, find_faults
 from spark_jobs.diagnostics.residual_plot.summary import scatter
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ResidualCounts

@@ -160,7 +160,7 @@ def hash_pipeline(
     uri: Annotated[str, typer.Argument(help="The folder that the pipeline was saved to, or a copy of it.")],
 ) -> None:
     """Print the hash of a saved Spark ML pipeline, as `model.sha256` of a request takes it."""
-    from spark_jobs.contract.pipelines import read_pipeline
+    from spark_jobs.contract.store.pipelines import read_pipeline
 
     typer.echo(read_pipeline(_place(uri)).sha256)
 
@@ -288,8 +288,8 @@ def _request(path: Path, output: str | None, ledger: str | None) -> ReleaseReque
 def _release(
     request: ReleaseRequest, ledger: PrivacyLedger, runner: Any, *, key: str, allotment: str | None, actor: str | None
 ) -> Published:
-    from dp_operators.checks.expectations import warm_up
-    from dp_operators.checks.release_contract import check_release
+    from dp_operators.release_check.expectations import warm_up
+    from dp_operators.release_check.release_contract import check_release
     from dp_operators.releasing import release
 
     warm_up()

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 from dp_operators.budget import Account, LedgerUnavailable, PrivacyLedger
 from dp_operators.releasing.connectors import S3, hadoop_version, missing_connector, spark_defaults, spark_home
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.layout import SALT_FILE_VARIABLE, SALT_VARIABLE
 from spark_jobs.contract.salt import read_salt
-from spark_jobs.contract.stores import check_store, local_path
+from spark_jobs.contract.store.layout import SALT_FILE_VARIABLE, SALT_VARIABLE
+from spark_jobs.contract.store.objects import check_store, local_path
 
 OURS = ("spark_jobs", "dp_operators")
 """Names that a package in a DAGs folder would take from ours: that folder comes early on the path of a task."""

@@ -18,7 +18,7 @@ import pytest
 import dp_operators.releasing
 from dp_operators import cli
 from dp_operators.budget.cli import run
-from dp_operators.checks import expectations, release_contract
+from dp_operators.release_check import expectations, release_contract
 from dp_operators.releasing import LocalRunner
 from tests.support import fake_application
 from tests.support.release_lab import Lab, accept, judge

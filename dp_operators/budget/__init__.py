@@ -2,7 +2,7 @@
 
 from dp_operators.budget.errors import BudgetExceeded, ChargeConflict, LedgerFrozen, LedgerUnavailable, NotAllowed
 from dp_operators.budget.ledger import PrivacyLedger
-from dp_operators.budget.reading import LedgerReader
+from dp_operators.budget.reader import LedgerReader
 from dp_operators.budget.values import (
     Account,
     Allotment,

@@ -10,8 +10,8 @@ from sqlalchemy import Connection, insert, update
 
 from dp_operators.budget import audit, mapping, rows
 from dp_operators.budget.composition import APPROXIMATE, PURE, ZCDP, cap_of, is_raise
+from dp_operators.budget.queries import fetch
 from dp_operators.budget.schema import accounts, allotments
-from dp_operators.budget.statements import fetch
 from dp_operators.budget.transactions import require_thawed
 from dp_operators.budget.values import Account, Allotment, AuditEntry
 from spark_jobs.contract.errors import RequestRefused

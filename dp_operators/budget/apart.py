@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from sqlalchemy import Connection
 
 from dp_operators.budget import rows
-from dp_operators.budget.arguments import nested_table
+from dp_operators.budget.validation import nested_table
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.places import Place
 

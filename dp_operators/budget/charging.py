@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from dp_operators.budget import arguments, runs, transactions
-from dp_operators.budget.reading import LedgerReader
+from dp_operators.budget import runs, transactions, validation
+from dp_operators.budget.reader import LedgerReader
 from dp_operators.budget.values import ALL, Charge, ChargeState, Run
 from spark_jobs.contract.privacy import Neighbours, PrivacyUnit
 
@@ -59,19 +59,19 @@ class ChargingLedger(LedgerReader):
             RequestRefused: no such account or block, or a bound table, relation or unit that differs.
         """
         order = transactions.Order(
-            account=arguments.name_of("account", account),
-            release=arguments.name_of("release", release, limit=1000),
+            account=validation.name_of("account", account),
+            release=validation.name_of("release", release, limit=1000),
             epsilon=epsilon,
             delta=delta,
             rho=rho,
-            blocks=arguments.block_names(blocks),
-            allotment=arguments.note("allotment", allotment, limit=200),
-            events=tuple(json.loads(arguments.event_list(events))),
-            request_sha256=arguments.note("request_sha256", request_sha256),
-            neighbours=None if neighbours is None else arguments.relation(neighbours),
-            unit=None if unit is None else arguments.privacy_unit(unit),
-            tables=arguments.table_identities(tables),
-            actor=arguments.note("actor", actor),
+            blocks=validation.block_names(blocks),
+            allotment=validation.note("allotment", allotment, limit=200),
+            events=tuple(json.loads(validation.event_list(events))),
+            request_sha256=validation.note("request_sha256", request_sha256),
+            neighbours=None if neighbours is None else validation.relation(neighbours),
+            unit=None if unit is None else validation.privacy_unit(unit),
+            tables=validation.table_identities(tables),
+            actor=validation.note("actor", actor),
         )
         return self._database.change(lambda connection: transactions.reserve(connection, order))
 
@@ -90,7 +90,7 @@ class ChargingLedger(LedgerReader):
             ChargeConflict: the charge is burnt, void, or committed with another manifest; or its draw is not recorded.
             RequestRefused: no such charge.
         """
-        manifest = arguments.note("manifest_sha256", manifest_sha256) or None
+        manifest = validation.note("manifest_sha256", manifest_sha256) or None
         return self._settle(id, ChargeState.COMMITTED, manifest=manifest, events=events, actor=actor)
 
     def burn(self, id: str, *, events: Iterable[Any] | None = None, actor: str = "", reason: str = "") -> Charge:
@@ -149,21 +149,21 @@ class ChargingLedger(LedgerReader):
             RequestRefused: no such account, allotment or block.
         """
         order = transactions.Order(
-            account=arguments.name_of("account", account),
-            release=arguments.name_of("release", release, limit=1000),
+            account=validation.name_of("account", account),
+            release=validation.name_of("release", release, limit=1000),
             epsilon=epsilon,
             delta=delta,
             rho=None,
-            blocks=arguments.block_names(blocks),
-            allotment=arguments.note("allotment", allotment, limit=200),
+            blocks=validation.block_names(blocks),
+            allotment=validation.note("allotment", allotment, limit=200),
             events=(),
-            request_sha256=arguments.note("request_sha256", request_sha256),
+            request_sha256=validation.note("request_sha256", request_sha256),
             neighbours=None,
             unit=None,
             tables=(),
-            actor=arguments.name_of("actor", actor, limit=500),
-            restored=arguments.name_of("charge", id),
-            reason=arguments.name_of("reason", reason, limit=500),
+            actor=validation.name_of("actor", actor, limit=500),
+            restored=validation.name_of("charge", id),
+            reason=validation.name_of("reason", reason, limit=500),
         )
         return self._database.change(lambda connection: transactions.reserve(connection, order))
 
@@ -193,7 +193,7 @@ class ChargingLedger(LedgerReader):
             ChargeConflict: the charge is burnt or void.
             RequestRefused: no such charge.
         """
-        charge_id, who = arguments.name_of("charge", id), arguments.note("actor", actor)
+        charge_id, who = validation.name_of("charge", id), validation.note("actor", actor)
         return self._database.change(lambda connection: runs.start_run(connection, charge_id, actor=who))
 
     def end_run(self, id: str, number: int, *, actor: str = "") -> Charge:
@@ -203,7 +203,7 @@ class ChargingLedger(LedgerReader):
             ChargeConflict: the charge is settled.
             RequestRefused: no such charge, or no such run of it.
         """
-        charge_id, who = arguments.name_of("charge", id), arguments.note("actor", actor)
+        charge_id, who = validation.name_of("charge", id), validation.note("actor", actor)
         return self._database.change(lambda connection: runs.end_run(connection, charge_id, int(number), actor=who))
 
     def record_draw(self, id: str, draw_sha256: str, *, actor: str = "") -> Charge:
@@ -213,8 +213,8 @@ class ChargingLedger(LedgerReader):
             ChargeConflict: another draw is recorded, or the charge is settled without one.
             RequestRefused: no such charge, or no hash.
         """
-        charge_id, who = arguments.name_of("charge", id), arguments.note("actor", actor)
-        digest = arguments.sha256_of("draw_sha256", draw_sha256)
+        charge_id, who = validation.name_of("charge", id), validation.note("actor", actor)
+        digest = validation.sha256_of("draw_sha256", draw_sha256)
         return self._database.change(lambda connection: runs.record_draw(connection, charge_id, digest, actor=who))
 
     def run_key(self, id: str) -> bytes:
@@ -223,7 +223,7 @@ class ChargingLedger(LedgerReader):
         Raises:
             RequestRefused: no such charge, or the database does not show the secret to this role.
         """
-        charge_id = arguments.name_of("charge", id)
+        charge_id = validation.name_of("charge", id)
         return self._database.read(lambda connection: runs.run_key(connection, charge_id))
 
     def renew(self, id: str) -> Charge:
@@ -232,7 +232,7 @@ class ChargingLedger(LedgerReader):
         Raises:
             RequestRefused: no such charge.
         """
-        charge_id = arguments.name_of("charge", id)
+        charge_id = validation.name_of("charge", id)
         return self._database.change(lambda connection: transactions.renew(connection, charge_id))
 
     def _settle(
@@ -246,9 +246,9 @@ class ChargingLedger(LedgerReader):
         reason: str = "",
         while_frozen: bool = False,
     ) -> Charge:
-        charge_id = arguments.name_of("charge", charge_id)
-        actor, reason = arguments.note("actor", actor), arguments.note("reason", reason)
-        told = None if events is None else tuple(json.loads(arguments.event_list(events)))
+        charge_id = validation.name_of("charge", charge_id)
+        actor, reason = validation.note("actor", actor), validation.note("reason", reason)
+        told = None if events is None else tuple(json.loads(validation.event_list(events)))
         return self._database.change(
             lambda connection: transactions.settle(
                 connection,

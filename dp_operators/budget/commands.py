@@ -189,7 +189,7 @@ def move(
     ledger: LedgerUrl = None,
 ) -> None:
     """Move the ledger to another database, as from SQLite to PostgreSQL; the old one stays, frozen."""
-    from dp_operators.budget.moving import move as moved
+    from dp_operators.budget.transfer import move as moved
 
     target = open_ledger(to)
     head = moved(open_ledger(ledger), target, actor=_actor(actor))

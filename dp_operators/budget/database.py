@@ -22,10 +22,10 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from dp_operators.budget.backends import PostgreSQL, SQLite, ledger_url, public_name, without_secrets
 from dp_operators.budget.errors import LedgerUnavailable, NotAllowed
+from dp_operators.budget.queries import run
 from dp_operators.budget.schema import REVISION, VERSION_TABLE
-from dp_operators.budget.statements import run
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.failpoints import failpoint
+from spark_jobs.contract.store.failpoints import failpoint
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dp_operators.budget import administration, arguments, audit, bindings, transactions
+from dp_operators.budget import administration, audit, bindings, transactions, validation
 from dp_operators.budget.charging import ChargingLedger
 from dp_operators.budget.composition import cap_of, known_composition
 from dp_operators.budget.values import Account, Allotment, AuditEntry, KeyList
@@ -86,12 +86,12 @@ class PrivacyLedger(ChargingLedger):
         """
         kind = known_composition(composition)
         cap, part = cap_of(kind, epsilon, delta, rho, slack)
-        expression, whom = arguments.block_expression(blocks), arguments.privacy_unit(unit)
-        between, bound = arguments.relation(neighbours), arguments.bound_tables(tables)
+        expression, whom = validation.block_expression(blocks), validation.privacy_unit(unit)
+        between, bound = validation.relation(neighbours), validation.bound_tables(tables)
         for binding in filter(None, bound.values()):
             TableBinding.parse(binding).require_terms(whom, expression)
         account = Account(
-            name=arguments.name_of("account", name),
+            name=validation.name_of("account", name),
             composition=kind,
             cap=cap,
             slack=part,
@@ -99,11 +99,11 @@ class PrivacyLedger(ChargingLedger):
             unit=whom,
             tables=tuple(sorted(bound)),
             bindings={table: binding for table, binding in bound.items() if binding is not None},
-            outputs=arguments.output_uris(outputs),
+            outputs=validation.output_uris(outputs),
             blocks=expression,
-            unit_stays=arguments.stays(unit_stays, expression, whom, between),
+            unit_stays=validation.stays(unit_stays, expression, whom, between),
             opened_at=audit.now(),
-            opened_by=arguments.note("actor", actor),
+            opened_by=validation.note("actor", actor),
         )
         return self._database.alone(lambda connection: transactions.open_account(connection, account))
 
@@ -133,13 +133,13 @@ class PrivacyLedger(ChargingLedger):
             RequestRefused: nobody or no reason is named, or the new cap is below the old one.
         """
         wanted = administration.Raise(
-            account=arguments.name_of("account", account),
-            allotment=arguments.note("allotment", allotment, limit=200),
+            account=validation.name_of("account", account),
+            allotment=validation.note("allotment", allotment, limit=200),
             epsilon=epsilon,
             delta=delta,
             rho=rho,
-            actor=arguments.name_of("actor", actor, limit=500),
-            reason=arguments.name_of("reason", reason, limit=500),
+            actor=validation.name_of("actor", actor, limit=500),
+            reason=validation.name_of("reason", reason, limit=500),
         )
         return self._database.alone(lambda connection: administration.raise_cap(connection, wanted))
 
@@ -170,13 +170,13 @@ class PrivacyLedger(ChargingLedger):
             RequestRefused: no such account, or there is an allotment of this name with another cap.
         """
         wanted = administration.Allot(
-            account=arguments.name_of("account", account),
-            name=arguments.name_of("allotment", name),
+            account=validation.name_of("account", account),
+            name=validation.name_of("allotment", name),
             epsilon=epsilon,
             delta=delta,
             rho=rho,
-            actor=arguments.note("actor", actor),
-            reason=arguments.note("reason", reason),
+            actor=validation.note("actor", actor),
+            reason=validation.note("reason", reason),
         )
         return self._database.alone(lambda connection: administration.allot(connection, wanted))
 
@@ -195,13 +195,13 @@ class PrivacyLedger(ChargingLedger):
             RequestRefused: nobody or no reason is named, no such account, the table is another account's, or what was
                 said of it before would change.
         """
-        [(table, fields)] = arguments.bound_tables((binding,)).items()
+        [(table, fields)] = validation.bound_tables((binding,)).items()
         wanted = bindings.Bind(
-            account=arguments.name_of("account", account),
+            account=validation.name_of("account", account),
             table=table,
             binding=fields,
-            actor=arguments.name_of("actor", actor, limit=500),
-            reason=arguments.name_of("reason", reason, limit=500),
+            actor=validation.name_of("actor", actor, limit=500),
+            reason=validation.name_of("reason", reason, limit=500),
         )
         return self._database.alone(lambda connection: bindings.bind_table(connection, wanted))
 
@@ -219,10 +219,10 @@ class PrivacyLedger(ChargingLedger):
                 folder of another account.
         """
         wanted = bindings.BindOutputs(
-            account=arguments.name_of("account", account),
-            outputs=arguments.output_uris(outputs),
-            actor=arguments.name_of("actor", actor, limit=500),
-            reason=arguments.name_of("reason", reason, limit=500),
+            account=validation.name_of("account", account),
+            outputs=validation.output_uris(outputs),
+            actor=validation.name_of("actor", actor, limit=500),
+            reason=validation.name_of("reason", reason, limit=500),
         )
         return self._database.alone(lambda connection: bindings.bind_outputs(connection, wanted))
 
@@ -239,10 +239,10 @@ class PrivacyLedger(ChargingLedger):
             RequestRefused: no such account, or other keys are registered under this name.
         """
         wanted = bindings.Register(
-            account=arguments.name_of("account", account),
-            name=arguments.name_of("name", name),
-            keys=arguments.key_values(keys),
-            actor=arguments.name_of("actor", actor, limit=500),
+            account=validation.name_of("account", account),
+            name=validation.name_of("name", name),
+            keys=validation.key_values(keys),
+            actor=validation.name_of("actor", actor, limit=500),
         )
         return self._database.alone(lambda connection: bindings.register_keys(connection, wanted))
 
@@ -252,7 +252,7 @@ class PrivacyLedger(ChargingLedger):
         Raises:
             RequestRefused: no reason is given.
         """
-        actor, reason = arguments.note("actor", actor), arguments.name_of("reason", reason, limit=500)
+        actor, reason = validation.note("actor", actor), validation.name_of("reason", reason, limit=500)
         self._database.alone(lambda connection: administration.freeze(connection, reason, actor=actor))
 
     def seal(self, entry: AuditEntry) -> str:
@@ -276,7 +276,7 @@ class PrivacyLedger(ChargingLedger):
         Raises:
             RequestRefused: the log holds it, or the seal is none.
         """
-        who, why = arguments.note("actor", actor), arguments.name_of("reason", reason, limit=500)
+        who, why = validation.note("actor", actor), validation.name_of("reason", reason, limit=500)
         self._database.change(
             lambda connection: administration.freeze_forgotten(connection, (seq, hash, seal), why, actor=who)
         )
@@ -287,5 +287,7 @@ class PrivacyLedger(ChargingLedger):
         Raises:
             RequestRefused: nobody or no reason is named.
         """
-        who, why = (arguments.name_of(what, given, limit=500) for what, given in (("actor", actor), ("reason", reason)))
+        who, why = (
+            validation.name_of(what, given, limit=500) for what, given in (("actor", actor), ("reason", reason))
+        )
         self._database.alone(lambda connection: administration.thaw(connection, why, actor=who))

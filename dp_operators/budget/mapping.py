@@ -9,7 +9,7 @@ from typing import Any
 
 from dp_operators.budget.audit import canonical
 from dp_operators.budget.values import Account, Allotment, Charge, ChargeState, KeyList, exact_budget
-from spark_jobs.contract.blocks import BlockExpression
+from spark_jobs.contract.expressions.blocks import BlockExpression
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit, plain
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, and_, bindparam, func, literal_column, or_, select
 
 from dp_operators.budget.mapping import account_of, allotment_of, budget_of, charge_of, key_list_of
+from dp_operators.budget.queries import Query, fetch
 from dp_operators.budget.schema import (
     account_tables,
     accounts,
@@ -20,7 +21,6 @@ from dp_operators.budget.schema import (
     key_lists,
     run_keys,
 )
-from dp_operators.budget.statements import Query, fetch
 from dp_operators.budget.values import Account, Allotment, Charge, ChargeState, KeyList
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.places import Place

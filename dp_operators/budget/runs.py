@@ -9,9 +9,9 @@ from sqlalchemy import Connection
 
 from dp_operators.budget import audit, rows
 from dp_operators.budget.errors import ChargeConflict
+from dp_operators.budget.sql_writes import write_change
 from dp_operators.budget.transactions import require_thawed
 from dp_operators.budget.values import Charge, ChargeState, Run
-from dp_operators.budget.writes import write_change
 from spark_jobs.contract.errors import RequestRefused
 
 

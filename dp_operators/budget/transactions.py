@@ -17,8 +17,8 @@ from dp_operators.budget.apart import require_outputs_apart, require_tables_apar
 from dp_operators.budget.composition import added, cost_in, fits, limits_of, nothing, taken_off
 from dp_operators.budget.errors import BudgetExceeded, ChargeConflict, LedgerFrozen
 from dp_operators.budget.schema import account_tables, accounts, block_totals, charges, run_keys
+from dp_operators.budget.sql_writes import write_change, write_reservation
 from dp_operators.budget.values import ALL, Account, Allotment, Charge, ChargeState
-from dp_operators.budget.writes import write_change, write_reservation
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
 

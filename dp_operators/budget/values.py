@@ -8,8 +8,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from spark_jobs.contract.blocks import ALL, BlockExpression
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.expressions.blocks import ALL, BlockExpression
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
 
 __all__ = [

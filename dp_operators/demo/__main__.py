@@ -213,9 +213,9 @@ def show_release(terminal: Terminal, home: Home, charge: Charge) -> None:
     from dp_operators.budget import PrivacyLedger
     from dp_operators.demo import setting
     from dp_operators.releasing import account_state
-    from spark_jobs.contract.layout import ReleaseLayout
     from spark_jobs.contract.privacy import plain
     from spark_jobs.contract.release import Release
+    from spark_jobs.contract.store.layout import ReleaseLayout
 
     layout = ReleaseLayout.of(str(home.releases / setting.ACCOUNT), charge.release, charge.id)
     release = Release.from_json(Path(layout.manifest).read_bytes())

@@ -10,7 +10,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
-from dp_operators.operators.outcomes import told_to_airflow
+from dp_operators.operators.errors import told_to_airflow
 from spark_jobs.contract.errors import RequestRefused
 
 if TYPE_CHECKING:

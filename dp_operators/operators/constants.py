@@ -11,9 +11,9 @@ from typing import Any
 
 from pydantic import create_model
 
-from spark_jobs.contract.diagnostics import DIAGNOSTICS
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.expressions import check_filter
+from spark_jobs.contract.expressions.parser import check_filter
+from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.privacy import exact_decimal
 from spark_jobs.contract.request import ReleaseRequest

@@ -62,7 +62,7 @@ def budget_may_be_exhausted(operator: BaseOperator, context: Context, on_exhaust
 
 
 def _end(operator: BaseOperator, context: Context, on_exhausted: str | None, exceeded: BudgetExceeded) -> None:
-    from dp_operators.releasing.standing import judge
+    from dp_operators.releasing.affordability import judge
 
     guard = _guard(operator)
     how = on_exhausted or (guard.on_exhausted if guard else "fail")

@@ -23,8 +23,8 @@ import datetime as dt
 from typing import TYPE_CHECKING, Any
 
 from dp_operators.operators.keys import TIMETABLED, DagRunFacts
-from spark_jobs.contract.blocks import INTERVAL, BlockBy
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.expressions.blocks import INTERVAL, BlockBy
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -11,17 +11,17 @@ from airflow.sdk import BaseOperator
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
 from dp_operators.operators.constants import check_constants
+from dp_operators.operators.errors import told_to_airflow
 from dp_operators.operators.exhausted import budget_may_be_exhausted, require_on_exhausted
 from dp_operators.operators.intervals import blocks_of_run
 from dp_operators.operators.keys import DEPLOYMENT, release_key
-from dp_operators.operators.outcomes import told_to_airflow
 from dp_operators.operators.runners import Warmed, check_runner, make_runner
 from dp_operators.operators.undefined import end_undefined, require_ending
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.figures import undefined_kinds
-from spark_jobs.contract.layout import MANIFEST_NAME
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest, load_fields, load_model
+from spark_jobs.contract.store.layout import MANIFEST_NAME
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -221,7 +221,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         return ReleaseRequest.parse(with_references(fields, ledger))
 
     def _release(self, context: Context) -> Published:
-        from dp_operators.checks.release_contract import check_release
+        from dp_operators.release_check.release_contract import check_release
         from dp_operators.releasing import release
 
         fields = checked_fields(self.request)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import RetryPolicy
 from airflow.sdk.definitions.retry_policy import RetryDecision
 
-from dp_operators.operators.outcomes import LedgerAway
+from dp_operators.operators.errors import LedgerAway
 from spark_jobs.contract.errors import RequestRefused
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ class Warmed:
 
     def run(self, submission: Submission, progress: Progress) -> None:
         """As the runner does."""
-        from dp_operators.checks.expectations import warm_up
+        from dp_operators.release_check.expectations import warm_up
 
         warm_up()
         self.runner.run(submission, progress)

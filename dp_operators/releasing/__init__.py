@@ -17,8 +17,8 @@ from dp_operators.releasing.requests import (
     interval_blocks,
     price,
 )
+from dp_operators.releasing.reservations import Released, give_back, release_stale
 from dp_operators.releasing.runners import LocalRunner, Runner, SparkSubmitRunner, Submission
-from dp_operators.releasing.settling import Released, give_back, release_stale
 
 __all__ = [
     "Check",

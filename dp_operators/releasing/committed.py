@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from dp_operators.budget import ChargeState
 from dp_operators.releasing.errors import store_faults
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.layout import MANIFEST_NAME, release_folder
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.release import PRIVATE, Release
-from spark_jobs.contract.sealing import sha256
-from spark_jobs.contract.stores import open_store
+from spark_jobs.contract.store.layout import MANIFEST_NAME, release_folder
+from spark_jobs.contract.store.objects import open_store
+from spark_jobs.contract.store.sealing import sha256
 
 if TYPE_CHECKING:
     from dp_operators.budget import LedgerReader

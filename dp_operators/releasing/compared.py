@@ -6,8 +6,8 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from dp_operators.releasing.committed import committed_release
-from spark_jobs.contract.diagnostics import EarlierFunction
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.options import EarlierFunction
 
 if TYPE_CHECKING:
     from dp_operators.budget import LedgerReader

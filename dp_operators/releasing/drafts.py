@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dp_operators.releasing.errors import ReleaseDamaged
-from spark_jobs.contract.draft_folder import DraftFolder
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.failpoints import failpoint
-from spark_jobs.contract.layout import ReleaseLayout
 from spark_jobs.contract.release import Release
-from spark_jobs.contract.sealing import SealBroken, sha256
-from spark_jobs.contract.stores import ObjectStore
+from spark_jobs.contract.store.draft_folder import DraftFolder
+from spark_jobs.contract.store.failpoints import failpoint
+from spark_jobs.contract.store.layout import ReleaseLayout
+from spark_jobs.contract.store.objects import ObjectStore
+from spark_jobs.contract.store.sealing import SealBroken, sha256
 
 
 @dataclass(frozen=True, kw_only=True)

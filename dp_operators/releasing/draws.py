@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from dp_operators.releasing.spendings import drawn_events
 from spark_jobs.contract.privacy import Budget, exact_decimal, exact_sum
 from spark_jobs.contract.release import PRIVATE
-from spark_jobs.contract.sealing import Seal, SealBroken, sha256
+from spark_jobs.contract.store.sealing import Seal, SealBroken, sha256
 
 if TYPE_CHECKING:
     from dp_operators.budget import Charge

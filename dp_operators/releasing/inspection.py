@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from dp_operators.budget import ChargeState
 from dp_operators.releasing.errors import store_faults
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.layout import DRAFT_FOLDER, MANIFEST_NAME, RECEIPT_NAME, folder_name
 from spark_jobs.contract.release import Release
-from spark_jobs.contract.sealing import sha256
-from spark_jobs.contract.stores import ObjectStore, open_store
+from spark_jobs.contract.store.layout import DRAFT_FOLDER, MANIFEST_NAME, RECEIPT_NAME, folder_name
+from spark_jobs.contract.store.objects import ObjectStore, open_store
+from spark_jobs.contract.store.sealing import sha256
 
 if TYPE_CHECKING:
     from dp_operators.budget import Charge, LedgerReader

@@ -11,7 +11,7 @@ from dp_operators.releasing.requests import check_budget, check_request, require
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.stores import check_store, check_writable
+from spark_jobs.contract.store.objects import check_store, check_writable
 
 if TYPE_CHECKING:
     from dp_operators.budget import Charge, PrivacyLedger

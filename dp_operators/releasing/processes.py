@@ -16,7 +16,7 @@ from typing import IO
 import platformdirs
 
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.layout import Stage, read_stage
+from spark_jobs.contract.store.layout import Stage, read_stage
 
 Progress = Callable[[str], None]
 """Takes one line of public text for the caller's log."""

@@ -20,8 +20,9 @@ committed, visible               returns at once
 burnt                            gives up: what was drawn is spent and is never published
 ===============================  =======================================================================
 
-The store is not trusted. Everything of a draft is sealed for its charge and its request (``contract.sealing``), so that
-nobody can read it or put anything into it before the manifest is committed. The ledger alone decides what counts:
+The store is not trusted. Everything of a draft is sealed for its charge and its request (``contract.store.sealing``),
+so that nobody can read it or put anything into it before the manifest is committed. The ledger alone decides
+what counts:
 
 - *One draw at most is ever readable.* A draft is opened under a draw that the ledger has recorded, it records one hash
   for a charge, and only what was opened is published. However many draws a deleted or restored store lets be made, the
@@ -57,17 +58,17 @@ from dp_operators.releasing.requests import (
     require_charged,
     require_own_output,
 )
+from dp_operators.releasing.reservations import claim, end_stated_runs, require_claim, seal_of
+from dp_operators.releasing.rollback_guard import bear_witness, require_remembered
 from dp_operators.releasing.runners import Runner, Submission
 from dp_operators.releasing.sealed_drafts import SealedDrafts, require_paid, settled_elsewhere
-from dp_operators.releasing.settling import claim, end_stated_runs, require_claim, seal_of
-from dp_operators.releasing.witnesses import bear_witness, require_remembered
-from spark_jobs.contract.failpoints import failpoint
-from spark_jobs.contract.layout import MANIFEST_NAME, ReleaseLayout, release_folder
 from spark_jobs.contract.privacy import Budget, plain
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.sealing import Seal, sha256
-from spark_jobs.contract.stores import ObjectStore, open_store
+from spark_jobs.contract.store.failpoints import failpoint
+from spark_jobs.contract.store.layout import MANIFEST_NAME, ReleaseLayout, release_folder
+from spark_jobs.contract.store.objects import ObjectStore, open_store
+from spark_jobs.contract.store.sealing import Seal, sha256
 
 if TYPE_CHECKING:
     from dp_operators.budget import Charge, PrivacyLedger

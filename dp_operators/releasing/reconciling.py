@@ -15,14 +15,14 @@ from dp_operators.releasing.drafts import require_releases
 from dp_operators.releasing.errors import store_faults
 from dp_operators.releasing.inspection import RECONCILED
 from dp_operators.releasing.requests import require_charged
-from dp_operators.releasing.settling import events_of
-from dp_operators.releasing.witnesses import begin_epoch
+from dp_operators.releasing.reservations import events_of
+from dp_operators.releasing.rollback_guard import begin_epoch
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.layout import DRAFT_FOLDER, MANIFEST_NAME, ReleaseLayout
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.sealing import sha256
-from spark_jobs.contract.stores import ObjectStore, open_store
+from spark_jobs.contract.store.layout import DRAFT_FOLDER, MANIFEST_NAME, ReleaseLayout
+from spark_jobs.contract.store.objects import ObjectStore, open_store
+from spark_jobs.contract.store.sealing import sha256
 
 if TYPE_CHECKING:
     from dp_operators.budget import PrivacyLedger

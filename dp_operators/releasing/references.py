@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from dp_operators.releasing.compared import KIND, earlier_function
 from dp_operators.releasing.fitted import fitted_model
-from spark_jobs.contract.diagnostics import EarlierFunction, EcdfOptions
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.options import EarlierFunction, EcdfOptions
 from spark_jobs.contract.public_groups import is_registered, names_file
 from spark_jobs.contract.tables import LinearModel, LogisticModel
 

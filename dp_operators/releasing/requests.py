@@ -10,13 +10,13 @@ from dp_operators.releasing.references import require_as_released
 from dp_operators.releasing.saved_models import with_saved_model
 from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.binding import TableBinding
-from spark_jobs.contract.blocks import ALL, INTERVAL
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.expressions import check_filter
+from spark_jobs.contract.expressions.blocks import ALL, INTERVAL
+from spark_jobs.contract.expressions.parser import check_filter
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import Budget, plain
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.stores import require_store
+from spark_jobs.contract.store.objects import require_store
 
 if TYPE_CHECKING:
     from datetime import datetime

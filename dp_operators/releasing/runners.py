@@ -16,9 +16,9 @@ from dp_operators.releasing.connectors import require_connector, spark_defaults,
 from dp_operators.releasing.environments import check_java, check_salt, check_snapshot
 from dp_operators.releasing.processes import PrivateFolder, PrivateProcess, Progress, private_file
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.layout import STAGE_NONCE_VARIABLE
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.sealing import RUN_SECRET_VARIABLE
+from spark_jobs.contract.store.layout import STAGE_NONCE_VARIABLE
+from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE
 
 HEARTBEAT_SECONDS = 10.0
 GRACE_SECONDS = 10.0

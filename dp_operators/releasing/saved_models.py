@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.pipelines import WORKER_SCHEMES, read_pipeline
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.store.pipelines import WORKER_SCHEMES, read_pipeline
 from spark_jobs.contract.tables import SparkMLModel
 
 if TYPE_CHECKING:

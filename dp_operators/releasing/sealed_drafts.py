@@ -9,13 +9,13 @@ from dp_operators.budget import ChargeConflict
 from dp_operators.releasing.drafts import Draft, read_draft
 from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.errors import ReleaseDamaged, ReleaseRejected, ReleaseSettled
-from dp_operators.releasing.settling import end_reservation
-from spark_jobs.contract.draft_folder import DraftFolder
-from spark_jobs.contract.failpoints import failpoint
-from spark_jobs.contract.layout import ReleaseLayout
+from dp_operators.releasing.reservations import end_reservation
 from spark_jobs.contract.release import PRIVATE, Release
-from spark_jobs.contract.sealing import Seal, SealBroken
-from spark_jobs.contract.stores import ObjectStore
+from spark_jobs.contract.store.draft_folder import DraftFolder
+from spark_jobs.contract.store.failpoints import failpoint
+from spark_jobs.contract.store.layout import ReleaseLayout
+from spark_jobs.contract.store.objects import ObjectStore
+from spark_jobs.contract.store.sealing import Seal, SealBroken
 
 if TYPE_CHECKING:
     from dp_operators.budget import Charge, PrivacyLedger

@@ -11,10 +11,10 @@ from airflow.sdk import BaseSensorOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
+from dp_operators.operators.errors import LedgerAway, told_to_airflow
 from dp_operators.operators.exhausted import require_on_exhausted
 from dp_operators.operators.intervals import blocks_of_run
 from dp_operators.operators.keys import DEPLOYMENT, release_key
-from dp_operators.operators.outcomes import LedgerAway, told_to_airflow
 from dp_operators.triggers.budget import AWAY, NEVER, PAYS, REFUSED, PrivacyBudgetTrigger
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Budget, plain
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from dp_operators.budget import PrivacyLedger
-    from dp_operators.releasing.standing import Question, Standing
+    from dp_operators.releasing.affordability import Question, Standing
 
 BLIND = ("soft_fail", "never_fail", "silent_fail")
 """Ways of Airflow's to carry on after a failure, which a privacy gate does not have."""
@@ -166,7 +166,7 @@ class PrivacyBudgetSensor(BaseSensorOperator):
         return {**fields, "epsilon": plain(cost.epsilon), "delta": plain(cost.delta)}
 
     def _question(self, context: Context, hook: PrivacyLedgerHook, ledger: PrivacyLedger) -> Question:
-        from dp_operators.releasing.standing import Question
+        from dp_operators.releasing.affordability import Question
 
         key = ""
         if self.release_task_id:

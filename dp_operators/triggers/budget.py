@@ -22,7 +22,7 @@ class PrivacyBudgetTrigger(BaseTrigger):
 
     Args:
         privacy_ledger_conn_id: the connection of the ledger.
-        question: the fields of ``dp_operators.releasing.standing.Question``, plain values.
+        question: the fields of ``dp_operators.releasing.affordability.Question``, plain values.
         poke_interval: seconds between two questions.
     """
 
@@ -51,7 +51,7 @@ class PrivacyBudgetTrigger(BaseTrigger):
 
     def _ask(self) -> dict[str, str] | None:
         from dp_operators.budget import LedgerUnavailable
-        from dp_operators.releasing.standing import Question
+        from dp_operators.releasing.affordability import Question
 
         try:
             with closing(PrivacyLedgerHook(self.privacy_ledger_conn_id).get_ledger()) as ledger:

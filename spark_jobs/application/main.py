@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark_jobs.application.announcing import Announcer, divert_output
+from spark_jobs.application.progress import Announcer, divert_output
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.layout import ExitCode, ReleaseLayout, Stage
 from spark_jobs.contract.request import ReleaseRequest, json_fields
-from spark_jobs.contract.run_statement import NothingRead
-from spark_jobs.contract.sealing import Seal
-from spark_jobs.contract.stores import check_store, open_store
+from spark_jobs.contract.store.layout import ExitCode, ReleaseLayout, Stage
+from spark_jobs.contract.store.objects import check_store, open_store
+from spark_jobs.contract.store.run_statement import NothingRead
+from spark_jobs.contract.store.sealing import Seal
 
 if TYPE_CHECKING:
     from spark_jobs.application.run import Charged

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from spark_jobs.contract.diagnostics import PointCells, PointSums
+from spark_jobs.contract.options import PointCells, PointSums
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.statistics.point_grid import PointGrid
 

@@ -8,24 +8,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spark_jobs.application.announcing import Announcer
-from spark_jobs.application.counting import Counts
-from spark_jobs.application.drafting import diagnostic, draft, versions
+from spark_jobs.application.count_statistics import Counts
+from spark_jobs.application.draft import diagnostic, draft, versions
 from spark_jobs.application.draw import Draw, NotThisDraw
-from spark_jobs.application.too_late import WatchedNoise, no_refusal_after
+from spark_jobs.application.progress import Announcer
+from spark_jobs.application.refusal_guard import WatchedNoise, no_refusal_after
 from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.budget_split import BudgetPart, split_budget
-from spark_jobs.contract.draft_folder import DraftFolder
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.failpoints import failpoint
-from spark_jobs.contract.layout import ReleaseLayout, Stage
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.privacy import Budget, exact_sum
 from spark_jobs.contract.release import Release, ReleaseFile, ReleasePart
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.sealing import Seal, SealBroken, sha256
-from spark_jobs.contract.stores import ObjectStore
-from spark_jobs.diagnostics.shared_groups import measure_shared
+from spark_jobs.contract.store.draft_folder import DraftFolder
+from spark_jobs.contract.store.failpoints import failpoint
+from spark_jobs.contract.store.layout import ReleaseLayout, Stage
+from spark_jobs.contract.store.objects import ObjectStore
+from spark_jobs.contract.store.sealing import Seal, SealBroken, sha256
+from spark_jobs.diagnostics._shared_groups import measure_shared
 from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.tables.rules import rules
 
@@ -162,7 +162,7 @@ def make_draw(
         RequestRefused: the table, its schema or the configuration does not fit; nothing was drawn.
     """
     preflight(request)
-    from spark_jobs.application.counting import count, prepare
+    from spark_jobs.application.count_statistics import count, prepare
     from spark_jobs.application.session import open_session
     from spark_jobs.checks.input import warm_up
 

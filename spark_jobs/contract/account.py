@@ -7,7 +7,7 @@ import json
 from typing import Literal, Self
 
 from spark_jobs.contract.privacy import Budget
-from spark_jobs.contract.sealing import Seal, SealBroken
+from spark_jobs.contract.store.sealing import Seal, SealBroken
 from spark_jobs.contract.values import Frozen
 
 _NAME = "account.json"

@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from spark_jobs.contract.blocks import BlockBy, BlockExpression
 from spark_jobs.contract.column_types import CSV_TYPES, Kind, is_csv_type, kind_of_type, normal_type
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.expressions.blocks import BlockBy, BlockExpression
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import PrivacyUnit
 from spark_jobs.contract.values import Frozen

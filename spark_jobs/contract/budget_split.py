@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal, localcontext
 
-from spark_jobs.contract.diagnostics import Options
+from spark_jobs.contract.options import Options
 from spark_jobs.contract.privacy import MAX_DIGITS, MOST_OF_GROUPS, Budget, delta_of_rows
 from spark_jobs.contract.release import PartSpending
 from spark_jobs.contract.request import ReleaseRequest

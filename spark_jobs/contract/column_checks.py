@@ -21,7 +21,12 @@ from spark_jobs.contract.columns import (
     levels_need,
     needs,
 )
-from spark_jobs.contract.diagnostics import (
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.expressions.kinds import kind_of_expression
+from spark_jobs.contract.expressions.parser import parse
+from spark_jobs.contract.expressions.tree import Expression
+from spark_jobs.contract.expressions.tree import columns as columns_of
+from spark_jobs.contract.options import (
     CrossProductCells,
     LabelProductCells,
     OtherScoreCells,
@@ -29,11 +34,6 @@ from spark_jobs.contract.diagnostics import (
     PointSums,
     ResidualCells,
 )
-from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.expression_kinds import kind_of_expression
-from spark_jobs.contract.expression_tree import Expression
-from spark_jobs.contract.expression_tree import columns as columns_of
-from spark_jobs.contract.expressions import parse
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.tables import Label, LinearModel, Literalish, LogisticModel, Model
 

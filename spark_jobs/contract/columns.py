@@ -9,7 +9,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from spark_jobs.contract.column_types import Kind
-from spark_jobs.contract.diagnostics import (
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.expressions.parser import parse
+from spark_jobs.contract.expressions.tree import columns as columns_of
+from spark_jobs.contract.options import (
     CrossProductCells,
     LabelProductCells,
     OtherScoreCells,
@@ -19,9 +22,6 @@ from spark_jobs.contract.diagnostics import (
     Statistic,
     ValueCells,
 )
-from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.expression_tree import columns as columns_of
-from spark_jobs.contract.expressions import parse
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.tables import ColumnsModel, Label, LinearModel, LogisticModel, Model
 from spark_jobs.contract.values import did_you_mean

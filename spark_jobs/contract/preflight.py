@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from spark_jobs.contract.budget_split import split_budget
 from spark_jobs.contract.column_checks import check_columns
-from spark_jobs.contract.diagnostics.base import MAX_KEYS
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.options.base import MAX_KEYS
 from spark_jobs.contract.request import ReleaseRequest
 
 

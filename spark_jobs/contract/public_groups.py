@@ -17,12 +17,12 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from spark_jobs.contract.diagnostics.linear import MOST_GROUPS as MAX_GROUPS
-from spark_jobs.contract.diagnostics.linear import MOST_KEY_CHARACTERS as MAX_KEY_CHARACTERS
-from spark_jobs.contract.diagnostics.linear import require_keys
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.options.linear import MOST_GROUPS as MAX_GROUPS
+from spark_jobs.contract.options.linear import MOST_KEY_CHARACTERS as MAX_KEY_CHARACTERS
+from spark_jobs.contract.options.linear import require_keys
 from spark_jobs.contract.places import Place
-from spark_jobs.contract.stores import open_store
+from spark_jobs.contract.store.objects import open_store
 from spark_jobs.contract.values import Frozen
 
 _FIELD = "diagnostics.groups"

@@ -11,11 +11,11 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
-from spark_jobs.contract.blocks import ALL, BlockExpression, expand_ranges
-from spark_jobs.contract.diagnostics import DIAGNOSTICS, Options, Statistic
 from spark_jobs.contract.documents import parse_json, parse_yaml, to_yaml
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.expressions import check_feature, check_filter
+from spark_jobs.contract.expressions.blocks import ALL, BlockExpression, expand_ranges
+from spark_jobs.contract.expressions.parser import check_feature, check_filter
+from spark_jobs.contract.options import DIAGNOSTICS, Options, Statistic
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
 from spark_jobs.contract.public_groups import with_public_groups
 from spark_jobs.contract.tables import Label, LinearModel, LogisticModel, Model, Scoring, TableSource

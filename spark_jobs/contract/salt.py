@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.layout import SALT_FILE_VARIABLE, SALT_VARIABLE
+from spark_jobs.contract.store.layout import SALT_FILE_VARIABLE, SALT_VARIABLE
 
 MIN_SALT_BYTES = 16
 

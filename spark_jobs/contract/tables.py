@@ -341,8 +341,8 @@ class SparkMLModel(_Basis):
 
     Attributes:
         path: URI of the saved ``PipelineModel``.
-        sha256: of the pipeline's files (``contract.pipelines``); filled in where a release is charged, so that the
-            request's hash covers them, and compared before the pipeline is used.
+        sha256: of the pipeline's files (``contract.store.pipelines``); filled in where a release is charged, so that
+            the request's hash covers them, and compared before the pipeline is used.
         output: ``probability`` (of the second class) or ``prediction``.
     """
 

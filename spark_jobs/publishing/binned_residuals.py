@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.publishing import drawing
+from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
 from spark_jobs.publishing.rendering import (
     Column,
@@ -34,13 +34,13 @@ from spark_jobs.publishing.score_pools import (
     score_range,
     set_ticks,
 )
-from spark_jobs.publishing.tokens import light
+from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_FRAME = drawing.Frame(width=6.4, height=4.4, heading=1.2, small=5.2, box=(0.13, 0.165, 0.815, 0.805))
+_FRAME = figures.Frame(width=6.4, height=4.4, heading=1.2, small=5.2, box=(0.13, 0.165, 0.815, 0.805))
 _NOTED = 0.05
 
 
@@ -103,7 +103,7 @@ def _plot(found: ResidualValues) -> Plot:
         if alone:
             if _defined(found):
                 _legend(axes)
-            drawing.heading(figure, left=0.03, title="Binned residuals", lines=(_test_line(found), _size_line(found)))
+            figures.heading(figure, left=0.03, title="Binned residuals", lines=(_test_line(found), _size_line(found)))
         return figure
 
     return Plot(

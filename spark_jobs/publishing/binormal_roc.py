@@ -8,7 +8,7 @@ import numpy as np
 
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.binormal_roc import BinormalRoc
-from spark_jobs.publishing import drawing
+from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
 from spark_jobs.publishing.rendering import (
     Column,
@@ -22,14 +22,14 @@ from spark_jobs.publishing.rendering import (
     ends_of,
     known,
 )
-from spark_jobs.publishing.tokens import light
+from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 READ_AT = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
-_FRAME = drawing.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83))
+_FRAME = figures.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83))
 _PROBES, _MARGIN = 41, 0.01
 _TITLE = "Symmetric binormal ROC curve"
 
@@ -67,7 +67,7 @@ def _plot(curve: BinormalRoc) -> Plot:
         if alone:
             axes.legend(loc="lower right", fontsize=9, labelcolor=light("ink"), edgecolor="none", framealpha=0.85)
             lines = (_line(curve), "the shape is assumed: normal scores of equal variance")
-            drawing.heading(figure, left=0.03, title=_TITLE, lines=lines)
+            figures.heading(figure, left=0.03, title=_TITLE, lines=lines)
         return figure
 
     description = f"Binormal ROC curve from lower left to upper right, of one released number. {_line(curve)}."

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.publishing import drawing
+from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
 from spark_jobs.publishing.rendering import (
     Column,
@@ -33,13 +33,13 @@ from spark_jobs.publishing.score_pools import (
     score_range,
     set_ticks,
 )
-from spark_jobs.publishing.tokens import light
+from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_FRAME = drawing.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83))
+_FRAME = figures.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83))
 _NOTED = 0.05
 _SCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
@@ -112,7 +112,7 @@ def _plot(found: CalibrationValues) -> Plot:
             axes.legend(
                 loc="upper left", fontsize=LEGEND_SIZE, labelcolor=light("ink"), edgecolor="none", framealpha=0.85
             )
-            drawing.heading(figure, left=0.03, title="Calibration", lines=(_error_line(found), _test_line(found)))
+            figures.heading(figure, left=0.03, title="Calibration", lines=(_error_line(found), _test_line(found)))
         return figure
 
     return Plot(

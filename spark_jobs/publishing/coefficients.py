@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from spark_jobs.contract.diagnostics import LinearFitOptions
 from spark_jobs.contract.figures import SHRUNK, UNDEFINED
+from spark_jobs.contract.options import LinearFitOptions
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.diagnostics.fits.result import PrivateFit
-from spark_jobs.publishing import drawing
+from spark_jobs.diagnostics._fits.result import PrivateFit
+from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, one_line, percent, visible
 from spark_jobs.publishing.rendering import Column, Measure, Plot, Probe, Rendering, Section, ValueTable, finite
-from spark_jobs.publishing.tokens import light
+from spark_jobs.publishing.theme import light
 from spark_jobs.publishing.value_axis import number
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _plot(found: PrivateFit, outcome: str) -> Plot:
         width, height = (_WIDTH, body + _HEADING) if alone else (_SMALL, body)
         left, bottom, wide, high = _box(found, width, body)
         share = body / height
-        figure, axes = drawing.new_axes(
+        figure, axes = figures.new_axes(
             (width, height),
             (left, bottom * share, wide, high * share),
             x_label=f"Change of {moved} over the range",
@@ -82,7 +82,7 @@ def _plot(found: PrivateFit, outcome: str) -> Plot:
         _draw(axes, found)
         if alone:
             lines = (f"with {level(found.confidence)} intervals", "released with noise")
-            drawing.heading(figure, left=0.03, title=TITLES[found.kind], lines=lines)
+            figures.heading(figure, left=0.03, title=TITLES[found.kind], lines=lines)
         return figure
 
     return Plot(

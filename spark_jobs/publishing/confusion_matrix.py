@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.confusion_matrix import ConfusionMatrix
 from spark_jobs.diagnostics.confusion_matrix.result import COUNTS, RATES
-from spark_jobs.publishing import drawing
+from spark_jobs.publishing import figures
 from spark_jobs.publishing.confusion_plots import NAMES, draw_matrix, draw_rates
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, level, percent
 from spark_jobs.publishing.rendering import Column, Measure, Plot, Rendering, Section, ValueTable
@@ -22,8 +22,8 @@ _MEANINGS = {
     "specificity": "share of the negatives that are not flagged",
     "f1": "harmonic mean of precision and recall",
 }
-_ONE = drawing.Frame(width=5.6, height=5.6, heading=0.95, small=4.7, box=(0.05, 0.03, 0.9, 0.94))
-_MANY = drawing.Frame(width=5.6, height=4.6, heading=0.95, small=4.7, box=(0.12, 0.15, 0.66, 0.82))
+_ONE = figures.Frame(width=5.6, height=5.6, heading=0.95, small=4.7, box=(0.05, 0.03, 0.9, 0.94))
+_MANY = figures.Frame(width=5.6, height=4.6, heading=0.95, small=4.7, box=(0.12, 0.15, 0.66, 0.82))
 _TITLE = "Confusion matrix and rates"
 
 
@@ -57,7 +57,7 @@ def _plot(result: ConfusionMatrix) -> Plot:
         )
         draw_values(axes, result)
         if alone:
-            drawing.heading(figure, left=0.03, title=_TITLE, lines=_lines(result))
+            figures.heading(figure, left=0.03, title=_TITLE, lines=_lines(result))
         return figure
 
     return Plot(name="confusion_matrix", title=_TITLE, description=_description(result), draw=draw, axes=frame.box)

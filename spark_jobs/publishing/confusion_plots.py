@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from spark_jobs.diagnostics.confusion_matrix import ConfusionMatrix
 from spark_jobs.diagnostics.confusion_matrix.result import RATES
-from spark_jobs.publishing import drawing
+from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import SPACE, count, percent
 from spark_jobs.publishing.rendering import finite
-from spark_jobs.publishing.tokens import light
+from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -117,7 +117,7 @@ def draw_rates(axes: Axes, result: ConfusionMatrix) -> None:
     shares = np.linspace(0.0, 1.0, 6)
     axes.set_yticks(shares, [f"{100 * share:.0f} %" for share in shares])
     if result.status != "ok":
-        drawing.say_undefined(axes, "a class is too small to tell")
+        figures.say_undefined(axes, "a class is too small to tell")
         return
     ends = {}
     for name in RATES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_jobs.contract.diagnostics import EcdfOptions, ReferenceDistribution
+from spark_jobs.contract.options import EcdfOptions, ReferenceDistribution
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.ecdf import Distance, Ecdf
 from spark_jobs.publishing.ecdf_plot import defined, ecdf_plot, quantile_text, told_by

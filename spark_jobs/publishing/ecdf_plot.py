@@ -8,20 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from spark_jobs.contract.diagnostics import ReferenceDistribution
+from spark_jobs.contract.options import ReferenceDistribution
 from spark_jobs.diagnostics.ecdf import Comparison, Ecdf, Quantile
-from spark_jobs.publishing import drawing
+from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import count, level, one_line, percent
 from spark_jobs.publishing.rendering import Plot, Probe, known
 from spark_jobs.publishing.score_pools import LEGEND_SIZE, simulated_p
-from spark_jobs.publishing.tokens import light
+from spark_jobs.publishing.theme import light
 from spark_jobs.publishing.value_axis import ValueAxis, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FRAME = drawing.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83))
+FRAME = figures.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83))
 BAND_OPACITY = (0.13, 0.22)
 _MARGIN = 0.012
 _STEPS, _PROBES, _MOST_MARKS, _NAME_CHARACTERS = 240, 51, 11, 40
@@ -66,7 +66,7 @@ def ecdf_plot(found: Ecdf, reference: ReferenceDistribution | None) -> Plot:
                 fontsize=LEGEND_SIZE, labelcolor=light("ink"), edgecolor="none", framealpha=0.85,
             )  # fmt: skip
         if alone:
-            drawing.heading(figure, left=0.03, title=title(found), lines=(_median_line(found), _second_line(found)))
+            figures.heading(figure, left=0.03, title=title(found), lines=(_median_line(found), _second_line(found)))
         return figure
 
     return Plot(
@@ -93,7 +93,7 @@ def _draw(axes: Axes, found: Ecdf, axis: ValueAxis, reference: ReferenceDistribu
     axes.set_xlim(axis.first - _MARGIN * (axis.last - axis.first), axis.last + _MARGIN * (axis.last - axis.first))
     axes.set_ylim(-_MARGIN, 1 + _MARGIN)
     if not defined(found):
-        drawing.say_undefined(axes, "too few rows to tell")
+        figures.say_undefined(axes, "too few rows to tell")
         return
     shown = _shown(found, axis)
     bands = {

@@ -9,7 +9,7 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from numpy.typing import NDArray
 
-from spark_jobs.publishing.tokens import light
+from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

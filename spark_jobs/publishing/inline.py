@@ -6,7 +6,7 @@ import re
 from html import escape
 
 from spark_jobs.publishing.rendering import Plot, Probe
-from spark_jobs.publishing.tokens import as_variables
+from spark_jobs.publishing.theme import as_variables
 
 _OPENING = re.compile(r'<svg\b[^>]*\bviewBox="0 0 (?P<width>[0-9.]+) (?P<height>[0-9.]+)"[^>]*>')
 _METADATA = re.compile(r"<metadata>.*?</metadata>|<title>.*?</title>|<style\b.*?</style>", re.DOTALL)

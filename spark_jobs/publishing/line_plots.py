@@ -10,18 +10,18 @@ from matplotlib.collections import LineCollection
 from matplotlib.ticker import MaxNLocator
 
 from spark_jobs.diagnostics.linear_regression import LinearFit
-from spark_jobs.publishing import drawing
+from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import one_line
 from spark_jobs.publishing.rendering import Plot, Probe, finite
 from spark_jobs.publishing.score_pools import set_ticks
-from spark_jobs.publishing.tokens import light
+from spark_jobs.publishing.theme import light
 from spark_jobs.publishing.value_axis import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_FRAME = drawing.Frame(width=6.0, height=4.6, heading=0.95, small=5.0, box=(0.16, 0.155, 0.77, 0.82))
+_FRAME = figures.Frame(width=6.0, height=4.6, heading=0.95, small=5.0, box=(0.16, 0.155, 0.77, 0.82))
 _ROOM = 0.02
 MOST_LINES = 400
 MOST_PANELS, _ACROSS = 16, 4
@@ -56,7 +56,7 @@ def all_lines_plot(found: LinearFit, x_name: str, y_name: str) -> Plot:
         if one:
             _dots(axes, found, 0, size=6.0)
         if alone:
-            drawing.heading(figure, left=0.03, title="Linear regression", lines=_lines(found))
+            figures.heading(figure, left=0.03, title="Linear regression", lines=_lines(found))
         return figure
 
     return Plot(
@@ -80,7 +80,7 @@ def panels_plot(found: LinearFit, x_name: str, y_name: str) -> Plot:
 
     def draw(alone: bool) -> Figure:
         height = body + (_FRAME.heading if alone else 0.0)
-        figure, frame = drawing.new_axes((width, height), (0, 0, 1, 1), x_label="", y_label="")
+        figure, frame = figures.new_axes((width, height), (0, 0, 1, 1), x_label="", y_label="")
         frame.set_axis_off()
         limits = _limits(found)
         for place in range(shown):
@@ -101,7 +101,7 @@ def panels_plot(found: LinearFit, x_name: str, y_name: str) -> Plot:
         )
         if alone:
             told = f"{shown} groups" if shown == found.groups else f"the first {shown} of {found.groups:,} groups"
-            drawing.heading(figure, left=0.03, title="Groups", lines=(told, "released with noise"))
+            figures.heading(figure, left=0.03, title="Groups", lines=(told, "released with noise"))
         return figure
 
     return Plot(

@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_jobs.contract.diagnostics import LinearRegressionOptions
 from spark_jobs.contract.figures import OK
+from spark_jobs.contract.options import LinearRegressionOptions
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.linear_regression import LinearFit
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, level

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from spark_jobs.contract.release import Release, ReleaseFile
-from spark_jobs.publishing import data_files, drawing, report, stamp, statement
+from spark_jobs.publishing import data_files, figures, privacy_statement, report, stamp
 from spark_jobs.publishing.facts import ReleaseFacts
 from spark_jobs.publishing.inline import inline_svg
 from spark_jobs.publishing.registry import RENDERERS
@@ -36,8 +36,8 @@ def publish(results: Mapping[str, Result], *, facts: ReleaseFacts) -> tuple[Rele
     _check(results, kinds, facts)
     guarantee = stamp.guarantee(results.values())
     marks = stamp.marks(guarantee, facts.status)
-    paragraphs = statement.privacy_statement(facts, guarantee)
-    formal = statement.formal_guarantee(facts, guarantee)
+    paragraphs = privacy_statement.privacy_statement(facts, guarantee)
+    formal = privacy_statement.formal_guarantee(facts, guarantee)
     renderings = {kind: RENDERERS[kind](results[kind], facts.request) for kind in kinds}
 
     files: dict[str, bytes] = {}
@@ -47,7 +47,7 @@ def publish(results: Mapping[str, Result], *, facts: ReleaseFacts) -> tuple[Rele
         files[name] = content
         entries.append(ReleaseFile.of(name, content, media_type))
 
-    with drawing.fixed_settings():
+    with figures.fixed_settings():
         parts = []
         for kind, rendering in renderings.items():
             metadata = {"guarantee": guarantee, "status": facts.status, "cost": formal, "release": facts.key or ""}
@@ -78,7 +78,7 @@ def publish(results: Mapping[str, Result], *, facts: ReleaseFacts) -> tuple[Rele
         cost=facts.cost,
         neighbours=facts.request.neighbours,
         unit=facts.request.unit,
-        statement=statement.plain_text(paragraphs),
+        statement=privacy_statement.plain_text(paragraphs),
         rules=facts.rules,
         assumptions=facts.assumptions,
         drawn_at=facts.drawn_at,
@@ -102,8 +102,8 @@ def _picture(plot: Plot, marks: tuple[stamp.Mark, ...], media_type: str) -> byte
     figure = plot.draw(True)
     stamp.stamp_figure(figure, marks)
     if media_type == PNG:
-        return drawing.png_bytes(figure, description=plot.description)
-    return drawing.svg_bytes(figure, title=plot.title, description=plot.description)
+        return figures.png_bytes(figure, description=plot.description)
+    return figures.svg_bytes(figure, title=plot.title, description=plot.description)
 
 
 def _part(kind: str, rendering: Rendering, marks: tuple[stamp.Mark, ...]) -> report.Part:
@@ -111,6 +111,6 @@ def _part(kind: str, rendering: Rendering, marks: tuple[stamp.Mark, ...]) -> rep
     for plot in rendering.plots:
         figure = plot.draw(False)
         stamp.stamp_figure(figure, tuple(mark for mark in marks if mark.across))
-        svg = drawing.svg_bytes(figure, title=plot.title, description=plot.description)
+        svg = figures.svg_bytes(figure, title=plot.title, description=plot.description)
         plots.append((plot, inline_svg(svg, plot)))
     return report.Part(kind=kind, section=rendering.section, plots=tuple(plots))

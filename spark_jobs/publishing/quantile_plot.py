@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spark_jobs.diagnostics.residual_plot import ResidualPlot
-from spark_jobs.publishing import drawing
+from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import level
 from spark_jobs.publishing.rendering import Plot, Probe
 from spark_jobs.publishing.score_pools import LEGEND_SIZE, set_ticks
-from spark_jobs.publishing.tokens import light
+from spark_jobs.publishing.theme import light
 from spark_jobs.publishing.value_axis import number
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "Normal quantiles of the residuals"
-_FRAME = drawing.Frame(width=5.6, height=4.8, heading=0.95, small=4.7, box=(0.17, 0.155, 0.785, 0.82))
+_FRAME = figures.Frame(width=5.6, height=4.8, heading=0.95, small=4.7, box=(0.17, 0.155, 0.785, 0.82))
 _ROOM = 0.06
 
 
@@ -38,13 +38,13 @@ def quantile_plot(found: ResidualPlot) -> Plot:
         if defined:
             _draw(axes, found)
         else:
-            drawing.say_undefined(axes, "too few rows to tell through the noise")
+            figures.say_undefined(axes, "too few rows to tell through the noise")
         if alone:
             if defined:
                 axes.legend(
                     loc="upper left", fontsize=LEGEND_SIZE, labelcolor=light("ink"), edgecolor="none", framealpha=0.85
                 )
-            drawing.heading(figure, left=0.03, title=TITLE, lines=("released with noise; on the line if normal",))
+            figures.heading(figure, left=0.03, title=TITLE, lines=("released with noise; on the line if normal",))
         return figure
 
     return Plot(

@@ -23,10 +23,10 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.publishing import formats
 from spark_jobs.publishing.facts import ReleaseFacts
 from spark_jobs.publishing.formats import listed, visible
+from spark_jobs.publishing.privacy_statement import Paragraph, formal_cost
 from spark_jobs.publishing.rendering import Plot, Section
 from spark_jobs.publishing.stamp import Mark
-from spark_jobs.publishing.statement import Paragraph, formal_cost
-from spark_jobs.publishing.tokens import css_variables
+from spark_jobs.publishing.theme import css_variables
 
 NAME = "report.html"
 MEDIA_TYPE = "text/html"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.residual_plot import ResidualPlot
-from spark_jobs.publishing import drawing
+from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, level, percent
 from spark_jobs.publishing.heat_map import draw_heat_map, in_few_cells, shown_part
 from spark_jobs.publishing.quantile_plot import quantile_plot
@@ -26,7 +26,7 @@ from spark_jobs.publishing.rendering import (
     known,
 )
 from spark_jobs.publishing.score_pools import LEGEND_SIZE, p_figure, p_text, set_ticks
-from spark_jobs.publishing.tokens import light
+from spark_jobs.publishing.theme import light
 from spark_jobs.publishing.value_axis import number
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 TITLE = "Residual plot"
 BAND_OPACITY = 0.35
-_FRAME = drawing.Frame(width=6.4, height=4.6, heading=1.4, small=5.2, box=(0.145, 0.155, 0.81, 0.82))
+_FRAME = figures.Frame(width=6.4, height=4.6, heading=1.4, small=5.2, box=(0.145, 0.155, 0.81, 0.82))
 _KEPT = 0.001
 """Of the rows may lie beyond the part of the box that is drawn, at each of its four ends."""
 _TESTS = {
@@ -112,7 +112,7 @@ def _plot(found: ResidualPlot) -> Plot:
         if alone:
             if _defined(found):
                 _legend(axes)
-            drawing.heading(figure, left=0.03, title=TITLE, lines=(_verdict(found), _size_line(found)))
+            figures.heading(figure, left=0.03, title=TITLE, lines=(_verdict(found), _size_line(found)))
         return figure
 
     return Plot(
@@ -147,7 +147,7 @@ def _draw(axes: Axes, found: ResidualPlot) -> None:
         axis.set_major_formatter(lambda value, _: number(value, 4, plain_below=6))
     if not _defined(found):
         axes.axhline(0.0, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)))
-        drawing.say_undefined(axes, "too few rows to tell through the noise")
+        figures.say_undefined(axes, "too few rows to tell through the noise")
         return
     draw_heat_map(axes, *_cells(found), label="released rows, stronger for more")
     corner, far = (found.fitted_lower, -found.residual_bound), (found.fitted_upper, found.residual_bound)

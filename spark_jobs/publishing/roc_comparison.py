@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.roc_comparison import RocComparison
 from spark_jobs.diagnostics.roc_curve import RocCurve
-from spark_jobs.publishing import drawing
+from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
 from spark_jobs.publishing.rendering import (
     Column,
@@ -27,7 +27,7 @@ from spark_jobs.publishing.rendering import (
 )
 from spark_jobs.publishing.roc_curve import READ_AT, drawn_points, point_at
 from spark_jobs.publishing.score_pools import simulated_p
-from spark_jobs.publishing.tokens import light
+from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +37,7 @@ SURE = 0.05
 """Below this p-value the report says that the curves differ."""
 _COLOURS = {"first": "curve", "second": "spent"}
 _STYLES = {"first": "-", "second": (0, (6, 2))}
-_FRAME = drawing.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83))
+_FRAME = figures.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83))
 _PROBES, _MARGIN = 41, 0.01
 _TITLE = "ROC curves of two models"
 
@@ -82,7 +82,7 @@ def _plot(found: RocComparison) -> Plot:
         _draw(axes, found)
         if alone:
             axes.legend(loc="lower right", fontsize=9, labelcolor=light("ink"), edgecolor="none", framealpha=0.85)
-            drawing.heading(figure, left=0.03, title=_TITLE, lines=(_verdict(found), _difference_line(found)))
+            figures.heading(figure, left=0.03, title=_TITLE, lines=(_verdict(found), _difference_line(found)))
         return figure
 
     return Plot(
@@ -131,7 +131,7 @@ def _draw(axes: Axes, found: RocComparison) -> None:
                 label=f"{which} model, AUC {decimals(curve.auc)}",
             )
     else:
-        drawing.say_undefined(axes, "a class is too small to tell")
+        figures.say_undefined(axes, "a class is too small to tell")
     axes.plot([0, 1], [0, 1], color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), label="chance")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.publishing import drawing
+from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
 from spark_jobs.publishing.rendering import (
     Column,
@@ -23,7 +23,7 @@ from spark_jobs.publishing.rendering import (
     finite,
     known,
 )
-from spark_jobs.publishing.tokens import light
+from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +36,7 @@ BAND_OPACITY = (0.13, 0.22)
 """Of the band of the whole curve, and of the band of each point on top of it."""
 
 _PROBES = tuple(np.linspace(0.0, 1.0, 51).tolist())
-_FRAME = drawing.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83))
+_FRAME = figures.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83))
 _MARGIN = 0.01
 _STEPS = 1500
 
@@ -109,7 +109,7 @@ def _plot(curve: RocValues) -> Plot:
         _draw_curve(axes, curve)
         if alone:
             axes.legend(loc="lower right", fontsize=9, labelcolor=light("ink"), edgecolor="none", framealpha=0.85)
-            drawing.heading(figure, left=0.03, title="ROC curve", lines=(_auc_line(curve), _band_line(curve)))
+            figures.heading(figure, left=0.03, title="ROC curve", lines=(_auc_line(curve), _band_line(curve)))
         return figure
 
     return Plot(

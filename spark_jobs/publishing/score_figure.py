@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from spark_jobs.contract.figures import UNDEFINED
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.publishing import drawing
+from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level
 from spark_jobs.publishing.rendering import (
     Column,
@@ -27,13 +27,13 @@ from spark_jobs.publishing.rendering import (
     finite,
     known,
 )
-from spark_jobs.publishing.tokens import light
+from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_FRAME = drawing.Frame(width=5.6, height=3.3, heading=0.95, small=4.7, box=(0.06, 0.06, 0.88, 0.9))
+_FRAME = figures.Frame(width=5.6, height=3.3, heading=0.95, small=4.7, box=(0.06, 0.06, 0.88, 0.9))
 _WHOLE, _CLOSER = 0.78, 0.24
 """Heights of the two tracks: the whole scale, and a piece of it around the interval."""
 _BAR, _DOT, _LENS = 14.0, 10.0, 3.0
@@ -146,7 +146,7 @@ def _plot(result: FigureValues, wording: Wording) -> Plot:
         figure, axes = _FRAME.axes(alone=alone, x_label="", y_label="")
         _draw(axes, result, wording)
         if alone:
-            drawing.heading(
+            figures.heading(
                 figure, left=0.03, title=wording.title, lines=(_line(result, wording), "released with noise")
             )
         return figure
@@ -173,7 +173,7 @@ def _draw(axes: Axes, result: FigureValues, wording: Wording) -> None:
         )
         _say(axes, chance, _WHOLE + 0.1, wording.chance_label, colour="muted")
     if not _defined(result):
-        drawing.say_undefined(axes, "a class is too small to tell")
+        figures.say_undefined(axes, "a class is too small to tell")
         return
     low, high = _ends(result)
     value, with_interval = known(result.value), finite(low) and finite(high)

@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from spark_jobs.publishing.formats import SPACE, decimals
-from spark_jobs.publishing.tokens import light
+from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
-from spark_jobs.publishing.tokens import light
+from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spark_jobs.contract.diagnostics.fits import Bounded, CrossProductCells, LabelProductCells, Levels, level_text
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.options.fits import Bounded, CrossProductCells, LabelProductCells, Levels, level_text
 from spark_jobs.statistics.arrays import as_doubles
 
 if TYPE_CHECKING:

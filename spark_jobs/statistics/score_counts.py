@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spark_jobs.contract.diagnostics.base import SCORE_CELLS
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.options.base import SCORE_CELLS
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.statistics.arrays import as_doubles
 from spark_jobs.statistics.grid import require_cells, unit_cells

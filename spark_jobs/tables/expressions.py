@@ -23,11 +23,11 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
-from spark_jobs.contract import expression_tree as tree
 from spark_jobs.contract.column_types import TYPES, Kind
 from spark_jobs.contract.columns import ColumnNeed, feature_need
-from spark_jobs.contract.expression_kinds import KindRules
-from spark_jobs.contract.expressions import parse
+from spark_jobs.contract.expressions import tree as tree
+from spark_jobs.contract.expressions.kinds import KindRules
+from spark_jobs.contract.expressions.parser import parse
 
 
 @dataclass(frozen=True, kw_only=True)

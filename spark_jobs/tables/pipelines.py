@@ -22,8 +22,8 @@ from pyspark.sql import functions as sf
 from spark_jobs.contract.column_types import Kind
 from spark_jobs.contract.columns import FEATURE_KINDS, ColumnNeed
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.pipelines import MAX_BYTES, SavedPipeline, is_metadata, refused_pipeline
 from spark_jobs.contract.places import Place
+from spark_jobs.contract.store.pipelines import MAX_BYTES, SavedPipeline, is_metadata, refused_pipeline
 from spark_jobs.contract.tables import SparkMLModel
 from spark_jobs.tables.expressions import as_double, quoted, read
 from spark_jobs.tables.pipeline_trees import require_sound_trees

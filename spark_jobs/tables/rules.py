@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from spark_jobs.contract.diagnostics import (
+from spark_jobs.contract.options import (
     CrossProductCells,
     LabelProductCells,
     OtherScoreCells,

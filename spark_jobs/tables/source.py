@@ -24,10 +24,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructField
 
-from spark_jobs.contract import expression_tree as tree
 from spark_jobs.contract.column_types import Kind, normal_type
 from spark_jobs.contract.columns import ColumnNeed
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.expressions import tree as tree
 from spark_jobs.contract.tables import Literalish, TableSource
 from spark_jobs.tables.csv_files import read_csv
 from spark_jobs.tables.expressions import condition_column, field_of, kind_of, quoted

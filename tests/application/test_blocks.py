@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spark_jobs.application.counting import count, prepare
+from spark_jobs.application.count_statistics import count, prepare
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.tables.rules import rules
 from tests.application.test_draw import request

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from spark_jobs.application import counting
-from spark_jobs.application.counting import count, prepare
-from spark_jobs.contract.diagnostics import Options, ScoreCells, Statistic
+from spark_jobs.application import count_statistics
+from spark_jobs.application.count_statistics import count, prepare
+from spark_jobs.contract.options import Options, ScoreCells, Statistic
 from spark_jobs.statistics import ScoreCounts
 from tests.application.test_draw import request
 
@@ -68,7 +68,7 @@ def table(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Pa
 
 def counted(table: tuple[Any, Path], monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Any:
     spark, folder = table
-    monkeypatch.setattr(counting, "COUNTINGS", {**counting.COUNTINGS, Remainders: CountingRemainders()})
+    monkeypatch.setattr(count_statistics, "COUNTINGS", {**count_statistics.COUNTINGS, Remainders: CountingRemainders()})
     source = {"path": str(folder), "snapshot": {"path_version": "v1"}}
     diagnostics = ["roc_curve", RemainderOptions(kind="remainders")]
     asked = request(**{"table": source, "diagnostics": diagnostics, **changes})

@@ -12,7 +12,7 @@ from dp_operators.releasing.spendings import drawn_events
 from spark_jobs.application.draw import Draw, NotThisDraw
 from spark_jobs.application.run import measure
 from spark_jobs.contract import Budget, ReleaseRequest
-from spark_jobs.contract.diagnostics import ScoreCells
+from spark_jobs.contract.options import ScoreCells
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spark_jobs.application.counting import count, prepare
-from spark_jobs.contract.diagnostics import CrossProductCells, LabelProductCells, ScoreCells
+from spark_jobs.application.count_statistics import count, prepare
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.layout import SALT_VARIABLE
+from spark_jobs.contract.options import CrossProductCells, LabelProductCells, ScoreCells
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.store.layout import SALT_VARIABLE
 from spark_jobs.statistics import CrossProducts, ScoreCounts
 from spark_jobs.statistics.cross_products import LATTICE
 from spark_jobs.tables.rules import rules

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spark_jobs.application.counting import count, prepare
-from spark_jobs.contract.diagnostics import (
+from spark_jobs.application.count_statistics import count, prepare
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.options import (
     LinearRegressionOptions,
     Options,
     PointCells,
@@ -20,7 +21,6 @@ from spark_jobs.contract.diagnostics import (
     ScoreCells,
     ValueCells,
 )
-from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.statistics import Moments, PointCounts, ResidualCounts, ScoreCounts, ValueCounts
 from tests.application.test_draw import request

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dp_operators.checks.expectations import unmet
-from dp_operators.checks.results import RESULTS
-from spark_jobs.application.drafting import draft
+from dp_operators.release_check.expectations import unmet
+from dp_operators.release_check.results import RESULTS
+from spark_jobs.application.draft import draft
 from spark_jobs.application.draw import Draw
 from spark_jobs.application.run import measure
 from spark_jobs.contract.request import ReleaseRequest

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.application import announcing
-from spark_jobs.application.announcing import Announcer
+from spark_jobs.application import progress
 from spark_jobs.application.main import main
-from spark_jobs.contract.layout import ExitCode, ReleaseLayout, Stage, read_stage
-from spark_jobs.contract.run_statement import NothingRead
-from spark_jobs.contract.sealing import RUN_SECRET_VARIABLE, Seal
+from spark_jobs.application.progress import Announcer
+from spark_jobs.contract.store.layout import ExitCode, ReleaseLayout, Stage, read_stage
+from spark_jobs.contract.store.run_statement import NothingRead
+from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE, Seal
 
 REQUEST: dict[str, Any] = {
     "table": {"path": "/nowhere", "snapshot": {"path_version": "v1"}},
@@ -43,7 +43,7 @@ def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Private output of applications goes here; the test's own stdout and stderr stay where they are."""
     said = io.StringIO()
     monkeypatch.setattr("spark_jobs.application.main.divert_output", lambda: (said, tmp_path / "private.log"))
-    monkeypatch.setattr(announcing, "private_folder", lambda: tmp_path / "private")
+    monkeypatch.setattr(progress, "private_folder", lambda: tmp_path / "private")
     main_stream = Announcer.for_process
     monkeypatch.setattr(Announcer, "for_process", lambda stream, environ=os.environ: main_stream(said, environ))
     monkeypatch.setattr(sys, "said", said, raising=False)

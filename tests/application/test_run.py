@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from spark_jobs.application import run
-from spark_jobs.application.announcing import Announcer
 from spark_jobs.application.draw import NotThisDraw
+from spark_jobs.application.progress import Announcer
 from spark_jobs.application.run import Charged, measure, run_charged
 from spark_jobs.contract import Release, RequestRefused
-from spark_jobs.contract.draft_folder import DraftFolder
-from spark_jobs.contract.layout import ReleaseLayout
-from spark_jobs.contract.sealing import Seal, SealBroken, sha256
-from spark_jobs.contract.stores import LocalStore
+from spark_jobs.contract.store.draft_folder import DraftFolder
+from spark_jobs.contract.store.layout import ReleaseLayout
+from spark_jobs.contract.store.objects import LocalStore
+from spark_jobs.contract.store.sealing import Seal, SealBroken, sha256
 from spark_jobs.mechanisms.noise import SecureNoise
 from tests.application.test_draw import counts, request
 from tests.support.publications import account

@@ -12,14 +12,14 @@ import pytest
 
 from spark_jobs.application import run
 from spark_jobs.application.main import main
+from spark_jobs.application.refusal_guard import RefusedTooLateError, WatchedNoise, no_refusal_after
 from spark_jobs.application.run import measure
-from spark_jobs.application.too_late import RefusedTooLateError, WatchedNoise, no_refusal_after
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.layout import ExitCode, ReleaseLayout, Stage
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.run_statement import NothingRead
-from spark_jobs.contract.sealing import RUN_SECRET_VARIABLE, Seal
-from spark_jobs.contract.stores import LocalStore
+from spark_jobs.contract.store.layout import ExitCode, ReleaseLayout, Stage
+from spark_jobs.contract.store.objects import LocalStore
+from spark_jobs.contract.store.run_statement import NothingRead
+from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE, Seal
 from spark_jobs.diagnostics import auc, roc_curve
 from spark_jobs.mechanisms.noise import SeededNoise
 from tests.application.test_draw import BOUND, counts, request

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spark_jobs.application.counting import count, prepare
-from spark_jobs.application.drafting import draft
+from spark_jobs.application.count_statistics import count, prepare
+from spark_jobs.application.draft import draft
 from spark_jobs.application.draw import Draw
 from spark_jobs.application.run import measure
-from spark_jobs.contract.diagnostics import EcdfOptions, ScoreCells
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.options import EcdfOptions, ScoreCells
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts, ValueCounts

@@ -11,7 +11,7 @@ import pytest
 
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import binned_residuals, calibration, confusion_matrix, ecdf, roc_curve
-from spark_jobs.diagnostics.shared_groups import measure_shared
+from spark_jobs.diagnostics._shared_groups import measure_shared
 from spark_jobs.mechanisms.cells import totals
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from spark_jobs.application.drafting import diagnostic
-from spark_jobs.contract.diagnostics import DIAGNOSTICS
-from spark_jobs.contract.diagnostics.base import ScoreCells
-from spark_jobs.contract.diagnostics.fits import CrossProductCells, LabelProductCells
-from spark_jobs.contract.diagnostics.linear import PointCells, PointSums, ResidualCells
-from spark_jobs.contract.diagnostics.scores import OtherScoreCells
-from spark_jobs.contract.diagnostics.values import ValueCells
+from spark_jobs.application.draft import diagnostic
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.options import DIAGNOSTICS
+from spark_jobs.contract.options.base import ScoreCells
+from spark_jobs.contract.options.fits import CrossProductCells, LabelProductCells
+from spark_jobs.contract.options.linear import PointCells, PointSums, ResidualCells
+from spark_jobs.contract.options.scores import OtherScoreCells
+from spark_jobs.contract.options.values import ValueCells
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.diagnostics.shared_groups import measure_shared, read_as
+from spark_jobs.diagnostics._shared_groups import measure_shared, read_as
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import CrossProducts, Moments, PointCounts, ResidualCounts, ScoreCounts, ValueCounts
 from tests.support.audit import LONG

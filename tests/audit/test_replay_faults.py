@@ -8,14 +8,14 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from spark_jobs.contract.diagnostics import DIAGNOSTICS
-from spark_jobs.contract.diagnostics.base import ScoreCells
+from spark_jobs.contract.options import DIAGNOSTICS
+from spark_jobs.contract.options.base import ScoreCells
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics._score_figures import measurement as figures
+from spark_jobs.diagnostics._score_figures import weighted
 from spark_jobs.diagnostics.ecdf import locating
 from spark_jobs.diagnostics.linear_regression import drawing
 from spark_jobs.diagnostics.roc_curve import measurement as roc
-from spark_jobs.diagnostics.score_figures import measurement as figures
-from spark_jobs.diagnostics.score_figures import weighted
 from spark_jobs.mechanisms.noise import SeededNoise
 from tests.audit.test_replay import BASE, BOTH, FIRST, release, statistic_of, tables
 from tests.support.audit import convicts, keeps

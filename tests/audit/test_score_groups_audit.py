@@ -7,7 +7,7 @@ import pytest
 
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import binned_residuals, calibration
-from spark_jobs.diagnostics.score_groups import measurement as module
+from spark_jobs.diagnostics._score_groups import measurement as module
 from spark_jobs.mechanisms.cells import totals
 from spark_jobs.mechanisms.group_sums import centred_sums, noisy_groups
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.diagnostics.shared_groups import measure_shared
+from spark_jobs.diagnostics._shared_groups import measure_shared
 from spark_jobs.mechanisms.cells import totals
 from spark_jobs.mechanisms.group_sums import centred_sums
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise

@@ -5,7 +5,7 @@ import pytest
 
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import average_precision
-from spark_jobs.diagnostics.score_figures import weighted as module
+from spark_jobs.diagnostics._score_figures import weighted as module
 from spark_jobs.mechanisms.cells import totals
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.mechanisms.weighted_sums import Weights, weighted_sum
@@ -126,7 +126,7 @@ def test_a_sum_with_a_meter_that_forgets_is_convicted(monkeypatch, relation):
         def remaining(self):
             return EPSILON
 
-    monkeypatch.setattr("spark_jobs.diagnostics.score_figures.measurement.BudgetMeter", Forgetful)
+    monkeypatch.setattr("spark_jobs.diagnostics._score_figures.measurement.BudgetMeter", Forgetful)
     options = {"epsilon": EPSILON, "neighbours": relation, "method": "weighted_counts", "noise": SeededNoise(7)}
     made = average_precision.measure(RELEASED[relation][0], **options)
     spent = sum(float(spending.epsilon) for spending in made.spendings[:-1])

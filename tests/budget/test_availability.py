@@ -18,7 +18,7 @@ import pytest
 
 from dp_operators.budget import LedgerUnavailable, PrivacyLedger
 from spark_jobs.contract import RequestRefused
-from spark_jobs.contract.failpoints import LEDGER_POINTS, VARIABLE
+from spark_jobs.contract.store.failpoints import LEDGER_POINTS, VARIABLE
 from tests.support.ledgers import DRAW, await_pause, commit
 
 SECRET = "hunter2-hunter2"

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from dp_operators.budget import Charge, LedgerUnavailable, PrivacyLedger
 from dp_operators.budget.database import Database
-from spark_jobs.contract.failpoints import LEDGER_POINTS
+from spark_jobs.contract.store.failpoints import LEDGER_POINTS
 from tests.support.ledgers import DRAW, commit, killed_at
 from tests.support.postgres import PostgresServer, running_postgres
 

@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 
 from dp_operators.budget import BudgetExceeded, LedgerUnavailable, PrivacyLedger, audit, transactions
 from dp_operators.budget.database import BACKOFF
-from spark_jobs.contract.failpoints import VARIABLE
+from spark_jobs.contract.store.failpoints import VARIABLE
 from tests.support.ledgers import await_pause, commit
 from tests.support.postgres import PostgresServer, running_postgres
 

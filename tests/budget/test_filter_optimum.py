@@ -19,7 +19,7 @@ import pytest
 
 from dp_operators.budget.composition import added, cap_of, cost_in, fits, limits_of, nothing
 from dp_operators.budget.events import Event
-from dp_operators.budget.tight import tight_epsilon
+from dp_operators.budget.numerical_composition import tight_epsilon
 from tests.support.flawed.zcdp_conversion import rho_within
 
 CAPS = [("2", "0.05"), ("1", "0.05"), ("2", "0.001"), ("3", "0.01"), ("4", "0.2")]

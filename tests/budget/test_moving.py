@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dp_operators.budget import PrivacyLedger
-from dp_operators.budget.moving import move
+from dp_operators.budget.transfer import move
 from spark_jobs.contract import RequestRefused
 from tests.support.ledgers import commit, execute, killed_at
 

@@ -14,8 +14,8 @@ from dp_operators.budget import BudgetExceeded, PrivacyLedger
 from dp_operators.budget.cli import account_json
 from dp_operators.budget.composition import epsilon_at
 from dp_operators.budget.events import Event
+from dp_operators.budget.numerical_composition import LEAST_DELTA, tight_epsilon
 from dp_operators.budget.reports import accounts_table
-from dp_operators.budget.tight import LEAST_DELTA, tight_epsilon
 from spark_jobs.contract import RequestRefused
 from tests.support.ledgers import commit
 

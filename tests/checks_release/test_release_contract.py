@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dp_operators.checks.release_contract import ReleaseCheckFailed, check_release
-from dp_operators.checks.results import RESULTS
-from spark_jobs.contract.diagnostics import DIAGNOSTICS
+from dp_operators.release_check.release_contract import ReleaseCheckFailed, check_release
+from dp_operators.release_check.results import RESULTS
 from spark_jobs.contract.figures import FIGURES
+from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.contract.release import Release, ReleaseFile
 from spark_jobs.diagnostics import auc
 from spark_jobs.mechanisms.noise import SeededNoise

@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from dp_operators.budget import ChargeState, PrivacyLedger
-from dp_operators.checks.release_contract import check_release
+from dp_operators.release_check.release_contract import check_release
 from dp_operators.releasing import Published, SparkSubmitRunner, release
 from spark_jobs.contract import PrivacyUnit, Release, ReleaseRequest
-from spark_jobs.contract.failpoints import VARIABLE
+from spark_jobs.contract.store.failpoints import VARIABLE
 from tests.support.accounts import open_bound
 from tests.support.cluster import LOOPBACK, SparkCluster
 

@@ -9,8 +9,8 @@ import pytest
 
 from spark_jobs.contract import PrivacyUnit, RequestRefused
 from spark_jobs.contract.binding import TableBinding
-from spark_jobs.contract.blocks import BlockExpression
 from spark_jobs.contract.column_types import Kind, kind_of_type, normal_type
+from spark_jobs.contract.expressions.blocks import BlockExpression
 
 VISITS: dict[str, Any] = {
     "table": "file:///lake/visits",

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.contract.blocks import MOST_BLOCKS, MOST_IN_A_ROW, BlockBy, BlockExpression, expand_ranges
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.expressions import check_filter
+from spark_jobs.contract.expressions.blocks import MOST_BLOCKS, MOST_IN_A_ROW, BlockBy, BlockExpression, expand_ranges
+from spark_jobs.contract.expressions.parser import check_filter
 
 UTC = dt.UTC
 
@@ -132,7 +132,7 @@ def test_values_have_no_intervals() -> None:
 @given(st.lists(st.text(st.characters(exclude_categories=["C"]), min_size=1, max_size=20), min_size=1, max_size=5))
 def test_any_value_makes_a_predicate_of_the_allow_list(values: list[str]) -> None:
     """No value ends its literal early; what is read back is the value."""
-    from spark_jobs.contract.expressions import parse
+    from spark_jobs.contract.expressions.parser import parse
 
     predicate = BlockExpression(by=BlockBy.VALUE, column="the `odd` column").predicate(values)
     check_filter(predicate)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from spark_jobs.contract import ReleaseRequest, RequestRefused
 from spark_jobs.contract.budget_split import split_budget
-from spark_jobs.contract.diagnostics import Options
+from spark_jobs.contract.options import Options
 from spark_jobs.contract.privacy import exact_sum
 from tests.application.test_draw import request
 

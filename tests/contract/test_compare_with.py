@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.contract.diagnostics import EarlierFunction
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.grids import unit_of_log
+from spark_jobs.contract.options import EarlierFunction
 from spark_jobs.contract.request import ReleaseRequest
 from tests.support.requests import a_request
 

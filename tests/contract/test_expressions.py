@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.contract import expression_tree as tree
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.expressions import FUNCTIONS, check_feature, check_filter, parse
+from spark_jobs.contract.expressions import tree as tree
+from spark_jobs.contract.expressions.parser import FUNCTIONS, check_feature, check_filter, parse
 
 NODES = (
     tree.Column,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.contract.failpoints import (
+from spark_jobs.contract.store.failpoints import (
     APPLICATION_POINTS,
     FAILPOINTS,
     LEDGER_POINTS,

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.application.drafting import assumptions
+from spark_jobs.application.draft import assumptions
 from spark_jobs.contract.budget_split import split_budget
-from spark_jobs.contract.diagnostics import CrossProductCells, LabelProductCells
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.options import CrossProductCells, LabelProductCells
 from spark_jobs.contract.tables import LinearModel
 from tests.support.requests import a_logistic_request, a_request
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.contract import RequestRefused
-from spark_jobs.contract.layout import ReleaseLayout, Stage, folder_name, read_stage, stage_line
+from spark_jobs.contract.store.layout import ReleaseLayout, Stage, folder_name, read_stage, stage_line
 
 LAYOUT = ReleaseLayout.of("s3://bucket/releases/", "prod/dag/2026-11-21/task/-1", "charge-1")
 

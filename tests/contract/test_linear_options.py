@@ -9,14 +9,14 @@ import pytest
 
 from spark_jobs.contract import ReleaseRequest, RequestRefused
 from spark_jobs.contract.columns import needs
-from spark_jobs.contract.diagnostics import (
+from spark_jobs.contract.options import (
     LinearRegressionOptions,
     PointCells,
     PointSums,
     ResidualCells,
     ResidualPlotOptions,
 )
-from spark_jobs.contract.diagnostics.linear import MOST_GROUPS
+from spark_jobs.contract.options.linear import MOST_GROUPS
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.tables.rules import rules
 from tests.support.requests import LOGISTIC, a_request

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.sealing import RUN_SECRET_VARIABLE, Seal, SealBroken
+from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE, Seal, SealBroken
 
 SEAL = Seal(secret=bytes(range(32)), charge_id="c1", request_sha256="a" * 64)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.contract import RequestRefused
-from spark_jobs.contract.stores import ConditionalPutStore, LocalStore, check_store, local_path, open_store
+from spark_jobs.contract.store.objects import ConditionalPutStore, LocalStore, check_store, local_path, open_store
 from tests.support.s3_server import s3_server
 
 

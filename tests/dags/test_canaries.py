@@ -11,7 +11,7 @@ from airflow.sdk import DAG
 
 from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
-from spark_jobs.contract.layout import SALT_VARIABLE
+from spark_jobs.contract.store.layout import SALT_VARIABLE
 from tests.support.accounts import open_bound
 from tests.support.airflow import HOME, run_dag, states
 

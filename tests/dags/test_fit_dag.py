@@ -11,11 +11,11 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 
 from dp_operators.budget import ChargeState, PrivacyLedger
-from dp_operators.checks.release_contract import check_release
 from dp_operators.demo import lake, setting
+from dp_operators.release_check.release_contract import check_release
 from dp_operators.releasing import ReleaseKey
-from spark_jobs.contract.layout import release_folder
 from spark_jobs.contract.release import Release
+from spark_jobs.contract.store.layout import release_folder
 from tests.support.airflow import RUN_DATE, run_dag, states
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.verify]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import binned_residuals as binned
-from spark_jobs.diagnostics.score_groups import pools
+from spark_jobs.diagnostics._score_groups import pools
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts
 from tests.support.grouped_rows import exact_pools, of_pools, snapped

@@ -10,7 +10,7 @@ from sklearn.calibration import calibration_curve
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import calibration
-from spark_jobs.diagnostics.score_groups import pools
+from spark_jobs.diagnostics._score_groups import pools
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts
 from tests.support.grouped_rows import calibration_error, exact_pools, hosmer_lemeshow, of_pools, snapped

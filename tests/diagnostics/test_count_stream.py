@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.contract import RequestRefused
-from spark_jobs.contract.diagnostics import DIAGNOSTICS
+from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
 from spark_jobs.diagnostics.count_stream import CountStream

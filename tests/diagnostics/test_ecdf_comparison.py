@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from spark_jobs.contract.diagnostics import EarlierFunction
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.options import EarlierFunction
 from spark_jobs.diagnostics import ecdf
 from spark_jobs.diagnostics.ecdf.earlier import Earlier
 from spark_jobs.mechanisms.noise import SeededNoise

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from spark_jobs.contract.diagnostics import ReferenceDistribution
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.options import ReferenceDistribution
 from spark_jobs.diagnostics import ecdf
 from spark_jobs.diagnostics.ecdf.distance import reference_cdf
 from spark_jobs.mechanisms.noise import SeededNoise

@@ -14,13 +14,13 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from dp_operators.checks.expectations import unmet
-from dp_operators.checks.results import RESULTS
+from dp_operators.release_check.expectations import unmet
+from dp_operators.release_check.results import RESULTS
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.tables import LinearModel, LogisticModel
 from spark_jobs.diagnostics import linear_fit, logistic_fit
-from spark_jobs.diagnostics.fits.result import PrivateFit
+from spark_jobs.diagnostics._fits.result import PrivateFit
 from spark_jobs.diagnostics.logistic_fit import stretched
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics.cross_products import (

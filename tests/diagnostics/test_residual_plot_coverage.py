@@ -6,9 +6,9 @@ from scipy import stats
 
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import residual_plot
-from spark_jobs.diagnostics.residual_plot import copies, faults
+from spark_jobs.diagnostics.residual_plot import copies, lack_of_fit
 from spark_jobs.diagnostics.residual_plot.columns import means, quantiles, spreads
-from spark_jobs.diagnostics.residual_plot.faults import TESTS, find_faults
+from spark_jobs.diagnostics.residual_plot.lack_of_fit import TESTS, find_faults
 from spark_jobs.diagnostics.residual_plot.summary import LEVELS, pools_of
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ResidualCounts
@@ -80,8 +80,8 @@ def test_a_test_that_forgets_the_noise_is_found_out(monkeypatch):
     def without_noise(measurement, means, noise, *, sampled):
         return noise.poissons(means, copies=300).astype(float)
 
-    monkeypatch.setattr(faults, "noisy_copies", without_noise)
-    monkeypatch.setattr(faults, "cell_variance", lambda measurement: 0.0)
+    monkeypatch.setattr(lack_of_fit, "noisy_copies", without_noise)
+    monkeypatch.setattr(lack_of_fit, "cell_variance", lambda measurement: 0.0)
     tables = 60
     hits = rejections(normal, tables, rows=600, epsilon="0.4")
     assert not credible(max(hits[:3]), tables, 0.0, 0.08)

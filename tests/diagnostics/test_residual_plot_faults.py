@@ -8,7 +8,7 @@ from scipy import stats
 
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import residual_plot
-from spark_jobs.diagnostics.residual_plot.faults import TESTS, Faults, find_faults
+from spark_jobs.diagnostics.residual_plot.lack_of_fit import TESTS, Faults, find_faults
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ResidualCounts
 from tests.support.residual_plots import TABLES, counted

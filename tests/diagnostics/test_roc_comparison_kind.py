@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from dp_operators.checks.expectations import unmet
-from dp_operators.checks.release_contract import check_release
-from dp_operators.checks.results import RESULTS
-from spark_jobs.application.drafting import draft
+from dp_operators.release_check.expectations import unmet
+from dp_operators.release_check.release_contract import check_release
+from dp_operators.release_check.results import RESULTS
+from spark_jobs.application.draft import draft
 from spark_jobs.application.run import measure
 from spark_jobs.contract import RequestRefused
 from spark_jobs.contract.columns import needs
-from spark_jobs.contract.diagnostics import OtherScoreCells, ScoreCells
+from spark_jobs.contract.options import OtherScoreCells, ScoreCells
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import roc_comparison
 from spark_jobs.diagnostics.roc_curve import comparison
@@ -178,7 +178,7 @@ def test_a_draft_has_its_files_and_meets_the_contract_of_releases(rows: str) -> 
 
 @pytest.mark.spark
 def test_both_models_are_counted_in_one_pass(spark: Any, tmp_path: Any) -> None:
-    from spark_jobs.application.counting import count, prepare
+    from spark_jobs.application.count_statistics import count, prepare
 
     rows = [(1, 0.2, 0.9), (0, 0.7, 0.1), (1, None, 0.4), (0, 0.3, None), (None, 0.5, 0.5)]
     spark.createDataFrame(rows, "visited int, score double, older_score double").write.parquet(str(tmp_path / "v1"))

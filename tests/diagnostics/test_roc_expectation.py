@@ -5,7 +5,7 @@ import pytest
 
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import roc_curve as roc
-from spark_jobs.diagnostics.roc_curve.expectation import can_be_read, expected_counts
+from spark_jobs.diagnostics.roc_curve.smoothing_prior import can_be_read, expected_counts
 from spark_jobs.diagnostics.roc_curve.summary import trace
 from spark_jobs.mechanisms.cells import totals
 from spark_jobs.mechanisms.noise import SeededNoise

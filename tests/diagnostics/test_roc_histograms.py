@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from spark_jobs.contract.diagnostics import RocCurveOptions
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.options import RocCurveOptions
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import roc_curve as roc
 from spark_jobs.diagnostics.roc_curve.histograms import KNOWN_NOISE, HistogramCells

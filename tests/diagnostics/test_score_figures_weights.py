@@ -7,10 +7,10 @@ import pytest
 
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import average_precision
-from spark_jobs.diagnostics.roc_curve.expectation import Seen, read_measurement
-from spark_jobs.diagnostics.score_figures.densities import cell_of, expected_rows, fine_cuts, narrow_at_top, sums
-from spark_jobs.diagnostics.score_figures.precision import average_precision_of
-from spark_jobs.diagnostics.score_figures.weights import choose_weights, draw_copies, influence, precision_given
+from spark_jobs.diagnostics._score_figures.densities import cell_of, expected_rows, fine_cuts, narrow_at_top, sums
+from spark_jobs.diagnostics._score_figures.precision import average_precision_of
+from spark_jobs.diagnostics._score_figures.weights import choose_weights, draw_copies, influence, precision_given
+from spark_jobs.diagnostics.roc_curve.smoothing_prior import Seen, read_measurement
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.weighted_sums import LARGEST
 from spark_jobs.statistics import ScoreCounts

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.diagnostics.score_groups import placing
-from spark_jobs.diagnostics.score_groups.measurement import Measurement, measure_groups
-from spark_jobs.diagnostics.score_groups.placing import place_by_looking, place_by_medians
-from spark_jobs.diagnostics.score_groups.pools import either_p_value, p_value, pools
+from spark_jobs.diagnostics._score_groups import binning
+from spark_jobs.diagnostics._score_groups.binning import place_by_looking, place_by_medians
+from spark_jobs.diagnostics._score_groups.measurement import Measurement, measure_groups
+from spark_jobs.diagnostics._score_groups.pools import either_p_value, p_value, pools
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts
@@ -57,15 +57,15 @@ def test_no_neighbour_loses_more_than_epsilon(method, epsilon, neighbours):
 @EVERY_RELATION
 def test_medians_and_merging_leave_the_rest_no_more_than_its_share(monkeypatch, neighbours):
     """The medians' own loss is ``private_quantile``'s; with their answers held, all else stays within its budget."""
-    monkeypatch.setattr(placing, "private_quantile", lambda cells, **_: cells.size // 2 - 1)
+    monkeypatch.setattr(binning, "private_quantile", lambda cells, **_: cells.size // 2 - 1)
 
     def mechanism(rows, noise):
         measured(rows, method="recursive_medians", noise=noise, neighbours=neighbours)
 
     # merging restarts its counts with each group, and is convicted or acquitted by its own audit, not by this bound
-    monkeypatch.setattr(placing, "merge_cells", lambda cells, **_: (2, 4))
+    monkeypatch.setattr(binning, "merge_cells", lambda cells, **_: (2, 4))
     found = [worst_loss(mechanism, *pair) for pair in neighbouring(neighbours)]
-    assert max(found) <= 1 - Fraction(placing.MEDIANS_SHARE) - Fraction(placing.MERGING_SHARE)
+    assert max(found) <= 1 - Fraction(binning.MEDIANS_SHARE) - Fraction(binning.MERGING_SHARE)
 
 
 @EVERY_METHOD
@@ -144,8 +144,8 @@ def test_with_a_large_budget_bins_hold_equal_numbers_of_rows(name, place):
 
 
 def test_few_rows_are_counted_in_few_groups():
-    assert [placing.groups_for(signal, 20) for signal in (1, 100, 1000, 3000, 100_000)] == [3, 3, 8, 12, 20]
-    assert placing.groups_for(1, 2) == 2
+    assert [binning.groups_for(signal, 20) for signal in (1, 100, 1000, 3000, 100_000)] == [3, 3, 8, 12, 20]
+    assert binning.groups_for(1, 2) == 2
 
 
 def test_pools_have_rows_enough_for_their_noise():

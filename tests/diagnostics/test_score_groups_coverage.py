@@ -7,10 +7,10 @@ from scipy.special import expit, logit
 
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import binned_residuals, calibration
+from spark_jobs.diagnostics._score_groups import pools as module
+from spark_jobs.diagnostics._score_groups.pools import pools
 from spark_jobs.diagnostics.binned_residuals.summary import fit_test
 from spark_jobs.diagnostics.calibration.summary import EXPECTED, calibration_test
-from spark_jobs.diagnostics.score_groups import pools as module
-from spark_jobs.diagnostics.score_groups.pools import pools
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
 from tests.support.grouped_rows import calibration_error, exact_pools, hosmer_lemeshow, of_pools

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from spark_jobs.application.drafting import draft
+from spark_jobs.application.draft import draft
 from spark_jobs.application.draw import Draw
 from spark_jobs.application.run import measure
 from spark_jobs.contract import Neighbours
-from spark_jobs.contract.diagnostics import DIAGNOSTICS, ScoreCells
+from spark_jobs.contract.options import DIAGNOSTICS, ScoreCells
 from spark_jobs.contract.privacy import exact_sum
 from spark_jobs.diagnostics import binned_residuals, calibration, roc_curve
+from spark_jobs.diagnostics._shared_groups import READERS, SharedGroups, measure_shared, read_as
 from spark_jobs.diagnostics.roc_curve.summary import trace
-from spark_jobs.diagnostics.shared_groups import READERS, SharedGroups, measure_shared, read_as
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts
 from tests.application.test_draw import request

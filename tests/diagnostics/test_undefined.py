@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from spark_jobs.application.drafting import diagnostic
-from spark_jobs.contract.diagnostics import DIAGNOSTICS
+from spark_jobs.application.draft import diagnostic
 from spark_jobs.contract.figures import FIGURES, OK, PARTLY, UNDEFINED, is_withheld, status_of, undefined_kinds
+from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.diagnostics import auc
 from spark_jobs.diagnostics.undefined import listed
 from spark_jobs.mechanisms.noise import SeededNoise

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from spark_jobs.contract import PrivacyUnit, ReleaseRequest, RequestRefused
-from spark_jobs.contract.diagnostics import DIAGNOSTICS
+from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.contract.public_groups import is_registered
 from spark_jobs.contract.tables import (
     ColumnsModel,

@@ -11,8 +11,8 @@ import pytest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.tables import LinearModel
 from spark_jobs.diagnostics import roc_curve
+from spark_jobs.diagnostics._score_groups import binning
 from spark_jobs.diagnostics.ecdf import locating
-from spark_jobs.diagnostics.score_groups import placing
 from spark_jobs.mechanisms.group_sums import noisy_groups
 from spark_jobs.mechanisms.histograms import release_histogram
 from spark_jobs.mechanisms.meter import BudgetMeter
@@ -162,9 +162,9 @@ def test_merged_bins_are_large_enough_in_nine_cases_of_ten(monkeypatch):
         asked.append((options["threshold"], float(options["epsilon"])))
         return (len(cells),)
 
-    monkeypatch.setattr(placing, "merge_cells", watched)
+    monkeypatch.setattr(binning, "merge_cells", watched)
     counts = np.full(64, 100)
-    placing.place_by_medians(counts, 8, meter=BudgetMeter("1e6"), neighbours=ADDED, noise=SeededNoise(1))
+    binning.place_by_medians(counts, 8, meter=BudgetMeter("1e6"), neighbours=ADDED, noise=SeededNoise(1))
     threshold, epsilon = asked[0]
     in_scales = (threshold - counts.sum() / 16) * epsilon
     assert in_scales == pytest.approx(2 * np.log(2 / 0.1))

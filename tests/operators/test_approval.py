@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.operators.approval import RequestMoreBudgetOperator
-from dp_operators.operators.outcomes import LedgerAway
+from dp_operators.operators.errors import LedgerAway
 from spark_jobs.contract.errors import RequestRefused
 from tests.support.airflow import make_context
 

@@ -86,7 +86,7 @@ def test_options_of_the_other_runner_are_refused(kind: str, fields: dict[str, An
 
 def test_warmed_runner_runs_checks_and_ends_as_the_runner_does(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[Any] = []
-    monkeypatch.setattr("dp_operators.checks.expectations.warm_up", lambda: said.append("warm"))
+    monkeypatch.setattr("dp_operators.release_check.expectations.warm_up", lambda: said.append("warm"))
 
     class Runner:
         def check(self, request: Any) -> None:

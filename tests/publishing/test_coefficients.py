@@ -13,11 +13,11 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from dp_operators.checks.expectations import unmet
-from dp_operators.checks.results import RESULTS
+from dp_operators.release_check.expectations import unmet
+from dp_operators.release_check.results import RESULTS
 from spark_jobs.diagnostics import linear_fit, logistic_fit
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.publishing import drawing, publish, stamp
+from spark_jobs.publishing import figures, publish, stamp
 from spark_jobs.publishing.registry import RENDERERS
 from spark_jobs.statistics import CrossProducts
 from tests.support import publications as made
@@ -74,10 +74,10 @@ def case(request):
 
 
 def drawn(plot, *, alone):
-    with drawing.fixed_settings():
+    with figures.fixed_settings():
         figure = plot.draw(alone)
         stamp.stamp_figure(figure, stamp.marks("NOT PRIVATE", "UNCHARGED"))
-        drawing.png_bytes(figure, description="")
+        figures.png_bytes(figure, description="")
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(renderer)
     return figure, renderer

@@ -13,13 +13,13 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from dp_operators.checks.expectations import unmet
-from dp_operators.checks.results import RESULTS
-from spark_jobs.contract.diagnostics import EarlierFunction
+from dp_operators.release_check.expectations import unmet
+from dp_operators.release_check.results import RESULTS
+from spark_jobs.contract.options import EarlierFunction
 from spark_jobs.diagnostics import ecdf
 from spark_jobs.diagnostics.ecdf import Ecdf
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.publishing import drawing, publish, stamp
+from spark_jobs.publishing import figures, publish, stamp
 from spark_jobs.publishing.registry import RENDERERS
 from tests.support import publications as made
 from tests.support.earlier import AMOUNTS, released
@@ -66,7 +66,7 @@ def test_the_data_file_holds_both_functions_and_what_is_between_them(march: Earl
 
 def test_both_functions_and_the_gap_are_drawn(march: EarlierFunction, april: Ecdf) -> None:
     (plot,) = RENDERERS["ecdf"](april, request(march)).plots
-    with drawing.fixed_settings():
+    with figures.fixed_settings():
         figure = plot.draw(True)
         stamp.stamp_figure(figure, ())
     renderer = FigureCanvasAgg(figure).get_renderer()

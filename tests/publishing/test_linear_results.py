@@ -13,10 +13,10 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from dp_operators.checks.expectations import unmet
-from dp_operators.checks.results import RESULTS
-from spark_jobs.contract.diagnostics import LinearRegressionOptions, ResidualPlotOptions
-from spark_jobs.publishing import drawing, publish, stamp
+from dp_operators.release_check.expectations import unmet
+from dp_operators.release_check.results import RESULTS
+from spark_jobs.contract.options import LinearRegressionOptions, ResidualPlotOptions
+from spark_jobs.publishing import figures, publish, stamp
 from spark_jobs.publishing.heat_map import draw_heat_map, in_few_cells, shown_part
 from spark_jobs.publishing.registry import RENDERERS
 from tests.support import linear_results
@@ -62,10 +62,10 @@ def rendering(name, found=None):
 
 
 def drawn(plot, *, alone):
-    with drawing.fixed_settings():
+    with figures.fixed_settings():
         figure = plot.draw(alone)
         stamp.stamp_figure(figure, stamp.marks("NOT PRIVATE", "UNCHARGED"))
-        drawing.png_bytes(figure, description="")
+        figures.png_bytes(figure, description="")
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(renderer)
     return figure, renderer
@@ -231,7 +231,7 @@ def test_published_bytes_are_the_same_each_time():
 def test_heat_map_is_darkest_where_most_rows_are_and_leaves_empty_cells():
     counts = np.zeros((128, 2), dtype=np.int64)
     counts[10, 0], counts[100, 1] = 900, 9
-    figure, _ = drawing.new_axes((4, 4), (0.1, 0.1, 0.8, 0.8), x_label="", y_label="")
+    figure, _ = figures.new_axes((4, 4), (0.1, 0.1, 0.8, 0.8), x_label="", y_label="")
     axes = figure.axes[0]
     framed, x_edges, y_edges = in_few_cells(np.pad(counts, 1), np.linspace(0, 128, 129), np.linspace(0, 2, 3))
     assert (framed.shape, x_edges[:3].tolist(), y_edges.tolist()) == ((66, 4), [-2, 0, 2], [-1, 0, 1, 2, 3])

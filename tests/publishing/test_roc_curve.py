@@ -7,7 +7,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from spark_jobs.publishing import drawing, roc_curve, stamp
+from spark_jobs.publishing import figures, roc_curve, stamp
 from tests.support import publications as made
 
 
@@ -19,10 +19,10 @@ def rendering(curve=None):
 @pytest.mark.parametrize("curve", [made.curve(), made.undefined_curve()], ids=["ok", "undefined"])
 def test_every_text_lies_within_the_picture(curve, alone):
     (plot,) = rendering(curve).plots
-    with drawing.fixed_settings():
+    with figures.fixed_settings():
         figure = plot.draw(alone)
         stamp.stamp_figure(figure, stamp.marks("NOT PRIVATE", "UNCHARGED"))
-        drawing.png_bytes(figure, description="")
+        figures.png_bytes(figure, description="")
         renderer = FigureCanvasAgg(figure).get_renderer()
         figure.draw(renderer)
         texts = [text for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
@@ -38,7 +38,7 @@ def test_probes_lie_on_the_curve_and_within_the_axes():
     curve = made.curve()
     (plot,) = rendering(curve).plots
     assert len(plot.probes) == 51
-    with drawing.fixed_settings():
+    with figures.fixed_settings():
         figure = plot.draw(False)
         (axes,) = figure.axes
         (line,) = (line for line in axes.lines if line.get_label() == "released curve")
@@ -93,9 +93,9 @@ def test_noisy_sizes_are_never_negative():
 
 def test_texts_are_set_in_the_font_that_comes_with_the_library():
     (plot,) = rendering().plots
-    with drawing.fixed_settings():
+    with figures.fixed_settings():
         figure = plot.draw(True)
-        drawing.svg_bytes(figure, title="", description="")
+        figures.svg_bytes(figure, title="", description="")
     fonts = {text.get_fontproperties().get_file() for text in figure.findobj(Text) if text.get_text()}
     assert {Path(font).name for font in fonts} == {"DejaVuSans.ttf", "DejaVuSans-Bold.ttf"}
     assert all(Path(font).is_relative_to(mpl.get_data_path()) for font in fonts)
@@ -106,7 +106,7 @@ def test_a_curve_of_many_points_is_drawn_from_few_and_kept_whole():
     whole = rendering(many)
     assert all(len(column.values) == 65537 for column in whole.columns.values())
     (plot,) = whole.plots
-    with drawing.fixed_settings():
+    with figures.fixed_settings():
         (line,) = (line for line in plot.draw(True).axes[0].lines if line.get_label() == "released curve")
     fpr, tpr = line.get_data()
     assert len(fpr) < 2000
@@ -119,6 +119,6 @@ def test_a_step_keeps_its_corners():
     tpr = np.concatenate([np.linspace(0, 1, 3000), np.ones(3000)])
     step = replace(made.curve(points=6000), fpr=fpr, tpr=tpr, tpr_lower=tpr, tpr_upper=tpr)
     (plot,) = rendering(step).plots
-    with drawing.fixed_settings():
+    with figures.fixed_settings():
         (line,) = (line for line in plot.draw(True).axes[0].lines if line.get_label() == "released curve")
     assert np.abs(np.column_stack(line.get_data()) - [0, 1]).sum(axis=1).min() < 2 / 1500

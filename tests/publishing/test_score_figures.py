@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from dp_operators.checks.release_contract import check_release
-from spark_jobs.application.drafting import draft
+from dp_operators.release_check.release_contract import check_release
+from spark_jobs.application.draft import draft
 from spark_jobs.application.run import measure
-from spark_jobs.contract.diagnostics import ScoreCells
+from spark_jobs.contract.options import ScoreCells
 from spark_jobs.mechanisms.noise import SecureNoise
 from spark_jobs.statistics import ScoreCounts
 from tests.application.test_draw import counts, request

@@ -15,7 +15,7 @@ from matplotlib.text import Text
 
 from spark_jobs.diagnostics import auc, confusion_matrix
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.publishing import drawing, stamp
+from spark_jobs.publishing import figures, stamp
 from spark_jobs.publishing.confusion_plots import _apart
 from spark_jobs.publishing.registry import RENDERERS
 from spark_jobs.publishing.rendering import Plot
@@ -68,10 +68,10 @@ def plot_of(kind: str, found: Any) -> Plot:
 
 def drawn(plot: Plot, *, alone: bool) -> tuple[Axes, list[Text]]:
     """The axes, and every text; all of them lie within the picture."""
-    with drawing.fixed_settings():
+    with figures.fixed_settings():
         figure = plot.draw(alone)
         stamp.stamp_figure(figure, ())
-        drawing.png_bytes(figure, description="")
+        figures.png_bytes(figure, description="")
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(renderer)
     width, height = figure.get_size_inches() * figure.dpi

@@ -8,11 +8,11 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from dp_operators.checks.expectations import unmet
-from dp_operators.checks.results import RESULTS
+from dp_operators.release_check.expectations import unmet
+from dp_operators.release_check.results import RESULTS
 from spark_jobs.diagnostics import binned_residuals, calibration
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.publishing import drawing, publish, stamp
+from spark_jobs.publishing import figures, publish, stamp
 from spark_jobs.publishing.registry import RENDERERS
 from spark_jobs.publishing.score_pools import p_text, score_range
 from spark_jobs.statistics import ScoreCounts
@@ -36,9 +36,9 @@ def rendering(kind, found=None):
 
 
 def drawn(plot, *, alone):
-    with drawing.fixed_settings():
+    with figures.fixed_settings():
         figure = plot.draw(alone)
-        drawing.png_bytes(figure, description="")
+        figures.png_bytes(figure, description="")
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(renderer)
     return figure, renderer
@@ -49,10 +49,10 @@ def drawn(plot, *, alone):
 @pytest.mark.parametrize("rows", [4000, 0], ids=["ok", "undefined"])
 def test_every_text_lies_within_the_picture(kind, rows, alone):
     (plot,) = rendering(kind, released(kind, rows)).plots
-    with drawing.fixed_settings():
+    with figures.fixed_settings():
         figure = plot.draw(alone)
         stamp.stamp_figure(figure, stamp.marks("NOT PRIVATE", "UNCHARGED"))
-        drawing.png_bytes(figure, description="")
+        figures.png_bytes(figure, description="")
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(renderer)
     texts = [text for text in figure.findobj(Text) if text.get_text() and text.get_visible()]

@@ -6,7 +6,7 @@ import pytest
 
 from spark_jobs.contract.privacy import Budget, Neighbours
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE, PartSpending, ReleasePart
-from spark_jobs.publishing.statement import formal_guarantee, plain_text, privacy_statement
+from spark_jobs.publishing.privacy_statement import formal_guarantee, plain_text, privacy_statement
 from tests.support import publications as made
 
 UNITS = ({}, {"column": "person_id", "max_rows": 1}, {"column": "person_id", "max_rows": 3})

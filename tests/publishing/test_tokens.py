@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from spark_jobs.publishing.tokens import TOKENS, as_variables, css_variables
+from spark_jobs.publishing.theme import TOKENS, as_variables, css_variables
 
 BLINDNESS = {
     "none": np.eye(3),

@@ -10,10 +10,10 @@ import pytest
 from dp_operators.budget import PrivacyLedger
 from dp_operators.releasing import ReleaseFailed, earlier_function, refers, with_references
 from dp_operators.releasing.references import require_as_released
-from spark_jobs.contract.diagnostics import EcdfOptions
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.options import EcdfOptions
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.stores import LocalStore
+from spark_jobs.contract.store.objects import LocalStore
 from spark_jobs.diagnostics.ecdf import Ecdf
 from spark_jobs.diagnostics.ecdf.earlier import Earlier
 from spark_jobs.mechanisms.noise import SeededNoise

@@ -6,7 +6,7 @@ import pytest
 
 from dp_operators.releasing import ReleaseFailed, ReleaseSettled
 from spark_jobs.contract import RequestRefused
-from spark_jobs.contract.failpoints import APPLICATION_POINTS, PROTOCOL_POINTS
+from spark_jobs.contract.store.failpoints import APPLICATION_POINTS, PROTOCOL_POINTS
 from tests.support.release_lab import judge, retried, wait_for
 
 SETTLING = PROTOCOL_POINTS[PROTOCOL_POINTS.index("before_end_run") :]

@@ -11,7 +11,7 @@ import pytest
 from dp_operators.budget import LedgerFrozen
 from dp_operators.releasing import ReleaseDamaged, ReleaseFailed, give_back
 from spark_jobs.contract import RequestRefused
-from spark_jobs.contract.sealing import sha256
+from spark_jobs.contract.store.sealing import sha256
 from tests.support.release_lab import (
     HereRunner,
     NoRunner,

@@ -140,7 +140,7 @@ def test_a_store_that_fails_may_be_tried_again(place: Place, monkeypatch: pytest
     def fail(*_: object) -> bytes:
         raise OSError("away")
 
-    monkeypatch.setattr("spark_jobs.contract.stores.LocalStore.read", fail)
+    monkeypatch.setattr("spark_jobs.contract.store.objects.LocalStore.read", fail)
     with pytest.raises(ReleaseFailed):
         fitted_model(uri, place.ledger)
 

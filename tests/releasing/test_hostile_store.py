@@ -21,8 +21,8 @@ from dp_operators.releasing import (
 )
 from spark_jobs.contract import RequestRefused
 from spark_jobs.contract.account import AccountState
-from spark_jobs.contract.layout import ReleaseLayout
-from spark_jobs.contract.stores import open_store
+from spark_jobs.contract.store.layout import ReleaseLayout
+from spark_jobs.contract.store.objects import open_store
 from tests.support import fake_application
 from tests.support.release_lab import (
     HereRunner,

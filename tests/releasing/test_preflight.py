@@ -12,8 +12,8 @@ from dp_operators.budget import ChargeConflict, PrivacyLedger
 from dp_operators.releasing import LocalRunner, ReleaseSettled, SparkSubmitRunner, forecast, release
 from dp_operators.releasing.requests import complete
 from spark_jobs.contract import PrivacyUnit, RequestRefused
-from spark_jobs.contract.layout import SALT_FILE_VARIABLE, SALT_VARIABLE
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.store.layout import SALT_FILE_VARIABLE, SALT_VARIABLE
 from tests.support.release_lab import ForkRunner, accept, make_request
 
 FAINT = {"kind": "auc", "method": "cauchy", "weight": "0.00001"}

@@ -10,11 +10,11 @@ import pytest
 
 from dp_operators.budget import ChargeConflict
 from dp_operators.releasing import ReleaseFailed, ReleaseKey
-from dp_operators.releasing.settling import claim
+from dp_operators.releasing.reservations import claim
 from spark_jobs.contract import RequestRefused
 from spark_jobs.contract.account import AccountState
-from spark_jobs.contract.sealing import sha256
-from spark_jobs.contract.stores import LocalStore, open_store
+from spark_jobs.contract.store.objects import LocalStore, open_store
+from spark_jobs.contract.store.sealing import sha256
 from tests.support.release_lab import HereRunner, NoRunner, draft_folder, judge, make_request, seal_of
 
 

@@ -14,10 +14,10 @@ import pandas as pd
 import pytest
 
 from dp_operators.budget.events import Event, events_of
-from dp_operators.checks.release_contract import check_release
+from dp_operators.release_check.release_contract import check_release
 from dp_operators.releasing import LocalRunner, Published, ReleaseFailed
 from spark_jobs.contract import Release
-from spark_jobs.contract.failpoints import VARIABLE
+from spark_jobs.contract.store.failpoints import VARIABLE
 from tests.support.release_lab import Lab, make_request
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

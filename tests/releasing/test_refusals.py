@@ -8,9 +8,9 @@ import pytest
 
 from dp_operators.releasing import ReleaseFailed, ReleaseRejected, give_back
 from spark_jobs.contract import RequestRefused
-from spark_jobs.contract.run_statement import NothingRead
-from spark_jobs.contract.sealing import sha256
-from spark_jobs.contract.stores import open_store
+from spark_jobs.contract.store.objects import open_store
+from spark_jobs.contract.store.run_statement import NothingRead
+from spark_jobs.contract.store.sealing import sha256
 from tests.support import fake_application
 from tests.support.release_lab import HereRunner, NoRunner, draft_folder, judge, make_request
 

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.releasing.requests import check_request, complete
-from spark_jobs.contract import expression_tree as tree
 from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.expressions import parse
+from spark_jobs.contract.expressions import tree as tree
+from spark_jobs.contract.expressions.parser import parse
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.tables import TableSource

@@ -19,8 +19,8 @@ from dp_operators.releasing import LocalRunner, SparkSubmitRunner, Submission
 from dp_operators.releasing.processes import PrivateFolder, StageReader
 from dp_operators.releasing.runners import LAUNCH, properties
 from spark_jobs.contract import RequestRefused
-from spark_jobs.contract.layout import STAGE_NONCE_VARIABLE, Stage, stage_line
-from spark_jobs.contract.sealing import RUN_SECRET_VARIABLE
+from spark_jobs.contract.store.layout import STAGE_NONCE_VARIABLE, Stage, stage_line
+from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE
 from tests.support import fake_application
 from tests.support.release_lab import make_request
 

@@ -13,8 +13,8 @@ from dp_operators.budget.cli import run
 from dp_operators.cli import app
 from dp_operators.releasing.saved_models import with_saved_model
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.pipelines import read_pipeline
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.store.pipelines import read_pipeline
 from tests.support.requests import a_request
 
 UIDS = ("VectorAssembler_1", "LogisticRegression_2")

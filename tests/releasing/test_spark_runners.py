@@ -7,7 +7,7 @@ import pytest
 from dp_operators.releasing import LocalRunner, SparkSubmitRunner
 from spark_jobs.application.java import java_home
 from spark_jobs.contract import RequestRefused
-from spark_jobs.contract.layout import Stage
+from spark_jobs.contract.store.layout import Stage
 from tests.support.cluster import spark_cluster
 from tests.support.release_lab import judge, make_request
 

@@ -7,7 +7,7 @@ import pytest
 from dp_operators.budget import LedgerUnavailable
 from dp_operators.releasing import ReleaseFailed, protocol
 from spark_jobs.contract import RequestRefused
-from spark_jobs.contract.stores import LocalStore, open_store
+from spark_jobs.contract.store.objects import LocalStore, open_store
 from tests.support.release_lab import HereRunner, judge, make_request, retried
 
 

@@ -11,11 +11,11 @@ import pytest
 
 from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.releasing import complete, give_back
-from spark_jobs.application.announcing import Announcer
+from spark_jobs.application.progress import Announcer
 from spark_jobs.application.run import Charged, run_charged
 from spark_jobs.contract import ReleaseRequest, RequestRefused
-from spark_jobs.contract.sealing import Seal
-from spark_jobs.contract.stores import open_store
+from spark_jobs.contract.store.objects import open_store
+from spark_jobs.contract.store.sealing import Seal
 from spark_jobs.mechanisms.noise import SecureNoise
 from tests.support.accounts import bound
 from tests.support.release_lab import ForkRunner, Lab, make_request, reserved_with

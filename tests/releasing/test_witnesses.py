@@ -8,8 +8,8 @@ import pytest
 
 from dp_operators.budget import LedgerFrozen, LedgerUnavailable, PrivacyLedger
 from dp_operators.releasing import reconcile
-from spark_jobs.contract.failpoints import PROTOCOL_POINTS
-from spark_jobs.contract.stores import LocalStore, local_path
+from spark_jobs.contract.store.failpoints import PROTOCOL_POINTS
+from spark_jobs.contract.store.objects import LocalStore, local_path
 from tests.support.release_lab import Lab
 
 AFTER_WITNESS = PROTOCOL_POINTS[PROTOCOL_POINTS.index("after_witness") : PROTOCOL_POINTS.index("before_end_run")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dp_operators.releasing import ReleaseSettled
-from spark_jobs.contract.failpoints import APPLICATION_POINTS, PROTOCOL_POINTS
+from spark_jobs.contract.store.failpoints import APPLICATION_POINTS, PROTOCOL_POINTS
 from tests.support.release_lab import judge, retried, wait_for
 
 RELEASING = PROTOCOL_POINTS[: PROTOCOL_POINTS.index("before_end_run")]

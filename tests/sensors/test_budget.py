@@ -22,10 +22,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dp_operators.budget import BudgetExceeded, PrivacyLedger
+from dp_operators.operators.errors import LedgerAway
 from dp_operators.operators.intervals import blocks_of_run
 from dp_operators.operators.keys import release_key
-from dp_operators.operators.outcomes import LedgerAway
-from dp_operators.releasing.standing import judge
+from dp_operators.releasing.affordability import judge
 from dp_operators.sensors.budget import PrivacyBudgetSensor
 from spark_jobs.contract.errors import RequestRefused
 from tests.support.airflow import make_context

@@ -124,7 +124,7 @@ def test_sums_of_disjoint_rows_add_and_order_is_immaterial():
 
 def test_a_row_is_what_the_mechanism_takes_it_for():
     from spark_jobs.contract.privacy import Neighbours
-    from spark_jobs.diagnostics.fits.measurement import layout_of
+    from spark_jobs.diagnostics._fits.measurement import layout_of
 
     layout = layout_of(DESIGN)
     extremes = itertools.product([-1e9, 20, 1e9], [-1e9, 0, 1e9], ["north", "west"], [-9, 0.3, 9])

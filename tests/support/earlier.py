@@ -9,10 +9,10 @@ import numpy as np
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.releasing.drafts import sha256
-from spark_jobs.contract.layout import release_folder
 from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.store.layout import release_folder
 from spark_jobs.diagnostics import ecdf
 from spark_jobs.diagnostics.ecdf import Ecdf
 from spark_jobs.mechanisms.noise import Noise, SecureNoise

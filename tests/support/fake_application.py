@@ -21,14 +21,14 @@ from typing import Any
 from dp_operators.releasing import Submission
 from spark_jobs.contract import Budget, Release, ReleaseFile, ReleaseRequest, RequestRefused
 from spark_jobs.contract.account import AccountState
-from spark_jobs.contract.draft_folder import DraftFolder
-from spark_jobs.contract.failpoints import failpoint
-from spark_jobs.contract.layout import STAGE_NONCE_VARIABLE, ExitCode, ReleaseLayout, Stage, stage_line
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.release import PRIVATE
-from spark_jobs.contract.run_statement import NothingRead
-from spark_jobs.contract.sealing import RUN_SECRET_VARIABLE, Seal, SealBroken, sha256
-from spark_jobs.contract.stores import ObjectStore, open_store
+from spark_jobs.contract.store.draft_folder import DraftFolder
+from spark_jobs.contract.store.failpoints import failpoint
+from spark_jobs.contract.store.layout import STAGE_NONCE_VARIABLE, ExitCode, ReleaseLayout, Stage, stage_line
+from spark_jobs.contract.store.objects import ObjectStore, open_store
+from spark_jobs.contract.store.run_statement import NothingRead
+from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE, Seal, SealBroken, sha256
 
 SECRET_ROW = "a-private-value-4711"
 SWAPPED = RequestRefused("request", bound="must be the very one that was charged", remedy="find out who wrote there")

@@ -7,9 +7,9 @@ from typing import Any
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.releasing.drafts import sha256
-from spark_jobs.contract.layout import release_folder
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
 from spark_jobs.contract.release import Release
+from spark_jobs.contract.store.layout import release_folder
 from tests.support.ledgers import commit as commit_charge
 from tests.support.requests import a_request
 

@@ -13,7 +13,7 @@ from typing import Any
 from dp_operators.budget import ChargeState
 from dp_operators.releasing import Submission, give_back, release
 from spark_jobs.contract import Release
-from spark_jobs.contract.sealing import sha256
+from spark_jobs.contract.store.sealing import sha256
 from tests.support import fake_application
 from tests.support.release_lab import Lab, accept
 
@@ -116,14 +116,14 @@ class Stage:
     """The actors, the one store they share, and a ledger."""
 
     def __init__(self, lab: Lab, monkeypatch: Any) -> None:
-        from dp_operators.releasing import preflight, protocol, settling
+        from dp_operators.releasing import preflight, protocol, reservations
 
         self.lab = lab
         self.ledger = lab.ledger()
         self.store = MemoryStore(self._is_paid_and_whole)
         self.actors: list[Actor] = []
         stepwise = Stepwise(self.store)
-        for module in (protocol, settling):
+        for module in (protocol, reservations):
             monkeypatch.setattr(module, "open_store", lambda uri: stepwise)
         monkeypatch.setattr(preflight, "check_store", lambda uri: stepwise)
 

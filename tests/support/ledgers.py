@@ -15,7 +15,7 @@ from sqlalchemy import create_engine, text
 
 from dp_operators.budget import Charge, PrivacyLedger
 from dp_operators.budget.audit import GENESIS
-from spark_jobs.contract.failpoints import VARIABLE
+from spark_jobs.contract.store.failpoints import VARIABLE
 from tests.support.postgres import PostgresServer
 
 BOTH = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]

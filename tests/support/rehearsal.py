@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from spark_jobs.application.drafting import draft
+from spark_jobs.application.draft import draft
 from spark_jobs.application.draw import Draw
 from spark_jobs.application.run import measure
-from spark_jobs.contract.diagnostics import (
+from spark_jobs.contract.options import (
     CrossProductCells,
     LabelProductCells,
     OtherScoreCells,

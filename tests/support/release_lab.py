@@ -22,10 +22,10 @@ from typing import Any
 from dp_operators.budget import Charge, ChargeConflict, ChargeState, PrivacyLedger
 from dp_operators.releasing import Published, ReleaseError, Submission, give_back, release
 from spark_jobs.contract import Release, ReleaseRequest, RequestRefused
-from spark_jobs.contract.failpoints import PROTOCOL_POINTS, VARIABLE
-from spark_jobs.contract.layout import folder_name
-from spark_jobs.contract.sealing import Seal
-from spark_jobs.contract.stores import ObjectStore, open_store
+from spark_jobs.contract.store.failpoints import PROTOCOL_POINTS, VARIABLE
+from spark_jobs.contract.store.layout import folder_name
+from spark_jobs.contract.store.objects import ObjectStore, open_store
+from spark_jobs.contract.store.sealing import Seal
 from tests.support import fake_application
 from tests.support.accounts import bound, open_bound
 

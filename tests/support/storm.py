@@ -15,7 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from dp_operators.budget import BudgetExceeded, Charge, ChargeConflict, LedgerUnavailable, PrivacyLedger
-from spark_jobs.contract.blocks import expand_ranges
+from spark_jobs.contract.expressions.blocks import expand_ranges
 from tests.support.ledgers import DRAW
 
 BLOCKS = ("2026-01", "2026-02", "2026-03", "2026-04")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_jobs.contract.blocks import BlockExpression
+from spark_jobs.contract.expressions.blocks import BlockExpression
 from spark_jobs.tables.expressions import filter_column
 
 if TYPE_CHECKING:

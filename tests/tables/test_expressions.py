@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from spark_jobs.contract.column_types import kind_of_type, normal_type
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.expression_kinds import kind_of_expression
-from spark_jobs.contract.expressions import parse
+from spark_jobs.contract.expressions.kinds import kind_of_expression
+from spark_jobs.contract.expressions.parser import parse
 from spark_jobs.tables.expressions import _Scope, feature_column, filter_column
 from tests.support.expressions import KINDS, expressions, nasty_table
 from tests.support.spark import settings as spark_settings

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.pipelines import read_pipeline, refused_pipeline
+from spark_jobs.contract.store.pipelines import read_pipeline, refused_pipeline
 from spark_jobs.tables.pipeline_trees import _require_sound
 from spark_jobs.tables.pipelines import INDEXERS, PREDICTORS, TRANSFORMERS
 from spark_jobs.tables.scoring import label_and_score, prepare_model

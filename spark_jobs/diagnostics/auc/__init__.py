@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spark_jobs.contract.diagnostics import AucOptions
+from spark_jobs.contract.options import AucOptions
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.diagnostics.score_figures.measurement import Measurement, measure_figure
-from spark_jobs.diagnostics.score_figures.result import ScoreFigure
-from spark_jobs.diagnostics.score_figures.summary import summarise_as
+from spark_jobs.diagnostics._score_figures.measurement import Measurement, measure_figure
+from spark_jobs.diagnostics._score_figures.result import ScoreFigure
+from spark_jobs.diagnostics._score_figures.summary import summarise_as
 from spark_jobs.mechanisms.noise import Cost, Noise, SecureNoise
 from spark_jobs.statistics import ScoreCounts
 

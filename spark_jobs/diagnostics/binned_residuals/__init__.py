@@ -15,11 +15,11 @@ noise). See ``measure``.
 
 from __future__ import annotations
 
-from spark_jobs.contract.diagnostics import BinnedResidualsOptions
+from spark_jobs.contract.options import BinnedResidualsOptions
 from spark_jobs.contract.privacy import Budget, Neighbours
+from spark_jobs.diagnostics._score_groups.measurement import Measurement, measure_groups
 from spark_jobs.diagnostics.binned_residuals.result import BinnedResiduals
 from spark_jobs.diagnostics.binned_residuals.summary import summarise
-from spark_jobs.diagnostics.score_groups.measurement import Measurement, measure_groups
 from spark_jobs.mechanisms.noise import Cost, Noise, SecureNoise
 from spark_jobs.statistics import ScoreCounts
 

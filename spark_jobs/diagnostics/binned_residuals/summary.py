@@ -6,9 +6,9 @@ import numpy as np
 from scipy.special import logit
 
 from spark_jobs.contract.figures import OK, UNDEFINED
+from spark_jobs.diagnostics._score_groups.measurement import Measurement
+from spark_jobs.diagnostics._score_groups.pools import Pools, either_p_value, interval, pools, tidy, zone
 from spark_jobs.diagnostics.binned_residuals.result import BinnedResiduals
-from spark_jobs.diagnostics.score_groups.measurement import Measurement
-from spark_jobs.diagnostics.score_groups.pools import Pools, either_p_value, interval, pools, tidy, zone
 from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.trees import FloatArray
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from spark_jobs.contract.diagnostics import BinormalRocOptions
+from spark_jobs.contract.options import BinormalRocOptions
 from spark_jobs.contract.privacy import Neighbours, plain
 from spark_jobs.diagnostics import auc
 from spark_jobs.diagnostics.undefined import listed, publishable

@@ -16,11 +16,11 @@ noise). See ``measure``.
 
 from __future__ import annotations
 
-from spark_jobs.contract.diagnostics import CalibrationOptions
+from spark_jobs.contract.options import CalibrationOptions
 from spark_jobs.contract.privacy import Budget, Neighbours
+from spark_jobs.diagnostics._score_groups.measurement import Measurement, measure_groups
 from spark_jobs.diagnostics.calibration.result import Calibration
 from spark_jobs.diagnostics.calibration.summary import summarise
-from spark_jobs.diagnostics.score_groups.measurement import Measurement, measure_groups
 from spark_jobs.mechanisms.noise import Cost, Noise, SecureNoise
 from spark_jobs.statistics import ScoreCounts
 

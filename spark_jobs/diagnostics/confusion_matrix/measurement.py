@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from spark_jobs.contract.diagnostics import ConfusionMatrixOptions
+from spark_jobs.contract.options import ConfusionMatrixOptions
 from spark_jobs.contract.privacy import Neighbours, exact_sum
 from spark_jobs.mechanisms.cells import totals
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spark_jobs.contract.diagnostics import EarlierFunction, ReferenceDistribution
+from spark_jobs.contract.options import EarlierFunction, ReferenceDistribution
 from spark_jobs.contract.privacy import Budget, Neighbours
 from spark_jobs.diagnostics.ecdf.distance import distance_between, distance_to
 from spark_jobs.diagnostics.ecdf.measurement import QUANTILES, SECURE, Measurement, measure

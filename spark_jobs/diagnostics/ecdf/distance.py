@@ -19,11 +19,11 @@ import numpy as np
 from scipy import stats
 from scipy.special import ndtri
 
-from spark_jobs.contract.diagnostics import ReferenceDistribution
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.figures import UNDEFINED
+from spark_jobs.contract.options import ReferenceDistribution
 from spark_jobs.diagnostics.ecdf.earlier import Earlier
-from spark_jobs.diagnostics.ecdf.errors import NoiseModel, upper_quantile
+from spark_jobs.diagnostics.ecdf.noise_model import NoiseModel, upper_quantile
 from spark_jobs.diagnostics.ecdf.result import Distance, Ecdf
 from spark_jobs.mechanisms.noise import Int64Array, SeededNoise
 from spark_jobs.mechanisms.smoothing import smooth_1norm, smooth_2norm

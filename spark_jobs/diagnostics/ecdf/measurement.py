@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from spark_jobs.contract.diagnostics import EarlierFunction, EcdfOptions, ReferenceDistribution
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.options import EarlierFunction, EcdfOptions, ReferenceDistribution
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics.ecdf.earlier import Earlier
 from spark_jobs.diagnostics.ecdf.locating import found_cuts

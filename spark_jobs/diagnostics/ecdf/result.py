@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from spark_jobs.contract.figures import UNDEFINED
 from spark_jobs.contract.privacy import Neighbours, plain
-from spark_jobs.diagnostics.ecdf.errors import NoiseModel
 from spark_jobs.diagnostics.ecdf.measurement import grid_fields
+from spark_jobs.diagnostics.ecdf.noise_model import NoiseModel
 from spark_jobs.diagnostics.undefined import listed
 from spark_jobs.mechanisms.noise import Int64Array
 from spark_jobs.mechanisms.trees import FloatArray, Tree

@@ -9,8 +9,8 @@ import numpy as np
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
 from spark_jobs.diagnostics.ecdf.distance import SMOOTHERS, distance_between, distance_to, reference_cdf
 from spark_jobs.diagnostics.ecdf.earlier import Earlier
-from spark_jobs.diagnostics.ecdf.errors import NoiseModel, reach
 from spark_jobs.diagnostics.ecdf.measurement import Measurement
+from spark_jobs.diagnostics.ecdf.noise_model import NoiseModel, reach
 from spark_jobs.diagnostics.ecdf.result import Comparison, Ecdf, Quantile
 from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.noise import SeededNoise

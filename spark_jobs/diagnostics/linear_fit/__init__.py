@@ -15,14 +15,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from spark_jobs.contract.diagnostics.fits import Fitting
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.figures import DEFINED_ABOVE
+from spark_jobs.contract.options.fits import Fitting
 from spark_jobs.contract.privacy import Budget, Neighbours
-from spark_jobs.diagnostics.fits.measurement import SECURE, FitMeasurement, measured, measured_fields
-from spark_jobs.diagnostics.fits.result import PrivateFit
-from spark_jobs.diagnostics.fits.solving import Solution
-from spark_jobs.diagnostics.fits.telling import tell
+from spark_jobs.diagnostics._fits.measurement import SECURE, FitMeasurement, measured, measured_fields
+from spark_jobs.diagnostics._fits.result import PrivateFit
+from spark_jobs.diagnostics._fits.solving import Solution
+from spark_jobs.diagnostics._fits.summary import tell
 from spark_jobs.mechanisms.noise import Cost, Noise
 from spark_jobs.mechanisms.trees import FloatArray
 from spark_jobs.statistics import CrossProducts

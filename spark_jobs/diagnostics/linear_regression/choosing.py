@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_jobs.contract.diagnostics.linear import MIN_CELLS_OF_MEDIANS
+from spark_jobs.contract.options.linear import MIN_CELLS_OF_MEDIANS
 from spark_jobs.mechanisms.trees import FloatArray
 
 AUTO = "auto"

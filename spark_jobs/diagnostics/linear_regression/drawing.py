@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from spark_jobs.contract.diagnostics import LinearRegressionOptions
-from spark_jobs.contract.diagnostics.linear import GRADIENTS
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.options import LinearRegressionOptions
+from spark_jobs.contract.options.linear import GRADIENTS
 from spark_jobs.contract.privacy import Neighbours, share
 from spark_jobs.diagnostics.linear_regression.choosing import choose
 from spark_jobs.diagnostics.linear_regression.measurement import Draw, Measurement, NoisyHeights, Part

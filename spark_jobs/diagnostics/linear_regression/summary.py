@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from spark_jobs.contract.diagnostics.linear import GRADIENTS
 from spark_jobs.contract.figures import OK, UNDEFINED
+from spark_jobs.contract.options.linear import GRADIENTS
 from spark_jobs.diagnostics.linear_regression.choosing import MEAN
 from spark_jobs.diagnostics.linear_regression.intervals import Simulated, reach_of_lines, reach_of_sums
 from spark_jobs.diagnostics.linear_regression.measurement import Measurement, NoisyHeights, Part

@@ -23,13 +23,13 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import expit, logit
 
-from spark_jobs.contract.diagnostics.fits import LogisticFitting
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.options.fits import LogisticFitting
 from spark_jobs.contract.privacy import Budget, Neighbours
-from spark_jobs.diagnostics.fits.measurement import SECURE, FitMeasurement, measured, measured_fields
-from spark_jobs.diagnostics.fits.result import PrivateFit
-from spark_jobs.diagnostics.fits.solving import Solution
-from spark_jobs.diagnostics.fits.telling import tell
+from spark_jobs.diagnostics._fits.measurement import SECURE, FitMeasurement, measured, measured_fields
+from spark_jobs.diagnostics._fits.result import PrivateFit
+from spark_jobs.diagnostics._fits.solving import Solution
+from spark_jobs.diagnostics._fits.summary import tell
 from spark_jobs.mechanisms.noise import Cost, Noise
 from spark_jobs.mechanisms.trees import FloatArray
 from spark_jobs.statistics import CrossProducts

@@ -13,7 +13,7 @@ noise). See ``measure``.
 
 from __future__ import annotations
 
-from spark_jobs.contract.diagnostics import ResidualPlotOptions
+from spark_jobs.contract.options import ResidualPlotOptions
 from spark_jobs.contract.privacy import Budget, Neighbours
 from spark_jobs.diagnostics.residual_plot.measurement import Measurement, measure_residuals
 from spark_jobs.diagnostics.residual_plot.result import ResidualPlot

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
+from spark_jobs.diagnostics._score_groups.pools import interval
 from spark_jobs.diagnostics.residual_plot.columns import (
     in_whole_rows,
     means,
@@ -17,11 +18,10 @@ from spark_jobs.diagnostics.residual_plot.columns import (
     spreads,
 )
 from spark_jobs.diagnostics.residual_plot.copies import cell_variance, noisy_copies
-from spark_jobs.diagnostics.residual_plot.faults import NOTHING, find_faults
+from spark_jobs.diagnostics.residual_plot.lack_of_fit import NOTHING, find_faults
 from spark_jobs.diagnostics.residual_plot.measurement import Measurement
 from spark_jobs.diagnostics.residual_plot.result import ResidualPlot
 from spark_jobs.diagnostics.residual_plot.verdict import verdict
-from spark_jobs.diagnostics.score_groups.pools import interval
 from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.noise import Int64Array, SeededNoise, laplace_scale, laplace_variance
 from spark_jobs.mechanisms.trees import FloatArray

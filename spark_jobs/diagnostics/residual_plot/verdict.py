@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_jobs.diagnostics.residual_plot.faults import CURVATURE, LINE, SHIFT, VARIANCE, Faults
+from spark_jobs.diagnostics.residual_plot.lack_of_fit import CURVATURE, LINE, SHIFT, VARIANCE, Faults
 
 _WORDS = {
     (LINE, 1): "residuals rise along the fitted values (the line itself is off)",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from spark_jobs.contract.diagnostics import RocCurveOptions
+from spark_jobs.contract.options import RocCurveOptions
 from spark_jobs.contract.privacy import Neighbours, exact_sum
 from spark_jobs.diagnostics.roc_curve import measurement as roc
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending

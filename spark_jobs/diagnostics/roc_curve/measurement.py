@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from spark_jobs.contract.diagnostics import RocCurveOptions
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.options import RocCurveOptions
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells, histogram_cells
 from spark_jobs.diagnostics.roc_curve.medians import place_by_medians

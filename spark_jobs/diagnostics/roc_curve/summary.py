@@ -9,7 +9,6 @@ import numpy as np
 
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
 from spark_jobs.diagnostics.roc_curve.bands import Bands, bands
-from spark_jobs.diagnostics.roc_curve.expectation import can_be_read, expected_counts
 from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells
 from spark_jobs.diagnostics.roc_curve.measurement import Measurement
 from spark_jobs.diagnostics.roc_curve.result import RocCurve
@@ -23,6 +22,7 @@ from spark_jobs.diagnostics.roc_curve.shape import (
     evenly_deep,
     read,
 )
+from spark_jobs.diagnostics.roc_curve.smoothing_prior import can_be_read, expected_counts
 from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.trees import FloatArray
 

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import BooleanType
 
-from spark_jobs.contract.diagnostics.fits import Bounded, CrossProductCells
+from spark_jobs.contract.options.fits import Bounded, CrossProductCells
 from spark_jobs.statistics.cross_products import LATTICE, CrossProducts, Design
 from spark_jobs.statistics.spark.columns import level_column, numeric_column
 

@@ -8,7 +8,7 @@ SESSION_SETTINGS: MappingProxyType[str, str] = MappingProxyType(
     {
         # Holds the counts of 2 x 2^20 cells many times over; a local run's executors live in it as well.
         "spark.driver.memory": "2g",
-        # A request may have 2^26 counts of 16 bytes (``contract.diagnostics.base.MAX_KEYS``): Spark's own limit of 1g
+        # A request may have 2^26 counts of 16 bytes (``contract.options.base.MAX_KEYS``): Spark's own limit of 1g
         # would end a release that was paid for.
         "spark.driver.maxResultSize": "2g",
         # With up to 200 reducers Spark would otherwise write one file per reducer and task, for a few rows each.

@@ -1,0 +1,351 @@
+"""What can be asked of a ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import Connection
+
+from dp_operators.budget import audit, rows, transactions, validation, verification
+from dp_operators.budget.composition import cost_in, least, limits_of, nothing, room
+from dp_operators.budget.database import Database
+from dp_operators.budget.events import Event, events_of
+from dp_operators.budget.values import (
+    ALL,
+    Account,
+    Allotment,
+    AuditEntry,
+    Charge,
+    ChargeState,
+    Head,
+    KeyList,
+    Verification,
+    exact_budget,
+)
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.places import Place
+from spark_jobs.contract.privacy import Budget
+
+
+class LedgerReader:
+    """The ledger's questions; none of them changes anything. See ``PrivacyLedger``.
+
+    Args:
+        url: the ledger's.
+        patience: seconds a call waits before the ledger counts as unavailable.
+    """
+
+    def __init__(self, url: str, *, patience: float = 20.0) -> None:
+        self._database = Database(url, patience=patience)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """The ledger's URL without its password."""
+        return self._database.name
+
+    def close(self) -> None:
+        """Close idle connections; the ledger can still be used."""
+        self._database.close()
+
+    def remaining(self, account: str, block: str = ALL, *, allotment: str | None = None, kind: str = "pure") -> Budget:
+        """The largest charge of a kind that a block may still bear.
+
+        Args:
+            account: the account's name.
+            block: one of its blocks; where its charges add up across blocks, all of them have the same left.
+            allotment: what an allotment may still be charged there, if that is less.
+            kind: which charge is meant. ``pure``: the epsilon it may have, with no delta. ``gaussian``: the rho it may
+                have, with no epsilon; 0 where the account does not count in rho. ``approximate``: the epsilon and the
+                delta it may have at once; the delta is 0 where the account admits none. Of a ``zcdp`` account the rho
+                that is left is told beside an epsilon, and of an ``approximate`` one what squares may still add up to.
+
+        Raises:
+            RequestRefused: no such account, block, allotment or kind.
+        """
+        name, block = validation.name_of("account", account), validation.name_of("block", block)
+        purse = validation.note("allotment", allotment, limit=200)
+
+        def work(connection: Connection) -> Budget:
+            found = _account(connection, name)
+            if block != ALL:  # of an account with blocks: one that nobody has been charged in
+                found.require_blocks((block,))
+            caps: dict[str, Account | Allotment] = {"": found}
+            if purse:
+                caps[purse] = _allotment(connection, name, purse)
+            [paying] = found.paying((block,))
+            spent = rows.spent_in(connection, found.name, (paying,), purse)
+            return _least_room(found, caps, spent, paying, kind)
+
+        return self._database.read(work)
+
+    def remaining_by_block(self, account: str, *, kind: str = "pure") -> dict[str, Budget]:
+        """What each block in which anything was charged may still bear, in the blocks' order; see ``remaining``.
+
+        Of an account in which nothing was charged, ``all``, which stands for any block. One query reads all blocks.
+
+        Raises:
+            RequestRefused: no such account or kind.
+        """
+        name = validation.name_of("account", account)
+
+        def work(connection: Connection) -> dict[str, Budget]:
+            found = _account(connection, name)
+            limits = limits_of(found.composition, found.cap, found.slack)
+            spent = _in_order(found, rows.all_spent(connection, name), "")
+            return {block: room(limits, total, kind) for block, total in spent.items()} or {
+                ALL: room(limits, nothing(found.composition), kind)
+            }
+
+        return self._database.read(work)
+
+    def affordable(
+        self,
+        account: str,
+        *,
+        epsilon: Any,
+        delta: Any = 0,
+        rho: Any = None,
+        blocks: Iterable[str] = (ALL,),
+        allotment: str | None = None,
+    ) -> dict[str, Budget]:
+        """What each block could still be charged with the allotment, if all could bear this cost; no reservation.
+
+        Raises:
+            BudgetExceeded: one could not.
+            RequestRefused: no such account, block or allotment, or a cost that the account cannot count.
+        """
+        name, names = validation.name_of("account", account), validation.block_names(blocks)
+        purse = validation.note("allotment", allotment, limit=200)
+
+        def work(connection: Connection) -> dict[str, Budget]:
+            found = _account(connection, name)
+            found.require_blocks(names)
+            cost = cost_in(found.composition, epsilon, delta, rho)
+            allotted = _allotment(connection, name, purse) if purse else None
+            spent = rows.spent_in(connection, name, found.paying(names), purse)
+            transactions.totals_after(found, allotted, purse, spent, names, cost)
+            caps: dict[str, Account | Allotment] = {"": found} | ({} if allotted is None else {purse: allotted})
+            kind = "approximate" if cost.epsilon else "gaussian"
+            return {block: _least_room(found, caps, spent, block, kind) for block in found.paying(names)}
+
+        return self._database.read(work)
+
+    def blocks(self, account: str, *, allotment: str | None = None) -> dict[str, Budget]:
+        """What is spent in every block of an account in which anything was charged, in the blocks' order.
+
+        Raises:
+            RequestRefused: no such account.
+        """
+        name, purse = validation.name_of("account", account), validation.note("allotment", allotment, limit=200)
+
+        def work(connection: Connection) -> dict[str, Budget]:
+            found = _account(connection, name)
+            return _in_order(found, rows.all_spent(connection, name), purse)
+
+        return self._database.read(work)
+
+    def tight(self, account: str, block: str = ALL) -> Budget | None:
+        """What everything charged to a block costs if it had all been decided beforehand; never used to admit a charge.
+
+        An upper bound of the epsilon at the account's delta, or at 10^-6 where it has none; see
+        ``dp_operators.budget.numerical_composition``. None where a charge does not say which mechanism spends its rho,
+        or where the account's delta is below 10^-10.
+
+        Raises:
+            RequestRefused: no such account.
+        """
+        from dp_operators.budget.numerical_composition import AT, LEAST_DELTA, tight_epsilon
+
+        found = self.account(account)
+        events: list[Event] = []
+        delta = found.cap.delta or AT
+        for charge in self.history(account):
+            if charge.state is ChargeState.VOID or block not in found.paying(charge.blocks):
+                continue
+            told = events_of(charge)
+            if told is None:
+                return None
+            events += told
+        epsilon = tight_epsilon(events, delta) if delta >= LEAST_DELTA else None
+        return None if epsilon is None else exact_budget(epsilon, delta)
+
+    def allotments(self, account: str) -> tuple[Allotment, ...]:
+        """The allotments of an account, by name.
+
+        Raises:
+            RequestRefused: no such account.
+        """
+        name = validation.name_of("account", account)
+        return self._database.read(lambda connection: rows.allotments_of(connection, _account(connection, name).name))
+
+    def key_lists(self, account: str) -> tuple[KeyList, ...]:
+        """The lists of keys that are registered for an account, by name.
+
+        Raises:
+            RequestRefused: no such account.
+        """
+        name = validation.name_of("account", account)
+        return self._database.read(lambda connection: rows.key_lists_of(connection, _account(connection, name).name))
+
+    def key_list(self, account: str, name: str) -> KeyList:
+        """The list of keys of that name.
+
+        Raises:
+            RequestRefused: no such account, or no such list of it.
+        """
+        found = next((keys for keys in self.key_lists(account) if keys.name == name), None)
+        if found is None:
+            raise RequestRefused(
+                "groups",
+                given=name,
+                bound=f"must be a list of keys that is registered for account {account}",
+                remedy="have it registered: `dp-budget keys`",
+            )
+        return found
+
+    def stale(self, older_than: timedelta) -> tuple[Charge, ...]:
+        """The reservations that nobody has renewed for so long; they still count as spent.
+
+        A clock that has gone backwards makes reservations look younger, never older than they are.
+        """
+        moment = audit.now(-older_than)
+        return self._database.read(lambda connection: rows.reserved_before(connection, moment))
+
+    def frozen(self) -> str:
+        """Why nothing may be written; empty where all may."""
+        return self._database.read(rows.frozen)
+
+    def account(self, name: str) -> Account:
+        """The account of that name.
+
+        Raises:
+            RequestRefused: no such account.
+        """
+        name = validation.name_of("account", name)
+        return self._database.read(lambda connection: _account(connection, name))
+
+    def accounts(self) -> tuple[Account, ...]:
+        """All accounts, by name."""
+
+        def work(connection: Connection) -> tuple[Account, ...]:
+            return tuple(_account(connection, name) for name in rows.account_names(connection))
+
+        return self._database.read(work)
+
+    def account_for_table(self, table: str) -> Account:
+        """The account that pays for a table, given by any spelling of its path or catalog name.
+
+        Raises:
+            RequestRefused: the table is bound to none, or lies within another bound one, or holds one.
+        """
+        place = Place.parse(validation.table_identity(table))
+
+        def work(connection: Connection) -> Account:
+            owner = rows.owner_of(connection, place.identity)
+            if owner is None:
+                raise RequestRefused(
+                    "table",
+                    given=place.identity,
+                    bound="must be bound to an account of the ledger",
+                    remedy="open an account for it: `dp-budget open --table`",
+                )
+            # accounts that were opened by an earlier version may lie in each other
+            for bound, other in rows.bound_tables(connection):
+                if bound != place and bound.overlaps(place):
+                    raise validation.nested_table(place.identity, bound.identity, other)
+            return _account(connection, owner)
+
+        return self._database.read(work)
+
+    def charge(self, id: str) -> Charge:
+        """The charge of that id.
+
+        Raises:
+            RequestRefused: no such charge.
+        """
+        charge_id = validation.name_of("charge", id)
+        return self._database.read(lambda connection: rows.get_charge(connection, charge_id))
+
+    def find_charge(self, account: str, release: str) -> Charge | None:
+        """The last charge of a release key, void ones included; None if there never was one."""
+        account, release = validation.name_of("account", account), validation.name_of("release", release, limit=1000)
+        return self._database.read(lambda connection: rows.latest_charge(connection, account, release))
+
+    def history(self, account: str) -> tuple[Charge, ...]:
+        """All charges of an account, in the order they were reserved.
+
+        Raises:
+            RequestRefused: no such account.
+        """
+        name = validation.name_of("account", account)
+
+        def work(connection: Connection) -> tuple[Charge, ...]:
+            return rows.charges_of(connection, _account(connection, name).name)
+
+        return self._database.read(work)
+
+    def log(self, account: str | None = None) -> tuple[AuditEntry, ...]:
+        """The audit log in order: all of it, or what happened to one account."""
+        account = None if account is None else validation.name_of("account", account)
+        return self._database.read(lambda connection: tuple(audit.read_entries(connection, account)))
+
+    def entry(self, seq: int) -> AuditEntry | None:
+        """The audit log's entry of that number; None if there is none."""
+        return self._database.read(lambda connection: audit.read_entry(connection, int(seq)))
+
+    def head(self) -> Head:
+        """The end of the audit log, to be kept elsewhere: a log cut short no longer holds it."""
+        return self._database.read(audit.read_head)
+
+    def sees_all(self) -> bool:
+        """Whether the database shows every account to this role; see ``dp_operators.budget.grants``."""
+        return self._database.read(rows.sees_all)
+
+    def verify(self) -> bool:
+        """Whether the audit log is whole and everything in the ledger is what the log says.
+
+        Raises:
+            RequestRefused: this role sees only some of the accounts.
+        """
+        return self.verification().ok
+
+    def verification(self) -> Verification:
+        """What ``verify`` found, difference by difference."""
+        return self._database.snapshot(verification.verify)
+
+
+def _in_order(account: Account, spent: rows.Spent, purse: str) -> dict[str, Budget]:
+    """What is spent in each block that an account or an allotment of it pays for."""
+    mine = {block: total for (each, block), total in sorted(spent.items()) if each == purse}
+    by_block = account.blocks is not None and account.unit_stays
+    return {block: total for block, total in mine.items() if block != ALL or not by_block}
+
+
+def _least_room(
+    account: Account, caps: Mapping[str, Account | Allotment], spent: rows.Spent, block: str, kind: str
+) -> Budget:
+    """What a block may still bear where the account, and the allotment if there is one, have to bear it."""
+    empty = nothing(account.composition)
+    return least(
+        room(limits_of(account.composition, cap.cap, cap.slack), spent.get((purse, block), empty), kind)
+        for purse, cap in caps.items()
+    )
+
+
+def _account(connection: Connection, name: str) -> Account:
+    found = rows.find_account(connection, name)
+    if found is None:
+        raise rows.no_account(name)
+    return found
+
+
+def _allotment(connection: Connection, account: str, name: str) -> Allotment:
+    found = next((each for each in rows.allotments_of(connection, account) if each.name == name), None)
+    if found is None:
+        raise rows.no_allotment(account, name)
+    return found

@@ -1,0 +1,149 @@
+"""How charges are written.
+
+On SQLite the transaction has the file to itself: what was looked at still holds, and the rows are simply written.
+
+On PostgreSQL each change is one statement that carries its own guard: room in every block, or a charge that is still as
+it was seen. It takes its row locks, and gives them back before any client hears of it. So nobody waits for another's
+network or processor, and a worker that is paused or killed holds nothing. Where a guard fails, nothing is written, and
+the caller looks again. The server itself checks what is written, moves the totals (``migrations/blocks_of_0005``), and
+enters each change into the audit log (``migrations/guards_of_0005``), whose head is locked before the totals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, update
+from sqlalchemy.exc import DBAPIError
+
+from dp_operators.budget.audit import Draft, append, canonical
+from dp_operators.budget.database import Overtaken
+from dp_operators.budget.mapping import amounts, charge_row
+from dp_operators.budget.queries import fetch
+from dp_operators.budget.rows import Spent
+from dp_operators.budget.schema import block_totals, charges
+from dp_operators.budget.values import Charge
+from spark_jobs.contract.store.failpoints import failpoint
+
+_MAKE = insert(charges)
+# what becomes of a charge; and what of it must be as it was seen, or else somebody else was faster
+_CHANGING = ("state", "manifest_sha256", "settled_at", "drawn_events", "runs", "open_runs", "draw_sha256")
+_SEEN = ("state", "runs", "open_runs", "draw_sha256")
+_BY = ("changed_by", "change_reason")
+_CHANGE = (
+    update(charges)
+    .where(charges.c.id == bindparam("of_charge"))
+    .values({name: bindparam(name) for name in (*_CHANGING, *_BY)})
+)
+_SET_TOTAL = (
+    update(block_totals)
+    .where(
+        block_totals.c.account == bindparam("of_account"),
+        block_totals.c.allotment == bindparam("of_allotment"),
+        block_totals.c.block == bindparam("of_block"),
+    )
+    .values({name: bindparam(name) for name in ("epsilon", "delta", "rho")})
+)
+
+# PostgreSQL, in psycopg's own notation
+_RESERVE_AT_ONCE = f"""
+INSERT INTO charges ({", ".join(column.name for column in charges.columns)})
+VALUES ({", ".join(f"%({column.name})s" for column in charges.columns)}) RETURNING entry
+"""  # noqa: S608 - the schema's own names
+_CHANGE_AT_ONCE = f"""
+UPDATE charges SET {", ".join(f"{name} = %({name})s" for name in (*_CHANGING, *_BY))}
+WHERE id = %(charge)s AND {" AND ".join(f"{name} IS NOT DISTINCT FROM %(seen_{name})s" for name in _SEEN)}
+RETURNING id
+"""  # noqa: S608
+_NO_ROOM = "DP001"
+
+
+def write_reservation(
+    connection: Connection,
+    charge: Charge,
+    entry: Draft,
+    *,
+    totals: Spent,
+    fresh: Collection[tuple[str, str]],
+) -> int:
+    """Write a new charge, the blocks' totals after it, and its entry in the log; the entry's number.
+
+    Args:
+        connection: in a change of the ledger.
+        charge: the charge.
+        entry: its entry.
+        totals: what is spent in each block that pays, by the account and the allotment, once the charge is.
+        fresh: those of them in which nothing was charged before.
+
+    Raises:
+        Overtaken: another charge took the room meanwhile.
+    """
+    blocks = canonical(entry.details["blocks"])
+    row = {**charge_row(charge), "blocks": blocks, "changed_by": entry.actor, "change_reason": entry.reason}
+    failpoint("ledger_before_write")
+    if connection.dialect.name == "postgresql":
+        return int(_at_once(connection, _RESERVE_AT_ONCE, row).entry)
+    seq = append(connection, entry)
+    connection.execute(_MAKE, {**row, "entry": seq})
+    rows = [
+        {"account": charge.account, "allotment": place[0], "block": place[1], **amounts(totals[place])}
+        for place in fresh
+    ]
+    if rows:
+        connection.execute(insert(block_totals), rows)
+    _set_totals(connection, charge.account, {place: total for place, total in totals.items() if place not in fresh})
+    return seq
+
+
+def write_change(
+    connection: Connection,
+    seen: Charge,
+    changed: Charge,
+    entry: Draft,
+    *,
+    totals: Spent | None = None,
+) -> None:
+    """Write what becomes of a charge, the blocks' totals if it was given back, and its entry in the log.
+
+    Args:
+        connection: in a change of the ledger.
+        seen: the charge, as it was looked at.
+        changed: as it is from here on.
+        entry: the log's entry.
+        totals: what is spent in each block that paid, where the charge is given back.
+
+    Raises:
+        Overtaken: another call changed the charge meanwhile.
+    """
+    row, before = charge_row(changed), charge_row(seen)
+    values = {name: row[name] for name in _CHANGING} | {"changed_by": entry.actor, "change_reason": entry.reason}
+    failpoint("ledger_before_write")
+    if connection.dialect.name == "postgresql":
+        guards = {f"seen_{name}": before[name] for name in _SEEN}
+        _at_once(connection, _CHANGE_AT_ONCE, {"charge": changed.id, **values, **guards})
+        return
+    connection.execute(_CHANGE, {"of_charge": changed.id, **values})
+    _set_totals(connection, changed.account, totals or {})
+    append(connection, entry)
+
+
+def _at_once(connection: Connection, statement: str, given: Mapping[str, Any]) -> Any:
+    try:
+        rows = fetch(connection, statement, given)
+    except DBAPIError as error:
+        if getattr(error.orig, "sqlstate", None) == _NO_ROOM:
+            raise Overtaken from None
+        raise
+    if not rows:
+        raise Overtaken
+    return rows[0]
+
+
+def _set_totals(connection: Connection, account: str, totals: Spent) -> None:
+    rows = [
+        {"of_account": account, "of_allotment": allotment, "of_block": block, **amounts(total)}
+        for (allotment, block), total in totals.items()
+    ]
+    if rows:
+        connection.execute(_SET_TOTAL, rows)

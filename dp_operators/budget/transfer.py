@@ -1,0 +1,96 @@
+"""A ledger moved to another database, with its audit log, so that nothing is forgotten and nothing is spent twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from dp_operators.budget.audit import read_head
+from dp_operators.budget.database import Database
+from dp_operators.budget.ledger import PrivacyLedger
+from dp_operators.budget.queries import run
+from dp_operators.budget.schema import (
+    account_tables,
+    accounts,
+    allotments,
+    audit_head,
+    audit_log,
+    block_totals,
+    charges,
+    key_lists,
+    run_keys,
+    seal_secret,
+)
+from dp_operators.budget.values import Head
+from spark_jobs.contract.errors import RequestRefused
+
+_TABLES = (accounts, account_tables, key_lists, allotments, block_totals, charges, run_keys, audit_log, audit_head)
+_CHUNK = 500
+
+
+def move(source: PrivacyLedger, target: PrivacyLedger, *, actor: str) -> Head:
+    """Copy a ledger into an empty one, whose tables are made if need be; the old one is frozen for good.
+
+    The old ledger is frozen before anything is read, so no charge can be made that the new one would not know. Doing it
+    again after a failure goes on: what was copied was copied in one transaction.
+
+    Args:
+        source: the ledger.
+        target: an empty database.
+        actor: who asks, for both audit logs.
+
+    Returns:
+        The new ledger's head.
+
+    Raises:
+        RequestRefused: the old ledger is not sound, or the new one holds something already.
+        LedgerUnavailable: one of them cannot be reached.
+    """
+    if source.name == target.name:
+        raise RequestRefused("to", given=target.name, bound="must be another database", remedy="name a new one")
+    target.migrate()
+    if target.head().seq:
+        raise RequestRefused(
+            "to", given=target.name, bound="must be an empty ledger", remedy="name a new database, or drop that one"
+        )
+    found = source.verification()
+    if not found.ok:
+        raise RequestRefused(
+            "ledger", given=source.name, bound=f"must be sound: {found.findings[0]}", remedy="run `dp-budget verify`"
+        )
+    reason = f"moved to {target.name}"[:500]
+    source.freeze(actor=actor, reason=reason)
+    contents = _database(source).snapshot(_read)
+    _database(target).alone(lambda connection: _write(connection, contents, target.name))
+    target.thaw(actor=actor, reason=f"moved from {source.name}"[:500])
+    if not target.verify():
+        raise RequestRefused("to", given=target.name, bound="is not sound", remedy="drop it and move again")
+    return target.head()
+
+
+def _database(ledger: PrivacyLedger) -> Database:
+    return ledger._database
+
+
+def _read(connection: Connection) -> dict[str, list[dict[str, Any]]]:
+    return {
+        table.name: [dict(row._mapping) for row in connection.execute(select(table))]
+        for table in (*_TABLES, seal_secret)
+    }
+
+
+def _write(connection: Connection, contents: dict[str, list[dict[str, Any]]], name: str) -> None:
+    if read_head(connection).seq:
+        raise RequestRefused("to", given=name, bound="must be an empty ledger", remedy="name a new database")
+    on_server = connection.dialect.name == "postgresql"
+    if on_server:  # the totals, the keys and the log come with the charges that made them
+        run(connection, "ALTER TABLE charges DISABLE TRIGGER USER; ALTER TABLE audit_log DISABLE TRIGGER USER")
+    for table in _TABLES[:-1]:
+        rows = contents[table.name]
+        for start in range(0, len(rows), _CHUNK):
+            connection.execute(insert(table), rows[start : start + _CHUNK])
+    if on_server:
+        run(connection, "ALTER TABLE charges ENABLE TRIGGER USER; ALTER TABLE audit_log ENABLE TRIGGER USER")
+    for single in (audit_head, seal_secret):
+        connection.execute(update(single).values(contents[single.name][0]))

@@ -1,0 +1,289 @@
+"""The Spark half: from a pinned table to exact statistics. What it returns is private.
+
+Everything that is counted in cells is counted in one pass, whatever is asked for. A statistic that is a sum over rows
+(``summing``) takes a pass of its own over the same rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import reduce
+from operator import and_, or_
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.application.points import PointInputs, point_grid
+from spark_jobs.application.sum_statistics import SUMMINGS, Summing
+from spark_jobs.contract.options import (
+    OtherScoreCells,
+    PointCells,
+    PointSums,
+    ResidualCells,
+    ScoreCells,
+    Statistic,
+    ValueCells,
+)
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.statistics import PointCounts, ResidualCounts, ScoreCounts, ValueCounts
+from spark_jobs.statistics.residual_counts import RESIDUAL_KEYS
+from spark_jobs.statistics.score_counts import DEFAULT_CELLS
+from spark_jobs.statistics.value_grid import ValueGrid
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+Int64Array = NDArray[np.int64]
+_UNIT, _KEY = "unit", "key"
+_MOST_INT = 2**31 - 1
+Counts = Mapping[Statistic, Any]
+"""The exact statistics of a request: what is counted, and its value type of ``spark_jobs.statistics``."""
+
+
+class Counting(Protocol):
+    """How one type of statistic is counted: what it reads of a row, the row's cell, and what the counts become."""
+
+    def inputs(self, statistic: Any, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
+        """What is read of each row, of the table with its scores; evaluated once."""
+        ...
+
+    def key(self, statistic: Any, *inputs: Column) -> Column:
+        """The cell of a row: an int or bigint from 0 to ``size`` - 1, or null for a row that is not counted."""
+        ...
+
+    def size(self, statistic: Any) -> int:
+        """How many cells there are; most may be empty, and empty ones take no memory."""
+        ...
+
+    def build(self, statistic: Any, keys: Int64Array, counts: Int64Array) -> Any:
+        """The statistic of cells and their rows; cells that are not named have none."""
+        ...
+
+
+class _Scores:
+    def inputs(self, statistic: Any, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
+        from spark_jobs.tables.scoring import label_and_score
+
+        return label_and_score(scored, request)
+
+    def key(self, statistic: Any, *inputs: Column) -> Column:
+        from spark_jobs.statistics.spark.scores import score_key
+
+        label, score = inputs
+        return score_key(label, score)
+
+    def size(self, statistic: Any) -> int:
+        return 2 * DEFAULT_CELLS
+
+    def build(self, statistic: Any, keys: Int64Array, counts: Int64Array) -> ScoreCounts:
+        return ScoreCounts.from_keys(keys, counts)
+
+
+class _OtherScores(_Scores):
+    def inputs(self, statistic: Any, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
+        from spark_jobs.tables.scoring import label_and_score
+
+        return label_and_score(scored, request, statistic.model)
+
+
+class _Values:
+    def inputs(self, statistic: ValueCells, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
+        from spark_jobs.contract.columns import value_need
+        from spark_jobs.tables.expressions import as_double, read
+
+        return (as_double(read(value_need(statistic.column), scored.schema)),)
+
+    def key(self, statistic: ValueCells, *inputs: Column) -> Column:
+        from spark_jobs.statistics.spark.values import value_key
+
+        (value,) = inputs
+        return value_key(value, self._grid(statistic))
+
+    def size(self, statistic: ValueCells) -> int:
+        return self._grid(statistic).size
+
+    def build(self, statistic: ValueCells, keys: Int64Array, counts: Int64Array) -> ValueCounts:
+        return ValueCounts.from_keys(keys, counts, grid=self._grid(statistic))
+
+    @staticmethod
+    def _grid(statistic: ValueCells) -> ValueGrid:
+        return ValueGrid(
+            lower=statistic.lower,
+            upper=statistic.upper,
+            cells=statistic.cells,
+            scale=statistic.scale,
+            unit=statistic.unit,
+        )
+
+
+class _Residuals:
+    def inputs(self, statistic: ResidualCells, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
+        from spark_jobs.contract.columns import amount_need
+        from spark_jobs.tables.expressions import amount_column
+        from spark_jobs.tables.scoring import fitted_value
+
+        fitted = fitted_value(scored, request.needed_model)
+        return fitted, amount_column(amount_need(statistic.outcome, "outcome"), scored.schema) - fitted
+
+    def key(self, statistic: ResidualCells, *inputs: Column) -> Column:
+        from spark_jobs.statistics.spark.residuals import residual_key
+
+        fitted, residual = inputs
+        return residual_key(fitted, residual, statistic.unit)
+
+    def size(self, statistic: ResidualCells) -> int:
+        return RESIDUAL_KEYS
+
+    def build(self, statistic: ResidualCells, keys: Int64Array, counts: Int64Array) -> ResidualCounts:
+        return ResidualCounts.from_keys(keys, counts, unit=statistic.unit)
+
+
+class _Points(PointInputs):
+    def size(self, statistic: Any) -> int:
+        return point_grid(statistic).size
+
+    def build(self, statistic: Any, keys: Int64Array, counts: Int64Array) -> PointCounts:
+        return PointCounts.from_keys(keys, counts, grid=point_grid(statistic))
+
+
+COUNTINGS: Mapping[type[Statistic], Counting] = {
+    ScoreCells: _Scores(),
+    OtherScoreCells: _OtherScores(),
+    ValueCells: _Values(),
+    ResidualCells: _Residuals(),
+    PointCells: _Points(),
+}
+"""How each type of statistic is counted. A new one adds its line here."""
+
+
+def _way(statistic: Statistic) -> Counting | Summing:
+    return COUNTINGS.get(type(statistic)) or SUMMINGS[type(statistic)]
+
+
+def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
+    """A plan with a column ``key_i`` for the request's statistic i: each row's cell, or null for a row without one.
+
+    For a statistic that is summed it is the row's vector.
+
+    Nothing has run, so only the schema can be wrong.
+
+    Raises:
+        RequestRefused: the table, its schema, the filter or the model does not fit the request, or the request needs
+            a salt and there is none.
+    """
+    from pyspark.sql import functions as sf
+
+    from spark_jobs.checks.input import check_input
+    from spark_jobs.contract.column_checks import check_columns
+    from spark_jobs.contract.salt import read_salt
+    from spark_jobs.tables.contribution import bound_contributions
+    from spark_jobs.tables.expressions import filter_column, quoted
+    from spark_jobs.tables.scoring import prepare_model
+    from spark_jobs.tables.source import read_table
+
+    table = read_table(spark, request.table)
+    check_input(spark, table.schema, request)
+    check_columns(request, {field.name: field.dataType.simpleString() for field in table.schema.fields})
+    for text in (request.block_filter, request.where):
+        if text is not None:
+            table = table.where(filter_column(text, table.schema))
+    scored = prepare_model(table, request.needed_model) if request.uses_model else table
+    inputs = {
+        (i, j): column
+        for i, statistic in enumerate(request.statistics)
+        for j, column in enumerate(_way(statistic).inputs(statistic, scored, request))
+    }
+    unit = [] if request.unit.column is None else [sf.col(quoted(request.unit.column)).alias(_UNIT)]
+    rows = scored.select(*(column.alias(f"input_{i}_{j}") for (i, j), column in inputs.items()), *unit)
+    keys = _key_names(request)
+    cells = (
+        _way(statistic).key(statistic, *(sf.col(f"input_{i}_{j}") for k, j in inputs if k == i))
+        for i, statistic in enumerate(request.statistics)
+    )
+    rows = rows.select(
+        *(cell.alias(key) for cell, key in zip(cells, keys, strict=True)), *(sf.col(_UNIT) for _ in unit)
+    )
+    if not unit:
+        return rows
+    salt = read_salt(os.environ)
+    bounded = request.unit.model_copy(update={"column": _UNIT})
+    # a row that cannot count must not take the place of one that does
+    rows = rows.select(*_without_private_spares(request), sf.col(_UNIT))
+    counted = rows.where(reduce(or_, (sf.col(key).isNotNull() for key in keys)))
+    return bound_contributions(counted, unit=bounded, keys=keys, salt=salt, spare=_spare(request))
+
+
+def _without_private_spares(request: ReleaseRequest) -> list[Column]:
+    """The keys; null for a row without a point, unless it is public how many rows there are."""
+    from pyspark.sql import functions as sf
+
+    columns = []
+    for statistic, name in zip(request.statistics, _key_names(request), strict=True):
+        key = sf.col(name)
+        if isinstance(statistic, (PointCells, PointSums)) and not request.sizes_are_public(statistic):
+            key = sf.when(~_pointless(statistic, key), key)
+        columns.append(key.alias(name))
+    return columns
+
+
+def _spare(request: ReleaseRequest) -> Column:
+    """Whether a row of these keys is nothing but a row without a point."""
+    from pyspark.sql import functions as sf
+
+    nothing = (
+        sf.col(name).isNull() | _pointless(statistic, sf.col(name))
+        if isinstance(statistic, (PointCells, PointSums))
+        else sf.col(name).isNull()
+        for statistic, name in zip(request.statistics, _key_names(request), strict=True)
+    )
+    return reduce(and_, nothing)
+
+
+def _pointless(statistic: PointCells | PointSums, key: Column) -> Column:
+    stride: int = point_grid(statistic).stride
+    return key % stride == stride - 1
+
+
+def count(rows: DataFrame, request: ReleaseRequest) -> Counts:
+    """The exact statistics of all diagnostics, of the rows that ``prepare`` planned."""
+    named = dict(zip(request.statistics, _key_names(request), strict=True))
+    cells = {statistic: name for statistic, name in named.items() if type(statistic) in COUNTINGS}
+    summed = {
+        statistic: SUMMINGS[type(statistic)].sums(statistic, rows, name)
+        for statistic, name in named.items()
+        if statistic not in cells
+    }
+    return {**summed, **(_count_cells(rows, cells) if cells else {})}
+
+
+def _count_cells(rows: DataFrame, named: Mapping[Statistic, str]) -> Counts:
+    """The statistics that are counted in cells, by the columns that hold these, in one pass."""
+    from pyspark.sql import functions as sf
+
+    from spark_jobs.statistics.spark.cells import count_keys
+
+    sizes = [COUNTINGS[type(statistic)].size(statistic) for statistic in named]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    names = list(named.values())
+    if len(names) == 1:
+        keys, counts = count_keys(rows, names[0], distinct=sizes[0])
+    else:
+        # one row for each cell that a row lies in; the statistics' cells lie end to end
+        type_name = "int" if starts[-1] <= _MOST_INT else "bigint"
+        moved = [
+            sf.col(name).cast(type_name) + sf.lit(int(start)).cast(type_name)
+            for name, start in zip(names, starts[:-1], strict=True)
+        ]
+        cells = rows.select(sf.explode(sf.array(*moved)).alias(_KEY))
+        keys, counts = count_keys(cells, _KEY, distinct=int(starts[-1]))
+    made = {}
+    for statistic, start, end in zip(named, starts[:-1], starts[1:], strict=True):
+        own = (keys >= start) & (keys < end)
+        made[statistic] = COUNTINGS[type(statistic)].build(statistic, keys[own] - start, counts[own])
+    return made
+
+
+def _key_names(request: ReleaseRequest) -> list[str]:
+    return [f"{_KEY}_{i}" for i in range(len(request.statistics))]

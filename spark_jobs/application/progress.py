@@ -1,0 +1,78 @@
+"""What the application says to the outside: public stages and refusals, and nothing else.
+
+Everything else a process might print (Spark's log, a traceback, the value that a broken row held) goes to a private
+file inside the privacy boundary.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TextIO
+
+from spark_jobs.contract.store.layout import STAGE_NONCE_VARIABLE, Stage, stage_line
+
+
+class Announcer:
+    """Says the stages: to a caller that gave a nonce, as lines it can tell from any other; else to a person."""
+
+    def __init__(self, stream: TextIO, nonce: str | None) -> None:
+        self._stream = stream
+        self._nonce = nonce
+        self._reached: set[Stage] = set()
+
+    @classmethod
+    def for_process(cls, stream: TextIO, environ: Mapping[str, str] = os.environ) -> Announcer:
+        """The announcer this process's environment asks for."""
+        return cls(stream, environ.get(STAGE_NONCE_VARIABLE))
+
+    @property
+    def has_caller(self) -> bool:
+        """Whether a runner reads what is said, and keeps the process's output private itself."""
+        return self._nonce is not None
+
+    @property
+    def may_have_read_rows(self) -> bool:
+        """Whether this process has begun to count; before that, no row of the table was read."""
+        return Stage.COUNTING in self._reached
+
+    def stage(self, stage: Stage) -> None:
+        """Say that ``stage`` begins."""
+        self._reached.add(stage)
+        self._say(stage_line(stage, self._nonce) if self._nonce else stage.value)
+
+    def line(self, text: str) -> None:
+        """Say one line, made of public facts alone."""
+        self._say(" ".join(text.split()))
+
+    def _say(self, text: str) -> None:
+        self._stream.write(text + "\n")
+        self._stream.flush()
+
+
+def divert_output(folder: Path | None = None) -> tuple[TextIO, Path]:
+    """Send all further output of this process and its children to a private file.
+
+    Returns:
+        A stream on the original standard error, and the private file's path.
+    """
+    folder = folder or private_folder()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor, name = tempfile.mkstemp(prefix="spark-", suffix=".log", dir=folder)
+    outside = os.fdopen(os.dup(2), "w")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    os.close(descriptor)
+    return outside, Path(name)
+
+
+def private_folder() -> Path:
+    """Where private output of applications lies on this machine, readable by its owner alone."""
+    import platformdirs
+
+    return Path(platformdirs.user_state_dir("dp-diagnostics")) / "private"

@@ -1,0 +1,85 @@
+"""How statistics are summed that are no counts: of rows that are short vectors of whole numbers, or packed keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from spark_jobs.application.points import PointInputs, point_grid
+from spark_jobs.contract.options import CrossProductCells, LabelProductCells, PointSums, Statistic
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.statistics import CrossProducts, Moments
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+class Summing(Protocol):
+    """How one type of statistic is summed: what it reads of a row, the row's vector, and the sums."""
+
+    def inputs(self, statistic: Any, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
+        """What is read of each row, of the table with its scores; evaluated once."""
+        ...
+
+    def key(self, statistic: Any, *inputs: Column) -> Column:
+        """The vector of a row, or its packed key; null for a row that is not counted."""
+        ...
+
+    def sums(self, statistic: Any, rows: DataFrame, key: str) -> Any:
+        """The statistic of the rows whose vectors are in the column ``key``, in a pass over them."""
+        ...
+
+
+class _Products:
+    def inputs(
+        self, statistic: CrossProductCells | LabelProductCells, scored: DataFrame, request: ReleaseRequest
+    ) -> tuple[Column, ...]:
+        return tuple(self._inputs(statistic, scored, request))
+
+    def _inputs(
+        self, statistic: CrossProductCells | LabelProductCells, scored: DataFrame, request: ReleaseRequest
+    ) -> Iterator[Column]:
+        from spark_jobs.contract.columns import amount_need, levels_need
+        from spark_jobs.tables.expressions import amount_column
+        from spark_jobs.tables.scoring import label_column, level_number
+
+        schema = scored.schema
+        for feature in statistic.features:
+            yield amount_column(amount_need(feature.name, "features"), schema)
+        for each in statistic.categorical:
+            yield level_number(levels_need(each.column), each.levels, schema)
+        if isinstance(statistic, CrossProductCells):
+            yield amount_column(amount_need(statistic.outcome.name, "outcome"), schema)
+        else:
+            yield label_column(request.needed_label, schema)
+
+    def key(self, statistic: CrossProductCells | LabelProductCells, *inputs: Column) -> Column:
+        from spark_jobs.statistics.spark.cross_products import levels, number, row_of, sign
+
+        numbers, places = inputs[: len(statistic.features)], inputs[len(statistic.features) : -1]
+        terms = [number(value, feature) for value, feature in zip(numbers, statistic.features, strict=True)]
+        for place, each in zip(places, statistic.categorical, strict=True):
+            terms += levels(place, len(each.levels))
+        outcome = inputs[-1]
+        terms.append(number(outcome, statistic.outcome) if isinstance(statistic, CrossProductCells) else sign(outcome))
+        return row_of(terms)
+
+    def sums(self, statistic: CrossProductCells | LabelProductCells, rows: DataFrame, key: str) -> CrossProducts:
+        from spark_jobs.statistics.spark.cross_products import sums_of_rows
+
+        return sums_of_rows(rows, key, statistic)
+
+
+class _PointSums(PointInputs):
+    def sums(self, statistic: PointSums, rows: DataFrame, key: str) -> Moments:
+        from spark_jobs.statistics.spark.points import sums_of_keys
+
+        return sums_of_keys(rows, key, point_grid(statistic))
+
+
+SUMMINGS: Mapping[type[Statistic], Summing] = {
+    CrossProductCells: _Products(),
+    LabelProductCells: _Products(),
+    PointSums: _PointSums(),
+}
+"""How each type of statistic is summed that is not counted in cells. A new one adds its line here."""

@@ -1,0 +1,1 @@
+"""SQL expressions of an allow-list: each looks at one row and cannot fail."""

@@ -1,0 +1,196 @@
+"""What kind of value an expression has on a table of known columns: whether it fits is known before it is charged.
+
+``spark_jobs.tables.expressions`` makes Spark columns by the same rules, of which it takes the tables here.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NoReturn
+
+from spark_jobs.contract.column_types import Kind
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.expressions import tree as tree
+
+NUMERIC = (Kind.INTEGER, Kind.NUMBER)
+CASTS: Mapping[tree.CastType, tuple[Kind, ...]] = {
+    tree.CastType.DOUBLE: (*NUMERIC, Kind.BOOLEAN, Kind.STRING),
+    tree.CastType.BIGINT: (*NUMERIC, Kind.BOOLEAN, Kind.STRING),
+    tree.CastType.INT: (*NUMERIC, Kind.BOOLEAN, Kind.STRING),
+    tree.CastType.STRING: tuple(Kind),
+    tree.CastType.BOOLEAN: (*NUMERIC, Kind.BOOLEAN, Kind.STRING),
+    tree.CastType.DATE: (Kind.STRING, Kind.DATE, Kind.TIMESTAMP),
+    # not from text: a time of day would become a moment of the day of the run
+    tree.CastType.TIMESTAMP: (Kind.DATE, Kind.TIMESTAMP),
+}
+"""What each type can be cast from."""
+CAST_KINDS: Mapping[tree.CastType, Kind] = {
+    tree.CastType.DOUBLE: Kind.NUMBER,
+    tree.CastType.BIGINT: Kind.INTEGER,
+    tree.CastType.INT: Kind.INTEGER,
+    tree.CastType.STRING: Kind.STRING,
+    tree.CastType.BOOLEAN: Kind.BOOLEAN,
+    tree.CastType.DATE: Kind.DATE,
+    tree.CastType.TIMESTAMP: Kind.TIMESTAMP,
+}
+"""What each type holds."""
+ON_DOUBLES = ("EXP", "LN", "SQRT", "POWER")
+ON_TEXT = ("LOWER", "UPPER", "TRIM")
+ON_ANY = ("COALESCE", "LEAST", "GREATEST")
+
+
+@dataclass(frozen=True, kw_only=True)
+class KindRules:
+    """The rules by which kinds meet, for one expression of a request.
+
+    Attributes:
+        field: of the request, for messages.
+        text: what was written there.
+    """
+
+    field: str
+    text: object
+
+    def refuse(self, bound: str, remedy: str) -> NoReturn:
+        """Refuse the expression.
+
+        Raises:
+            RequestRefused: always.
+        """
+        raise RequestRefused(self.field, given=self.text, bound=bound, remedy=remedy)
+
+    def require(self, kind: Kind | None, wanted: Kind) -> None:
+        """Refuse a kind that does not convert: a whole number does to a number, and NULL to any.
+
+        Raises:
+            RequestRefused: it does not.
+        """
+        if kind not in (wanted, None) and (kind, wanted) != (Kind.INTEGER, Kind.NUMBER):
+            self.refuse(
+                f"needs a {wanted} where it has a {kind}", f"compare or cast it: TRY_CAST(... AS {wanted.name})"
+            )
+
+    def common(self, kinds: Iterable[Kind | None]) -> Kind:
+        """The kind that all of ``kinds`` convert to.
+
+        Raises:
+            RequestRefused: there is none.
+        """
+        known = {kind for kind in kinds if kind is not None}
+        if known == set(NUMERIC):
+            return Kind.NUMBER
+        if len(known) > 1:
+            self.refuse(
+                f"puts a {' and a '.join(sorted(known))} together",
+                "make both one type, by TRY_CAST or by a literal of the other's type such as '1' or DATE '2026-01-31'",
+            )
+        return next(iter(known), Kind.STRING)
+
+    def cast(self, kind: Kind | None, to: tree.CastType) -> Kind:
+        """What a value of ``kind`` is after the cast.
+
+        Raises:
+            RequestRefused: it cannot be cast.
+        """
+        if kind is not None and kind not in CASTS[to]:
+            self.refuse(
+                f"casts a {kind} to {to.name}, which takes {', '.join(CASTS[to])}", "cast it to another type first"
+            )
+        return CAST_KINDS[to]
+
+
+def kind_of_expression(
+    expression: tree.Expression, columns: Mapping[str, Kind], *, field: str, text: object
+) -> Kind | None:
+    """What ``expression`` holds; None for a bare NULL, which fits everywhere.
+
+    Args:
+        expression: what stands in the request.
+        columns: the kind of each column that it reads, by the name that it is written with.
+        field: of the request, for messages.
+        text: what was written there.
+
+    Raises:
+        RequestRefused: it puts together what does not fit.
+    """
+    return _Inference(rules=KindRules(field=field, text=text), columns=columns).kind(expression)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Inference:
+    rules: KindRules
+    columns: Mapping[str, Kind]
+
+    def kind(self, expression: tree.Expression) -> Kind | None:
+        match expression:
+            case tree.Column(name=name):
+                return self.columns[name]
+            case tree.Literal(value=value):
+                return _of_constant(value)
+            case tree.Compare(left=left, right=right):
+                self.rules.common((self.kind(left), self.kind(right)))
+            case tree.And(parts=parts) | tree.Or(parts=parts):
+                self._require(parts, Kind.BOOLEAN)
+            case tree.Not(part=part):
+                self._require((part,), Kind.BOOLEAN)
+            case tree.IsNull(part=part):
+                self.kind(part)
+            case tree.In(part=part, values=values):
+                self.rules.common((self.kind(part), *map(self.kind, values)))
+            case tree.Holds(part=part):
+                self._require((part,), Kind.STRING)
+            case tree.Arithmetic(op=op, left=left, right=right):
+                return self._arithmetic(op, self.kind(left), self.kind(right))
+            case tree.Function(name=name, arguments=arguments):
+                return self._function(name, arguments)
+            case tree.Case(branches=branches, otherwise=otherwise):
+                self._require((condition for condition, _ in branches), Kind.BOOLEAN)
+                return self.rules.common((*(self.kind(value) for _, value in branches), self.kind(otherwise)))
+            case tree.Cast(part=part, to=to):
+                return self.rules.cast(self.kind(part), to)
+        return Kind.BOOLEAN
+
+    def _require(self, parts: Iterable[tree.Expression], wanted: Kind) -> None:
+        for part in parts:
+            self.rules.require(self.kind(part), wanted)
+
+    def _arithmetic(self, op: str, left: Kind | None, right: Kind | None) -> Kind:
+        kind = Kind.INTEGER if {left, right} == {Kind.INTEGER} and op != "/" else Kind.NUMBER
+        self.rules.require(left, kind)
+        self.rules.require(right, kind)
+        return kind
+
+    def _function(self, name: str, arguments: tuple[tree.Expression, ...]) -> Kind:
+        if name in ON_DOUBLES:
+            self._require(arguments, Kind.NUMBER)
+            return Kind.NUMBER
+        if name in ON_TEXT:
+            self._require(arguments, Kind.STRING)
+            return Kind.STRING
+        if name in ON_ANY:
+            return self.rules.common(map(self.kind, arguments))
+        (argument,) = map(self.kind, arguments)
+        if name == "ABS":
+            self.rules.require(argument, Kind.NUMBER)
+            return Kind.INTEGER if argument is Kind.INTEGER else Kind.NUMBER
+        if name == "LENGTH":
+            self.rules.require(argument, Kind.STRING)
+        elif argument is not Kind.TIMESTAMP:
+            self.rules.require(argument, Kind.DATE)
+        return Kind.INTEGER
+
+
+def _of_constant(value: object) -> Kind | None:
+    for kinds, kind in (
+        (bool, Kind.BOOLEAN),
+        (int, Kind.INTEGER),
+        (float, Kind.NUMBER),
+        (str, Kind.STRING),
+        (datetime.datetime, Kind.TIMESTAMP),
+        (datetime.date, Kind.DATE),
+    ):
+        if isinstance(value, kinds):
+            return kind
+    return None

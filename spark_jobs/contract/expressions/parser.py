@@ -1,0 +1,393 @@
+"""The language of filters and features: SQL expressions that look at one row and cannot fail.
+
+A text is parsed and at once rebuilt from the few frozen types below. Everything else is refused, and Spark only ever
+runs what is built from these types, never the text, so a text that two parsers read differently lets nothing through.
+
+Why so little: a subquery or a window lets one row change all others, a function that may raise answers a yes/no
+question about one person through the exit code, and a cast that fails prints the value it failed on. What the
+expressions mean on every value, and that none of them raises, is ``spark_jobs.tables.expressions``.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.expressions.tree import (
+    And,
+    Arithmetic,
+    Case,
+    Cast,
+    CastType,
+    Column,
+    Compare,
+    Expression,
+    Function,
+    Holds,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    children,
+)
+
+MAX_CHARACTERS = 10_000
+MAX_DEPTH = 100
+MAX_NODES = 2_000
+MAX_NESTING = 20
+"""Brackets, CASEs and signs within each other. The parser spends some 25 calls of Python's stack on each: this stays
+far below its end, so that whether a text is accepted does not depend on who calls."""
+MAX_PATTERN = 200
+"""Characters of a pattern of LIKE."""
+
+# the parser's name for each function, and ours
+_FUNCTION_NAMES = {
+    "Abs": "ABS",
+    "Coalesce": "COALESCE",
+    "Day": "DAY",
+    "DayOfMonth": "DAY",
+    "Exp": "EXP",
+    "Greatest": "GREATEST",
+    "Least": "LEAST",
+    "Length": "LENGTH",
+    "Ln": "LN",
+    "Lower": "LOWER",
+    "Month": "MONTH",
+    "Pow": "POWER",
+    "Sqrt": "SQRT",
+    "Trim": "TRIM",
+    "Upper": "UPPER",
+    "Year": "YEAR",
+}
+FUNCTIONS = tuple(sorted(set(_FUNCTION_NAMES.values())))
+ALLOWED = (
+    "columns, numbers, 'text', DATE and TIMESTAMP literals, comparisons, AND, OR, NOT, IN, BETWEEN, IS NULL, LIKE, "
+    f"+ - * /, CASE, CAST and the functions {', '.join(FUNCTIONS)}"
+)
+
+
+def check_filter(text: str) -> None:
+    """Refuse a filter outside the allow-list.
+
+    Raises:
+        RequestRefused: naming what is not allowed, and listing what is.
+    """
+    parse(text, what="where")
+
+
+def check_feature(text: str) -> None:
+    """Refuse a feature outside the allow-list.
+
+    Raises:
+        RequestRefused: naming what is not allowed, and listing what is.
+    """
+    parse(text, what="model.coefficients")
+
+
+def parse(text: str, *, what: str = "expression") -> Expression:
+    """``text`` as an expression of the allow-list.
+
+    Args:
+        text: one SQL expression in Spark's dialect.
+        what: the request's field it stands in, for the message.
+
+    Raises:
+        RequestRefused: it is no such expression; the message names what is not allowed and lists what is.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise RequestRefused(
+            what, given=text, bound=f"must have at most {MAX_CHARACTERS} characters", remedy="shorten it"
+        )
+    try:
+        expression = _expression(_syntax_tree(text))
+        _check_size(expression)
+    except _NotAllowedError as refused:
+        raise RequestRefused(what, given=text, bound=refused.bound, remedy=refused.remedy) from None
+    except RecursionError:
+        raise RequestRefused(what, given=text, bound="is nested too deeply", remedy="simplify it") from None
+    return expression
+
+
+class _NotAllowedError(Exception):
+    def __init__(self, bound: str, remedy: str = f"use {ALLOWED}") -> None:
+        super().__init__(bound)
+        self.bound = bound
+        self.remedy = remedy
+
+
+def _syntax_tree(text: str) -> Any:
+    import sqlglot
+
+    unreadable = _NotAllowedError("must be one SQL expression", f"check its syntax; use {ALLOWED}")
+    try:
+        text.encode()  # a lone surrogate is no text that Spark could take
+        tokens = sqlglot.tokenize(text, dialect="spark")
+        _check_nesting(tokens)
+        statements = sqlglot.parse(text, dialect="spark")
+    except (RecursionError, _NotAllowedError):
+        raise
+    except Exception:  # whatever the parser trips over is not in the language
+        raise unreadable from None
+    if any(token.comments for token in tokens):
+        raise _NotAllowedError("comments are not allowed", "remove them")
+    if any(token.token_type.name == "SEMICOLON" for token in tokens):
+        raise _NotAllowedError("must be one expression without a semicolon", "remove it and what follows")
+    if len(statements) != 1 or statements[0] is None:
+        raise unreadable
+    return statements[0]
+
+
+def _check_nesting(tokens: Iterable[Any]) -> None:
+    brackets = signs = 0
+    for token in tokens:
+        name = token.token_type.name
+        brackets += {"L_PAREN": 1, "CASE": 1, "R_PAREN": -1, "END": -1}.get(name, 0)
+        signs = signs + 1 if name in ("NOT", "DASH", "PLUS", "TILDE") else 0
+        if max(brackets, signs) > MAX_NESTING:
+            raise _NotAllowedError(f"may nest at most {MAX_NESTING} brackets, CASEs and signs", "simplify it")
+
+
+def _check_size(expression: Expression) -> None:
+    level: tuple[Expression, ...] = (expression,)
+    nodes = depth = 0
+    while level:
+        nodes, depth = nodes + len(level), depth + 1
+        if depth > MAX_DEPTH or nodes > MAX_NODES:
+            raise _NotAllowedError(f"must have at most {MAX_DEPTH} levels and {MAX_NODES} parts", "simplify it")
+        level = tuple(child for node in level for child in children(node))
+
+
+# From the parser's tree to ours. A node is known by the exact name of its class, and any argument of it that its
+# handler does not name is refused, so that a parser that learns a new word does not teach it to us.
+
+
+def _expression(node: Any) -> Expression:
+    handler = _HANDLERS.get(type(node).__name__)
+    if handler is None:
+        raise _NotAllowedError(f"{_spelling(node)} is not allowed")
+    return handler(node)
+
+
+def _spelling(node: Any) -> str:
+    name = type(node).__name__
+    if name == "Anonymous":
+        return f"the function {str(node.name).upper()[:40]}"
+    if hasattr(node, "sql_names"):
+        return f"the function {node.sql_name()}"
+    return " ".join(re.findall(r"[A-Z]+(?![a-z])|[A-Z][a-z]*", name)).upper() or name
+
+
+def _only(node: Any, *arguments: str) -> None:
+    for name, value in node.args.items():
+        if name not in arguments and value not in (None, False, []):
+            raise _NotAllowedError(f"{name.strip('_').upper()} of {_spelling(node)} is not allowed")
+
+
+def _paren(node: Any) -> Expression:
+    _only(node, "this")
+    return _expression(node.this)
+
+
+def _column(node: Any) -> Expression:
+    if type(node.this).__name__ != "Identifier":
+        raise _NotAllowedError(f"{_spelling(node.this)} is not allowed")
+    if any(value for name, value in node.args.items() if name != "this"):
+        raise _NotAllowedError("must name columns without their table", "put `backticks` round a name with a dot")
+    return Column(name=str(node.this.this))
+
+
+def _literal(node: Any) -> Literal:
+    _only(node, "this", "is_string")
+    return Literal(value=str(node.this)) if node.is_string else _number(str(node.this))
+
+
+def _number(text: str) -> Literal:
+    if re.fullmatch(r"-?\d+", text):
+        whole = int(text) if len(text) <= 20 else 1 << 64
+        if -(1 << 63) <= whole < 1 << 63:
+            return Literal(value=whole)
+    elif re.fullmatch(r"-?(\d+\.\d*|\.?\d+)([eE][+-]?\d+)?", text) and math.isfinite(float(text)):
+        return Literal(value=float(text))
+    raise _NotAllowedError(f"the number {text[:40]} is out of range", "use whole numbers of 64 bits, or doubles")
+
+
+def _negative(node: Any) -> Expression:
+    _only(node, "this")
+    if type(node.this).__name__ == "Literal" and not node.this.is_string:
+        return _number(f"-{node.this.this}")
+    return Arithmetic(op="*", left=Literal(value=-1), right=_expression(node.this))
+
+
+def _binary(node: Any) -> Expression:
+    _only(node, "this", "expression", "typed", "safe")
+    left, right = _expression(node.this), _expression(node.expression)
+    name = type(node).__name__
+    if name in _COMPARISONS:
+        return Compare(op=_COMPARISONS[name], left=left, right=right)
+    return Arithmetic(op=_ARITHMETIC[name], left=left, right=right)
+
+
+def _junction(node: Any) -> Expression:
+    name = type(node).__name__
+    parts: list[Expression] = []
+    while type(node).__name__ == name:  # a chain leans to the left, and may be long
+        _only(node, "this", "expression")
+        parts.append(_expression(node.expression))
+        node = node.this
+    parts.append(_expression(node))
+    return (And if name == "And" else Or)(parts=tuple(reversed(parts)))
+
+
+def _not(node: Any) -> Expression:
+    _only(node, "this")
+    return Not(part=_expression(node.this))
+
+
+def _is_null(node: Any) -> Expression:
+    _only(node, "this", "expression")
+    if type(node.expression).__name__ != "Null":
+        raise _NotAllowedError("IS is allowed before NULL and NOT NULL alone", "write a comparison")
+    return IsNull(part=_expression(node.this))
+
+
+def _in(node: Any) -> Expression:
+    _only(node, "this", "expressions")
+    values = tuple(_expression(value) for value in node.args.get("expressions") or ())
+    literals = tuple(value for value in values if isinstance(value, Literal) and value.value is not None)
+    if not values or len(literals) != len(values):
+        raise _NotAllowedError("IN must be followed by literals that are not NULL", "list them in brackets")
+    return In(part=_expression(node.this), values=literals)
+
+
+def _between(node: Any) -> Expression:
+    _only(node, "this", "low", "high")
+    part = _expression(node.this)
+    low = Compare(op=">=", left=part, right=_expression(node.args["low"]))
+    return And(parts=(low, Compare(op="<=", left=part, right=_expression(node.args["high"]))))
+
+
+def _like(node: Any) -> Expression:
+    _only(node, "this", "expression", "negate")
+    pattern = _expression(node.expression)
+    if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
+        raise _NotAllowedError("LIKE must be followed by a pattern in quotes", "write it out")
+    like = _matches(_expression(node.this), pattern.value)
+    return Not(part=like) if node.args.get("negate") else like
+
+
+def _matches(part: Expression, pattern: str) -> Expression:
+    """``part LIKE pattern`` by tests of its length and of what it holds where.
+
+    Spark's own LIKE is a regular expression: on some values a long pattern overflows the stack, or takes a time that
+    grows with a power of the value's length.
+    """
+    if len(pattern) > MAX_PATTERN:
+        raise _NotAllowedError(f"LIKE takes a pattern of at most {MAX_PATTERN} characters", "shorten it")
+    head, *rest = pattern.split("%")
+    if "\\" in pattern or len(rest) > 2 or (len(rest) == 2 and (head or rest[1])):
+        raise _NotAllowedError("LIKE takes % at its start, at its end or once inside, and no backslash", "simplify it")
+    if not rest and "_" not in pattern:
+        return Compare(op="=", left=part, right=Literal(value=pattern))
+    least = Compare(
+        op=">=" if rest else "=",
+        left=Function(name="LENGTH", arguments=(part,)),
+        right=Literal(value=len(pattern) - len(rest)),
+    )
+    if len(rest) == 2 and rest[0].strip("_"):
+        if "_" in rest[0]:
+            raise _NotAllowedError("LIKE takes no _ in what stands between two %", "simplify it")
+        return Holds(part=part, text=rest[0])
+    tail = rest[0] if len(rest) == 1 else ""
+    runs = [Holds(part=part, text=run[0], at=run.start() + 1) for run in re.finditer("[^_]+", head)]
+    runs += [Holds(part=part, text=run[0], at=run.start() - len(tail)) for run in re.finditer("[^_]+", tail)]
+    if len(runs) == 1 and len(runs[0].text) == len(pattern) - len(rest):
+        return runs[0]
+    return And(parts=(least, *runs)) if runs else least
+
+
+def _case(node: Any) -> Expression:
+    _only(node, "this", "ifs", "default")
+    this, default = node.args.get("this"), node.args.get("default")
+    base = None if this is None else _expression(this)
+    branches = []
+    for branch in node.args["ifs"]:
+        condition = _expression(branch.this)
+        if base is not None:
+            condition = Compare(op="=", left=base, right=condition)
+        branches.append((condition, _expression(branch.args["true"])))
+    return Case(branches=tuple(branches), otherwise=Literal(value=None) if default is None else _expression(default))
+
+
+def _cast(node: Any) -> Expression:
+    _only(node, "this", "to", "safe")
+    target = _CAST_TYPES.get(node.args["to"].this.name) if not node.args["to"].expressions else None
+    if target is None:
+        types = ", ".join(name.upper() for name in CastType)
+        raise _NotAllowedError("a cast to this type is not allowed", f"cast to one of {types}")
+    part = _expression(node.this)
+    if isinstance(part, Literal) and isinstance(part.value, str) and target in (CastType.DATE, CastType.TIMESTAMP):
+        return _moment(part.value, target)
+    return Cast(part=part, to=target)
+
+
+def _moment(text: str, target: CastType) -> Literal:
+    try:
+        if target is CastType.DATE:
+            return Literal(value=datetime.date.fromisoformat(text.strip()))
+        moment = datetime.datetime.fromisoformat(text.strip())
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
+        raise _NotAllowedError(
+            f"{text[:40]!r} is no {target.value}", "write DATE '2026-01-31' or TIMESTAMP '2026-01-31 12:00:00', in UTC"
+        ) from None
+    return Literal(value=moment)
+
+
+def _function(node: Any) -> Expression:
+    _only(node, "this", "expression", "expressions", "ignore_nulls")
+    name = _FUNCTION_NAMES[type(node).__name__]
+    arguments = [node.this, node.args.get("expression"), *(node.args.get("expressions") or ())]
+    if name in ("YEAR", "MONTH", "DAY") and type(node.this).__name__ == "TsOrDsToDate":
+        _only(node.this, "this")  # the parser's own wrapping; what a user calls by that name carries more
+        arguments = [node.this.this]
+    present = tuple(_expression(part) for part in arguments if part is not None)
+    if name in ("GREATEST", "LEAST") and len(present) < 2:
+        raise _NotAllowedError(f"{name} takes two arguments or more", "add one, or leave the function out")
+    return Function(name=name, arguments=present)
+
+
+_COMPARISONS = {"EQ": "=", "NEQ": "!=", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
+_ARITHMETIC = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/"}
+_CAST_TYPES = {
+    "DOUBLE": CastType.DOUBLE,
+    "BIGINT": CastType.BIGINT,
+    "INT": CastType.INT,
+    "TEXT": CastType.STRING,
+    "BOOLEAN": CastType.BOOLEAN,
+    "DATE": CastType.DATE,
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ"), CastType.TIMESTAMP),
+}
+_HANDLERS: dict[str, Callable[[Any], Expression]] = {
+    "Paren": _paren,
+    "Column": _column,
+    "Literal": _literal,
+    "Boolean": lambda node: Literal(value=bool(node.this)),
+    "Null": lambda node: Literal(value=None),
+    "Neg": _negative,
+    **dict.fromkeys((*_COMPARISONS, *_ARITHMETIC), _binary),
+    **dict.fromkeys(("And", "Or"), _junction),
+    "Not": _not,
+    "Is": _is_null,
+    "In": _in,
+    "Between": _between,
+    "Like": _like,
+    "Case": _case,
+    **dict.fromkeys(("Cast", "TryCast"), _cast),
+    **dict.fromkeys(_FUNCTION_NAMES, _function),
+}

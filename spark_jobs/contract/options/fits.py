@@ -1,0 +1,272 @@
+"""Models that are fitted privately: their options, and the exact sums that they are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.expressions.parser import parse
+from spark_jobs.contract.grids import are_bounds
+from spark_jobs.contract.options.base import Options, Statistic
+from spark_jobs.contract.values import Frozen
+
+MOST_TERMS = 128
+"""Of a fit, the intercept and the outcome among them: its sums are as many as the pairs of them."""
+Level = bool | int | str
+Name = Annotated[str, Field(min_length=1, max_length=1000)]
+
+
+class Bounded(Frozen):
+    """A number with public bounds; values beyond them count as the nearer one.
+
+    Attributes:
+        name: a column, or an expression of the allow-list.
+        lower, upper: the bounds.
+    """
+
+    name: Name
+    lower: float
+    upper: float
+
+    @model_validator(mode="after")
+    def _ascending(self) -> Self:
+        if not are_bounds((self.lower, self.upper)) or self.middle + self.half <= self.middle:
+            raise RequestRefused(
+                "", given=[self.lower, self.upper], bound="must be two finite numbers in ascending order, to 1e100",
+                remedy="give public bounds of the values, such as [0, 100]",
+            )  # fmt: skip
+        return self
+
+    @property
+    def middle(self) -> float:
+        """Halfway between the bounds."""
+        return self.lower / 2 + self.upper / 2
+
+    @property
+    def half(self) -> float:
+        """Half of what lies between the bounds."""
+        return self.upper / 2 - self.lower / 2
+
+
+class Levels(Frozen):
+    """A column with public levels, each of which gets a coefficient of its own but the first, which is the reference.
+
+    Attributes:
+        column: which.
+        levels: as text; a value that is not listed, or null, counts as the reference.
+    """
+
+    column: Annotated[str, Field(min_length=1, max_length=255)]
+    levels: Annotated[tuple[str, ...], Field(min_length=2)]
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        if len(set(self.levels)) < len(self.levels):
+            raise RequestRefused(
+                "", given=list(self.levels), bound="must name each level once", remedy="leave out the repeated ones"
+            )
+        return self
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The levels that have a coefficient."""
+        return self.levels[1:]
+
+
+class _Products(Statistic):
+    """Sums of products of what a fit is made from (``statistics.CrossProducts``).
+
+    Attributes:
+        features: numbers.
+        categorical: columns with levels.
+    """
+
+    features: tuple[Bounded, ...]
+    categorical: tuple[Levels, ...] = ()
+
+    @property
+    def terms(self) -> int:
+        """How many numbers a row is: an intercept, the features, the levels beside the reference, and the outcome."""
+        return 2 + len(self.features) + sum(len(each.told) for each in self.categorical)
+
+    @property
+    def max_keys(self) -> int:
+        """A sum for each pair of terms."""
+        return self.terms**2
+
+
+class CrossProductCells(_Products):
+    """The statistic of a linear fit.
+
+    Attributes:
+        outcome: the number that is fitted.
+    """
+
+    kind: Literal["cross_products"] = "cross_products"
+    outcome: Bounded
+
+
+class LabelProductCells(_Products):
+    """The statistic of a logistic fit: the outcome is the request's label, as -1 and 1."""
+
+    of_label: ClassVar[bool] = True
+    kind: Literal["label_products"] = "label_products"
+
+
+class Fitting(Frozen):
+    """How a fit is made of its sums.
+
+    Attributes:
+        method: how the sums are noised: ``laplace``, ``gaussian`` (spends delta), or ``auto``: the less noisy one that
+            the budget allows, by public facts alone.
+        confidence: nominal level of the intervals.
+    """
+
+    method: Literal["auto", "laplace", "gaussian"] = "auto"
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+
+class LogisticFitting(Fitting):
+    """How a logistic fit is made of its sums.
+
+    Attributes:
+        radius: the linear predictors for which the polynomial stands for the logistic function: up to so much.
+        intercept: ``matched`` to the share of positive rows, or the ``polynomial``'s own.
+    """
+
+    radius: Annotated[float, Field(ge=1, le=16)] = 4.0
+    intercept: Literal["matched", "polynomial"] = "matched"
+
+
+class _FitOptions(Fitting, Options):
+    """What both fits have.
+
+    Attributes:
+        features: columns or expressions of the allow-list, with public bounds: ``{"age": [18, 80]}``.
+        categorical: columns with their public levels, the reference first: ``{"region": ["north", "south"]}``.
+    """
+
+    features: dict[Name, tuple[float, float]] = Field(default_factory=dict)
+    categorical: dict[Annotated[str, Field(min_length=1, max_length=255)], tuple[Level, ...]] = Field(
+        default_factory=dict
+    )
+
+    @field_validator("features")
+    @classmethod
+    def _within_bounds(cls, value: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+        for name, bounds in value.items():
+            parse(name, what="")
+            _bounded(name, bounds)
+        return value
+
+    @field_validator("categorical")
+    @classmethod
+    def _with_levels(cls, value: Mapping[str, tuple[Level, ...]]) -> Mapping[str, tuple[Level, ...]]:
+        for name, levels in value.items():
+            texts = [level_text(level) for level in levels]
+            if len(texts) < 2 or len(set(texts)) < len(texts):
+                raise RequestRefused(
+                    name, given=list(levels), bound="must be two levels or more, each named once",
+                    remedy="list the levels, the one that the others are compared with first",
+                )  # fmt: skip
+        return value
+
+    @model_validator(mode="after")
+    def _has_terms(self) -> Self:
+        if not self.features and not self.categorical:
+            raise RequestRefused(
+                "features", bound="must name at least one feature",
+                remedy="give columns with their public bounds, such as {'age': [18, 80]}",
+            )  # fmt: skip
+        twice = sorted(set(self.features) & set(self.categorical))
+        if twice:
+            raise RequestRefused(
+                "categorical", given=twice[0], bound="must not be among the features as well", remedy="list it once"
+            )
+        terms = 2 + len(self.features) + sum(len(levels) - 1 for levels in self.categorical.values())
+        if terms > MOST_TERMS:
+            raise RequestRefused(
+                "features", given=f"{terms} terms", bound=f"must be at most {MOST_TERMS}, each level counted",
+                remedy="leave out the least useful, or put rare levels together by an expression",
+            )  # fmt: skip
+        return self
+
+    @property
+    def approximate(self) -> bool:
+        """Whether it spends delta, so that a budget without any is refused."""
+        return self.method == "gaussian"
+
+    @property
+    def takes_delta(self) -> bool:
+        """Whether it is given a share of the budget's delta, if there is any."""
+        return self.method != "laplace"
+
+    @property
+    def terms_of_rows(self) -> dict[str, Any]:
+        """What both statistics hold."""
+        return {
+            "features": tuple(_bounded(name, bounds) for name, bounds in self.features.items()),
+            "categorical": tuple(
+                Levels(column=name, levels=tuple(level_text(level) for level in levels))
+                for name, levels in self.categorical.items()
+            ),
+        }
+
+    def chosen(self) -> dict[str, Any]:
+        """The options that ``measure`` takes; the statistic knows the terms."""
+        return self.model_dump(exclude={"kind", "weight", "features", "categorical", "outcome", "outcome_bounds"})
+
+
+class LinearFitOptions(_FitOptions):
+    """Linear model of several features, fitted by noisy sums.
+
+    Attributes:
+        outcome: the number that is fitted, a column or an expression of the allow-list.
+        outcome_bounds: its public bounds; values beyond them count as the nearer one.
+    """
+
+    kind: Literal["linear_fit"]
+    outcome: Name
+    outcome_bounds: tuple[float, float]
+
+    @model_validator(mode="after")
+    def _outcome_is_no_feature(self) -> Self:
+        parse(self.outcome, what="outcome")
+        _bounded("outcome_bounds", self.outcome_bounds)
+        if self.outcome in self.features or self.outcome in self.categorical:
+            raise RequestRefused(
+                "outcome", given=self.outcome, bound="must not be among the features", remedy="take it out of them"
+            )
+        return self
+
+    @property
+    def statistic(self) -> CrossProductCells:
+        """Sums of products of the features and the outcome."""
+        return CrossProductCells(**self.terms_of_rows, outcome=_bounded(self.outcome, self.outcome_bounds))
+
+
+class LogisticFitOptions(LogisticFitting, _FitOptions):
+    """Logistic model of the request's label, fitted by noisy sums."""
+
+    kind: Literal["logistic_fit"]
+
+    @property
+    def statistic(self) -> LabelProductCells:
+        """Sums of products of the features and the label."""
+        return LabelProductCells(**self.terms_of_rows)
+
+
+def level_text(level: Level) -> str:
+    """A level as a model's ``categorical`` spells it."""
+    text = str(level)
+    return text if isinstance(level, str) or text not in ("True", "False") else text.lower()
+
+
+def _bounded(name: str, bounds: tuple[float, float]) -> Bounded:
+    try:
+        return Bounded(name=name, lower=bounds[0], upper=bounds[1])
+    except RequestRefused as refused:
+        raise refused.within(name) from None

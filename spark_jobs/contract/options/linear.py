@@ -1,0 +1,387 @@
+"""Diagnostics of linear models: residual plots of a given one, and private lines through groups of points."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.expressions.blocks import ALL
+from spark_jobs.contract.expressions.parser import parse
+from spark_jobs.contract.expressions.tree import columns
+from spark_jobs.contract.grids import MAX_BOUND, are_bounds, check_grid
+from spark_jobs.contract.options.base import MAX_KEYS, Options, Statistic
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.contract.tables import SparkMLModel
+
+if TYPE_CHECKING:
+    from spark_jobs.contract.request import ReleaseRequest
+
+Amount = Annotated[str, Field(min_length=1, max_length=1000)]
+"""A column of numbers or booleans, or an expression of the allow-list."""
+Bounds = tuple[float, float]
+Keys = tuple[str | int, ...]
+
+MOST_GROUPS = 100_000
+MOST_KEY_CHARACTERS = 255
+RESIDUAL_KEYS = 7936**2
+"""Cells of ``statistics.ResidualCounts``, of which most are empty."""
+THEIL_SEN = ("dp_exp_theil_sen", "dp_wide_theil_sen", "dp_ss_theil_sen")
+"""Methods that match rows with each other: one row more or less would change many pairs."""
+GRADIENTS = ("dp_grad_descent", "dp_grad_descent_zcdp")
+MIN_CELLS_OF_MEDIANS = 16
+"""Of either axis, for ``auto`` to choose medians over pairs of rows: in fewer too many pairs share their x."""
+MAX_KEYS_OF_AUTO = MAX_KEYS // 2
+"""Of counts by group, for ``auto`` to choose medians: beyond, lines are made from sums."""
+SUMS_OF_GROUP = 6
+
+
+class ResidualCells(Statistic):
+    """The statistic of a residual plot: rows per cell of fitted value and residual (``statistics.ResidualCounts``).
+
+    Attributes:
+        outcome: what the model is about; the residual is the outcome minus the model's own output.
+        unit: the smallest size that matters, of both.
+    """
+
+    of_model: ClassVar[str | None] = "fitted values"
+    kind: Literal["residuals"] = "residuals"
+    outcome: str
+    unit: float
+
+    @property
+    def max_keys(self) -> int:
+        """A count for each cell."""
+        return RESIDUAL_KEYS
+
+
+class _PointStatistic(Statistic):
+    """What is counted or summed of points.
+
+    Attributes:
+        x, y: columns or expressions.
+        x_bounds, y_bounds: public bounds; values beyond them count at the nearer one.
+        group_by: the column that says which group a row is of; None where all rows are one group.
+        groups: public keys of the groups; rows of others are not counted. None without ``group_by``.
+        cells: of either axis.
+    """
+
+    x: str
+    y: str
+    x_bounds: Bounds
+    y_bounds: Bounds
+    group_by: str | None
+    groups: Keys | None
+    cells: int
+
+    @property
+    def lines(self) -> int:
+        """How many groups there are: one for each of the keys, or one in all."""
+        return 1 if self.groups is None else len(self.groups)
+
+
+class PointCells(_PointStatistic):
+    """The statistic of lines that need single points: rows per group and cell (``statistics.PointCounts``)."""
+
+    kind: Literal["points"] = "points"
+    remedy_for_size: ClassVar[str] = (
+        "ask for fewer cells, for fewer groups, or for a method that needs sums alone, such as noisy_moments"
+    )
+
+    @property
+    def max_keys(self) -> int:
+        """A count for each cell of each group, and one for its rows without a point."""
+        return self.lines * (self.cells**2 + 1)
+
+
+class PointSums(_PointStatistic):
+    """The statistic of lines that need sums alone, per group: of x, y, x^2 and x y (``statistics.Moments``)."""
+
+    kind: Literal["point_sums"] = "point_sums"
+
+    @property
+    def max_keys(self) -> int:
+        """The sums of each group: rows with and without a point, and four of the points."""
+        return self.lines * SUMS_OF_GROUP
+
+
+class ResidualPlotOptions(Options):
+    """Residuals against fitted values, with a trend, a spread, tests of both, and a Q-Q view.
+
+    Attributes:
+        outcome: what the model predicts: a column of numbers or booleans, or an expression.
+        unit: the smallest size that matters, of fitted values and residuals; public.
+        method: what releases the counts, a name of ``spark_jobs.mechanisms.histograms``, or by public facts.
+        bins: of either axis, a power of two; None lets the noise decide.
+        coverage: the part of the rows that the box is to hold.
+        confidence: nominal level of intervals.
+    """
+
+    kind: Literal["residual_plot"]
+    outcome: Amount
+    unit: Annotated[float, Field(allow_inf_nan=False)] = 1.0
+    method: Literal[
+        "auto", "adaptive_grid", "ahp", "dawa", "geometric", "greedy_h", "hb", "laplace", "mwem", "uniform"
+    ] = "auto"
+    bins: Annotated[int, Field(ge=2, le=256)] | None = None
+    coverage: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
+
+    @field_validator("outcome")
+    @classmethod
+    def _allowed(cls, value: str) -> str:
+        return _expression(value)
+
+    @field_validator("unit")
+    @classmethod
+    def _of_size(cls, value: float) -> float:
+        if not 1 / MAX_BOUND <= value <= MAX_BOUND:
+            raise RequestRefused(
+                "", given=value, bound="must be above 0, a number between 1e-100 and 1e100",
+                remedy="give the smallest size that matters, such as 0.01 of an amount of money",
+            )  # fmt: skip
+        return value
+
+    @field_validator("bins")
+    @classmethod
+    def _power(cls, value: int | None) -> int | None:
+        return value if value is None else _power_of_two(value)
+
+    @property
+    def statistic(self) -> Statistic:
+        """Counts of fitted values and residuals together."""
+        return ResidualCells(outcome=self.outcome, unit=self.unit)
+
+    def chosen(self) -> dict[str, Any]:
+        """The options that ``diagnostics.residual_plot.measure`` takes."""
+        return {name: value for name, value in super().chosen().items() if name not in ("outcome", "unit")}
+
+
+class LinearRegressionOptions(Options):
+    """A private line through the points of each group.
+
+    Attributes:
+        x, y: a column of numbers or booleans each, or an expression.
+        x_bounds, y_bounds: public bounds of their values, which are clipped to them.
+        group_by: the column that says which group a row is of.
+        groups: public keys of the groups, in the order in which they are released: texts, or whole
+            numbers; compared with the column as text.
+        method: see the reference of ``spark_jobs.diagnostics.linear_regression``; those of zCDP spend delta. Theil-Sen
+            and gradient descent need the single points, of which a request may count 2^26 cells; others need sums.
+        at: where the line is evaluated, in parts of the way from the lower bound of x to the upper one.
+        size_bound: a public guess at the rows of a group, from which ``auto`` chooses.
+        matchings: how many partners each row gets, of Theil-Sen methods; None: all others in groups of at most 256
+            rows, else 10.
+        public_sizes: under ``replace_one``, whether each group's size is public, and a row that is replaced stays in
+            its group and within the request's filter: a weaker promise than the relation's, so the request must say it.
+            What decides which rows are used may then read declared public columns alone, and neither x nor y.
+        confidence: nominal level of intervals.
+        cells: of either axis, a power of two.
+    """
+
+    kind: Literal["linear_regression"]
+    x: Amount
+    y: Amount
+    x_bounds: Bounds
+    y_bounds: Bounds
+    group_by: Annotated[str, Field(min_length=1, max_length=255)] | None = None
+    groups: Keys | None = None
+    method: Literal[
+        "auto", "noisy_moments", "noisy_moments_zcdp", "noisy_stats", "noisy_stats_zcdp", "noisy_intercept",
+        "dp_exp_theil_sen", "dp_wide_theil_sen", "dp_ss_theil_sen", "dp_grad_descent", "dp_grad_descent_zcdp",
+    ] = "auto"  # fmt: skip
+    at: Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1, max_length=100)] = (0.25, 0.75)
+    size_bound: Annotated[int, Field(ge=1, le=10**12)] | None = None
+    matchings: Annotated[int, Field(ge=1, le=10**6)] | None = None
+    public_sizes: bool = False
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+    cells: Annotated[int, Field(ge=2, le=16384)] = 1024
+
+    @field_validator("x", "y")
+    @classmethod
+    def _allowed(cls, value: str) -> str:
+        return _expression(value)
+
+    @field_validator("x_bounds", "y_bounds", mode="before")
+    @classmethod
+    def _two(cls, value: Any) -> Any:
+        if not isinstance(value, (list, tuple)) or len(value) != 2:
+            raise _no_bounds(value)
+        return value
+
+    @field_validator("x_bounds", "y_bounds")
+    @classmethod
+    def _ascending(cls, value: Bounds) -> Bounds:
+        if not are_bounds(value):
+            raise _no_bounds(list(value))
+        return value
+
+    @field_validator("cells")
+    @classmethod
+    def _power(cls, value: int) -> int:
+        return _power_of_two(value)
+
+    @field_validator("groups", mode="before")
+    @classmethod
+    def _keys(cls, value: Any) -> Any:
+        return value if value is None else require_keys(value)
+
+    @model_validator(mode="after")
+    def _grouped(self) -> Self:
+        for axis, (lower, upper) in (("x", self.x_bounds), ("y", self.y_bounds)):
+            try:
+                check_grid(lower=lower, upper=upper, cells=self.cells, scale="linear", unit=None)
+            except RequestRefused as refused:
+                raise refused.within(axis) from None
+        if self.x == self.y:
+            raise RequestRefused("y", given=self.y, bound="must differ from x", remedy="name the outcome's column")
+        if self.group_by is not None and self.groups is None:
+            raise RequestRefused(
+                "groups", bound="is required with group_by: keys that are read from the rows would not be private",
+                remedy="list the groups, or name a registered list of them",
+            )  # fmt: skip
+        if self.groups is not None and self.group_by is None:
+            raise RequestRefused(
+                "group_by", bound="is required with groups", remedy="name the column that says which group a row is of"
+            )
+        return self
+
+    @property
+    def statistic(self) -> Statistic:
+        """Counts of points by group, or their sums where the method needs no more."""
+        names = ("x", "y", "x_bounds", "y_bounds", "group_by", "groups", "cells")
+        fields = {name: getattr(self, name) for name in names}
+        points = PointCells(**fields)
+        if self.method == "auto":
+            # medians, for which points are needed, are chosen where sizes are public alone
+            medians = self.public_sizes and self.cells >= MIN_CELLS_OF_MEDIANS and points.max_keys <= MAX_KEYS_OF_AUTO
+            return points if medians else PointSums(**fields)
+        return points if self.method in (*THEIL_SEN, *GRADIENTS) else PointSums(**fields)
+
+    @property
+    def approximate(self) -> bool:
+        """Whether it spends delta."""
+        return self.method.endswith("_zcdp")
+
+    def chosen(self) -> dict[str, Any]:
+        """The options that ``diagnostics.linear_regression.measure`` takes."""
+        names = ("method", "at", "size_bound", "matchings", "public_sizes", "confidence")
+        return {name: getattr(self, name) for name in names}
+
+    def sizes_are_public(self, neighbours: Neighbours) -> bool:
+        """Whether the size of each group is public, and a row that is replaced stays in its group."""
+        return neighbours is Neighbours.REPLACE_ONE and self.public_sizes
+
+    def check(self, request: ReleaseRequest) -> None:
+        """Refuse Theil-Sen where a group's size is private, and sizes that are called public and are not.
+
+        Sizes of what is used stay the same when a row is replaced as long as neither a choice among a unit's rows nor a
+        pipeline decides which rows are used. One row of each unit, all in one group, is no choice of how many.
+        """
+        public = self.sizes_are_public(request.neighbours)
+        if self.method in THEIL_SEN and not public:
+            raise RequestRefused(
+                "diagnostics.method", given=self.method,
+                bound="is private where sizes are public alone: under neighbours replace_one, with public_sizes true",
+                remedy="ask for neighbours replace_one, or for another method",
+            )  # fmt: skip
+        if not public:
+            return
+        unit = request.unit
+        if unit.column is not None and (unit.max_rows > 1 or self.group_by is not None):
+            raise RequestRefused(
+                "diagnostics.public_sizes", given=True,
+                bound="needs a unit of one row: which rows of a unit are used is secret, and so are the sizes",
+                remedy="set public_sizes to false",
+            )  # fmt: skip
+        if request.uses_model and isinstance(request.model, SparkMLModel):
+            raise RequestRefused(
+                "diagnostics.public_sizes", given=True,
+                bound="cannot be with a spark_ml model in one request, for its stages may skip rows",
+                remedy="set public_sizes to false, or ask for the lines in a request of their own",
+            )  # fmt: skip
+        if request.knows_public_columns:
+            self._require_public(request)
+
+    def _require_public(self, request: ReleaseRequest) -> None:
+        """Refuse to let anything but public columns, and neither x nor y, decide which rows a line goes through.
+
+        The size of what is used is published exactly: that of ``id = 17 AND sick = true`` would say who is sick.
+        """
+        public = {name.lower() for name in request.table.public_columns or ()}
+        protected = {name.lower() for text in (self.x, self.y) for name in (text, *columns(parse(text)))}
+        deciding = [] if request.where is None else [("where", name) for name in columns(parse(request.where))]
+        if self.group_by is not None:
+            deciding.append(("diagnostics.group_by", self.group_by))
+        if request.blocks != (ALL,) and request.block_expression is not None:
+            deciding.append(("blocks", request.block_expression.column))
+        for field, name in deciding:
+            if name.lower() not in public:
+                raise RequestRefused(
+                    field, given=name,
+                    bound="must read public columns alone where sizes are public, which here are "
+                    + (", ".join(request.table.public_columns or ()) or "none"),
+                    remedy="leave it out, set public_sizes to false, or have the column declared: `dp-budget bind`",
+                )  # fmt: skip
+            if name.lower() in protected:
+                raise RequestRefused(
+                    field, given=name, bound="must not be what x or y reads where sizes are public",
+                    remedy="leave it out, or set public_sizes to false",
+                )  # fmt: skip
+
+
+def require_keys(keys: Any) -> Keys:
+    """``keys`` as a tuple, refused unless they are public keys of groups: texts or whole numbers, each once.
+
+    Raises:
+        RequestRefused: they are not; about the field itself, without a name.
+    """
+    if not isinstance(keys, (list, tuple)):
+        raise RequestRefused(
+            "", given=type(keys).__name__, bound="must be a list of keys, or name a registered one",
+            remedy="write it like ['001', '002'] or {'list': 'tracts'}",
+        )  # fmt: skip
+    if not 1 <= len(keys) <= MOST_GROUPS:
+        raise RequestRefused(
+            "", given=len(keys), bound=f"must be from 1 to {MOST_GROUPS} keys",
+            remedy="leave out groups and group_by for one line, or split the groups over several releases",
+        )  # fmt: skip
+    for key in keys:
+        if not _is_key(key):
+            raise RequestRefused(
+                "", given=key if isinstance(key, (str, int, float)) else type(key).__name__,
+                bound=f"must be texts of 1 to {MOST_KEY_CHARACTERS} characters or whole numbers of 64 bits",
+                remedy="write the keys as the column holds them, text in quotes",
+            )  # fmt: skip
+    ((key, times),) = Counter(map(str, keys)).most_common(1)
+    if times > 1:
+        raise RequestRefused(
+            "", given=key, bound="is there more than once", remedy="name each group once (17 and '17' are one key)"
+        )
+    return tuple(keys)
+
+
+def _is_key(key: Any) -> bool:
+    if isinstance(key, str):
+        return 1 <= len(key) <= MOST_KEY_CHARACTERS and not any("\ud800" <= character <= "\udfff" for character in key)
+    return isinstance(key, int) and not isinstance(key, bool) and -(2**63) <= key < 2**63
+
+
+def _no_bounds(given: Any) -> RequestRefused:
+    return RequestRefused(
+        "", given=given, bound="must be two finite numbers in ascending order, to 1e100",
+        remedy="give public bounds of the values, such as [0, 100000]; values beyond them count there",
+    )  # fmt: skip
+
+
+def _power_of_two(value: int) -> int:
+    if value.bit_count() != 1:
+        raise RequestRefused("", given=value, bound="must be a power of two", remedy="round it, e.g. to 32")
+    return value
+
+
+def _expression(text: str) -> str:
+    parse(text, what="")
+    return text

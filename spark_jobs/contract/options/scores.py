@@ -1,0 +1,248 @@
+"""Diagnostics of a classifier's scores, with their options."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, TypeAdapter, field_validator, model_validator
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.expressions.parser import check_feature
+from spark_jobs.contract.options.base import MIN_EPSILON, SCORE_CELLS, Options, ScoreCells, Statistic
+from spark_jobs.contract.tables import ColumnsModel, LinearModel, LogisticModel
+
+if TYPE_CHECKING:
+    from spark_jobs.contract.request import ReleaseRequest
+
+OtherModel = Annotated[ColumnsModel | LinearModel | LogisticModel, Field(discriminator="kind")]
+MIN_EPSILON_OF_SMOOTH = Decimal("1e-4")
+"""Of noise by smooth sensitivity without a delta: ``mechanisms.pure_release`` is proven from a tenth of it on."""
+_OTHER: TypeAdapter[OtherModel] = TypeAdapter(OtherModel)
+
+
+class OtherScoreCells(Statistic):
+    """The statistic of a second classifier on the same rows and label (``statistics.ScoreCounts``).
+
+    Attributes:
+        described: the second model, as canonical JSON.
+    """
+
+    of_label: ClassVar[bool] = True
+    kind: Literal["other_scores"] = "other_scores"
+    described: str
+
+    @property
+    def max_keys(self) -> int:
+        """A count for each label and cell."""
+        return 2 * SCORE_CELLS
+
+    @classmethod
+    def of(cls, model: OtherModel) -> OtherScoreCells:
+        """The statistic of ``model``."""
+        return cls(described=json.dumps(model.model_dump(mode="json"), sort_keys=True))
+
+    @property
+    def model(self) -> OtherModel:
+        """The second model."""
+        return _OTHER.validate_json(self.described)
+
+
+class RocCurveOptions(Options):
+    """ROC curve with AUC and bands.
+
+    Attributes:
+        method: how counts are noised; see the reference of ``spark_jobs.diagnostics.roc_curve``. ``recursive_medians``
+            spends delta.
+        thresholds: cells of [0, 1] that the curve is released on; None lets the method choose from public facts.
+        confidence: nominal level of the band and of the AUC's interval.
+        share: whether it may be made from one noisy release together with other diagnostics of the request.
+        histogram: what releases the counts of ``fixed_cells`` and ``recursive_medians``, a name of
+            ``spark_jobs.mechanisms.histograms``; None for a tree of them, whose noise is known.
+    """
+
+    kind: Literal["roc_curve"]
+    method: Literal["auto", "tree", "fixed_cells", "equi_depth", "recursive_medians"] = "auto"
+    thresholds: Annotated[int, Field(ge=2, le=65536)] | None = None
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+    share: bool = True
+    histogram: (
+        Literal["adaptive_grid", "ahp", "dawa", "geometric", "greedy_h", "hb", "laplace", "mwem", "uniform"] | None
+    ) = None
+
+    @model_validator(mode="after")
+    def _of_the_papers(self) -> Self:
+        if self.histogram is not None and self.method not in ("fixed_cells", "recursive_medians"):
+            raise RequestRefused(
+                "histogram", given=self.histogram, bound="is of method: fixed_cells and recursive_medians",
+                remedy="choose one of them, or leave it out",
+            )  # fmt: skip
+        if self.method == "recursive_medians" and self.thresholds is not None and self.thresholds.bit_count() != 1:
+            raise RequestRefused(
+                "thresholds", given=self.thresholds, bound="must be a power of two for recursive_medians",
+                remedy="ask for 8, 16 or 32",
+            )  # fmt: skip
+        return self
+
+    @property
+    def approximate(self) -> bool:
+        """Whether it spends delta."""
+        return self.method == "recursive_medians"
+
+    @property
+    def sharing(self) -> bool:
+        """Whether it is made from counts that it may share."""
+        return self.share and self.method == "auto"
+
+
+class RocComparisonOptions(Options):
+    """The ROC curves of two models on the same rows, and whether they differ.
+
+    Attributes:
+        other: the second model; the first one is the request's. Not a saved pipeline.
+        confidence: nominal level of bands and intervals.
+    """
+
+    kind: Literal["roc_comparison"]
+    other: OtherModel
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Counts of the scores of both models."""
+        return ScoreCells(), OtherScoreCells.of(self.other)
+
+    def check(self, request: ReleaseRequest) -> None:
+        """Refuse features of the second model that are none of the allow-list's expressions.
+
+        Raises:
+            RequestRefused: one of them is not.
+        """
+        if not isinstance(self.other, ColumnsModel):
+            for feature in self.other.coefficients:
+                check_feature(feature)
+
+    def chosen(self) -> dict[str, Any]:
+        """The options that ``diagnostics.roc_comparison.measure`` takes."""
+        return {"confidence": self.confidence}
+
+
+class GroupedOptions(Options):
+    """What diagnostics of a classifier that put its scores into groups have in common.
+
+    Attributes:
+        method: how groups are placed; see the reference of the diagnostic. Only ``auto`` shares.
+        bins: groups of the release; None for the diagnostic's own number.
+        confidence: nominal level of intervals and zones.
+        share: whether it may be made from one noisy release together with other diagnostics of the request.
+    """
+
+    method: Literal["auto", "recursive_medians", "fixed_bins"] = "auto"
+    bins: Annotated[int, Field(ge=2, le=256)] | None = None
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
+    share: bool = True
+
+    @property
+    def sharing(self) -> bool:
+        """Whether it is made from counts that it may share."""
+        return self.share and self.method == "auto"
+
+
+class BinnedResidualsOptions(GroupedOptions):
+    """Binned residuals with error bars and a test of fit; ``bins`` are 20, or 16 of recursive medians.
+
+    Recursive medians need a power of two of them. See ``GroupedOptions``.
+    """
+
+    kind: Literal["binned_residuals"]
+
+
+class CalibrationOptions(GroupedOptions):
+    """Reliability diagram with the Hosmer-Lemeshow test and the expected calibration error.
+
+    ``bins`` are 10, or 8 of recursive medians, which need a power of two. See ``GroupedOptions``.
+    """
+
+    kind: Literal["calibration"]
+
+
+class FigureOptions(Options):
+    """What single figures of a classifier, released by smooth sensitivity or from counts, have in common.
+
+    Attributes:
+        method: how noise is scaled; see the reference of ``spark_jobs.diagnostics.auc``. ``laplace`` spends delta.
+        confidence: nominal level of intervals and bands.
+    """
+
+    method: Literal["auto", "polynomial", "cauchy", "laplace", "counts"] = "auto"
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+    @property
+    def approximate(self) -> bool:
+        """Whether it spends delta."""
+        return self.method == "laplace"
+
+    @property
+    def min_epsilon(self) -> Decimal:
+        """The least epsilon, for one row: more for noise whose guarantee is proven from there on."""
+        return MIN_EPSILON_OF_SMOOTH if self.method in ("polynomial", "cauchy") else MIN_EPSILON
+
+
+class AucOptions(FigureOptions):
+    """Area under the ROC curve; see ``FigureOptions``.
+
+    Attributes:
+        interval: whether to pay a small part for noisy class sizes, without which no interval can be given.
+    """
+
+    kind: Literal["auc"]
+    interval: bool = True
+
+
+class AveragePrecisionOptions(FigureOptions):
+    """Average precision, the area under the precision-recall curve, by steps; see ``FigureOptions``.
+
+    Attributes:
+        method: as for an AUC, or ``weighted_counts``: counts, and one sum over all rows of weights that they choose.
+        interval: of a direct release, whether to pay a small part for noisy class sizes, without which no interval can
+            be given.
+    """
+
+    kind: Literal["average_precision"]
+    method: Literal["auto", "polynomial", "cauchy", "laplace", "counts", "weighted_counts"] = "auto"  # type: ignore[assignment]
+    interval: bool = True
+
+
+class BinormalRocOptions(FigureOptions):
+    """Symmetric binormal ROC curve through a private AUC; see ``FigureOptions``.
+
+    Attributes:
+        points: points of the curve.
+    """
+
+    kind: Literal["binormal_roc"]
+    points: Annotated[int, Field(ge=2, le=65536)] = 201
+
+
+class ConfusionMatrixOptions(Options):
+    """Confusion matrices at given thresholds, with the rates that follow from them.
+
+    Attributes:
+        thresholds: a row counts as positive if its score is at least this; from 0 to 1, ascending.
+        confidence: nominal level of the intervals.
+    """
+
+    kind: Literal["confusion_matrix"]
+    thresholds: Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1, max_length=100)] = (0.5,)
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+    @field_validator("thresholds")
+    @classmethod
+    def _ascending(cls, value: tuple[float, ...]) -> tuple[float, ...]:
+        if any(high <= low for low, high in pairwise(value)):
+            raise RequestRefused(
+                "", given=list(value), bound="must ascend", remedy="sort the thresholds and name each once"
+            )
+        return value

@@ -1,0 +1,273 @@
+"""Diagnostics of a column of numbers, with their options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.figures import OK
+from spark_jobs.contract.grids import MAX_BOUND, are_bounds, check_grid, unit_of_log
+from spark_jobs.contract.options.base import Options, ScoreCells, Statistic
+from spark_jobs.contract.values import Frozen
+
+FOUND_UNIT, FOUND_DOUBLINGS, FOUND_GRID_CELLS = 2.0**-20, 64, 2**20
+"""The grid on which bounds are found: from a millionth to 17 trillion, in both directions, unless a unit is given."""
+
+
+MOST_CELLS = 2**20
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class ValueCells(Statistic):
+    """The statistic of a column of numbers: rows per cell of a public value grid (``statistics.ValueCounts``).
+
+    Attributes:
+        column: which.
+        lower, upper: public bounds; values beyond them count at the nearer one.
+        scale: cells of equal width, or of a width that grows with the value.
+        unit: of a logarithmic grid, the smallest size that is told apart from 0; None leaves it to the grid.
+        cells: at most so many.
+    """
+
+    kind: Literal["values"] = "values"
+    column: str
+    lower: float
+    upper: float
+    scale: Literal["linear", "log"]
+    unit: float | None
+    cells: int
+
+    @property
+    def max_keys(self) -> int:
+        """A count for each cell."""
+        return self.cells
+
+
+class ReferenceDistribution(Frozen):
+    """A distribution that released values are held against.
+
+    Attributes:
+        distribution: ``uniform`` (its two bounds), ``normal`` (mean, standard deviation), ``lognormal`` (the same, of
+            the logarithm), ``exponential`` (mean).
+        parameters: as listed; the second of a normal one and the mean of an exponential one are above 0.
+    """
+
+    distribution: Literal["uniform", "normal", "lognormal", "exponential"]
+    parameters: tuple[Finite, ...]
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        wanted = 1 if self.distribution == "exponential" else 2
+        last = self.parameters[-1] if self.parameters else 0.0
+        least = self.parameters[0] if self.distribution == "uniform" and self.parameters else 0.0
+        if len(self.parameters) != wanted or not last > least:
+            raise RequestRefused(
+                "parameters",
+                given=list(self.parameters),
+                bound="must be those of the distribution: two bounds that ascend, mean and deviation, or mean",
+                remedy="see the request reference",
+            )
+        return self
+
+
+class EarlierFunction(Frozen):
+    """A distribution function that an earlier release published, to hold a new one against; public, noise and all.
+
+    Attributes:
+        released_by: the key of that release.
+        release: where it lies: what is charged is compared with it, never believed; None outside a request.
+        named: the column, or None for scores.
+        status: ``ok``, or ``undefined`` where the release had too few rows to tell; there is no function then.
+        lower, upper, cells, scale, unit: its grid, as ``statistics.value_grid.ValueGrid`` has it.
+        starts: the cells at which the function rises, ascending.
+        cdf: the released fractions from there on, the last of them 1.
+        rows: the noisy number of rows.
+        branching, root, noise_scale: the law of its noise: the tree of counts, and the scale of each count's noise.
+        smoothing: the norm in which its fractions were made to rise.
+    """
+
+    released_by: Annotated[str, Field(min_length=1)]
+    release: Annotated[str, Field(min_length=1, max_length=2000)] | None = None
+    named: str | None
+    status: Literal["ok", "undefined"]
+    lower: Finite
+    upper: Finite
+    cells: Annotated[int, Field(ge=2, le=MOST_CELLS)]
+    scale: Literal["linear", "log"]
+    unit: Finite | None
+    starts: Annotated[tuple[int, ...], Field(max_length=MOST_CELLS)]
+    cdf: Annotated[tuple[Annotated[float, Field(gt=0, le=1)], ...], Field(max_length=MOST_CELLS)]
+    rows: Annotated[float, Field(ge=0, le=1e30)]
+    branching: Annotated[int, Field(ge=2)]
+    root: Literal["noisy", "absent", "public"]
+    noise_scale: Annotated[float, Field(ge=1e-15, le=1e30)]
+    smoothing: Literal["2-norm", "1-norm"]
+
+    @model_validator(mode="after")
+    def _rises(self) -> Self:
+        steps = list(zip(self.starts, self.cdf, strict=False))
+        rising = all(one[0] < other[0] and one[1] < other[1] for one, other in pairwise(steps))
+        within = not steps or (steps[0][0] >= 0 and steps[-1][0] < self.cells and steps[-1][1] == 1)
+        if len(self.starts) != len(self.cdf) or not (rising and within) or bool(steps) != (self.status == "ok"):
+            raise RequestRefused(
+                "cdf", bound="must rise to 1, by steps at ascending cells", remedy="name the release it comes from"
+            )
+        return self
+
+    @classmethod
+    def of(
+        cls, result: Mapping[str, Any], cdf: Sequence[float], *, released_by: str, release: str | None = None
+    ) -> EarlierFunction:
+        """The function in a release's ``results["ecdf"]`` and the column ``cdf`` of its ``ecdf.parquet``.
+
+        Raises:
+            RequestRefused: its bounds were found privately, so that no other release is on its grid.
+            KeyError, TypeError, ValueError: they are no such result.
+        """
+        if result["bounds_found"]:
+            raise RequestRefused(
+                "", bound="must be a release between public bounds, not ones that it found privately",
+                remedy="release both with the same bounds",
+            )  # fmt: skip
+        if len(cdf) != result["tree"]["cells"]:
+            raise ValueError("the data file holds another function than the manifest")
+        known = cdf if result["status"] == OK else ()
+        starts = [i for i, fraction in enumerate(known) if fraction > (known[i - 1] if i else 0.0)]
+        return cls.parse(
+            {
+                **{name: result["grid"][name] for name in ("lower", "upper", "cells", "scale", "unit")},
+                **{name: result[name] for name in ("named", "status", "rows", "noise_scale", "smoothing")},
+                **{name: result["tree"][name] for name in ("branching", "root")},
+                "released_by": released_by,
+                "release": release,
+                "starts": starts,
+                "cdf": [cdf[i] for i in starts],
+            }
+        )
+
+
+class EcdfOptions(Options):
+    """Distribution function with its inverse, of a column or of the model's scores.
+
+    Attributes:
+        column: a column of numbers; None for the scores.
+        bounds: public bounds of the column's values; None finds them privately, at a part of the budget.
+        scale: ``linear``, or ``log`` for amounts over several orders of magnitude.
+        unit: the smallest size that matters, for ``log`` and for bounds that are found.
+        cells: of the grid, a power of two.
+        points: rows of the released summary; the data file has every cell.
+        smoothing: the norm in which noisy fractions are made to rise.
+        confidence: nominal level of bands and intervals.
+        quantiles: levels whose quantiles are reported, in [0, 1].
+        reference: a distribution to hold the values against, by the Kolmogorov-Smirnov distance.
+        compare_with: the distribution function of an earlier release, on the same grid, to hold them against in the
+            same way. Who asks names the release, ``{"release": URI}``; the function itself is filled in from its
+            committed manifest, by ``dp_operators.releasing``.
+    """
+
+    kind: Literal["ecdf"]
+    column: Annotated[str, Field(min_length=1, max_length=255)] | None = None
+    bounds: tuple[float, float] | None = None
+    scale: Literal["linear", "log"] = "linear"
+    unit: Annotated[float, Field(ge=1 / MAX_BOUND, le=MAX_BOUND)] | None = None
+    cells: Literal[256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144] = 32768
+    points: Annotated[int, Field(ge=2, le=4096)] = 512
+    smoothing: Literal["2-norm", "1-norm"] = "2-norm"
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+    quantiles: Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1, max_length=99)] = (
+        0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95,
+    )  # fmt: skip
+    reference: ReferenceDistribution | None = None
+    compare_with: EarlierFunction | None = None
+
+    @field_validator("compare_with", mode="before")
+    @classmethod
+    def _looked_up(cls, value: Any) -> Any:
+        if isinstance(value, str) or (
+            isinstance(value, Mapping) and "released_by" not in value and ("release" in value or "uri" in value)
+        ):
+            raise RequestRefused(
+                "", given=value, bound="names a release, which only a ledger can vouch for",
+                remedy="ask by the operator or by dp-budget run",
+            )  # fmt: skip
+        return value
+
+    @model_validator(mode="after")
+    def _of_a_column(self) -> Self:
+        for name in ("bounds", "unit"):
+            if self.column is None and getattr(self, name) is not None:
+                raise RequestRefused(
+                    name, given=getattr(self, name), bound="is of a column; scores lie in [0, 1]",
+                    remedy="name the column, or leave it out",
+                )  # fmt: skip
+        if self.column is None and self.scale == "log":
+            raise RequestRefused("scale", given="log", bound="is of a column", remedy="leave it out for scores")
+        if self.unit is not None and self.scale == "linear" and self.bounds is not None:
+            raise RequestRefused(
+                "unit", given=self.unit, bound="is of scale: log and of bounds that are found", remedy="leave it out"
+            )
+        if self.bounds is not None:
+            if not are_bounds(self.bounds):
+                raise RequestRefused(
+                    "bounds", given=list(self.bounds), bound="must be two finite numbers in ascending order, to 1e100",
+                    remedy="give public bounds of the values, such as [0, 1000000]",
+                )  # fmt: skip
+            lower, upper = self.bounds
+            check_grid(lower=lower, upper=upper, cells=self.cells, scale=self.scale, unit=self.unit)
+        if self.compare_with is not None:
+            self._require_grid_of(self.compare_with)
+        return self
+
+    def _require_grid_of(self, earlier: EarlierFunction) -> None:
+        """Refuse an earlier release on another grid: the fractions of two grids are not those of the same values."""
+        if self.column is not None and self.bounds is None:
+            raise RequestRefused(
+                "compare_with", given=earlier.released_by, bound="needs public bounds of this release too",
+                remedy=f"give the bounds of that release, [{earlier.lower:g}, {earlier.upper:g}]",
+            )  # fmt: skip
+        lower, upper = (0.0, 1.0) if self.bounds is None else self.bounds
+        wanted: dict[str, object] = {"bounds": [lower, upper], "scale": self.scale}
+        given: dict[str, object] = {"bounds": [earlier.lower, earlier.upper], "scale": earlier.scale}
+        if self.column is not None:
+            wanted |= {"unit": unit_of_log(lower, upper, self.unit) if self.scale == "log" else None}
+            wanted |= {"cells": self.cells}
+            given |= {"unit": earlier.unit, "cells": earlier.cells}
+        for name, value in wanted.items():
+            if given[name] != value:
+                raise RequestRefused(
+                    "compare_with", given=f"{earlier.released_by}, with {name} {given[name]}",
+                    bound=f"must be on this release's own grid, with {name} {value}",
+                    remedy=f"ask with the {name} of that release, or compare with another",
+                )  # fmt: skip
+
+    @property
+    def statistic(self) -> Statistic:
+        """Counts of scores, or of the column on its grid: a very wide one where bounds are to be found."""
+        if self.column is None:
+            return ScoreCells()
+        if self.bounds is None:
+            unit = FOUND_UNIT if self.unit is None else self.unit
+            reach = unit * 2.0**FOUND_DOUBLINGS
+            return ValueCells(
+                column=self.column, lower=-reach, upper=reach, scale="log", unit=unit, cells=FOUND_GRID_CELLS
+            )
+        lower, upper = self.bounds
+        return ValueCells(
+            column=self.column, lower=lower, upper=upper, scale=self.scale, unit=self.unit, cells=self.cells
+        )
+
+    def chosen(self) -> dict[str, Any]:
+        """The options that ``diagnostics.ecdf.measure`` takes."""
+        options = super().chosen()
+        finding = self.column is not None and options.pop("bounds") is None
+        return {
+            **{name: options[name] for name in ("points", "smoothing", "confidence", "quantiles")},
+            "find_bounds": self.scale if finding else None,
+            "reference": self.reference,
+            "compare_with": self.compare_with,
+            "named": self.column,
+        }

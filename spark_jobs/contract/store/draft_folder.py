@@ -1,0 +1,60 @@
+"""The sealed objects that are made from one draw: the draft's files and its manifest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spark_jobs.contract.store.layout import MANIFEST_NAME, ReleaseLayout
+from spark_jobs.contract.store.objects import ObjectStore
+from spark_jobs.contract.store.sealing import Seal
+
+
+@dataclass(frozen=True, kw_only=True)
+class DraftFolder:
+    """Writes and reads the draft that one draw decides; what was made from another draw does not open.
+
+    ``read_...`` gives None where there is no object.
+
+    Attributes:
+        store, layout: where it lies.
+        seal: of its charge.
+        draw_sha256: hash of the sealed draw.
+    """
+
+    store: ObjectStore
+    layout: ReleaseLayout
+    seal: Seal
+    draw_sha256: str
+
+    def create_manifest(self, content: bytes) -> bool:
+        """Create the manifest, if there is none; see ``ObjectStore.create``."""
+        return self._create(self.layout.draft_manifest, MANIFEST_NAME, content)
+
+    def read_manifest(self) -> bytes | None:
+        """The manifest.
+
+        Raises:
+            SealBroken: something else lies there.
+            OSError: the store failed.
+        """
+        return self._read(self.layout.draft_manifest, MANIFEST_NAME)
+
+    def create_file(self, name: str, content: bytes) -> bool:
+        """Create a file, if there is none; see ``ObjectStore.create``."""
+        return self._create(self.layout.draft_file(name), f"files/{name}", content)
+
+    def read_file(self, name: str) -> bytes | None:
+        """A file.
+
+        Raises:
+            SealBroken: something else lies there.
+            OSError: the store failed.
+        """
+        return self._read(self.layout.draft_file(name), f"files/{name}")
+
+    def _create(self, uri: str, name: str, content: bytes) -> bool:
+        return self.store.create(uri, self.seal.close(name, content, draw_sha256=self.draw_sha256))
+
+    def _read(self, uri: str, name: str) -> bytes | None:
+        sealed = self.store.read(uri)
+        return None if sealed is None else self.seal.open(name, sealed, draw_sha256=self.draw_sha256)

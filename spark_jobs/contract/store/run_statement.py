@@ -1,0 +1,53 @@
+"""What a run of an application states if it ended before it read a row of the table."""
+
+from __future__ import annotations
+
+import json
+from typing import Literal, Self
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.store.sealing import SealBroken
+from spark_jobs.contract.values import Frozen
+
+
+class NothingRead(Frozen):
+    """That a run read no row, so that nothing it did can depend on one.
+
+    Attributes:
+        run: the run's number, as the ledger gave it.
+        refusal: why the request cannot be served, where that is why it ended; None where something failed.
+    """
+
+    format: Literal[1] = 1
+    kind: Literal["nothing read"] = "nothing read"
+    run: int
+    refusal: dict[str, str | None] | None = None
+
+    @classmethod
+    def of(cls, run: int, refused: RequestRefused | None) -> Self:
+        """The statement of a run that was refused, or failed."""
+        return cls(run=run, refusal=None if refused is None else refused.to_dict())
+
+    def to_json(self) -> bytes:
+        """The statement's bytes."""
+        return json.dumps(self.model_dump(mode="json"), ensure_ascii=False).encode()
+
+    @classmethod
+    def from_json(cls, content: bytes, *, run: int) -> Self:
+        """The statement of this run in what its seal held.
+
+        Raises:
+            SealBroken: it is none, or another run's.
+        """
+        try:
+            statement = cls.parse(json.loads(content))
+        except ValueError:
+            raise SealBroken("a run's statement is none") from None
+        if statement.run != run:
+            raise SealBroken("a run's statement is another run's")
+        return statement
+
+    @property
+    def refused(self) -> RequestRefused | None:
+        """The refusal, if there was one."""
+        return None if self.refusal is None else RequestRefused.from_dict(self.refusal)

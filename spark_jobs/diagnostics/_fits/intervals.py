@@ -1,0 +1,80 @@
+"""How far noise, and the sampling of rows, may have moved coefficients: by simulation from released values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import ndtri
+
+from spark_jobs.diagnostics._fits.solving import Solution, solve
+from spark_jobs.mechanisms.moment_matrix import NoisyProducts
+from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.mechanisms.trees import FloatArray
+
+COPIES = 1000
+MOST_NUMBERS = 4 * 10**6
+"""Of all copies together: with very many features there are fewer of them."""
+Finish = Callable[[Solution], FloatArray]
+"""From solutions, shape (...), to the numbers that are told, shape (..., k)."""
+
+
+def spreads(
+    products: NoisyProducts, found: Solution, *, finish: Finish, confidence: float, seed: int
+) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+    """Ends of two intervals for each number told: for the noise alone, and for noise and sampling together.
+
+    Basic bootstrap: the released matrix stands for the exact one, copies of it get fresh noise, and the errors of what
+    they give about what it gives are taken for its own about the truth. The ridge of the release is kept, so the first
+    interval is for what the same rows give with that ridge and without noise. For the second each copy's solution moves
+    by a normal error with the covariance that ordinary least squares has.
+
+    Args:
+        products: the release.
+        found: what it gives.
+        finish: makes the numbers.
+        confidence: nominal level.
+        seed: of the simulation; public.
+    """
+    noise = SeededNoise(seed)
+    size = products.layout.size
+    count = max(min(COPIES, MOST_NUMBERS // size**2), 100)
+    drawn = products.copies(count, noise=noise)
+    copies = solve(
+        products.matrix + drawn,
+        stddev=products.stddev,
+        step=1 / products.layout.unit,
+        least_ridge=float(found.ridge),
+    )
+    centre = finish(found)
+    noisy = finish(copies) - centre
+    sampled = finish(_resampled(found, copies, noise=noise)) - centre
+    tail = (1 - confidence) / 2
+    ends = []
+    for errors in (noisy, sampled):
+        low, high = np.quantile(errors, [tail, 1 - tail], axis=0)
+        ends.append((np.minimum(centre - high, centre), np.maximum(centre - low, centre)))
+    return ends[0], ends[1]
+
+
+def _resampled(found: Solution, copies: Solution, *, noise: SeededNoise) -> Solution:
+    """The copies, as if each had seen other rows of the same population."""
+    count, p = copies.slopes.shape
+    words = noise.words(count * (p + 1)).reshape(count, p + 1)
+    normal = ndtri((words.astype(np.float64) + 0.5) / 2.0**64)
+    deviation = np.sqrt(found.variance)
+    # with L L^T the spread, L^-T times standard normals has the spread's inverse as its covariance
+    factor = np.linalg.cholesky(found.spread)
+    moved = deviation * np.linalg.solve(factor.T, normal[:, :p].T).T
+    level = deviation * normal[:, p] / np.sqrt(found.rows)
+    return Solution(
+        rows=copies.rows,
+        means=copies.means,
+        outcome=copies.outcome + level,
+        spread=copies.spread,
+        slopes=copies.slopes + moved,
+        ridge=copies.ridge,
+        total=copies.total,
+        residual=copies.residual,
+        blur=copies.blur,
+    )

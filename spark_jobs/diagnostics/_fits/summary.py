@@ -1,0 +1,120 @@
+"""From a solution on [-1, 1] to a model in the user's units: deterministic, and free of charge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from spark_jobs.contract.figures import DEFINED_ABOVE, OK, SHRUNK, UNDEFINED
+from spark_jobs.diagnostics._fits.intervals import spreads
+from spark_jobs.diagnostics._fits.measurement import FitMeasurement
+from spark_jobs.diagnostics._fits.result import PrivateFit
+from spark_jobs.diagnostics._fits.solving import Solution, solve
+from spark_jobs.diagnostics.undefined import publishable
+from spark_jobs.mechanisms.trees import FloatArray
+
+DIGITS = 10
+BASIS = "differentially_private"
+Line = Callable[[Solution], tuple[FloatArray, FloatArray]]
+"""From solutions to intercept and slopes of the linear predictor, on features in [-1, 1]: shapes (...) and (..., p)."""
+
+
+def tell(
+    measurement: FitMeasurement, *, kind: str, line: Line, fit: Callable[[Solution], dict[str, float]], seed: int
+) -> PrivateFit:
+    """The model that a measurement makes; the same measurement and seed give the same one.
+
+    Args:
+        measurement: the draw.
+        kind: of the model.
+        line: makes the linear predictor, in units of the outcome.
+        fit: how well it fits, in figures.
+        seed: of the simulations behind intervals; public.
+    """
+    products = measurement.products
+    found = solve(products.matrix, stddev=products.stddev, step=1 / products.layout.unit)
+
+    def finish(solution: Solution) -> FloatArray:
+        intercept, slopes = line(solution)
+        return _in_units(measurement, intercept, slopes)
+
+    coefficients = _significant(finish(found))
+    noisy, sampled = spreads(products, found, finish=finish, confidence=measurement.confidence, seed=seed)
+    rows = float(products.matrix[0, 0])
+    status = _status(rows, measurement, found)
+    released = PrivateFit(
+        kind=kind,
+        terms=terms_of(measurement),
+        coefficients=coefficients,
+        lower=np.minimum(_significant(noisy[0]), coefficients),
+        upper=np.maximum(_significant(noisy[1]), coefficients),
+        lower_population=np.minimum(_significant(np.minimum(sampled[0], noisy[0])), coefficients),
+        upper_population=np.maximum(_significant(np.maximum(sampled[1], noisy[1])), coefficients),
+        spans=np.array([1.0, *(2 * each.half for each in measurement.features), *_ones(measurement)]),
+        ridge=_digits(float(found.ridge)),
+        rows=_digits(max(rows, 0.0)),
+        fit={name: _digits(value) for name, value in fit(found).items()},
+        model=_model(measurement, kind, coefficients),
+        status=status,
+        method=products.method,
+        confidence=measurement.confidence,
+        epsilon=measurement.epsilon,
+        delta=measurement.delta,
+        neighbours=measurement.neighbours,
+        guarantee=measurement.guarantee,
+    )
+    if status == UNDEFINED:
+        released = replace(released, fit=dict.fromkeys(released.fit, math.nan))
+    return publishable(f"{kind}_fit", released)
+
+
+def terms_of(measurement: FitMeasurement) -> tuple[str, ...]:
+    """The names of coefficients, the intercept first."""
+    levels = (f"{each.column} = {level}" for each in measurement.categorical for level in each.told)
+    return ("intercept", *(each.name for each in measurement.features), *levels)
+
+
+def _ones(measurement: FitMeasurement) -> list[float]:
+    return [1.0 for each in measurement.categorical for _ in each.told]
+
+
+def _in_units(measurement: FitMeasurement, intercept: FloatArray, slopes: FloatArray) -> FloatArray:
+    """Coefficients of the columns as they are: intercept, then slopes; shape (..., p + 1)."""
+    features = measurement.features
+    halves = np.array([*(each.half for each in features), *_ones(measurement)])
+    middles = np.array([*(each.middle for each in features), *(0.0 for _ in _ones(measurement))])
+    own = slopes / halves
+    start = intercept - (own * middles).sum(axis=-1)
+    return np.concatenate([np.asarray(start)[..., None], own], axis=-1)
+
+
+def _model(measurement: FitMeasurement, kind: str, coefficients: FloatArray) -> dict[str, Any]:
+    values = iter(coefficients.tolist())
+    model: dict[str, Any] = {"kind": kind, "basis": BASIS, "intercept": next(values)}
+    model["coefficients"] = {each.name: next(values) for each in measurement.features}
+    if measurement.features:
+        model["bounds"] = {each.name: [each.lower, each.upper] for each in measurement.features}
+    if measurement.categorical:
+        model["categorical"] = {
+            each.column: {each.levels[0]: 0.0, **{level: next(values) for level in each.told}}
+            for each in measurement.categorical
+        }
+    return model
+
+
+def _status(rows: float, measurement: FitMeasurement, found: Solution) -> str:
+    if rows < max(1.0, DEFINED_ABOVE * measurement.products.stddev):
+        return UNDEFINED
+    return SHRUNK if found.ridge > 0 else OK
+
+
+def _digits(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}") + 0.0
+
+
+def _significant(values: FloatArray) -> FloatArray:
+    return np.array([_digits(value) for value in values.tolist()])

@@ -1,0 +1,259 @@
+"""The random part of a release of one figure, AUC or average precision: the figure with noise, or counts with noise.
+
+``direct`` releases add noise to the exact figure, scaled by a smooth bound of its sensitivity (Boyd, Lantz, Page 2015,
+with exact local sensitivities and tight constants). That scale depends on the classes' sizes, so an interval needs
+noisy sizes, which are paid for; without them the noise's size stays private too, and there is no interval.
+``counts`` releases are made from noisy counts of both classes, as a ROC curve is, and need nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from typing import Any, Literal
+
+import numpy as np
+
+from spark_jobs.contract.privacy import Neighbours, exact_difference, exact_sum
+from spark_jobs.diagnostics._score_figures.weighted import FINER, measure_precision
+from spark_jobs.diagnostics.roc_curve import measurement as roc
+from spark_jobs.mechanisms.continuous_noise import RESIDUAL_DELTA, Density, SmoothNoise, laplace_noise
+from spark_jobs.mechanisms.meter import BudgetMeter, Spending
+from spark_jobs.mechanisms.noise import Cost, Noise
+from spark_jobs.mechanisms.prefix_sums import rows_changed
+from spark_jobs.mechanisms.pure_release import LEAST_EPSILON, MOST_EPSILON, pure_noise, release_pure
+from spark_jobs.mechanisms.smooth_sensitivity import (
+    auc_bound,
+    auc_fraction,
+    average_precision,
+    average_precision_bound,
+    release_auc,
+    release_average_precision,
+)
+from spark_jobs.mechanisms.weighted_sums import WeightedSum
+from spark_jobs.statistics import ScoreCounts
+
+Figure = Literal["auc", "average_precision"]
+SIZES_SHARE = Decimal("0.05")
+"""Of the budget, for the noisy class sizes that an interval needs."""
+COUNTS_ABOVE = 60
+"""Epsilon from which counts are nearer to the exact figure than a direct release, which spends at most 10."""
+_DIGITS = 60
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Measurement:
+    """The draw: the noisy figure or the noisy counts it will be made from, and the public facts needed to read them.
+
+    Attributes:
+        figure: ``auc`` or ``average_precision``.
+        method: ``polynomial``, ``cauchy``, ``laplace``, ``counts`` or ``weighted_counts``: as requested, or as ``auto``
+            and the looks at the scores chose.
+        confidence: nominal level of the interval.
+        neighbours: the relation of the guarantee.
+        guarantee: ``contract.release.PRIVATE`` or ``NOT_PRIVATE``.
+        spendings: what each part cost; they add up to the release's cost.
+        value: the noisy figure; None where it is made from counts.
+        sizes: noisy sizes of the classes, negatives first; None where they were not paid for.
+        counts: the noisy counts; None for a direct release.
+        weighted: the noisy sum of weights over all rows; None but for ``weighted_counts``.
+    """
+
+    figure: str
+    method: str
+    confidence: float
+    neighbours: Neighbours
+    guarantee: str
+    spendings: tuple[Spending, ...]
+    value: float | None = None
+    sizes: tuple[int, int] | None = None
+    counts: roc.Measurement | None = None
+    weighted: WeightedSum | None = None
+
+    @property
+    def epsilon(self) -> Decimal:
+        """What all of it cost."""
+        return exact_sum(*(spending.epsilon for spending in self.spendings))
+
+    @property
+    def delta(self) -> Decimal:
+        """What all of it cost in delta."""
+        return exact_sum(*(spending.delta for spending in self.spendings))
+
+    @property
+    def shape(self) -> SmoothNoise:
+        """The noise of a direct release."""
+        last = self.spendings[-1]
+        return noise_shape(self.method, last.epsilon, last.delta)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            "figure": self.figure,
+            "method": self.method,
+            "confidence": self.confidence,
+            "neighbours": str(self.neighbours),
+            "guarantee": self.guarantee,
+            "spendings": [spending.to_dict() for spending in self.spendings],
+            "value": self.value,
+            "sizes": None if self.sizes is None else list(self.sizes),
+            "counts": None if self.counts is None else self.counts.to_dict(),
+            "weighted": None if self.weighted is None else self.weighted.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Measurement:
+        """The measurement that ``to_dict`` described."""
+        counts, sizes, weighted = fields["counts"], fields["sizes"], fields.get("weighted")
+        return cls(
+            figure=fields["figure"],
+            method=fields["method"],
+            confidence=fields["confidence"],
+            neighbours=Neighbours(fields["neighbours"]),
+            guarantee=fields["guarantee"],
+            spendings=tuple(Spending.from_dict(spending) for spending in fields["spendings"]),
+            value=fields["value"],
+            sizes=None if sizes is None else (int(sizes[0]), int(sizes[1])),
+            counts=None if counts is None else roc.Measurement.from_dict(counts),
+            weighted=None if weighted is None else WeightedSum.from_dict(weighted),
+        )
+
+
+def measure_figure(
+    statistic: ScoreCounts,
+    *,
+    figure: Figure,
+    method: str,
+    epsilon: Cost,
+    delta: Cost,
+    neighbours: Neighbours,
+    noise: Noise,
+    interval: bool,
+    confidence: float,
+) -> Measurement:
+    """Draw the noise of one figure; ``(epsilon, delta)``-DP, pure but for ``laplace``.
+
+    Spendings compose sequentially: for a direct release the noisy sizes of the classes, which are disjoint, then the
+    figure; for others see ``roc_curve.measure`` and ``weighted.measure_precision``. A direct release spends at most 10
+    of epsilon (``mechanisms.pure_release``).
+
+    Args:
+        statistic: exact counts; private.
+        figure: which.
+        method: ``auto``, ``polynomial``, ``cauchy``, ``laplace``, ``counts`` or, of an average precision,
+            ``weighted_counts``.
+        epsilon: what the release may cost.
+        delta: what it may cost in delta; spent by ``laplace`` alone.
+        neighbours: the relation.
+        noise: where the noise comes from.
+        interval: whether to pay for the sizes.
+        confidence: nominal level of the interval.
+
+    Raises:
+        RequestRefused: ``laplace`` without a delta above 0.
+    """
+    meter = BudgetMeter(epsilon, delta)
+    if method == "auto":
+        method = _automatic(figure, meter.granted.epsilon, interval=interval)
+    sizes = value = counts = weighted = None
+    if method in ("auto", "weighted_counts"):
+        counts, weighted = measure_precision(
+            statistic, method=method, meter=meter, neighbours=neighbours, noise=noise, confidence=confidence
+        )
+        method, spendings = "counts" if weighted is None else "weighted_counts", meter.events
+    elif method == "counts":
+        finer = FINER if figure == "average_precision" else 1
+        counts = roc.measure(
+            statistic,
+            epsilon=meter.remaining,
+            neighbours=neighbours,
+            noise=noise,
+            confidence=confidence,
+            finer=finer,
+        )
+        spendings = counts.spendings
+    else:
+        value, sizes = _direct(
+            statistic, figure, method, meter=meter, neighbours=neighbours, noise=noise, interval=interval
+        )
+        spendings = meter.events
+    return Measurement(
+        figure=figure,
+        method=method,
+        confidence=confidence,
+        neighbours=neighbours,
+        guarantee=noise.guarantee,
+        spendings=spendings,
+        value=value,
+        sizes=sizes,
+        counts=counts,
+        weighted=weighted,
+    )
+
+
+def _automatic(figure: Figure, epsilon: Decimal, *, interval: bool) -> str:
+    """The method of ``auto``, by public facts; that of an average precision is left to the looks at the scores."""
+    if figure == "average_precision":
+        return "auto"
+    rest = epsilon * (1 - SIZES_SHARE) if interval else epsilon
+    return "counts" if epsilon > COUNTS_ABOVE or rest <= LEAST_EPSILON else "polynomial"
+
+
+def _direct(
+    statistic: ScoreCounts,
+    figure: Figure,
+    method: str,
+    *,
+    meter: BudgetMeter,
+    neighbours: Neighbours,
+    noise: Noise,
+    interval: bool,
+) -> tuple[float, tuple[int, int] | None]:
+    """The noisy figure, and the noisy sizes of the classes where an interval is wanted."""
+    rest = meter.granted.epsilon * (1 - SIZES_SHARE) if interval else meter.granted.epsilon
+    # refused now if at all: once sizes are drawn it would be too late
+    noise_shape(method, min(rest, MOST_EPSILON), meter.remaining_delta)
+    sizes = _sizes(statistic, meter=meter, neighbours=neighbours, noise=noise) if interval else None
+    cost, delta = min(meter.remaining, MOST_EPSILON), meter.remaining_delta if method == "laplace" else Decimal(0)
+    shape = noise_shape(method, cost, delta)
+    meter.spend(cost, delta=delta, label="area under the curve" if figure == "auc" else "average precision")
+    if method == "laplace":
+        release = release_auc if figure == "auc" else release_average_precision
+        value = release(statistic.negatives, statistic.positives, shape=shape, neighbours=neighbours, noise=noise)
+        return value, sizes
+    exact, bound = _exact(statistic, figure, shape=shape, neighbours=neighbours)
+    return release_pure(exact, bound, shape=shape, noise=noise), sizes
+
+
+def noise_shape(method: str, epsilon: Decimal, delta: Decimal) -> SmoothNoise:
+    """The noise of a direct release that costs ``(epsilon, delta)``."""
+    if method == "laplace":
+        return laplace_noise(epsilon, max(exact_difference(delta, RESIDUAL_DELTA), Decimal(0)))
+    return pure_noise(epsilon, Density(method))
+
+
+def bound_for(figure: str, sizes: tuple[int, int], *, shape: SmoothNoise, neighbours: Neighbours) -> float:
+    """The smooth bound that a table with these class sizes has."""
+    if figure == "auc":
+        return auc_bound(*sizes, neighbours=neighbours, smoothness=shape.smoothness)
+    return average_precision_bound(sizes[1], neighbours=neighbours, smoothness=shape.smoothness)
+
+
+def _exact(
+    statistic: ScoreCounts, figure: Figure, *, shape: SmoothNoise, neighbours: Neighbours
+) -> tuple[Decimal, float]:
+    sizes = int(statistic.negatives.sum()), int(statistic.positives.sum())
+    bound = bound_for(figure, sizes, shape=shape, neighbours=neighbours)
+    if figure == "average_precision":
+        return Decimal(average_precision(statistic.negatives, statistic.positives)), bound
+    exact = auc_fraction(statistic.negatives, statistic.positives)
+    with localcontext(prec=_DIGITS):
+        return Decimal(exact.numerator) / exact.denominator, bound
+
+
+def _sizes(statistic: ScoreCounts, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise) -> tuple[int, int]:
+    cost = meter.spend_share(SIZES_SHARE, label="sizes of the classes")
+    exact = np.array([statistic.negatives.sum(), statistic.positives.sum()], dtype=np.int64)
+    noisy = noise.laplace(exact, epsilon=cost, l1_sensitivity=rows_changed(neighbours))
+    return int(noisy[0]), int(noisy[1])

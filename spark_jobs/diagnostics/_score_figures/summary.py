@@ -1,0 +1,112 @@
+"""From a draw to a released figure with its interval: deterministic, and free of charge."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeVar
+
+import numpy as np
+
+from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNCHECKED, UNDEFINED
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics._score_figures.measurement import Measurement, bound_for
+from spark_jobs.diagnostics._score_figures.precision import precision_from_counts
+from spark_jobs.diagnostics._score_figures.result import ScoreFigure
+from spark_jobs.diagnostics._score_figures.weighted import precision_from_sum
+from spark_jobs.diagnostics.roc_curve import summarise as summarise_curve
+from spark_jobs.diagnostics.roc_curve.summary import trace
+from spark_jobs.diagnostics.undefined import publishable
+from spark_jobs.mechanisms.noise import laplace_scale, laplace_variance
+from spark_jobs.mechanisms.prefix_sums import rows_changed
+from spark_jobs.mechanisms.pure_release import quantile
+
+DECIMALS = 9
+SIZES_PART = 0.25
+"""Of the chance that an interval misses, what is left to the sizes being smaller than they seem."""
+R = TypeVar("R", bound=ScoreFigure)
+
+
+def summarise_as(made: type[R], measurement: Measurement, *, seed: int) -> R:
+    """The figure that a measurement makes; the same measurement and seed give the same figure.
+
+    Args:
+        made: the type of the result.
+        measurement: the draw.
+        seed: of the simulations behind intervals from counts; public.
+    """
+    fields = _from_counts(measurement, seed=seed) if measurement.counts is not None else _direct(measurement)
+    released = made(
+        **fields,
+        method=measurement.method,
+        confidence=measurement.confidence,
+        epsilon=measurement.epsilon,
+        delta=measurement.delta,
+        neighbours=measurement.neighbours,
+        guarantee=measurement.guarantee,
+    )
+    return publishable(measurement.figure, released)
+
+
+def _direct(measurement: Measurement) -> dict[str, Any]:
+    value, sizes = float(measurement.value or 0.0), measurement.sizes
+    if sizes is None:
+        return {"value": value, "interval": None, "positives": None, "negatives": None, "status": UNCHECKED}
+    half = half_width(measurement)
+    return {
+        "value": round(value, DECIMALS),
+        "interval": tuple(round(float(np.clip(end, 0.0, 1.0)), DECIMALS) for end in (value - half, value + half)),
+        "positives": max(float(sizes[1]), 0.0),
+        "negatives": max(float(sizes[0]), 0.0),
+        "status": OK if min(sizes) >= least_size(measurement) else UNDEFINED,
+    }
+
+
+def least_size(measurement: Measurement) -> float:
+    """What a noisy class size must reach for a direct release to be defined: three standard deviations of its noise."""
+    scale = laplace_scale(measurement.spendings[0].epsilon, rows_changed(measurement.neighbours))
+    return max(1.0, DEFINED_ABOVE * math.sqrt(laplace_variance(scale)))
+
+
+def half_width(measurement: Measurement) -> float:
+    """How far the noise may have moved a direct release, at the measurement's level.
+
+    The noise is scaled by a bound that falls as the smaller class grows. A lower confidence limit of both sizes gives
+    an upper one of the scale; its chance of failing and that of the noise add up to what the level leaves.
+    """
+    if measurement.sizes is None:
+        return math.inf
+    miss = 1 - measurement.confidence
+    scale = laplace_scale(measurement.spendings[0].epsilon, rows_changed(measurement.neighbours))
+    # a two-sided geometric variable of scale b exceeds t with probability below e^(-t / b); either size may fail
+    slack = scale * math.log(2 / (SIZES_PART * miss))
+    least = tuple(max(math.floor(size - slack), 0) for size in measurement.sizes)
+    more = tuple(size + 1 for size in least)  # under REPLACE_ONE no row at all has a smaller bound than one has
+    shape, neighbours = measurement.shape, measurement.neighbours
+    bound = max(
+        bound_for(measurement.figure, (sizes[0], sizes[1]), shape=shape, neighbours=neighbours)
+        for sizes in ((least, more) if neighbours is Neighbours.REPLACE_ONE else (least,))
+    )
+    return min(bound, 1.0) * quantile(shape, 1 - (1 - SIZES_PART) * miss)
+
+
+def _from_counts(measurement: Measurement, *, seed: int) -> dict[str, Any]:
+    counts = measurement.counts
+    if counts is None:
+        raise ValueError("counts: got None; must be the noisy counts of the release")
+    made = trace(counts)
+    fields: dict[str, Any] = {
+        "positives": round(max(made.sizes[1], 0.0), DECIMALS),
+        "negatives": round(max(made.sizes[0], 0.0), DECIMALS),
+        "status": OK if made.defined else UNDEFINED,
+    }
+    if not made.defined:
+        return {"value": None, "interval": None, **fields}
+    if measurement.figure == "auc":
+        curve = summarise_curve(counts, seed=seed)
+        value, (low, high) = curve.auc or 0.0, curve.auc_interval or (0.0, 1.0)
+    elif measurement.weighted is None:
+        value, (low, high) = precision_from_counts(counts, made, seed=seed)
+    else:
+        value, (low, high) = precision_from_sum(counts, measurement.weighted, made, seed=seed)
+    interval = (round(min(low, value), DECIMALS), round(max(high, value), DECIMALS))
+    return {"value": round(value, DECIMALS), "interval": interval, **fields}

@@ -1,0 +1,133 @@
+"""Average precision from counts of both classes and one weighted sum over all rows that the counts have chosen.
+
+Three rounds: looks at the scores, as for a ROC curve; counts of both classes in a few cells, narrow at the top of the
+ranking; a sum of weights over all rows, which are what one row changes in the figure that the counts make
+(``weights``). The first two cost three tenths of what the looks leave, the sum the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import numpy as np
+
+from spark_jobs.contract.options import RocCurveOptions
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics._score_figures.densities import expected_rows, fine_cuts, narrow_at_top
+from spark_jobs.diagnostics._score_figures.weights import choose_weights, draw_copies, precision_given
+from spark_jobs.diagnostics.roc_curve import measurement as roc
+from spark_jobs.diagnostics.roc_curve.smoothing_prior import look_seen, read_counts
+from spark_jobs.diagnostics.roc_curve.summary import Trace
+from spark_jobs.mechanisms.cells import NoisyCells, totals
+from spark_jobs.mechanisms.meter import BudgetMeter
+from spark_jobs.mechanisms.noise import Int64Array, Noise
+from spark_jobs.mechanisms.prefix_sums import noisy_tree
+from spark_jobs.mechanisms.trees import Tree, best_tree
+from spark_jobs.mechanisms.weighted_sums import WeightedSum, weighted_sum
+from spark_jobs.statistics import ScoreCounts
+
+FINER = 2
+"""How many times as many cells as a curve counts alone have: the precision changes most at the top of the ranking."""
+COUNTS_SHARE = Decimal("0.3")
+"""Of what the looks leave, for the counts: they choose weights, the sum of which takes their noise away again."""
+LEAST_SIGNAL = 1_100
+"""Rows times epsilon from which the sum is worth its cost; below, a prior says more about counts than it would."""
+AMPLE_EPSILON = 10
+"""Epsilon from which noise of counts on the whole grid hides less than the remainder that no weights take away."""
+MOST_CELLS, NEAREST, PART = 128, 20.0, 0.5
+"""Cells at most; rows times epsilon from the top, and the part of the cells that follow its logarithm."""
+WEIGHTS_SEED = 1
+
+
+def measure_precision(
+    statistic: ScoreCounts,
+    *,
+    method: str,
+    meter: BudgetMeter,
+    neighbours: Neighbours,
+    noise: Noise,
+    confidence: float,
+) -> tuple[roc.Measurement, WeightedSum | None]:
+    """Counts of both classes and a noisy sum of weights; what is left of the meter's epsilon is spent.
+
+    Rounds compose in sequence: the looks, the counts of disjoint cells, the sum. What each of them measures depends on
+    public facts and on what earlier ones released (adaptive composition). There is no sum, and all is spent on counts,
+    where the looks find scores that take few values, or so many rows and so large an epsilon that the whole grid can be
+    counted; and by ``auto``, where they find few rows.
+
+    Args:
+        statistic: exact counts; private.
+        method: ``auto`` or ``weighted_counts``.
+        meter: pays.
+        neighbours: the relation.
+        noise: where the noise comes from.
+        confidence: nominal level of the interval.
+    """
+    counts = np.stack([statistic.negatives, statistic.positives])
+    grid, epsilon = counts.shape[1], float(meter.granted.epsilon)
+    ample = roc.FULL_GRID_SIGNAL if epsilon >= AMPLE_EPSILON else math.inf
+    looks, signal = roc.look_at_scores(counts, meter=meter, neighbours=neighbours, noise=noise, ample=ample)
+    options = RocCurveOptions(kind="roc_curve", confidence=confidence)
+    points = roc.points_for(options, epsilon=epsilon, grid=grid)
+    few = method == "auto" and signal < LEAST_SIGNAL
+    alone = few or signal >= ample or roc.are_tied(looks)
+    if alone:
+        cuts = roc.auto_cuts(looks, signal, grid=grid, points=points, finer=FINER)
+        cost = meter.spend_rest(label=f"counts of both classes in {cuts.size - 1} cells")
+        tree = best_tree(cuts.size - 1)
+    else:
+        cuts = _cells(looks, signal, grid=grid)
+        part = COUNTS_SHARE * meter.remaining / meter.granted.epsilon
+        cost = meter.spend_share(round(part, 6), label=f"counts of both classes in {cuts.size - 1} cells")
+        # every count by itself: at the top, single cells matter
+        tree = Tree(cells=cuts.size - 1, branching=cuts.size - 1, root="absent")
+    negatives, positives = (
+        noisy_tree(totals(row, cuts), tree=tree, epsilon=cost, neighbours=neighbours, noise=noise) for row in counts
+    )
+    counted = roc.Measurement(
+        method="auto",
+        thresholds=points,
+        confidence=confidence,
+        neighbours=neighbours,
+        guarantee=noise.guarantee,
+        spendings=meter.events,
+        grid=grid,
+        cuts=cuts,
+        negatives=negatives,
+        positives=positives,
+        located=looks,
+    )
+    if alone:
+        return counted, None
+    cost = meter.remaining
+    weights = choose_weights(counted, epsilon=float(cost), seed=WEIGHTS_SEED)
+    meter.spend_rest(label="weighted sum of rows")
+    return counted, weighted_sum(counts, weights, epsilon=cost, neighbours=neighbours, noise=noise)
+
+
+def _cells(looks: tuple[NoisyCells, ...], signal: float, *, grid: int) -> Int64Array:
+    cells = min(roc.cells_for(signal), MOST_CELLS, grid)
+    if looks[-1].counts.ndim == 1:  # so few rows that the classes were not told apart
+        return roc.place_cells(looks[-1], grid=grid, cells=cells)
+    seen = [look_seen(look) for look in looks]
+    cuts = fine_cuts(grid, *(look.cuts for look in seen))
+    foreseen = read_counts(tuple(seen[::-1]), grid=grid).foreseen(cuts)
+    rows = expected_rows(foreseen, cuts, seen)
+    epsilon = max(signal / max(float(looks[0].total), 1.0), 1e-9)
+    return narrow_at_top(rows, cuts, grid=grid, cells=cells, nearest=NEAREST / epsilon, part=PART)
+
+
+def precision_from_sum(
+    counts: roc.Measurement, weighted: WeightedSum, made: Trace, *, seed: int
+) -> tuple[float, tuple[float, float]]:
+    """The figure and its interval, of a curve that is defined.
+
+    Args:
+        counts: noisy counts.
+        weighted: the noisy sum of the weights that they chose.
+        made: the curve that the counts make.
+        seed: of the copies by which both are read; public.
+    """
+    copies = draw_copies(counts, seed=seed, cuts=weighted.weights.cuts)
+    return precision_given(copies, weighted.weights, weighted.total, scale=weighted.scale, confidence=counts.confidence)

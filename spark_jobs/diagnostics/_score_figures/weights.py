@@ -1,0 +1,232 @@
+"""What one row changes in an average precision, by released counts; and the figure from a sum of such changes.
+
+The average precision is nearly linear in the rows, near any given counts: what it differs from that of the released
+counts is, but for a remainder of second order, the sum over all rows of what each of them changes (the influence
+function; one-step estimates: Bickel, Klaassen, Ritov, Wellner 1993). So a second measurement, one sum of public
+weights over all rows, takes away most of what the noise of the counts and the unseen order of rows inside cells have
+done. Its sensitivity is the largest weight, which for these rows is far below the worst case that smooth bounds
+must allow for, and weights of the few rows at the very top, which are the largest ones, are cut off.
+
+What is left unknown is told by copies: counts drawn as the released ones leave them possible (posterior draws,
+``roc_curve.expectation``), rows in random order inside cells. How low weights are cut off is chosen so that the
+copies' figures, given their sums with noise, vary least; the same copies give the estimate (a regression of figures
+on sums) and its interval.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from spark_jobs.diagnostics._score_figures.densities import cell_of, expected_rows, fine_cuts, narrow_at_top, sums
+from spark_jobs.diagnostics._score_figures.precision import average_precision_of
+from spark_jobs.diagnostics.roc_curve import measurement as roc
+from spark_jobs.diagnostics.roc_curve.bands import normal
+from spark_jobs.diagnostics.roc_curve.smoothing_prior import CONCENTRATIONS, Reading, Seen, look_seen, read_measurement
+from spark_jobs.mechanisms.cells import inside
+from spark_jobs.mechanisms.noise import Int64Array, SeededNoise, laplace_variance
+from spark_jobs.mechanisms.prefix_sums import monotone
+from spark_jobs.mechanisms.trees import FloatArray
+from spark_jobs.mechanisms.weighted_sums import LARGEST, Weights
+
+COPIES, INSIDE, QUANTILES = 256, 7, 256
+NEAREST, PART = 5.0, 0.7
+"""Rows times epsilon from the top, and the part of quantiles that follow its logarithm: the fine partition's."""
+CUT_OFF_AT = 0.5 ** (np.arange(9) / 2)
+"""Of the largest weight: where weights may be cut off."""
+WIDER = 2.0
+"""The copies' sums are taken to be known this many times less well than they vary: no law foresees everything."""
+BEYOND = 2.0
+"""And what no sum explains of their figures varies this many times as much, in an interval."""
+SUM_PLACES, SUM_QUANTILES, REACH = 1_001, 64, 12.0
+_SOME, MOST_ROWS = 1e-9, 1e15
+"""Whatever noise makes of counts, there is a figure: none of no rows at all, and no more rows than can be drawn."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Copies:
+    """Counts as they may be, by what was released: of both classes in a fine partition, ascending scores.
+
+    Attributes:
+        cuts: the fine partition.
+        middle: the estimate about which weights are taken; shape (2, k).
+        drawn: shape (copies, 2, k).
+        figures: the average precision of each copy.
+    """
+
+    cuts: Int64Array
+    middle: FloatArray
+    drawn: FloatArray
+    figures: FloatArray
+
+
+def draw_copies(measurement: roc.Measurement, *, seed: int, cuts: Int64Array | None = None) -> Copies:
+    """Posterior draws of fine counts; a deterministic function of released values.
+
+    Args:
+        measurement: noisy counts in cells, with the looks that placed them.
+        seed: public.
+        cuts: the fine partition; None to choose it. It follows from what was released, but for the last bits of
+            another machine: who holds weights gives theirs.
+    """
+    reading, counted = read_measurement(measurement), measurement.cuts
+    looks = [look_seen(cells) for cells in measurement.located]
+    expected = _rising(reading.expected())
+    fine = _partition(measurement, reading, expected, looks) if cuts is None else cuts
+    usual = reading.foreseen(fine) + _SOME
+    unseen = expected_rows(usual, fine, looks)
+    middle = _spread(expected, counted, fine, unseen)
+    drawn = _draws(reading, fine, unseen / usual, SeededNoise(seed))
+    return Copies(cuts=fine, middle=middle, drawn=drawn, figures=_precision(drawn, fine))
+
+
+def _partition(measurement: roc.Measurement, reading: Reading, expected: FloatArray, looks: list[Seen]) -> Int64Array:
+    """A fine partition that is finest at the top, and has all cuts that were counted between."""
+    grid, counted = measurement.grid, measurement.cuts
+    cuts = fine_cuts(grid, counted, *(look.cuts for look in looks))
+    rows = _spread(expected, counted, cuts, expected_rows(reading.foreseen(cuts), cuts, looks))
+    top = narrow_at_top(
+        rows, cuts, grid=grid, cells=min(QUANTILES, grid), nearest=NEAREST / float(measurement.epsilon), part=PART
+    )
+    within = [inside(low, high, min(INSIDE, high - low - 1), grid=grid) for low, high in pairwise(counted.tolist())]
+    return np.unique(np.concatenate([counted, top, *within, *(look.cuts for look in looks)]))
+
+
+def choose_weights(measurement: roc.Measurement, *, epsilon: float, seed: int) -> Weights:
+    """The weights whose noisy sum leaves least unknown of the figure; from released values alone.
+
+    Args:
+        measurement: noisy counts in cells, with the looks that placed them.
+        epsilon: what the sum will cost.
+        seed: public.
+    """
+    copies = draw_copies(measurement, seed=seed)
+    changes = influence(copies.middle, copies.cuts)
+    largest = max(float(np.abs(changes).max()), _SOME)
+    tried = []
+    for part in CUT_OFF_AT:
+        unit = largest * float(part) / LARGEST
+        whole = np.rint(np.clip(changes / unit, -LARGEST, LARGEST)).astype(np.int64)
+        weights = Weights(cuts=copies.cuts, weights=whole, unit=unit)
+        noise = laplace_variance(weights.sensitivity(measurement.neighbours) / epsilon)
+        tried.append((_left(copies, weights, noise), weights))
+    return min(tried, key=lambda each: each[0])[1]
+
+
+def _left(copies: Copies, weights: Weights, noise: float) -> float:
+    """The variance of the figures that a noisy sum leaves."""
+    total = np.einsum("jck,ck->j", copies.drawn, weights.weights.astype(np.float64))
+    (own, both), (_, of_sums) = np.cov(copies.figures, total)
+    return float(own - both**2 / (of_sums + noise))
+
+
+def influence(rows: FloatArray, cuts: Int64Array) -> FloatArray:
+    """What one more row in each cell changes in the average precision; shape (2, k), ascending scores.
+
+    A row changes the precision of all positives below it, half of those in its own cell if that is wide, and a
+    positive one brings its own.
+
+    Args:
+        rows: of both classes in cells, not negative; shape (2, k), ascending scores.
+        cuts: the cells.
+    """
+    negatives, positives = rows[0, ::-1], rows[1, ::-1]
+    # where its order is unseen, a cell's positives lie at its middle on average
+    part = np.where(np.diff(cuts)[::-1] == 1, 0.0, 0.5)
+    true = np.cumsum(positives) - part * positives
+    all_ = np.maximum(true + np.cumsum(negatives) - part * negatives, 0.5)
+
+    def below(each: FloatArray) -> FloatArray:
+        return np.cumsum(each[::-1])[::-1] - part * each
+
+    size = max(float(positives.sum()), 1.0)
+    figure = float((positives * true / all_).sum()) / size
+    lost = -below(positives * true / all_**2)
+    won = true / all_ - figure + below(positives * (all_ - true) / all_**2)
+    found: FloatArray = np.stack([lost[::-1], won[::-1]]) / size
+    return found
+
+
+def precision_given(
+    copies: Copies, weights: Weights, total: int, *, scale: float, confidence: float
+) -> tuple[float, tuple[float, float]]:
+    """The average precision and its interval, by copies and the noisy sum of weights.
+
+    Figures are regressed on sums. Of the exact sum two things are known: how the copies' sums vary, taken ``WIDER``,
+    and the released one, whose noise is two-sided exponential of this scale.
+    """
+    totals = np.einsum("jck,ck->j", copies.drawn, weights.weights.astype(np.float64))
+    (_, both), (_, of_sums) = np.cov(copies.figures, totals)
+    slope = both / max(of_sums, _SOME)
+    place, spread = float(totals.mean()), max(WIDER * float(totals.std()), _SOME)
+    # the density's mode, and places at the distances of both of its factors around it
+    mode = float(np.clip(total, place - spread**2 / scale, place + spread**2 / scale))
+    steps = np.linspace(-REACH, REACH, SUM_PLACES)
+    at = np.unique(np.concatenate([mode + spread * steps, mode + scale * steps]))
+    log = -(((at - place) / spread) ** 2) / 2 - np.abs(at - total) / scale
+    chance = np.exp(log - log.max()) * np.gradient(at)
+    chance /= chance.sum()
+    likely = np.interp((np.arange(SUM_QUANTILES) + 0.5) / SUM_QUANTILES, np.cumsum(chance), at)
+    unexplained = copies.figures - slope * totals
+    value = float(unexplained.mean() + slope * (chance @ at))
+    tail = (1 - confidence) / 2
+    beyond = unexplained.mean() + BEYOND * (unexplained - unexplained.mean())
+    low, high = np.quantile(np.add.outer(beyond, slope * likely), [tail, 1 - tail])
+    return float(np.clip(value, 0, 1)), (float(np.clip(low, 0, 1)), float(np.clip(high, 0, 1)))
+
+
+def _draws(reading: Reading, fine: Int64Array, departs: FloatArray, noise: SeededNoise) -> FloatArray:
+    """Fine counts drawn from the posterior, in random order inside their cells.
+
+    There each copy has its own law's course, times what the looks found beyond the laws (``departs``).
+    """
+    counted = reading.seen[0]
+    # systematic resampling: as many copies of each law as its weight says, but for one
+    order = (np.arange(COPIES) + 0.5) / COPIES
+    picked = np.searchsorted(np.cumsum(reading.weights.ravel()), order).clip(0, reading.weights.size - 1)
+    family, law = np.unravel_index(picked, reading.weights.shape)
+    cell = cell_of(fine, counted.cuts)
+    drawn = np.empty((COPIES, 2, fine.size - 1))
+    for number in np.unique(family):
+        of = family == number
+        evidence, laws = reading.evidence[number], law[of]
+        first, second, both = evidence.spread[:, laws]
+        one, other = normal(noise, (2, laws.size))
+        own = np.sqrt(np.maximum(first, 0.0))
+        tied = both / np.maximum(own, _SOME)
+        off = np.stack([own * one, tied * one + np.sqrt(np.maximum(second - tied**2, 0.0)) * other])
+        sizes = np.maximum(evidence.sizes[:, laws], 1.0)
+        foreseen = evidence.foreseen[:, laws] * (np.maximum(sizes + off, 1.0) / sizes)[..., None]
+        taken_in = evidence.taken_in[:, laws]
+        counts = foreseen + taken_in * (counted.counts[:, None, :] - foreseen)
+        counts = counts + np.sqrt(taken_in * counted.variance) * normal(noise, counts.shape)
+        inner = reading.shares(fine, number // len(CONCENTRATIONS), reading.laws[laws]) + _SOME
+        drawn[of] = np.moveaxis(departs[:, None, :] * inner, 0, 1)
+        drawn[of] *= (_rising(np.moveaxis(counts, 0, 1)) / sums(drawn[of], cell))[..., cell]
+    placed = noise.poissons(np.minimum(drawn, MOST_ROWS), copies=1)[0].astype(np.float64)
+    kept = sums(placed, cell)
+    wanted = sums(drawn, cell)
+    scaled = placed * (wanted / np.maximum(kept, 1.0))[..., cell]
+    return np.where((kept > 0)[..., cell], scaled, drawn)
+
+
+def _spread(counts: FloatArray, counted: Int64Array, fine: Int64Array, rows: FloatArray) -> FloatArray:
+    """Counts of cells, laid out over finer ones as ``rows`` are."""
+    cell = cell_of(fine, counted)
+    spread: FloatArray = rows * (counts / sums(rows, cell))[..., cell]
+    return spread
+
+
+def _rising(counts: FloatArray) -> FloatArray:
+    """The counts of which sums from the top never fall, nearest to these."""
+    flat = counts.reshape(-1, counts.shape[-1])
+    above = np.concatenate([np.zeros((flat.shape[0], 1)), np.cumsum(flat[:, ::-1], axis=-1)], axis=-1)
+    rising = np.stack([np.diff(monotone(each))[::-1] for each in above])
+    return rising.reshape(counts.shape)
+
+
+def _precision(rows: FloatArray, cuts: Int64Array) -> FloatArray:
+    above = np.concatenate([np.zeros_like(rows[..., :1]), np.cumsum(rows[..., ::-1], axis=-1)], axis=-1)
+    return average_precision_of(above[..., 0, :], above[..., 1, :], np.diff(cuts)[::-1] == 1)

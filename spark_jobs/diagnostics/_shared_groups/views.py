@@ -1,0 +1,135 @@
+"""From a shared release to each diagnostic's own measurement: post-processing, free of charge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spark_jobs.contract.options import Options
+from spark_jobs.diagnostics._score_groups import measurement as score_groups
+from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
+from spark_jobs.diagnostics.binned_residuals import DEFAULT_BINS as RESIDUAL_BINS
+from spark_jobs.diagnostics.calibration import DEFAULT_BINS as CALIBRATION_BINS
+from spark_jobs.diagnostics.roc_curve import measurement as roc
+from spark_jobs.mechanisms.group_sums import NoisyGroups
+from spark_jobs.mechanisms.noise import Int64Array, Noise, laplace_scale
+from spark_jobs.mechanisms.prefix_sums import NoisyTree, rows_changed
+from spark_jobs.mechanisms.trees import FloatArray, Tree
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MergedGroups(NoisyGroups):
+    """Runs of neighbouring groups, read as one each: their numbers and their noise add up.
+
+    Attributes:
+        parts: the groups as they were released.
+        starts: the first group of each run.
+    """
+
+    parts: NoisyGroups
+    starts: Int64Array
+
+    @classmethod
+    def of(cls, parts: NoisyGroups, starts: Int64Array) -> MergedGroups:
+        """The runs of ``parts`` that begin at ``starts``."""
+        names = ("positives", "negatives", "centred")
+        return cls(
+            parts=parts,
+            starts=starts,
+            grid=parts.grid,
+            cuts=np.append(parts.cuts[starts], parts.cuts[-1]),
+            epsilons=parts.epsilons,
+            neighbours=parts.neighbours,
+            **{name: np.add.reduceat(getattr(parts, name), starts) for name in names},
+        )
+
+    def values(self) -> FloatArray:
+        """Unbiased estimates of each run's positives, negatives and sum of scores; shape (3, k)."""
+        merged: FloatArray = np.add.reduceat(self.parts.values(), self.starts, axis=-1)
+        return merged
+
+    def errors(self, copies: int, noise: Noise) -> FloatArray:
+        """Fresh draws of the noise in ``values``; (copies, 3, k)."""
+        merged: FloatArray = np.add.reduceat(self.parts.errors(copies, noise), self.starts, axis=-1)
+        return merged
+
+
+def read_as(options: Options, shared: SharedGroups) -> Any:
+    """The measurement of the diagnostic that ``options`` ask for, as if it had been made for it alone."""
+    return READERS[options.kind](options, shared)
+
+
+def _roc_curve(options: Any, shared: SharedGroups) -> roc.Measurement:
+    groups, counted = shared.groups, shared.spendings[-1].epsilon
+    flat = Tree(cells=groups.positives.size, branching=max(2, groups.positives.size), root="absent")
+    scale = laplace_scale(counted, rows_changed(shared.neighbours))
+    return roc.Measurement(
+        method="auto",
+        thresholds=roc.points_for(options, epsilon=float(shared.epsilon), grid=groups.grid),
+        confidence=options.confidence,
+        neighbours=shared.neighbours,
+        guarantee=shared.guarantee,
+        spendings=shared.spendings,
+        grid=groups.grid,
+        cuts=groups.cuts,
+        negatives=NoisyTree(tree=flat, nodes=(groups.negatives,), scale=scale),
+        positives=NoisyTree(tree=flat, nodes=(groups.positives,), scale=scale),
+        located=shared.located,
+    )
+
+
+def _grouped(options: Any, shared: SharedGroups, bins: int) -> score_groups.Measurement:
+    groups = shared.groups
+    count = groups.positives.size
+    if count >= bins:
+        # runs of groups that hold near-equal numbers of rows, by the noisy counts, one for each bin
+        depth = np.cumsum(np.maximum(groups.positives + groups.negatives, 0) + 1e-3)
+        order = np.arange(1, bins)
+        starts = np.searchsorted(depth, order / bins * depth[-1])
+        starts = np.clip(np.maximum.accumulate(starts - order) + order, order, count - bins + order)
+        groups = MergedGroups.of(groups, np.concatenate([[0], starts]))
+        shown, ends = groups.cuts, np.arange(1, bins + 1, dtype=np.int64)
+    else:
+        shown, ends = _split(groups, bins)
+    return score_groups.Measurement(
+        method="auto",
+        confidence=options.confidence,
+        neighbours=shared.neighbours,
+        guarantee=shared.guarantee,
+        spendings=shared.spendings,
+        bins=shown,
+        ends=ends,
+        groups=groups,
+    )
+
+
+def _split(groups: NoisyGroups, bins: int) -> tuple[Int64Array, Int64Array]:
+    """More bins than groups: every group shown as several bins, so that the release has as many as were asked for."""
+    widths, count = np.diff(groups.cuts), groups.positives.size
+    parts = np.ones(count, dtype=np.int64)
+    for _ in range(bins - count):
+        parts[int(np.argmax(np.where(parts < widths, widths / parts, 0.0)))] += 1
+    pieces = [
+        low + (high - low) * np.arange(part, dtype=np.int64) // part
+        for low, high, part in zip(groups.cuts[:-1], groups.cuts[1:], parts, strict=True)
+    ]
+    return np.append(np.concatenate(pieces), groups.cuts[-1]), np.cumsum(parts)
+
+
+def _binned_residuals(options: Any, shared: SharedGroups) -> score_groups.Measurement:
+    return _grouped(options, shared, options.bins or RESIDUAL_BINS["auto"])
+
+
+def _calibration(options: Any, shared: SharedGroups) -> score_groups.Measurement:
+    return _grouped(options, shared, options.bins or CALIBRATION_BINS["auto"])
+
+
+READERS: Mapping[str, Callable[[Any, SharedGroups], Any]] = {
+    "roc_curve": _roc_curve,
+    "binned_residuals": _binned_residuals,
+    "calibration": _calibration,
+}
+"""How each diagnostic that can share reads a shared release."""

@@ -1,0 +1,273 @@
+"""The guarantee in plain words: what is promised, to whom, and what is not.
+
+Every sentence follows from the definition of differential privacy and from the request; none looks at a result, so the
+statement is the same whatever was released. With cost ``epsilon`` and ``delta = 0``, for neighbouring tables ``D, D'``
+and every set ``S`` of releases, ``P[M(D) in S] <= e^epsilon P[M(D') in S]``; by Bayes' rule, whatever an onlooker
+believed, the odds between ``D`` and ``D'`` move by at most ``e^epsilon`` (Dwork & Roth 2014, section 2.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from spark_jobs.contract.options import LinearRegressionOptions
+from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
+from spark_jobs.contract.release import NOT_PRIVATE, PartSpending, ReleasePart
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.publishing.facts import ReleaseFacts
+from spark_jobs.publishing.formats import amount, equals, exponent, listed, odds_factor, probability, surest
+
+FORMAL_ABOVE = Decimal(13)
+"""Above this epsilon the odds may change by more than 400,000: the statement then says that nothing is limited."""
+
+_NAMES = {
+    "auc": "AUC",
+    "binormal_roc": "binormal ROC curve",
+    "ecdf": "distribution function",
+    "roc_comparison": "comparison of ROC curves",
+    "roc_curve": "ROC curve",
+}
+"""Diagnostics whose names in a request are no words."""
+
+WITHOUT_GUARANTEE = (
+    "NOT PRIVATE. The noise in this release came from a seed, for tests and benchmarks. Whoever knows or guesses the "
+    "seed can take the noise away and read exact figures about the rows. Nothing is promised to anybody: do not share "
+    "it if the table is about real people."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paragraph:
+    """One paragraph of the statement; the first has no heading.
+
+    Attributes:
+        heading: a few words, or none.
+        text: a few sentences.
+        items: a list that follows them.
+        closer: for each of them what the report shows beside it, which hangs on the noise that came out; or nothing.
+    """
+
+    heading: str
+    text: str
+    items: tuple[str, ...] = ()
+    closer: tuple[str, ...] = ()
+
+
+def privacy_statement(facts: ReleaseFacts, guarantee: str) -> tuple[Paragraph, ...]:
+    """The statement: the promise, who is protected, what is not covered; or that there is no promise."""
+    if guarantee == NOT_PRIVATE:
+        return (Paragraph(heading="", text=WITHOUT_GUARANTEE),)
+    request = facts.request
+    return (
+        Paragraph(heading="", text=_promise(facts.cost, request.neighbours, request.unit)),
+        Paragraph(heading="Who is protected", text=_protected(facts.cost, request)),
+        Paragraph(heading="What is taken for granted", text=_taken_for_granted(facts)),
+        Paragraph(heading="What is not covered", text=_not_covered(request)),
+        *_bought(facts),
+        Paragraph(heading="Other releases", text=_other_releases(facts)),
+    )
+
+
+def plain_text(statement: Sequence[Paragraph]) -> str:
+    """The statement as the manifest keeps it: paragraphs with an empty line between them.
+
+    Its words are those of the request, whatever the rows and the noise; what is ``closer`` the manifest has as figures.
+    """
+    told = (" ".join((part.text, *part.items)) for part in statement)
+    return "\n\n".join(
+        f"{part.heading}: {text}" if part.heading else text for part, text in zip(statement, told, strict=True)
+    )
+
+
+def formal_guarantee(facts: ReleaseFacts, guarantee: str) -> str:
+    """The guarantee as a mathematician would write it, in one line."""
+    if guarantee == NOT_PRIVATE:
+        return "no guarantee"
+    change = {
+        Neighbours.ADD_REMOVE: "added or removed",
+        Neighbours.REPLACE_ONE: "replaced",
+    }[facts.request.neighbours]
+    unit = facts.request.unit
+    if unit.column is None:
+        return f"{formal_cost(facts.cost)}; neighbouring tables: one row {change}"
+    rows = "one" if unit.max_rows == 1 else str(unit.max_rows)
+    return (
+        f"{formal_cost(facts.cost)}; neighbouring tables: all rows of one value of {unit.column} {change}, "
+        f"at most {rows} of them used"
+    )
+
+
+def formal_cost(cost: Budget) -> str:
+    """``ε = 1``, ``ε = 1, δ = 10^-6`` or ``ρ = 0.5 (zCDP)``."""
+    if cost.rho is not None:
+        return f"{equals('ρ', cost.rho)} (zCDP)"
+    delta = "" if cost.delta == 0 else f", δ = {probability(cost.delta)}"
+    return f"{equals('ε', cost.epsilon)}{delta}"
+
+
+def _promise(cost: Budget, neighbours: Neighbours, unit: PrivacyUnit) -> str:
+    if unit.column is None:
+        present, content = "whether any one row of the table was in it", "what any one row of the table said"
+    else:
+        rows = f"the rows of any one value of {unit.column}"
+        present, content = f"whether {rows} were in the table", f"what {rows} said"
+    secret = {Neighbours.ADD_REMOVE: present, Neighbours.REPLACE_ONE: content}[neighbours]
+    reader = "Whoever reads this release, whatever else they know,"
+    if cost.rho is not None:
+        return f"{reader} {_zero_concentrated(cost.rho, secret)}"
+    slip = "" if cost.delta == 0 else f", except with a probability of at most {probability(cost.delta)}"
+    if cost.epsilon > FORMAL_ABOVE:
+        return (
+            f"With {equals('ε', cost.epsilon)} the promise is a form without content: seeing this release changes the "
+            f"odds on {secret} by at most a factor e^{exponent(cost.epsilon)}{slip}, which in practice limits nothing."
+        )
+    return (
+        f"{reader} {_strength(cost.epsilon)} {secret}: seeing it changes the odds by at most a factor "
+        f"e^{exponent(cost.epsilon)} = {odds_factor(cost.epsilon)}{slip}. Somebody who thought both equally likely "
+        f"before can end up at most {surest(cost.epsilon)} sure."
+    )
+
+
+def _strength(epsilon: Decimal) -> str:
+    if epsilon <= 1:
+        return "can hardly tell"
+    return "can tell only with limited certainty" if epsilon <= 4 else "is kept only loosely from telling"
+
+
+def _zero_concentrated(rho: Decimal, secret: str) -> str:
+    # rho-zCDP gives (rho + 2 sqrt(rho ln(1/delta)), delta)-DP: Bun & Steinke 2016, proposition 1.3; here delta = 10^-6
+    epsilon = rho + 2 * (rho * Decimal(10**6).ln()).sqrt()
+    factor = (
+        f"e^{exponent(epsilon)}, which in practice limits nothing"
+        if epsilon > FORMAL_ABOVE
+        else f"e^{exponent(epsilon)} = {odds_factor(epsilon)}"
+    )
+    return (
+        f"{_strength(epsilon)} {secret}: except with a probability of at most 10^-6, seeing it changes the odds by at "
+        f"most a factor {factor}. (This is what the zCDP bound ρ = {amount(rho)} gives at that probability.)"
+    )
+
+
+def _protected(cost: Budget, request: ReleaseRequest) -> str:
+    unit, record = request.unit, request.record
+    lines = (
+        " A record of a csv file whose quoted field holds line breaks is several rows."
+        if request.table.form == "csv"
+        else ""
+    )
+    if unit.column is None:
+        together = (
+            f": for 5 rows the factor is e^{exponent(5 * cost.epsilon)}" if cost.rho is None and cost.delta == 0 else ""
+        )
+        called = "" if record is None else f" The request calls a row a “{record}”, which is its own word."
+        return (
+            f"One row, and a row is not a person: whoever has several rows in the table is protected for each of them "
+            f"by itself, and less for all of them together{together}.{lines}{called}"
+        )
+    rows = "one row is" if unit.max_rows == 1 else f"{unit.max_rows} rows are"
+    groups = ", whatever groups they are in" if unit.max_rows > 1 and _grouped(request) else ""
+    return (
+        f"Everything the table holds under one value of {unit.column}: at most {rows} used of each, and the promise "
+        f"covers them all together{groups}. Rows without a value there are left out. Somebody who appears under "
+        f"several values is protected for each by itself, and less for all of them together.{lines}"
+    )
+
+
+def _grouped(request: ReleaseRequest) -> bool:
+    return any(isinstance(asked, LinearRegressionOptions) and asked.group_by for asked in request.diagnostics)
+
+
+def _taken_for_granted(facts: ReleaseFacts) -> str:
+    request = facts.request
+    size = "; so is the number of rows" if request.neighbours is Neighbours.REPLACE_ONE else ""
+    told = f"The request is public, with its table's name, columns, filter and options{size}."
+    charged = facts.status != "UNCHARGED"
+    return " ".join(part for part in (_model_taken(request, charged=charged), told, _groups_taken(request)) if part)
+
+
+def _model_taken(request: ReleaseRequest, *, charged: bool) -> str:
+    if not request.uses_model:
+        return ""
+    fitted_by = getattr(request.needed_model, "fitted_by", None)
+    if fitted_by is not None and charged:
+        return (
+            f"The model behind the {request.output_of_model} was itself fitted privately, by release {fitted_by}, from "
+            "which it was read when this release was charged. What that cost comes on top of the cost of this release."
+        )
+    return {
+        "public": f"The model behind the {request.output_of_model} was made without looking at these rows: the request "
+        "declares it, and nothing here can check it. A model fitted on them would carry them past the noise.",
+        "differentially_private": f"The model behind the {request.output_of_model} was itself fitted privately: the "
+        "request declares it, and nothing here can check it. What that cost comes on top of the cost of this release.",
+    }[request.needed_model.basis]
+
+
+def _groups_taken(request: ReleaseRequest) -> str:
+    """What is public about groups: their list always, and their sizes where the request says so."""
+    for options in request.diagnostics:
+        if not isinstance(options, LinearRegressionOptions):
+            continue
+        groups = "" if options.group_by is None else f"The groups of {options.group_by} are a public list. "
+        if not options.sizes_are_public(request.neighbours):
+            return groups.strip()
+        if options.group_by is None:
+            return "Which rows the line goes through is taken to be public, and only what they hold is kept secret."
+        return (
+            f"{groups}Which row is in which of them is taken to be public too, with the size of each: a row that is "
+            f"replaced stays in its group and within the filter, and only what it holds is kept secret."
+        )
+    return ""
+
+
+def _not_covered(request: ReleaseRequest) -> str:
+    size = "" if request.neighbours is Neighbours.REPLACE_ONE else " Sizes are covered: those shown are noisy."
+    return f"How long the computation ran. It can depend on the rows, and somebody may have watched.{size}"
+
+
+def _bought(facts: ReleaseFacts) -> tuple[Paragraph, ...]:
+    """What each part of the cost paid for, mechanism by mechanism; nothing where nothing is known of them."""
+    if not facts.parts:
+        return ()
+    return (
+        Paragraph(
+            heading="What the cost bought",
+            text="Every look at the rows is blurred by noise of its own, and has a cost of its own. Together they cost "
+            f"{formal_cost(facts.cost)}.",
+            items=tuple(_part(part) for part in facts.parts),
+            closer=tuple(_looks(part) for part in facts.parts),
+        ),
+    )
+
+
+def _part(part: ReleasePart) -> str:
+    names = listed([_NAMES.get(kind, kind.replace("_", " ")) for kind in part.kinds])
+    shared = "" if len(part.kinds) == 1 else ", all made from one set of noisy counts that they share"
+    return f"{names[:1].upper()}{names[1:]}: {formal_cost(part.cost)}{shared}."
+
+
+def _looks(part: ReleasePart) -> str:
+    """How many there are can hang on what the first of them saw through its noise."""
+    alone = len(part.spendings) == 1
+    return "; ".join(spent.label if alone else f"{spent.label}, {_spent(spent)}" for spent in part.spendings)
+
+
+def _spent(spent: PartSpending) -> str:
+    delta = "" if spent.delta == 0 else f", δ = {probability(spent.delta)}"
+    return f"{equals('ε', spent.epsilon)}{delta}"
+
+
+def _other_releases(facts: ReleaseFacts) -> str:
+    if facts.status == "UNCHARGED":
+        return (
+            "The promise is about this draft by itself. No ledger paid for it: whoever sees several releases or drafts "
+            "about the same rows adds up their costs."
+        )
+    account = "" if facts.request.account is None else f" of the account {facts.request.account}"
+    allotment = facts.account.allotment if facts.account is not None else ""
+    within = f"; those of the allotment {allotment}, which paid for this one, within its own" if allotment else ""
+    return (
+        "The promise is about this release by itself. The costs of all releases about the same rows add up, and the "
+        f"ledger{account} keeps them within its cap{within}."
+    )
