@@ -107,6 +107,7 @@ def test_no_draw_tells_more_than_epsilon(watched, name, neighbours):
     assert keeps(found, f"histogram, {name}", relation=neighbours, claimed=EPSILON, at_least=least)
 
 
+@pytest.mark.sampled("name")
 @EACH
 @BOTH
 def test_samples_keep_epsilon(watched, name, neighbours):
@@ -158,6 +159,7 @@ def size_of(table, count):
     )
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize(
     ("name", "mechanism", "pair", "fault"),
     [

@@ -71,12 +71,14 @@ TREES = "trees of two labels"
 NAMES = {cells_of: "noisy cells", placed_cells_of: "cells placed by noisy counts"}
 
 
+@pytest.mark.sampled
 @TREE_PAIRS
 def test_trees_of_two_labels_keep_epsilon_and_use_it(neighbours, pair):
     found = audit(*trees_of(SecureNoise(), neighbours, pair), samples=samples(3000))
     assert keeps(found, TREES, relation=neighbours, claimed=EPSILON, at_least=0.05)
 
 
+@pytest.mark.sampled
 @CELL_PAIRS
 @pytest.mark.parametrize("build", [cells_of, placed_cells_of])
 def test_cells_keep_epsilon_and_use_it(build, neighbours, pair):
@@ -84,6 +86,7 @@ def test_cells_keep_epsilon_and_use_it(build, neighbours, pair):
     assert keeps(found, NAMES[build], relation=neighbours, claimed=EPSILON, at_least=0.05)
 
 
+@pytest.mark.verify
 @TREE_PAIRS
 def test_trees_with_half_the_noise_are_convicted(neighbours, pair):
     noise = Tampered(source=SeededNoise(81), epsilon_factor=2)
@@ -91,17 +94,20 @@ def test_trees_with_half_the_noise_are_convicted(neighbours, pair):
     assert convicts(found, TREES, relation=neighbours, claimed=EPSILON, fault="half the noise")
 
 
+@pytest.mark.verify
 def test_a_tree_that_forgets_a_level_is_convicted():
     noise = Tampered(source=SeededNoise(82), missing_rows=1)
     found = audit(*trees_of(noise, Neighbours.ADD_REMOVE, (WITH_A_ROW, LABELS)), samples=samples(8000))
     assert convicts(found, TREES, relation=Neighbours.ADD_REMOVE, claimed=EPSILON, fault="a level forgotten")
 
 
+@pytest.mark.verify
 def test_trees_calibrated_for_added_rows_are_convicted_where_a_label_changes():
     found = audit(*trees_of(SeededNoise(83), Neighbours.ADD_REMOVE, (WITH_A_ROW, FLIPPED)), samples=samples(8000))
     assert convicts(found, TREES, relation=Neighbours.REPLACE_ONE, claimed=EPSILON, fault="noise for an added row")
 
 
+@pytest.mark.verify
 @CELL_PAIRS
 @pytest.mark.parametrize("build", [cells_of, placed_cells_of])
 def test_cells_with_half_the_noise_are_convicted(build, neighbours, pair):
@@ -110,6 +116,7 @@ def test_cells_with_half_the_noise_are_convicted(build, neighbours, pair):
     assert convicts(found, NAMES[build], relation=neighbours, claimed=EPSILON, fault="half the noise")
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("build", [cells_of, placed_cells_of])
 def test_cells_calibrated_for_added_rows_are_convicted_where_one_is_replaced(build):
     pair = (BASE + ROW, BASE + OTHER_ROW)
@@ -118,6 +125,7 @@ def test_cells_calibrated_for_added_rows_are_convicted_where_one_is_replaced(bui
     assert convicts(found, NAMES[build], relation=relation, claimed=EPSILON, fault=fault)
 
 
+@pytest.mark.verify
 @CELL_PAIRS
 def test_a_budget_spent_twice_is_convicted(neighbours, pair):
     mechanism = placed_cells_of(SeededNoise(86), neighbours, pair, again=2 * EPSILON)

@@ -49,12 +49,14 @@ def of_tree(noise, neighbours, pair):
     return mechanism, *pair
 
 
+@pytest.mark.sampled
 @PAIRS
 def test_an_ecdf_release_keeps_epsilon_and_uses_it(neighbours, pair):
     found = audit(*of_tree(SecureNoise(), neighbours, pair), samples=samples(3000))
     assert keeps(found, NAME, relation=neighbours, claimed=EPSILON, at_least=0.3)
 
 
+@pytest.mark.verify
 @PAIRS
 def test_half_the_noise_is_convicted(neighbours, pair):
     noise = Tampered(source=SeededNoise(91), epsilon_factor=2)
@@ -62,6 +64,7 @@ def test_half_the_noise_is_convicted(neighbours, pair):
     assert convicts(found, NAME, relation=neighbours, claimed=EPSILON, fault="half the noise")
 
 
+@pytest.mark.verify
 def test_a_sensitivity_that_is_one_row_too_low_is_convicted():
     pair = table([0.6, *BASE]), table([0.1, *BASE])
     noise = Tampered(source=SeededNoise(92), missing_rows=1)
@@ -71,12 +74,14 @@ def test_a_sensitivity_that_is_one_row_too_low_is_convicted():
     )
 
 
+@pytest.mark.verify
 def test_noise_for_an_added_row_is_convicted_where_rows_are_replaced():
     pair = table([0.6, *BASE]), table([0.1, *BASE])
     found = audit(*of_tree(SeededNoise(93), Neighbours.ADD_REMOVE, pair), samples=samples(4000))
     assert convicts(found, NAME, relation=Neighbours.REPLACE_ONE, claimed=EPSILON, fault="noise for an added row")
 
 
+@pytest.mark.verify
 @PAIRS
 def test_a_budget_spent_twice_is_convicted(neighbours, pair):
     noise = SeededNoise(94)
@@ -117,12 +122,14 @@ def of_search(noise, neighbours, told=None):
     return mechanism
 
 
+@pytest.mark.sampled
 @SEARCHES
 def test_a_search_for_a_bound_keeps_epsilon_and_uses_it(neighbours, pair):
     found = audit(of_search(SecureNoise(), neighbours), *pair, samples=samples(2000))
     assert keeps(found, SEARCH, relation=neighbours, claimed=LARGE, at_least=0.05)
 
 
+@pytest.mark.verify
 def test_a_search_with_half_the_noise_is_convicted():
     added = (table([0.5, *FEW], WIDE), table(FEW, WIDE))
     noise = Tampered(source=SeededNoise(5), epsilon_factor=2)

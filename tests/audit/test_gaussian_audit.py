@@ -39,12 +39,14 @@ def outputs(source, *, rho=RHO, coordinates=1, sensitivity=1.0):
     return mechanism, 1, 0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("source", [SecureNoise(), SeededNoise(31)], ids=lambda source: type(source).__name__)
 def test_gaussian_noise_keeps_its_exact_delta_and_uses_it(source):
     found = audit(*outputs(source), samples=samples(40_000), delta=DELTA)
     assert keeps(found, "discrete Gaussian noise", relation=RELATION, claimed=EPSILON, at_least=0.5)
 
 
+@pytest.mark.verify
 def test_the_event_of_the_divergence_can_be_chosen_beforehand():
     # outputs above epsilon stddev^2 + 1/2 are those whose likelihood ratio exceeds exp(epsilon)
     level = math.floor(EPSILON * gaussian_stddev(RHO, 1.0) ** 2 + 0.5) + 1
@@ -53,6 +55,7 @@ def test_the_event_of_the_divergence_can_be_chosen_beforehand():
     assert 0.5 * EPSILON <= shifted.epsilon <= EPSILON
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize(
     ("fault", "options"),
     [
@@ -67,6 +70,7 @@ def test_faults_are_convicted(fault, options):
     assert convicts(found, "discrete Gaussian noise", relation=RELATION, claimed=EPSILON, fault=fault)
 
 
+@pytest.mark.verify
 def test_a_delta_that_is_too_small_is_convicted():
     found = audit(*outputs(SeededNoise(34)), samples=samples(40_000), delta=DELTA / 4)
     assert convicts(

@@ -213,6 +213,7 @@ def sampler(noise, neighbours, *, less=1):
     return mechanism, *pair
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 def test_sampled_partitions_keep_epsilon_and_use_it(neighbours):
     """Secure noise, the whole code: no event of the partition's own log ratio tells the tables further apart."""
@@ -220,6 +221,7 @@ def test_sampled_partitions_keep_epsilon_and_use_it(neighbours):
     assert keeps(found, PARTITION, relation=neighbours, claimed=LARGE, at_least=0.05)
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 def test_sampled_partitions_with_a_quarter_of_the_noise_are_convicted(neighbours):
     found = audit(*sampler(SeededNoise(9), neighbours, less=4), samples=samples(4000))

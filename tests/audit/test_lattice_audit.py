@@ -103,6 +103,7 @@ def test_last_bits_say_no_more_than_epsilon(name):
     assert keeps(found, f"{name} noise, last bits", relation="values 1 apart", claimed=EPSILON)
 
 
+@pytest.mark.verify
 def test_last_bits_convict_noise_in_floating_point():
     found = audit(last_bits(naive_laplace, np.random.default_rng(62)), 1.0, 0.0, samples=samples(40_000))
     assert convicts(
@@ -114,6 +115,7 @@ def test_last_bits_convict_noise_in_floating_point():
     )
 
 
+@pytest.mark.verify
 def test_last_bits_convict_a_lattice_that_moves_with_the_data():
     found = audit(last_bits(anchored_at_the_data, np.random.default_rng(63)), 0.25, 0.3, samples=samples(40_000))
     assert convicts(

@@ -218,12 +218,14 @@ def sums_of(points, *, public):
     return found
 
 
+@pytest.mark.sampled
 @EVERY_RELATION
 def test_whole_releases_keep_epsilon_and_use_it(relation):
     found = audit(*drawn(relation, SecureNoise()), samples=samples(10_000))
     assert keeps(found, "a release of lines by group", relation=relation, claimed=LARGE, at_least=0.4)
 
 
+@pytest.mark.verify
 @EVERY_RELATION
 def test_half_the_noise_is_convicted(relation):
     found = audit(*drawn(relation, SeededNoise(61), factor=2), samples=samples(40_000))

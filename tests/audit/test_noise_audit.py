@@ -24,6 +24,7 @@ def noisy_vector(noise, sensitivity):
     return mechanism, one, zero
 
 
+@pytest.mark.sampled
 @SOURCES
 @pytest.mark.parametrize("sensitivity", [1, 2, 3])
 def test_laplace_noise_keeps_epsilon_and_uses_it(source, sensitivity):
@@ -31,6 +32,7 @@ def test_laplace_noise_keeps_epsilon_and_uses_it(source, sensitivity):
     assert keeps(found, NAME, relation=f"1-norm {sensitivity} apart", claimed=EPSILON, at_least=0.4)
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize(
     ("fault", "sensitivity"),
     [({"epsilon_factor": 2}, 1), ({"epsilon_factor": 2}, 3), ({"missing_rows": 1}, 2), ({"missing_rows": 1}, 3)],
@@ -43,6 +45,7 @@ def test_too_little_noise_is_convicted(fault, sensitivity):
     assert convicts(found, NAME, relation=f"1-norm {sensitivity} apart", claimed=EPSILON, fault=planted)
 
 
+@pytest.mark.verify
 def test_a_budget_spent_twice_is_convicted():
     noise = SeededNoise(73)
     zero, one = np.zeros(2, dtype=np.int64), np.ones(2, dtype=np.int64)

@@ -45,6 +45,7 @@ def points_of(noise, neighbours, pair, *, calibrated_for=None, times=1):
     return (lambda table, count: np.array([once(table) for _ in range(count)])), *pair
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @BOTH
 def test_shared_nodes_keep_epsilon_and_use_it(neighbours):
@@ -52,6 +53,7 @@ def test_shared_nodes_keep_epsilon_and_use_it(neighbours):
     assert keeps(found, "shared-node prefix counts", relation=neighbours, claimed=EPSILON, at_least=0.02)
 
 
+@pytest.mark.verify
 @pytest.mark.slow
 @BOTH
 def test_shared_nodes_with_a_third_of_the_noise_are_convicted(neighbours):
@@ -61,6 +63,7 @@ def test_shared_nodes_with_a_third_of_the_noise_are_convicted(neighbours):
     assert convicts(found, "shared-node prefix counts", relation=neighbours, claimed=EPSILON, fault=fault)
 
 
+@pytest.mark.verify
 @pytest.mark.slow
 @BOTH
 def test_points_evaluated_afresh_are_convicted(neighbours):

@@ -58,12 +58,14 @@ def answers_of(noise, relation):
     return (lambda counts, count: np.array([once(counts) for _ in range(count)])), *pair
 
 
+@pytest.mark.sampled
 @BOTH
 def test_sampled_answers_keep_epsilon_and_use_it(relation):
     found = audit(*answers_of(SecureNoise(), relation), samples=samples(1500), threshold=0.0)
     assert keeps(found, NAME, relation=relation, claimed=LARGE[relation], at_least=0.01)
 
 
+@pytest.mark.verify
 def test_sampled_answers_with_an_eighth_of_the_noise_are_convicted():
     noise = Tampered(source=SeededNoise(131), epsilon_factor=8)
     found = audit(*answers_of(noise, ADDED), samples=samples(4000), threshold=0.0)

@@ -59,6 +59,7 @@ def what(name, density):
     return f"{name} without a delta, {density} noise"
 
 
+@pytest.mark.sampled("name")
 @NAMES
 @DENSITIES
 @BOTH
@@ -67,6 +68,7 @@ def test_a_pure_release_keeps_epsilon_and_uses_it(name, density, relation):
     assert keeps(found, what(name, density), relation=relation, claimed=EPSILON, at_least=0.15)
 
 
+@pytest.mark.sampled
 @NAMES
 @BOTH
 def test_a_diagnostic_releases_by_it(name, relation):
@@ -82,6 +84,7 @@ def test_a_diagnostic_releases_by_it(name, relation):
     assert keeps(found, f"{name}, the diagnostic", relation=relation, claimed=EPSILON, at_least=0.1)
 
 
+@pytest.mark.verify
 @NAMES
 @BOTH
 @pytest.mark.parametrize(
@@ -95,6 +98,7 @@ def test_a_faulty_pure_release_is_convicted(name, relation, fault, planted):
     assert convicts(found, what(name, "polynomial"), relation=relation, claimed=EPSILON, fault=fault)
 
 
+@pytest.mark.verify
 @NAMES
 def test_a_bound_for_one_record_is_convicted_where_two_are_replaced(name):
     mechanism = by_mechanism(name, REPLACED, "polynomial", SeededNoise(112), pair=TWO_RECORDS[name])

@@ -136,6 +136,7 @@ def claim(name):
     return (float(epsilon_of(RHO, DELTA)), DELTA) if name in GAUSSIAN else (EPSILON, 0.0)
 
 
+@pytest.mark.sampled("name")
 @NAMES
 @BOTH
 def test_noisy_sums_keep_their_promise(name, relation):
@@ -146,6 +147,7 @@ def test_noisy_sums_keep_their_promise(name, relation):
     assert keeps(found, name, relation=relation, claimed=claimed, at_least=0.3)
 
 
+@pytest.mark.verify
 @NAMES
 @BOTH
 @pytest.mark.parametrize(
@@ -167,6 +169,7 @@ def test_faulty_sums_are_convicted(name, relation, fault, planted, rows):
     assert convicts(found, name, relation=relation, claimed=claimed, fault=fault)
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("name", [name for name in PURE if name != "NoisyStats"])
 def test_noise_for_an_added_row_is_convicted_where_one_is_replaced(name):
     mechanism = evidence(ALL[name][0], ADDED, tables_of(name, REPLACED), SeededNoise(52))
@@ -242,6 +245,7 @@ def lines(method, noise, *, matchings=None, epsilon=2.0, times=1, pair=None):
     return mechanism, *pair
 
 
+@pytest.mark.sampled("method")
 @METHODS
 @pytest.mark.parametrize("matchings", [None, 1], ids=["all pairs", "one matching"])
 def test_medians_of_pairs_keep_epsilon(method, matchings):
@@ -250,6 +254,7 @@ def test_medians_of_pairs_keep_epsilon(method, matchings):
     assert keeps(found, name, relation=REPLACED, claimed=2.0, at_least=0.2 if matchings is None else 0.1)
 
 
+@pytest.mark.verify
 @METHODS
 @pytest.mark.parametrize(
     ("fault", "planted"),
@@ -262,6 +267,7 @@ def test_faulty_medians_of_pairs_are_convicted(method, fault, planted):
     assert convicts(found, name, relation=REPLACED, claimed=2.0, fault=fault)
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("method", [Median.EXPONENTIAL, Median.WIDE])
 def test_weights_for_added_estimates_are_convicted(method, monkeypatch):
     def of_added(values, *, neighbours, **options):
@@ -273,6 +279,7 @@ def test_weights_for_added_estimates_are_convicted(method, monkeypatch):
     assert convicts(found, name, relation=REPLACED, claimed=2.0, fault=fault)
 
 
+@pytest.mark.verify
 def test_a_bound_for_one_estimate_is_convicted_where_a_row_is_in_many(monkeypatch):
     def of_one(values, *, changes, **options):
         return pairwise_median_bound(values, changes=1, **options)

@@ -75,6 +75,7 @@ def test_no_draw_of_a_release_tells_more_than_epsilon(name, relation):
     assert keeps(worst(name, relation), name, relation=relation, claimed=EPSILON, at_least=0.7)
 
 
+@pytest.mark.verify
 @EACH
 @BOTH
 @pytest.mark.parametrize(
@@ -86,6 +87,7 @@ def test_a_faulty_release_is_convicted(name, relation, fault, planted):
     assert convicts(worst(name, relation, **planted), name, relation=relation, claimed=EPSILON, fault=fault)
 
 
+@pytest.mark.verify
 @EACH
 def test_noise_for_an_added_row_is_convicted_where_rows_are_replaced(name):
     found = worst(name, REPLACED, told=ADDED)
@@ -110,12 +112,14 @@ def of_matrix(noise, relation, pair, *, told=None):
 MATRIX = "confusion matrix"
 
 
+@pytest.mark.sampled
 @BOTH
 def test_a_sampled_matrix_keeps_epsilon_and_uses_it(relation):
     found = audit(*of_matrix(SecureNoise(), relation, PAIRS[relation][0]), samples=samples(1500))
     assert keeps(found, MATRIX, relation=relation, claimed=EPSILON, at_least=0.2)
 
 
+@pytest.mark.verify
 @BOTH
 def test_a_sampled_matrix_with_half_the_noise_is_convicted(relation):
     noise = Tampered(source=SeededNoise(101), epsilon_factor=2)
@@ -123,6 +127,7 @@ def test_a_sampled_matrix_with_half_the_noise_is_convicted(relation):
     assert convicts(found, MATRIX, relation=relation, claimed=EPSILON, fault="half the noise")
 
 
+@pytest.mark.verify
 def test_a_sampled_matrix_with_noise_for_an_added_row_is_convicted_where_rows_are_replaced():
     found = audit(*of_matrix(SeededNoise(102), REPLACED, PAIRS[REPLACED][0], told=ADDED), samples=samples(4000))
     assert convicts(found, MATRIX, relation=REPLACED, claimed=EPSILON, fault="noise for an added row")

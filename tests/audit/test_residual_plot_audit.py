@@ -128,18 +128,21 @@ def test_a_residual_plot_keeps_epsilon_and_uses_it(relation, pairs, monkeypatch)
     assert keeps(found, "residual plot", relation=relation, claimed=EPSILON, at_least=0.6)
 
 
+@pytest.mark.verify
 @RELATIONS
 def test_half_the_noise_is_convicted(relation, pairs, monkeypatch):
     found = worst(pairs, relation, monkeypatch, factor=2.0, paths=40)
     assert convicts(found, "residual plot", relation=relation, claimed=EPSILON, fault="half the noise")
 
 
+@pytest.mark.verify
 def test_noise_for_an_added_row_is_convicted_where_rows_are_replaced(monkeypatch):
     found = worst(REPLACED, Neighbours.ADD_REMOVE, monkeypatch, paths=40)
     relation, fault = Neighbours.REPLACE_ONE, "noise for an added row"
     assert convicts(found, "residual plot", relation=relation, claimed=EPSILON, fault=fault)
 
 
+@pytest.mark.verify
 def test_tables_that_differ_by_two_rows_are_convicted(monkeypatch):
     pairs = [(MIDDLE, [*MIDDLE, (5.0, 0.1), (5.0, 0.1)])]
     found = worst(pairs, Neighbours.ADD_REMOVE, monkeypatch, paths=40)
@@ -147,6 +150,7 @@ def test_tables_that_differ_by_two_rows_are_convicted(monkeypatch):
     assert convicts(found, "residual plot", relation=relation, claimed=EPSILON, fault=fault)
 
 
+@pytest.mark.verify
 def test_a_budget_that_is_spent_twice_is_convicted(monkeypatch):
     monkeypatch.setattr(BudgetMeter, "spend_rest", lambda meter, *, label: meter.granted.epsilon)
     found = worst(ADDED, Neighbours.ADD_REMOVE, monkeypatch, paths=60)

@@ -40,12 +40,14 @@ def comparison_of(noise, neighbours, pair):
     return mechanism, *pair
 
 
+@pytest.mark.sampled
 @PAIRS
 def test_a_comparison_keeps_epsilon_and_uses_it(neighbours, pair):
     found = audit(*comparison_of(SecureNoise(), neighbours, pair), samples=samples(1500))
     assert keeps(found, NAME, relation=neighbours, claimed=EPSILON, at_least=0.04)
 
 
+@pytest.mark.verify
 @PAIRS
 def test_half_the_noise_is_convicted(neighbours, pair):
     noise = Tampered(source=SeededNoise(191), epsilon_factor=2)
@@ -53,12 +55,14 @@ def test_half_the_noise_is_convicted(neighbours, pair):
     assert convicts(found, NAME, relation=neighbours, claimed=EPSILON, fault="half the noise")
 
 
+@pytest.mark.verify
 def test_noise_for_an_added_row_is_convicted_where_rows_are_replaced():
     found = audit(*comparison_of(SeededNoise(192), Neighbours.ADD_REMOVE, FLIPPED), samples=samples(6000))
     relation = Neighbours.REPLACE_ONE
     assert convicts(found, NAME, relation=relation, claimed=EPSILON, fault="noise for an added row")
 
 
+@pytest.mark.verify
 @PAIRS
 def test_the_whole_budget_for_either_model_is_convicted(monkeypatch, neighbours, pair):
     class Forgetful(module.BudgetMeter):

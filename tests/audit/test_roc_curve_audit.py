@@ -54,6 +54,7 @@ def roc_of(noise, neighbours, pair, method="auto"):
     return mechanism, *pair
 
 
+@pytest.mark.sampled
 @PAIRS
 @pytest.mark.parametrize("method", ["auto", "fixed_cells"])
 def test_a_roc_release_keeps_epsilon_and_uses_it(method, neighbours, pair):
@@ -61,6 +62,7 @@ def test_a_roc_release_keeps_epsilon_and_uses_it(method, neighbours, pair):
     assert keeps(found, f"ROC curve, {method}", relation=neighbours, claimed=EPSILON, at_least=0.05)
 
 
+@pytest.mark.verify
 @PAIRS
 def test_half_the_noise_is_convicted(neighbours, pair):
     noise = Tampered(source=SeededNoise(91), epsilon_factor=2)
@@ -68,12 +70,14 @@ def test_half_the_noise_is_convicted(neighbours, pair):
     assert convicts(found, "ROC curve, auto", relation=neighbours, claimed=EPSILON, fault="half the noise")
 
 
+@pytest.mark.verify
 def test_noise_for_an_added_row_is_convicted_where_rows_are_replaced():
     found = audit(*roc_of(SeededNoise(92), Neighbours.ADD_REMOVE, FLIPPED), samples=samples(4000))
     relation, fault = Neighbours.REPLACE_ONE, "noise for an added row"
     assert convicts(found, "ROC curve, auto", relation=relation, claimed=EPSILON, fault=fault)
 
 
+@pytest.mark.verify
 @PAIRS
 def test_a_meter_that_forgets_is_convicted(monkeypatch, neighbours, pair):
     class Forgetful(module.BudgetMeter):
@@ -113,6 +117,7 @@ def by_histogram(noise, neighbours, pair, histogram, method="fixed_cells"):
     return mechanism, *pair
 
 
+@pytest.mark.sampled
 @PAIRS
 @pytest.mark.parametrize(("histogram", "least"), [("geometric", 0.3), ("hb", 0.1), ("dawa", 0.05)])
 def test_classes_by_histograms_keep_epsilon_and_use_it(histogram, least, neighbours, pair):
@@ -121,6 +126,7 @@ def test_classes_by_histograms_keep_epsilon_and_use_it(histogram, least, neighbo
     assert keeps(found, name, relation=neighbours, claimed=LARGE, at_least=least)
 
 
+@pytest.mark.verify
 @PAIRS
 @pytest.mark.parametrize("histogram", ["geometric", "hb"])
 def test_classes_by_histograms_with_half_the_noise_are_convicted(histogram, neighbours, pair):
@@ -130,6 +136,7 @@ def test_classes_by_histograms_with_half_the_noise_are_convicted(histogram, neig
     assert convicts(found, name, relation=neighbours, claimed=LARGE, fault="half the noise")
 
 
+@pytest.mark.verify
 @PAIRS
 def test_counts_between_medians_keep_epsilon_and_half_their_noise_is_convicted(neighbours, pair):
     name = "ROC curve, recursive medians"

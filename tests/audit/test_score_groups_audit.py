@@ -79,12 +79,14 @@ def release_of(noise, neighbours, pair, diagnostic=binned_residuals, method="aut
     return mechanism, *pair
 
 
+@pytest.mark.sampled
 @EVERY_PAIR
 def test_group_sums_keep_epsilon_and_use_it(neighbours, pair):
     found = audit(*groups_of(SecureNoise(), neighbours, pair), samples=samples(3000))
     assert keeps(found, NAME, relation=neighbours, claimed=EPSILON, at_least=0.05)
 
 
+@pytest.mark.verify
 @EVERY_PAIR
 def test_half_the_noise_is_convicted(neighbours, pair):
     found = audit(
@@ -93,12 +95,14 @@ def test_half_the_noise_is_convicted(neighbours, pair):
     assert convicts(found, NAME, relation=neighbours, claimed=EPSILON, fault="noise halved")
 
 
+@pytest.mark.verify
 def test_a_sensitivity_short_of_one_row_is_convicted():
     noise = Tampered(source=SeededNoise(82), missing_rows=1)
     found = audit(*groups_of(noise, Neighbours.REPLACE_ONE, FLIPPED), samples=samples(5000))
     assert convicts(found, NAME, relation=Neighbours.REPLACE_ONE, claimed=EPSILON, fault="sensitivity off by one row")
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("pair", [MOVED, FLIPPED], ids=["moved", "flipped"])
 def test_noise_for_an_added_row_is_convicted_where_rows_are_replaced(pair):
     found = audit(*groups_of(SeededNoise(83), Neighbours.ADD_REMOVE, pair), samples=samples(5000))
@@ -107,6 +111,7 @@ def test_noise_for_an_added_row_is_convicted_where_rows_are_replaced(pair):
     )
 
 
+@pytest.mark.verify
 def test_published_sums_are_convicted():
     """Chen 2018, section 4.4.2: a record near 1 that joins a narrow bin, by the sum of scores alone."""
     cuts, grid = np.array([0, 32, 63, 64]), 64
@@ -125,6 +130,7 @@ def test_published_sums_are_convicted():
     )
 
 
+@pytest.mark.sampled("diagnostic")
 @pytest.mark.parametrize("diagnostic", [binned_residuals, calibration], ids=["binned residuals", "calibration"])
 @pytest.mark.parametrize("method", ["auto", "recursive_medians", "fixed_bins"])
 @pytest.mark.parametrize(("neighbours", "pair"), [PAIRS[0], PAIRS[2]], ids=["added", "flipped"])
@@ -135,6 +141,7 @@ def test_releases_keep_epsilon_and_use_it(diagnostic, method, neighbours, pair):
     assert keeps(found, name, relation=neighbours, claimed=LARGE, at_least=0.03)
 
 
+@pytest.mark.verify
 def test_a_meter_that_forgets_is_convicted(monkeypatch):
     class Forgetful(module.BudgetMeter):
         def spend_rest(self, *, label):

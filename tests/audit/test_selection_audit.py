@@ -64,18 +64,21 @@ def found_by(quick, mechanism, first, second):
     return audit(mechanism, first, second, samples=samples(quick), threshold=1)
 
 
+@pytest.mark.sampled("name")
 @pytest.mark.parametrize("name", CHOICES)
 def test_a_choice_keeps_epsilon_and_uses_it(name):
     found = found_by(1500, *first_chosen(name, SecureNoise()))
     assert keeps(found, name, relation=OPPOSITE, claimed=EPSILON, at_least=0.25)
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("name", MONOTONE)
 def test_a_monotone_choice_keeps_epsilon_and_uses_it(name):
     found = found_by(1500, *first_chosen(name, SecureNoise(), pair=RISING, monotone=True))
     assert keeps(found, name, relation=RISEN, claimed=EPSILON, at_least=0.1)
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("name", CHOICES)
 @pytest.mark.parametrize(
     ("fault", "planted"),
@@ -91,12 +94,14 @@ def test_a_faulty_choice_is_convicted(name, fault, planted):
     assert convicts(found, name, relation=OPPOSITE, claimed=EPSILON, fault=fault)
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("name", MONOTONE)
 def test_monotone_weights_are_convicted_where_scores_move_both_ways(name):
     found = found_by(3000, *first_chosen(name, SeededNoise(42), monotone=True))
     assert convicts(found, name, relation=OPPOSITE, claimed=EPSILON, fault="monotone claimed wrongly")
 
 
+@pytest.mark.verify
 def test_noisy_max_with_half_the_noise_drawn_is_convicted():
     noise = Tampered(source=SeededNoise(43), epsilon_factor=2)
     found = found_by(3000, *first_chosen("report noisy max", noise))
@@ -165,6 +170,7 @@ def picked(name, relation, noise, *, epsilon=EPSILON, told=None, times=1):
     return mechanism, *pairs[relation]
 
 
+@pytest.mark.sampled("name")
 @pytest.mark.parametrize("name", MEDIANS)
 @BOTH
 def test_a_median_keeps_epsilon_and_uses_it(name, relation):
@@ -172,6 +178,7 @@ def test_a_median_keeps_epsilon_and_uses_it(name, relation):
     assert keeps(found, name, relation=relation, claimed=EPSILON, at_least=0.15)
 
 
+@pytest.mark.verify
 @ON_A_LINE
 @BOTH
 @pytest.mark.parametrize(
@@ -184,6 +191,7 @@ def test_a_faulty_median_is_convicted(name, relation, fault, planted):
     assert convicts(found, name, relation=relation, claimed=EPSILON, fault=fault)
 
 
+@pytest.mark.verify
 @ON_A_LINE
 def test_weights_for_added_rows_are_convicted_where_rows_are_replaced(name):
     relation, fault = Neighbours.REPLACE_ONE, "noise for an added row"

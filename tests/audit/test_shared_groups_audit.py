@@ -40,12 +40,14 @@ def shared_release(noise, neighbours, pair):
     return mechanism, *pair
 
 
+@pytest.mark.sampled
 @PAIRS
 def test_a_shared_release_keeps_epsilon_and_uses_it(neighbours, pair):
     found = audit(*shared_release(SecureNoise(), neighbours, pair), samples=samples(4000))
     assert keeps(found, "shared groups", relation=neighbours, claimed=EPSILON, at_least=0.05)
 
 
+@pytest.mark.verify
 @PAIRS
 def test_half_the_noise_is_convicted(neighbours, pair):
     noise = Tampered(source=SeededNoise(71), epsilon_factor=Decimal(2))
@@ -53,6 +55,7 @@ def test_half_the_noise_is_convicted(neighbours, pair):
     assert convicts(found, "shared groups", relation=neighbours, claimed=EPSILON, fault="half the noise")
 
 
+@pytest.mark.verify
 def test_noise_for_an_added_row_is_convicted_where_rows_are_replaced():
     found = audit(*shared_release(SeededNoise(72), Neighbours.ADD_REMOVE, FLIPPED), samples=samples(4000))
     relation, fault = Neighbours.REPLACE_ONE, "noise for an added row"

@@ -99,6 +99,7 @@ def evidence(name, relation, noise, density, *, fewer=1.0, pair=None, times=1):
     return mechanism, first, second
 
 
+@pytest.mark.sampled("name")
 @NAMES
 @DENSITIES
 @BOTH
@@ -116,6 +117,7 @@ FEWER = {"polynomial": 2, "cauchy": 3, "student_t": 4, "laplace": 3}
 PARTS = {2: "half the noise", 3: "a third of the noise", 4: "a quarter of the noise"}
 
 
+@pytest.mark.verify
 @NAMES
 @DENSITIES
 @BOTH
@@ -126,6 +128,7 @@ def test_a_release_with_too_little_noise_is_convicted(name, density, relation):
     assert convicts(found, f"{name}, {density} noise", relation=relation, claimed=EPSILON, fault=PARTS[fewer])
 
 
+@pytest.mark.verify
 @NAMES
 @BOTH
 def test_a_release_drawn_twice_is_convicted(name, relation):
@@ -134,6 +137,7 @@ def test_a_release_drawn_twice_is_convicted(name, relation):
     assert convicts(found, f"{name}, polynomial noise", relation=relation, claimed=EPSILON, fault=fault)
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("name", TWO_RECORDS)
 def test_a_bound_for_one_record_is_convicted_where_two_are_replaced(name):
     mechanism = evidence(name, REPLACED, SeededNoise(34), "polynomial", pair=TWO_RECORDS[name])
@@ -189,6 +193,7 @@ ROWS = {ADDED: ([9, 0, 0, 9], [9, 0, 0, 10]), REPLACED: ([9, 0, 0, 9], [8, 0, 0,
 MEDIANS = "recursive medians"
 
 
+@pytest.mark.sampled
 @BOTH
 def test_recursive_medians_keep_epsilon_and_use_it(relation):
     def mechanism(table, count):

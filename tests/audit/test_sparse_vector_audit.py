@@ -60,6 +60,7 @@ def runs(make_noise, relation, *, cutoff):
     return lambda table, count: np.array([once(table) for _ in range(count)])
 
 
+@pytest.mark.sampled
 @RELATIONS
 @pytest.mark.parametrize("cutoff", [1, 2])
 def test_above_threshold_keeps_epsilon_and_uses_it(cutoff, relation, pair):
@@ -68,6 +69,7 @@ def test_above_threshold_keeps_epsilon_and_uses_it(cutoff, relation, pair):
     assert keeps(found, f"above threshold, c = {cutoff}", relation=relation, claimed=EPSILON, at_least=0.05)
 
 
+@pytest.mark.verify
 @RELATIONS
 @pytest.mark.parametrize(("fault", "quick"), [("threshold noise reused", 2000), ("cut-off off by one", 20_000)])
 def test_misused_noise_is_convicted(fault, quick, relation, pair):
@@ -76,6 +78,7 @@ def test_misused_noise_is_convicted(fault, quick, relation, pair):
     assert convicts(found, "above threshold, c = 2", relation=relation, claimed=EPSILON, fault=fault)
 
 
+@pytest.mark.verify
 @RELATIONS
 def test_half_the_noise_is_convicted(relation, pair):
     noise = Tampered(source=SeededNoise(52), epsilon_factor=2)
@@ -83,6 +86,7 @@ def test_half_the_noise_is_convicted(relation, pair):
     assert convicts(found, "above threshold, c = 2", relation=relation, claimed=EPSILON, fault="half the noise")
 
 
+@pytest.mark.verify
 @RELATIONS
 def test_a_budget_spent_twice_is_convicted(monkeypatch, relation, pair):
     # the threshold and the queries, both at the whole epsilon
@@ -92,6 +96,7 @@ def test_a_budget_spent_twice_is_convicted(monkeypatch, relation, pair):
     assert convicts(found, "above threshold, c = 1", relation=relation, claimed=EPSILON, fault="budget spent twice")
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("name", SHARES)
 def test_published_variants_are_convicted(name):
     noise = SeededNoise(54)
@@ -131,6 +136,7 @@ NESTED = {
 BOTH = pytest.mark.parametrize("relation", list(Neighbours), ids=lambda relation: relation.name.lower())
 
 
+@pytest.mark.sampled
 @BOTH
 @pytest.mark.parametrize("name", NESTED)
 def test_nested_counts_keep_epsilon_and_use_it(name, relation):
@@ -140,6 +146,7 @@ def test_nested_counts_keep_epsilon_and_use_it(name, relation):
     assert keeps(found, name, relation=relation, claimed=EPSILON, at_least=0.1)
 
 
+@pytest.mark.verify
 @BOTH
 @pytest.mark.parametrize("name", NESTED)
 def test_half_the_noise_on_nested_counts_is_convicted(name, relation):
@@ -149,6 +156,7 @@ def test_half_the_noise_on_nested_counts_is_convicted(name, relation):
     assert convicts(found, name, relation=relation, claimed=EPSILON, fault="half the noise")
 
 
+@pytest.mark.verify
 def test_noise_for_an_added_row_is_convicted_where_rows_are_replaced():
     nested = NESTED["first crossing"]
     mechanism = nested.mechanism(SeededNoise(56), Neighbours.ADD_REMOVE)

@@ -128,12 +128,14 @@ def sampled(relation, noise, epsilon):
     return (lambda counts, count: np.array([once(np.array(counts)) for _ in range(count)])), *pair
 
 
+@pytest.mark.sampled
 @BOTH
 def test_sampled_releases_keep_epsilon_and_use_it(relation):
     found = audit(*sampled(relation, SeededNoise(142), EPSILON), samples=samples(600))
     assert keeps(found, NAME, relation=relation, claimed=EPSILON, at_least=0.05)
 
 
+@pytest.mark.verify
 def test_sampled_releases_with_a_third_of_the_noise_are_convicted():
     noise = Tampered(source=SeededNoise(141), epsilon_factor=3)
     found = audit(*sampled(ADDED, noise, SMALL), samples=samples(1200))

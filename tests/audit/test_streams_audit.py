@@ -123,12 +123,14 @@ def sampled(relation, noise):
     return (lambda counts, count: np.array([once(counts) for _ in range(count)])), *pair
 
 
+@pytest.mark.sampled
 @BOTH
 def test_sampled_streams_keep_epsilon_and_use_it(relation):
     found = audit(*sampled(relation, SecureNoise()), samples=samples(800))
     assert keeps(found, RELEASE, relation=relation, claimed=EPSILON, at_least=0.2)
 
 
+@pytest.mark.verify
 @BOTH
 def test_sampled_streams_with_half_the_noise_are_convicted(relation):
     noise = Tampered(source=SeededNoise(121), epsilon_factor=2)

@@ -38,12 +38,14 @@ def sums(relation, noise, *, claimed=None, times=1):
     return mechanism, *PAIRS[relation]
 
 
+@pytest.mark.sampled
 @BOTH
 def test_a_weighted_sum_keeps_epsilon_and_uses_it(relation):
     found = audit(*sums(relation, SecureNoise()), samples=samples(1500), threshold=0.0)
     assert keeps(found, "weighted sum", relation=relation, claimed=EPSILON, at_least=0.3)
 
 
+@pytest.mark.verify
 @BOTH
 @pytest.mark.parametrize(
     ("fault", "planted", "factor"),
@@ -56,6 +58,7 @@ def test_a_faulty_weighted_sum_is_convicted(relation, fault, planted, factor):
     assert convicts(found, "weighted sum", relation=relation, claimed=EPSILON, fault=fault)
 
 
+@pytest.mark.verify
 def test_noise_for_an_added_row_is_convicted_where_rows_are_replaced():
     relation = Neighbours.REPLACE_ONE
     planted = sums(relation, SeededNoise(132), claimed=Neighbours.ADD_REMOVE)

@@ -85,7 +85,7 @@ def test_no_test_is_in_two_tiers(tmp_path: Path) -> None:
     assert "it can be in one tier alone" in done.stderr + done.stdout
 
 
-def run_pytest(folder: Path, test: str) -> subprocess.CompletedProcess[str]:
+def run_pytest(folder: Path, test: str, *options: str) -> subprocess.CompletedProcess[str]:
     """A run of one file, with the plugins of this project that no test needs an engine for."""
     (folder / "test_it.py").write_text(test)
     plugins = ("-p", "tests.support.run_folder", "-p", "tests.support.tiers", "-p", "no:cacheprovider")
@@ -100,6 +100,7 @@ def run_pytest(folder: Path, test: str) -> subprocess.CompletedProcess[str]:
             "--rootdir",
             str(folder),
             str(folder),
+            *options,
         ],
         cwd=ROOT,
         env=clean_environment(folder),
@@ -178,3 +179,15 @@ def test_soak_has_every_part_and_says_what_a_machine_lacks() -> None:
     assert not any(part.missing for part in parts(find=lambda name: name, user=0))
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert {part.command[-1] for part in bare} <= set(targets)
+
+
+def test_one_case_of_a_sampled_audit_stays_in_the_first_tier(tmp_path: Path) -> None:
+    text = (
+        "import pytest\n"
+        "@pytest.mark.sampled('name')\n"
+        "@pytest.mark.parametrize('name', ['a', 'b'])\n"
+        "@pytest.mark.parametrize('relation', ['added', 'replaced', 'both'])\n"
+        "def test_it(name, relation):\n    pass\n"
+    )
+    assert "2 passed, 4 deselected" in run_pytest(tmp_path, text, "-m", "not verify").stdout
+    assert "4 passed, 2 deselected" in run_pytest(tmp_path, text, "-m", "verify").stdout

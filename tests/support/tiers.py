@@ -26,17 +26,31 @@ SHARED = ("cluster", "spark")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Remember what was collected, and put the tests that start an engine first.
+    """Give each sampled test its tier, remember what was collected, and put the tests that start an engine first.
 
     Raises:
         UsageError: a test is in two tiers.
     """
+    _keep_one_of_each_sample(items)
     collected = {item.nodeid: frozenset(mark.name for mark in item.iter_markers()) for item in items}
     config.stash[COLLECTED] = collected
     for test, markers in collected.items():
         if markers.issuperset(TIERS):
             raise pytest.UsageError(f"{test} is marked both verify and soak; it can be in one tier alone")
     items.sort(key=lambda item: rank(item.nodeid))
+
+
+def _keep_one_of_each_sample(items: list[pytest.Item]) -> None:
+    seen = set()
+    for item in items:
+        sampled = item.get_closest_marker("sampled")
+        if sampled is None:
+            continue
+        values = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+        case = (item.nodeid.partition("[")[0], *(str(values[name]) for name in sampled.args))
+        if case in seen:
+            item.add_marker(pytest.mark.verify)
+        seen.add(case)
 
 
 def rank(nodeid: str) -> int:
