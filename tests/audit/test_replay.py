@@ -169,6 +169,7 @@ def test_every_kind_has_a_table():
     assert ran == {(kind, str(number)) for kind in DIAGNOSTICS for number in range(len(BASE[kind]))}
 
 
+@pytest.mark.sampled("options")
 @BOTH
 @pytest.mark.parametrize("options", EVERY)
 def test_the_noise_of_one_table_makes_the_same_measurement_of_another(options, relation):
@@ -177,12 +178,14 @@ def test_the_noise_of_one_table_makes_the_same_measurement_of_another(options, r
     assert calls is not None or "theil_sen" in options.method
 
 
+@pytest.mark.sampled("options")
 @BOTH
 @pytest.mark.parametrize("options", FIRST)
 def test_the_noise_of_one_table_makes_the_same_summary_of_another(options, relation):
     assert replay_release(options, relation, "1", summarised=True) is not None
 
 
+@pytest.mark.verify
 @pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("options", EVERY if LONG else FIRST)

@@ -37,6 +37,7 @@ def test_kill_during_a_reservation_leaves_it_whole_or_out(ledger: PrivacyLedger,
     assert ledger.verification().findings == ()
 
 
+@pytest.mark.sampled("verb")
 @pytest.mark.parametrize("failpoint", LEDGER_POINTS)
 @pytest.mark.parametrize("verb", ["commit", "burn", "void"])
 def test_kill_while_settling_leaves_it_settled_or_not(ledger: PrivacyLedger, verb: str, failpoint: str) -> None:
@@ -107,6 +108,7 @@ def crash(server: PostgresServer) -> None:
     server.start()
 
 
+@pytest.mark.verify
 @pytest.mark.postgres
 def test_answered_changes_outlive_a_crash_of_the_server(own_ledger: PrivacyLedger, own_server: PostgresServer) -> None:
     answered = []
@@ -119,6 +121,7 @@ def test_answered_changes_outlive_a_crash_of_the_server(own_ledger: PrivacyLedge
     assert own_ledger.verification().findings == ()
 
 
+@pytest.mark.verify
 @pytest.mark.postgres
 @pytest.mark.parametrize(
     "look",

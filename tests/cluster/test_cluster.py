@@ -80,6 +80,7 @@ def test_daemons_ask_for_the_secret_and_take_no_jobs_from_anybody(cluster: Spark
         assert "StandaloneRestServer" not in text, f"{name} takes jobs from anybody"
 
 
+@pytest.mark.verify
 def test_daemons_end_with_the_test(tmp_path: Path) -> None:
     with spark_cluster(tmp_path / "short", workers=0) as running:
         groups = [daemon.pid for daemon in running.daemons.values()]

@@ -20,7 +20,7 @@ from tests.support.accounts import open_bound
 from tests.support.airflow import make_context
 from tests.support.cluster import LOOPBACK, SparkCluster
 
-pytestmark = [pytest.mark.cluster, pytest.mark.postgres, pytest.mark.slow]
+pytestmark = [pytest.mark.cluster, pytest.mark.postgres, pytest.mark.slow, pytest.mark.verify]
 
 
 def test_operator_releases_by_its_connections(

@@ -24,7 +24,7 @@ from tests.support.code_blocks import code_blocks
 from tests.support.repository import ROOT
 from tests.support.s3_server import S3, s3_server
 
-pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.verify, pytest.mark.timeout(1800)]
 
 RUN = """
 import datetime as dt, os, sys

@@ -10,6 +10,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from spark_jobs.contract.tables import (
 )
 from tests.support.code_blocks import Block, code_blocks
 from tests.support.repository import ROOT, lines_of, name_of, tracked_files
+from tests.support.warm_process import WarmProcess, warm_process
 
 PAGES = [
     path
@@ -52,7 +54,7 @@ def blocks_in(*languages: str) -> list[Any]:
 
 
 def pages_with_python() -> list[Any]:
-    """Pages whose Python is run, in one process each; those that need Airflow take some seconds."""
+    """Pages whose Python is run, and which of them need Airflow."""
     pages: dict[Path, str] = {}
     for block in BLOCKS:
         if block.language == "python":
@@ -68,36 +70,35 @@ def test_every_block_says_its_language() -> None:
     assert [named(block) for block in BLOCKS if block.language not in LANGUAGES] == []
 
 
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmProcess]:
+    """A process with an Airflow of its own that has imported what pages import, and runs each in a fork of itself."""
+    home = tmp_path_factory.mktemp("airflow")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "AIRFLOW_HOME": str(home)}
+    with warm_process({**environment, "AIRFLOW__CORE__LOAD_EXAMPLES": "false"}) as process:
+        yield process
+
+
 @pytest.mark.parametrize("page", pages_with_python())
-def test_python_of_a_page_runs(page: Path, tmp_path: Path) -> None:
-    done = run_python([block for block in code_blocks(page) if block.language == "python"], tmp_path)
-    assert done.returncode == 0, done.stderr
+def test_python_of_a_page_runs(page: Path, tmp_path: Path, warm: WarmProcess) -> None:
+    code, output = warm.run(program([block for block in code_blocks(page) if block.language == "python"]), tmp_path)
+    assert code == 0, output
 
 
-def test_failing_python_is_noticed(tmp_path: Path) -> None:
-    broken = Block(page=ROOT / "README.md", line=1, language="python", title="", code="raise SystemExit('no')\n")
-    assert run_python([broken], tmp_path).returncode != 0
+def test_failing_python_is_noticed(tmp_path: Path, warm: WarmProcess) -> None:
+    for code in ("raise SystemExit('no')\n", "1 / 0\n", "import no_such_module\n"):
+        broken = Block(page=ROOT / "README.md", line=1, language="python", title="", code=code)
+        assert warm.run(program([broken]), tmp_path)[0] != 0
+    code, output = warm.run("raise ValueError('a word')", tmp_path)
+    assert "a word" in output
+    assert warm.run("import os; assert os.listdir() == []", tmp_path) == (0, "")
 
 
-def run_python(blocks: list[Block], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run blocks one after the other in one fresh process, in an empty folder, with an Airflow of its own."""
-    program = "".join(
+def program(blocks: list[Block]) -> str:
+    """Blocks one after the other, each with the page and the line that it has in a traceback."""
+    return "".join(
         f"exec(compile({block.code!r}, {f'{name_of(block.page)}:{block.line}'!r}, 'exec'), globals())\n"
         for block in blocks
-    )
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=folder,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "AIRFLOW_HOME": str(folder),
-            "AIRFLOW__CORE__LOAD_EXAMPLES": "false",
-        },
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
     )
 
 

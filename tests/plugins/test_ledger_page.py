@@ -18,7 +18,7 @@ from tests.support.ledgers import commit, execute
 from tests.support.live_api_server import LiveApiServer, live_api_server
 from tests.support.postgres import PostgresServer
 
-pytestmark = [pytest.mark.airflow, pytest.mark.postgres, pytest.mark.slow]
+pytestmark = [pytest.mark.airflow, pytest.mark.postgres, pytest.mark.slow, pytest.mark.verify]
 
 PAGE = "/privacy-ledger"
 ROLES = {"olga": "op", "vera": "viewer"}

@@ -31,6 +31,7 @@ def test_attempt_killed_at_each_step_is_finished_by_a_retry(lab, point):
     assert_one_release(lab)
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("point", RELEASING)
 def test_attempts_killed_again_and_again_at_one_step_are_finished_by_a_retry(lab, point):
     for _ in range(2):
@@ -51,6 +52,7 @@ def test_application_killed_at_each_step_is_finished_by_a_retry(lab, point):
     assert_one_release(lab)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("point", APPLICATION_POINTS)
 def test_application_orphaned_at_each_step_changes_nothing_when_it_wakes(lab, point):
     ended = lab.folder / "orphan-ended"
@@ -67,6 +69,7 @@ def test_application_orphaned_at_each_step_changes_nothing_when_it_wakes(lab, po
     assert lab.states() == ["committed"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("point", BEFORE_DRAW)
 def test_application_orphaned_before_its_draw_publishes_nothing_once_its_charge_was_burnt(lab, point):
     """Rows may have been read for it, so it is paid for; what it still draws stays sealed."""
@@ -101,6 +104,7 @@ def test_refusal_killed_at_each_step_of_giving_back_costs_nothing(lab, point):
 LEFT = {"after_reserve": "void", "before_run": "burnt", "before_commit": "burnt"}
 
 
+@pytest.mark.sampled("left")
 @pytest.mark.parametrize("left", LEFT)
 @pytest.mark.parametrize("point", ENDING)
 def test_giving_back_killed_at_each_step_is_finished_by_giving_back_again(lab, point, left):
@@ -113,6 +117,7 @@ def test_giving_back_killed_at_each_step_is_finished_by_giving_back_again(lab, p
     assert not (lab.root / "release.json").exists()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("point", SETTLING)
 def test_giving_back_after_a_refusal_whose_attempt_died_frees_the_reservation(lab, point):
     """The application stated that it read no row; whoever comes next tells the ledger."""
@@ -124,6 +129,7 @@ def test_giving_back_after_a_refusal_whose_attempt_died_frees_the_reservation(la
     assert lab.states() == ["void"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("point", ENDING)
 def test_giving_back_killed_before_it_ends_the_reservation_or_after_leaves_the_release_to_be_made(lab, point):
     lab.attempt("after_reserve").wait()

@@ -20,7 +20,7 @@ from spark_jobs.contract import Release
 from spark_jobs.contract.store.failpoints import VARIABLE
 from tests.support.release_lab import Lab, make_request
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.verify]
 
 BEFORE_THE_DRAW = ("after_count", "before_store_draw")
 AFTER_THE_DRAW = (

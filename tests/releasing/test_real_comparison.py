@@ -16,7 +16,7 @@ from spark_jobs.diagnostics import ecdf
 from tests.releasing.test_real_application import attempt, open_account, write_table
 from tests.support.release_lab import Lab
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.verify]
 
 AMOUNTS = {"kind": "ecdf", "column": "amount", "bounds": [0, 100], "cells": 1024}
 

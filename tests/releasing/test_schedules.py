@@ -60,6 +60,7 @@ def steps_of_a_release(stage) -> int:
     return steps
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("orphaned", [False, True])
 def test_crash_between_any_two_calls_is_finished_by_a_retry(lab, monkeypatch, orphaned):
     stage = Stage(lab, monkeypatch)
@@ -84,6 +85,7 @@ def test_crash_between_any_two_calls_is_finished_by_a_retry(lab, monkeypatch, or
     stage.close()
 
 
+@pytest.mark.verify
 @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     first=BEHAVIOURS,

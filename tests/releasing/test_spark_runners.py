@@ -12,9 +12,10 @@ from tests.support.cluster import spark_cluster
 from tests.support.release_lab import judge, make_request
 
 pytestmark = pytest.mark.spark
+CONNECTED = {"spark-submit": [pytest.mark.verify], "cluster": [pytest.mark.cluster, pytest.mark.verify]}
 
 
-@pytest.fixture(params=["local", "spark-submit", pytest.param("cluster", marks=pytest.mark.cluster)])
+@pytest.fixture(params=["local", *[pytest.param(name, marks=marks) for name, marks in CONNECTED.items()]])
 def runner(request, tmp_path):
     if request.param == "local":
         yield LocalRunner(master="local[1]", private_dir=tmp_path / "private")

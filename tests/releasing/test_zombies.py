@@ -14,6 +14,7 @@ NOT_STARTED = RELEASING[RELEASING.index("after_reserve") : RELEASING.index("afte
 STARTED = (*UNCOMMITTED[len(NOT_STARTED) :], *APPLICATION_POINTS[: APPLICATION_POINTS.index("after_store_draw")])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("point", [*RELEASING, *APPLICATION_POINTS])
 def test_zombie_finds_the_release_that_another_attempt_has_made(lab, point):
     zombie, wake = lab.asleep_at(point)
@@ -28,6 +29,7 @@ def test_zombie_finds_the_release_that_another_attempt_has_made(lab, point):
     assert outcome.published.manifest_sha256 == published.manifest_sha256
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("point", NOT_STARTED)
 def test_zombie_whose_reservation_was_given_back_draws_and_publishes_nothing(lab, point):
     zombie, wake = lab.asleep_at(point)
@@ -40,6 +42,7 @@ def test_zombie_whose_reservation_was_given_back_draws_and_publishes_nothing(lab
     assert not (lab.root / "release.json").exists()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("point", NOT_STARTED)
 def test_zombie_of_a_void_charge_leaves_the_next_charges_release_alone(lab, point):
     zombie, wake = lab.asleep_at(point)
@@ -53,6 +56,7 @@ def test_zombie_of_a_void_charge_leaves_the_next_charges_release_alone(lab, poin
     assert retried(lab).manifest_sha256 == published.manifest_sha256
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("point", STARTED)
 def test_zombie_whose_run_was_burnt_publishes_nothing(lab, point):
     zombie, wake = lab.asleep_at(point)
@@ -67,6 +71,7 @@ def test_zombie_whose_run_was_burnt_publishes_nothing(lab, point):
         lab.release()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("point", RELEASING[RELEASING.index("after_commit") :])
 def test_zombie_that_has_committed_cannot_be_given_back_and_publishes(lab, point):
     zombie, wake = lab.asleep_at(point)
@@ -101,6 +106,7 @@ def test_giving_back_asleep_before_it_settles_finds_a_release_committed_meanwhil
     assert retried(lab).manifest_sha256 == published.manifest_sha256
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("attempts", [2, 6])
 def test_attempts_at_once_end_with_one_draw_and_the_same_release(lab, attempts):
     outcomes = [attempt.wait() for attempt in [lab.attempt() for _ in range(attempts)]]
@@ -110,6 +116,7 @@ def test_attempts_at_once_end_with_one_draw_and_the_same_release(lab, attempts):
     assert len({(o.published.uri, o.published.charge_id, o.published.manifest_sha256) for o in outcomes}) == 1
 
 
+@pytest.mark.verify
 def test_attempts_at_once_of_which_some_are_killed_end_with_one_release(lab):
     points = ["", "before_commit", "after_commit", "before_publish_manifest", ""]
     for attempt in [lab.attempt(point) for point in points]:
