@@ -5,32 +5,19 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException, AirflowSkipException
 
-from spark_jobs.contract.errors import RequestRefused
+from dp_operators.sensors.budget import PrivacyBudgetSensor
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
 
     from dp_operators.budget import BudgetExceeded
 
-ON_EXHAUSTED = ("wait", "fail", "skip")
 POKE_SECONDS, TIMEOUT_SECONDS = 60.0, 7 * 86400.0
 """How often and how long a task waits that no sensor guards: what Airflow's sensors do by default."""
-
-
-def require_on_exhausted(given: str) -> None:
-    """Refuse a word that names no way to meet an exhausted budget.
-
-    Raises:
-        RequestRefused: for any other word than ``wait``, ``fail`` and ``skip``.
-    """
-    if given not in ON_EXHAUSTED:
-        raise RequestRefused(
-            "on_exhausted", given=given, bound=f"must be one of {', '.join(ON_EXHAUSTED)}", remedy="choose"
-        )
 
 
 @contextmanager
@@ -82,10 +69,8 @@ def _end(operator: BaseOperator, context: Context, on_exhausted: str | None, exc
     raise AirflowRescheduleException(now + dt.timedelta(seconds=pause)) from None
 
 
-def _guard(operator: BaseOperator) -> Any:
+def _guard(operator: BaseOperator) -> PrivacyBudgetSensor | None:
     """The sensor directly before the task that guards it; None if there is none."""
-    from dp_operators.sensors.budget import PrivacyBudgetSensor
-
     before = operator.upstream_list if operator.has_dag() else []
     return next(
         (each for each in before if isinstance(each, PrivacyBudgetSensor) and each.release_task_id == operator.task_id),

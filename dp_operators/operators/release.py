@@ -12,11 +12,12 @@ from airflow.sdk import BaseOperator
 from dp_operators.hooks.ledger import PrivacyLedgerHook
 from dp_operators.operators.constants import check_constants
 from dp_operators.operators.errors import told_to_airflow
-from dp_operators.operators.exhausted import budget_may_be_exhausted, require_on_exhausted
+from dp_operators.operators.exhausted import budget_may_be_exhausted
 from dp_operators.operators.intervals import blocks_of_run
 from dp_operators.operators.keys import DEPLOYMENT, release_key
 from dp_operators.operators.runners import Warmed, check_runner, make_runner
 from dp_operators.operators.undefined import end_undefined, require_ending
+from dp_operators.sensors.budget import require_on_exhausted
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.figures import undefined_kinds
 from spark_jobs.contract.privacy import plain

@@ -12,7 +12,6 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
 from dp_operators.operators.errors import LedgerAway, told_to_airflow
-from dp_operators.operators.exhausted import require_on_exhausted
 from dp_operators.operators.intervals import blocks_of_run
 from dp_operators.operators.keys import DEPLOYMENT, release_key
 from dp_operators.triggers.budget import AWAY, NEVER, PAYS, REFUSED, PrivacyBudgetTrigger
@@ -25,8 +24,22 @@ if TYPE_CHECKING:
     from dp_operators.budget import PrivacyLedger
     from dp_operators.releasing.affordability import Question, Standing
 
+ON_EXHAUSTED = ("wait", "fail", "skip")
+"""What may be done while the budget does not suffice."""
 BLIND = ("soft_fail", "never_fail", "silent_fail")
 """Ways of Airflow's to carry on after a failure, which a privacy gate does not have."""
+
+
+def require_on_exhausted(given: str) -> None:
+    """Refuse a word that names no way to meet an exhausted budget.
+
+    Raises:
+        RequestRefused: for any other word than ``wait``, ``fail`` and ``skip``.
+    """
+    if given not in ON_EXHAUSTED:
+        raise RequestRefused(
+            "on_exhausted", given=given, bound=f"must be one of {', '.join(ON_EXHAUSTED)}", remedy="choose"
+        )
 
 
 class PrivacyBudgetSensor(BaseSensorOperator):

@@ -28,7 +28,7 @@ from spark_jobs.contract.options import (
 )
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.statistics import PointCounts, ResidualCounts, ScoreCounts, ValueCounts
-from spark_jobs.statistics.residual_counts import RESIDUAL_KEYS
+from spark_jobs.statistics.residual_grid import RESIDUAL_KEYS
 from spark_jobs.statistics.score_counts import DEFAULT_CELLS
 from spark_jobs.statistics.value_grid import ValueGrid
 

@@ -67,14 +67,15 @@ class _Products:
     def sums(self, statistic: CrossProductCells | LabelProductCells, rows: DataFrame, key: str) -> CrossProducts:
         from spark_jobs.statistics.spark.cross_products import sums_of_rows
 
-        return sums_of_rows(rows, key, statistic)
+        return CrossProducts(design=statistic, products=sums_of_rows(rows, key, statistic))
 
 
 class _PointSums(PointInputs):
     def sums(self, statistic: PointSums, rows: DataFrame, key: str) -> Moments:
         from spark_jobs.statistics.spark.points import sums_of_keys
 
-        return sums_of_keys(rows, key, point_grid(statistic))
+        grid = point_grid(statistic)
+        return Moments(**sums_of_keys(rows, key, grid), grid=grid)
 
 
 SUMMINGS: Mapping[type[Statistic], Summing] = {

@@ -15,6 +15,10 @@ FINEST = 2.0**-48
 """The least width of a cell, as a share of the larger bound."""
 LEAST_OF_LOG = 2.0**-20
 """Where a logarithmic grid holds 0 and no unit is given: this share of its larger bound is the unit."""
+RESIDUAL_DOUBLINGS, RESIDUAL_STEPS = 60, 64
+"""Of the axes that residuals are counted on: doublings of the unit, and cells of each of them."""
+RESIDUAL_KEYS = (2 * RESIDUAL_STEPS * (RESIDUAL_DOUBLINGS + 2)) ** 2
+"""Cells of ``statistics.ResidualCounts``, of which most are empty: 7936 of either axis."""
 
 
 def are_bounds(values: Sequence[float]) -> bool:

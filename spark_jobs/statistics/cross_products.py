@@ -12,16 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.options.fits import Bounded, CrossProductCells, LabelProductCells, Levels, level_text
 from spark_jobs.statistics.arrays import as_doubles
+from spark_jobs.statistics.lattice import LATTICE, Design
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Int64Array = NDArray[np.int64]
-Design = CrossProductCells | LabelProductCells
-
-LATTICE = 4096
-"""Steps from the middle of a feature's bounds to either of them. A product of two has up to 2^24, so that the sums of
-5 x 10^11 rows fit 64 bits."""
 _AT_ONCE = 1 << 16
 
 
@@ -120,7 +116,7 @@ class CrossProducts:
         """
         from spark_jobs.statistics.spark.cross_products import sum_table
 
-        return sum_table(df, design=design, label=outcome)
+        return cls(design=design, products=sum_table(df, design=design, label=outcome))
 
     def __add__(self, other: CrossProducts) -> CrossProducts:
         """The sums of both sets of rows together.

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.statistics.point_counts import PointCounts
 from spark_jobs.statistics.point_grid import DEFAULT_POINT_CELLS, Bound, GroupKey, PointGrid
@@ -16,7 +17,6 @@ from spark_jobs.statistics.point_grid import DEFAULT_POINT_CELLS, Bound, GroupKe
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-Int64Array = NDArray[np.int64]
 SUMS = ("n", "x", "y", "xx", "xy")
 
 
@@ -115,7 +115,7 @@ class Moments:
         from spark_jobs.statistics.spark.points import sum_points
 
         grid = PointGrid.between(lower, upper, cells=cells, keys=keys)
-        return sum_points(df, x=x, y=y, group=group, grid=grid)
+        return cls(**sum_points(df, x=x, y=y, group=group, grid=grid), grid=grid)
 
     @property
     def keys(self) -> tuple[GroupKey, ...] | None:

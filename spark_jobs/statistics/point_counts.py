@@ -143,7 +143,7 @@ class PointCounts:
         from spark_jobs.statistics.spark.points import count_points
 
         grid = PointGrid.between(lower, upper, cells=cells, keys=keys)
-        return count_points(df, x=x, y=y, group=group, grid=grid)
+        return cls.from_keys(*count_points(df, x=x, y=y, group=group, grid=grid), grid=grid)
 
     @classmethod
     def from_keys(cls, keys: ArrayLike, counts: ArrayLike, *, grid: PointGrid) -> PointCounts:

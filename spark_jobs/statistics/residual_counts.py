@@ -6,30 +6,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.grids import LARGEST
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.statistics.arrays import as_doubles
+from spark_jobs.statistics.residual_grid import (
+    AXIS,
+    DOUBLINGS,
+    RESIDUAL_KEYS,
+    STEPS,
+    axis_cells,
+    grid_cuts,
+    require_bins,
+    require_doublings,
+    require_unit,
+    side_cells,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-Int64Array = NDArray[np.int64]
-
-DOUBLINGS = 60
-"""Sizes are told apart up to ``unit * 2^60``."""
-STEPS = 64
-"""Cells of one doubling."""
-SIDE = STEPS * (DOUBLINGS + 2)
-"""Cells on either side of 0: those of [0, unit / 2] and of 61 doublings."""
-AXIS = 2 * SIDE
-"""Cells of one axis."""
-RESIDUAL_KEYS = AXIS * AXIS
-"""Packed keys ``fitted cell * AXIS + residual cell`` are below this, and fit an int."""
-MOST_BINS = 4 * STEPS
-"""The finest grid that the cells refine, whatever its bounds."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -123,7 +120,7 @@ class ResidualCounts:
         """
         from spark_jobs.statistics.spark.residuals import count_residuals
 
-        return count_residuals(df, fitted=fitted, residual=residual, unit=unit)
+        return cls.from_keys(*count_residuals(df, fitted=fitted, residual=residual, unit=unit), unit=unit)
 
     @classmethod
     def from_keys(cls, keys: ArrayLike, counts: ArrayLike, *, unit: float = 1.0) -> ResidualCounts:
@@ -213,7 +210,7 @@ class ResidualCounts:
             RequestRefused: the grid is not one of those.
         """
         cuts = [
-            _grid_cuts(require_doublings(k), require_bins(m))
+            grid_cuts(require_doublings(k), require_bins(m))
             for k, m in ((k_fitted, m_fitted), (k_residual, m_residual))
         ]
         inside = self.table(*cuts)[1:-1, 1:-1]
@@ -250,85 +247,6 @@ class ResidualCounts:
 
     def __repr__(self) -> str:
         return f"ResidualCounts(unit={self.unit!r})"
-
-
-def axis_cells(values: NDArray[np.float64], unit: float) -> Int64Array:
-    """The cell of each number, 0 to ``AXIS - 1``; no NaN, please.
-
-    Only operations that IEEE 754 rounds in one way: besides the division by the unit all of them are exact.
-    """
-    with np.errstate(over="ignore", under="ignore"):
-        size = np.minimum(np.abs(values) / unit, 2.0**DOUBLINGS)
-    mantissa, exponent = np.frexp(np.maximum(size, 0.5))
-    large = STEPS * (exponent + 1) + np.ceil(mantissa * (2 * STEPS) - STEPS) - 1
-    side = np.where(size <= 0.5, np.maximum(np.ceil(size * (2 * STEPS)) - 1, 0), large).astype(np.int64)
-    cells: Int64Array = np.where(values < 0, SIDE - 1 - side, SIDE + side)
-    return cells
-
-
-def require_unit(unit: object) -> float:
-    """``unit`` as a float, refused unless it is a number between 2^-1000 and 2^1000."""
-    if isinstance(unit, (int, float, np.number)) and not isinstance(unit, bool) and 1 / LARGEST <= unit <= LARGEST:
-        return float(unit)
-    raise RequestRefused(
-        "unit",
-        given=unit,
-        bound="must be a number above 0, between 2^-1000 and 2^1000",
-        remedy="give the smallest size that matters, such as 1 for a test score or 1000 for a salary",
-    )
-
-
-def require_bins(bins: object) -> int:
-    """``bins`` as an int, refused unless it is a power of two from 1 to 256."""
-    if isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
-        number = int(bins)
-        if 1 <= number <= MOST_BINS and number.bit_count() == 1:
-            return number
-    raise RequestRefused(
-        "bins",
-        given=bins,
-        bound=f"must be a power of two from 1 to {MOST_BINS}",
-        remedy="leave it out to have it chosen",
-    )
-
-
-def require_doublings(doublings: object) -> int:
-    """``doublings`` as an int, refused unless it is a whole number from 0 to 60."""
-    if isinstance(doublings, (int, np.integer)) and not isinstance(doublings, bool) and 0 <= doublings <= DOUBLINGS:
-        return int(doublings)
-    raise RequestRefused(
-        "doublings", given=doublings, bound=f"must be from 0 to {DOUBLINGS}", remedy="choose another unit"
-    )
-
-
-def side_cells(cells: Int64Array) -> Int64Array:
-    """Axis cells counted from 0 outwards, on either side."""
-    sides: Int64Array = np.where(cells < SIDE, SIDE - 1 - cells, cells - SIDE)
-    return sides
-
-
-def cut_at(values: NDArray[np.float64]) -> Int64Array:
-    """Where the axis is cut at these sizes, in units: the first axis cell above each of them.
-
-    Exact for edges of cells: whole multiples of ``2^e / 128`` up to ``2^e`` in size, for e = 0, ..., 60.
-    """
-    cells = axis_cells(values, 1.0)
-    cuts: Int64Array = np.where(values > 0, cells + 1, cells)
-    return cuts
-
-
-def size_at(cuts: Int64Array) -> NDArray[np.float64]:
-    """The numbers, in units, at which the axis is cut in front of these cells, 0 to ``AXIS``: ``cut_at``'s inverse."""
-    side = np.abs(cuts - SIDE)
-    large = np.ldexp((STEPS + side % STEPS) / STEPS, side // STEPS - 2)
-    sizes: NDArray[np.float64] = np.where(side < STEPS, side / (2 * STEPS), large) * np.where(cuts < SIDE, -1.0, 1.0)
-    return sizes
-
-
-def _grid_cuts(k: int, m: int) -> Int64Array:
-    """The cuts of ``m`` equal cells on ``[-2^k, 2^k]``, and the ends of the axis."""
-    edges = np.ldexp(2.0 * np.arange(m + 1) / m - 1.0, k)
-    return np.concatenate([[0], cut_at(edges), [AXIS]])
 
 
 def _misfit(bound: str) -> RequestRefused:

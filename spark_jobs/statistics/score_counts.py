@@ -98,7 +98,7 @@ class ScoreCounts:
         """
         from spark_jobs.statistics.spark.scores import count_scores
 
-        return count_scores(df, label=label, score=score, cells=cells)
+        return cls.from_keys(*count_scores(df, label=label, score=score, cells=cells), cells=cells)
 
     @classmethod
     def from_keys(cls, keys: ArrayLike, counts: ArrayLike, *, cells: int = DEFAULT_CELLS) -> ScoreCounts:

@@ -106,9 +106,8 @@ class ValueCounts:
         """
         from spark_jobs.statistics.spark.values import count_values
 
-        return count_values(
-            df, value=value, grid=ValueGrid(lower=lower, upper=upper, cells=cells, scale=scale, unit=unit)
-        )
+        grid = ValueGrid(lower=lower, upper=upper, cells=cells, scale=scale, unit=unit)
+        return cls.from_keys(*count_values(df, value=value, grid=grid), grid=grid)
 
     @classmethod
     def from_keys(cls, keys: ArrayLike, counts: ArrayLike, *, grid: ValueGrid) -> ValueCounts:

@@ -15,7 +15,7 @@ from spark_jobs.contract.options import CrossProductCells, LabelProductCells, Sc
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.layout import SALT_VARIABLE
 from spark_jobs.statistics import CrossProducts, ScoreCounts
-from spark_jobs.statistics.cross_products import LATTICE
+from spark_jobs.statistics.lattice import LATTICE
 from spark_jobs.tables.rules import rules
 from spark_jobs.tables.scoring import fitted_value
 from tests.application.test_draw import request

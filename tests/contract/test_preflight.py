@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.grids import RESIDUAL_KEYS
 from spark_jobs.contract.options.base import MAX_KEYS, MIN_DELTA, MIN_EPSILON, SCORE_CELLS
-from spark_jobs.contract.options.linear import RESIDUAL_KEYS
 from spark_jobs.contract.options.scores import MIN_EPSILON_OF_SMOOTH
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.mechanisms.pure_release import LEAST_EPSILON
-from spark_jobs.statistics import residual_counts, score_counts
+from spark_jobs.statistics import residual_grid, score_counts
 from tests.application.test_draw import request
 
 LINE = {"kind": "linear_regression", "x": "a", "y": "b", "x_bounds": [0, 1], "y_bounds": [0, 1]}
@@ -88,6 +88,6 @@ def test_all_statistics_of_a_request_count() -> None:
 
 
 def test_bounds_are_those_of_what_they_bound() -> None:
-    assert residual_counts.RESIDUAL_KEYS == RESIDUAL_KEYS <= MAX_KEYS
+    assert residual_grid.AXIS**2 == RESIDUAL_KEYS <= MAX_KEYS
     assert score_counts.DEFAULT_CELLS == SCORE_CELLS
     assert MIN_EPSILON_OF_SMOOTH >= 2 * LEAST_EPSILON

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.statistics import ResidualCounts
-from spark_jobs.statistics.residual_counts import AXIS, DOUBLINGS, RESIDUAL_KEYS, SIDE, cut_at, size_at
+from spark_jobs.statistics.residual_grid import AXIS, DOUBLINGS, RESIDUAL_KEYS, SIDE, cut_at, size_at
 from tests.support.residual_rows import NUMBERS, ROWS, columns, grid_by_fractions, nasty_pairs
 
 POWERS_OF_TWO = [2**i for i in range(9)]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 from pydantic import field_validator
 
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.privacy import MAX_EPSILON, ExactDecimal, Neighbours, exact_decimal, plain
+from spark_jobs.contract.expressions.blocks import BlockExpression
+from spark_jobs.contract.privacy import MAX_EPSILON, ExactDecimal, Neighbours, PrivacyUnit, exact_decimal, plain
+from spark_jobs.contract.tables import Model, TableSource
 from spark_jobs.contract.values import Frozen
-
-if TYPE_CHECKING:
-    from spark_jobs.contract.request import ReleaseRequest
 
 MIN_EPSILON = Decimal("1e-6")
 """Of what a diagnostic may spend for one row, unless it needs more: noise of at least a million rows on every count.
@@ -55,6 +54,55 @@ class ScoreCells(Statistic):
     def max_keys(self) -> int:
         """A count for each label and cell."""
         return 2 * SCORE_CELLS
+
+
+class RequestContext(Protocol):
+    """What ``Options.check`` reads of the request that the options are part of; ``ReleaseRequest`` documents it."""
+
+    @property
+    def table(self) -> TableSource:
+        """The pinned table."""
+        ...
+
+    @property
+    def where(self) -> str | None:
+        """The filter of its rows, if any."""
+        ...
+
+    @property
+    def model(self) -> Model | None:
+        """Where scores or fitted values come from, if the request says so."""
+        ...
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The relation of the guarantee."""
+        ...
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        """The privacy unit."""
+        ...
+
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        """The blocks that are read and charged."""
+        ...
+
+    @property
+    def block_expression(self) -> BlockExpression | None:
+        """Which rows lie in which block, if known."""
+        ...
+
+    @property
+    def uses_model(self) -> bool:
+        """Whether any of its diagnostics needs the model."""
+        ...
+
+    @property
+    def knows_public_columns(self) -> bool:
+        """Whether it is known which of the table's columns are public."""
+        ...
 
 
 class Options(Frozen):
@@ -147,7 +195,7 @@ class Options(Frozen):
                 remedy="give more delta, lower unit.max_rows, or choose a method with pure privacy",
             )  # fmt: skip
 
-    def check(self, request: ReleaseRequest) -> None:
+    def check(self, request: RequestContext) -> None:
         """Refuse what the diagnostic cannot be released under, of the request that it is part of.
 
         Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -11,13 +11,10 @@ from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.expressions.blocks import ALL
 from spark_jobs.contract.expressions.parser import parse
 from spark_jobs.contract.expressions.tree import columns
-from spark_jobs.contract.grids import MAX_BOUND, are_bounds, check_grid
-from spark_jobs.contract.options.base import MAX_KEYS, Options, Statistic
+from spark_jobs.contract.grids import MAX_BOUND, RESIDUAL_KEYS, are_bounds, check_grid
+from spark_jobs.contract.options.base import MAX_KEYS, Options, RequestContext, Statistic
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.tables import SparkMLModel
-
-if TYPE_CHECKING:
-    from spark_jobs.contract.request import ReleaseRequest
 
 Amount = Annotated[str, Field(min_length=1, max_length=1000)]
 """A column of numbers or booleans, or an expression of the allow-list."""
@@ -26,8 +23,6 @@ Keys = tuple[str | int, ...]
 
 MOST_GROUPS = 100_000
 MOST_KEY_CHARACTERS = 255
-RESIDUAL_KEYS = 7936**2
-"""Cells of ``statistics.ResidualCounts``, of which most are empty."""
 THEIL_SEN = ("dp_exp_theil_sen", "dp_wide_theil_sen", "dp_ss_theil_sen")
 """Methods that match rows with each other: one row more or less would change many pairs."""
 GRADIENTS = ("dp_grad_descent", "dp_grad_descent_zcdp")
@@ -274,7 +269,7 @@ class LinearRegressionOptions(Options):
         """Whether the size of each group is public, and a row that is replaced stays in its group."""
         return neighbours is Neighbours.REPLACE_ONE and self.public_sizes
 
-    def check(self, request: ReleaseRequest) -> None:
+    def check(self, request: RequestContext) -> None:
         """Refuse Theil-Sen where a group's size is private, and sizes that are called public and are not.
 
         Sizes of what is used stay the same when a row is replaced as long as neither a choice among a unit's rows nor a
@@ -305,7 +300,7 @@ class LinearRegressionOptions(Options):
         if request.knows_public_columns:
             self._require_public(request)
 
-    def _require_public(self, request: ReleaseRequest) -> None:
+    def _require_public(self, request: RequestContext) -> None:
         """Refuse to let anything but public columns, and neither x nor y, decide which rows a line goes through.
 
         The size of what is used is published exactly: that of ``id = 17 AND sick = true`` would say who is sick.

@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 from decimal import Decimal
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, TypeAdapter, field_validator, model_validator
 
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.expressions.parser import check_feature
-from spark_jobs.contract.options.base import MIN_EPSILON, SCORE_CELLS, Options, ScoreCells, Statistic
+from spark_jobs.contract.options.base import MIN_EPSILON, SCORE_CELLS, Options, RequestContext, ScoreCells, Statistic
 from spark_jobs.contract.tables import ColumnsModel, LinearModel, LogisticModel
-
-if TYPE_CHECKING:
-    from spark_jobs.contract.request import ReleaseRequest
 
 OtherModel = Annotated[ColumnsModel | LinearModel | LogisticModel, Field(discriminator="kind")]
 MIN_EPSILON_OF_SMOOTH = Decimal("1e-4")
@@ -114,7 +111,7 @@ class RocComparisonOptions(Options):
         """Counts of the scores of both models."""
         return ScoreCells(), OtherScoreCells.of(self.other)
 
-    def check(self, request: ReleaseRequest) -> None:
+    def check(self, request: RequestContext) -> None:
         """Refuse features of the second model that are none of the allow-list's expressions.
 
         Raises:

@@ -13,7 +13,7 @@ from spark_jobs.mechanisms.meter import BudgetMeter, Spending
 from spark_jobs.mechanisms.moment_matrix import Layout, NoisyProducts, noisy_products
 from spark_jobs.mechanisms.noise import Cost, Noise, SecureNoise
 from spark_jobs.statistics import CrossProducts
-from spark_jobs.statistics.cross_products import LATTICE, Design
+from spark_jobs.statistics.lattice import LATTICE, Design
 
 SECURE = SecureNoise()
 

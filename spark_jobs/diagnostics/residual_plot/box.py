@@ -22,7 +22,7 @@ from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.sparse_vector import first_crossing
 from spark_jobs.mechanisms.trees import FloatArray
 from spark_jobs.statistics import ResidualCounts
-from spark_jobs.statistics.residual_counts import AXIS, DOUBLINGS, MOST_BINS, SIDE, STEPS, cut_at, size_at
+from spark_jobs.statistics.residual_grid import AXIS, DOUBLINGS, MOST_BINS, SIDE, STEPS, cut_at, size_at
 
 DOUBLING = 8
 """Steps of a doubling."""

@@ -15,11 +15,13 @@ from pyspark.sql import functions as sf
 
 from spark_jobs.statistics.spark.settings import counting_settings
 
+KeyCounts = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Keys that occur, and how many rows have each: two arrays of one length."""
 _DROPPED = -1
 _KEY, _COUNT = "key", "count"
 
 
-def count_keys(df: DataFrame, key: str | Column, *, distinct: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def count_keys(df: DataFrame, key: str | Column, *, distinct: int) -> KeyCounts:
     """The keys that occur among the rows of ``df``, in no order, and how many rows have each.
 
     Spark adds up in every partition first, so what is shuffled and collected is bounded by the number of distinct keys

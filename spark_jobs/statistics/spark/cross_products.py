@@ -1,4 +1,4 @@
-"""``CrossProducts`` from Spark: a row as a vector of whole numbers, and the pass that sums their products."""
+"""What ``CrossProducts`` needs of Spark: a row as a vector of whole numbers, and the pass that sums their products."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import BooleanType
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.options.fits import Bounded, CrossProductCells
-from spark_jobs.statistics.cross_products import LATTICE, CrossProducts, Design
+from spark_jobs.statistics.lattice import LATTICE, Design
 from spark_jobs.statistics.spark.columns import level_column, numeric_column
 
 _ROW, _PLACE, _VALUE = "row", "place", "value"
@@ -60,8 +61,8 @@ def row_of(terms: Sequence[Column]) -> Column:
     return sf.when(everything, sf.array(sf.lit(LATTICE), *terms))
 
 
-def sums_of_rows(df: DataFrame, row: str, design: Design) -> CrossProducts:
-    """The sums over the rows of ``df``, whose column ``row`` was made by ``row_of`` for this design.
+def sums_of_rows(df: DataFrame, row: str, design: Design) -> Int64Array:
+    """The matrix of sums over the rows of ``df``, whose column ``row`` was made by ``row_of`` for this design.
 
     Every row becomes one line for each of its terms, with which the whole row is multiplied: as many sums as there are
     terms, in as many groups, are added up in every partition before anything is shuffled.
@@ -74,11 +75,11 @@ def sums_of_rows(df: DataFrame, row: str, design: Design) -> CrossProducts:
     places = table.column(_PLACE).to_numpy()
     for place in range(size):
         products[places, place] = table.column(f"sum_{place}").to_numpy()
-    return CrossProducts(design=design, products=products)
+    return products
 
 
-def sum_table(df: DataFrame, *, design: Design, label: str) -> CrossProducts:
-    """What ``CrossProducts.from_dataframe`` promises."""
+def sum_table(df: DataFrame, *, design: Design, label: str) -> Int64Array:
+    """The matrix of sums over a table that has a column for each feature, level and outcome of the design."""
     terms = [number(_literally(df, each.name), each) for each in design.features]
     for each in design.categorical:
         values = level_column(df, _quoted(each.column), each.column)

@@ -1,4 +1,4 @@
-"""``PointCounts`` and ``Moments`` from Spark: the key of a row's group and cell, and the passes that count and sum."""
+"""What ``PointCounts`` and ``Moments`` need of Spark: the key of a row's group and cell, and the passes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.statistics.moments import SUMS, Moments
-from spark_jobs.statistics.point_counts import PointCounts
 from spark_jobs.statistics.point_grid import PointGrid
-from spark_jobs.statistics.spark.cells import count_keys, settings
+from spark_jobs.statistics.spark.cells import KeyCounts, count_keys, settings
 from spark_jobs.statistics.spark.columns import key_column, numeric_column
 from spark_jobs.statistics.spark.settings import counting_settings
 from spark_jobs.statistics.spark.values import value_key
@@ -50,25 +49,20 @@ def point_key(x: Column, y: Column, group: Column | None, grid: PointGrid) -> Co
 
 def count_points(
     df: DataFrame, *, x: str | Column, y: str | Column, group: str | Column | None, grid: PointGrid
-) -> PointCounts:
-    """What ``PointCounts.from_dataframe`` promises."""
-    rows = _rows(df, x=x, y=y, group=group, grid=grid)
-    key = point_key(sf.col(_X), sf.col(_Y), None if group is None else sf.col(_GROUP), grid)
-    keys, counts = count_keys(rows.select(key.alias(_KEY)), _KEY, distinct=grid.size)
-    return PointCounts.from_keys(keys, counts, grid=grid)
+) -> KeyCounts:
+    """The keys of ``point_key`` that occur among the rows of ``df``, and how many rows have each."""
+    return count_keys(_keys(df, x=x, y=y, group=group, grid=grid), _KEY, distinct=grid.size)
 
 
 def sum_points(
     df: DataFrame, *, x: str | Column, y: str | Column, group: str | Column | None, grid: PointGrid
-) -> Moments:
-    """What ``Moments.from_dataframe`` promises."""
-    rows = _rows(df, x=x, y=y, group=group, grid=grid)
-    key = point_key(sf.col(_X), sf.col(_Y), None if group is None else sf.col(_GROUP), grid)
-    return sums_of_keys(rows.select(key.alias(_KEY)), _KEY, grid)
+) -> dict[str, Int64Array]:
+    """The sums that ``Moments`` has, by their names, over the rows of ``df``: one entry for each group."""
+    return sums_of_keys(_keys(df, x=x, y=y, group=group, grid=grid), _KEY, grid)
 
 
-def sums_of_keys(df: DataFrame, key: str, grid: PointGrid) -> Moments:
-    """The sums of the rows whose packed keys (``point_key``) are in the column ``key``, in one pass.
+def sums_of_keys(df: DataFrame, key: str, grid: PointGrid) -> dict[str, Int64Array]:
+    """The sums that ``Moments`` has, by their names, over rows whose keys (``point_key``) are in a column; one pass.
 
     Spark adds up in every partition first. One row for each group is collected, whatever the number of cells.
     """
@@ -97,13 +91,13 @@ def sums_of_keys(df: DataFrame, key: str, grid: PointGrid) -> Moments:
         sums_by_group = points.groupBy(_GROUP).agg(*(sf.sum(term).alias(f"sum_{name}") for name, term in terms.items()))
         table = sums_by_group.toArrow()
     places = table.column(_GROUP).to_numpy()
-    sums = {name: np.zeros(grid.groups, dtype=np.int64) for name in (*SUMS, _UNUSABLE)}
+    sums = {name: np.zeros(grid.groups, dtype=np.int64) for name in terms}
     for name, of_groups in sums.items():
         of_groups[places] = table.column(f"sum_{name}").fill_null(0).to_numpy()
-    return Moments(**sums, grid=grid)
+    return sums
 
 
-def _rows(df: DataFrame, *, x: str | Column, y: str | Column, group: str | Column | None, grid: PointGrid) -> DataFrame:
+def _keys(df: DataFrame, *, x: str | Column, y: str | Column, group: str | Column | None, grid: PointGrid) -> DataFrame:
     if (group is None) != (grid.keys is None):
         raise RequestRefused(
             "keys",
@@ -113,4 +107,5 @@ def _rows(df: DataFrame, *, x: str | Column, y: str | Column, group: str | Colum
     columns = [numeric_column(df, x, _X).alias(_X), numeric_column(df, y, _Y).alias(_Y)]
     if group is not None:
         columns.append(key_column(df, group, _GROUP).alias(_GROUP))
-    return df.select(*columns)
+    key = point_key(sf.col(_X), sf.col(_Y), None if group is None else sf.col(_GROUP), grid)
+    return df.select(*columns).select(key.alias(_KEY))

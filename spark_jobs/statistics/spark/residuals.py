@@ -1,20 +1,12 @@
-"""``ResidualCounts`` from Spark: the key of a row's cell, and the pass that counts keys."""
+"""What ``ResidualCounts`` needs of Spark: the key of a row's cell, and the pass that counts keys."""
 
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from spark_jobs.statistics.residual_counts import (
-    AXIS,
-    DOUBLINGS,
-    RESIDUAL_KEYS,
-    SIDE,
-    STEPS,
-    ResidualCounts,
-    require_unit,
-)
-from spark_jobs.statistics.spark.cells import count_keys
+from spark_jobs.statistics.residual_grid import AXIS, DOUBLINGS, RESIDUAL_KEYS, SIDE, STEPS, require_unit
+from spark_jobs.statistics.spark.cells import KeyCounts, count_keys
 from spark_jobs.statistics.spark.columns import numeric_column
 
 _FITTED, _RESIDUAL, _KEY = "fitted", "residual", "key"
@@ -37,7 +29,7 @@ def residual_key(fitted: Column, residual: Column, unit: float = 1.0) -> Column:
 
 
 def _axis_cell(value: Column, unit: float) -> Column:
-    """``residual_counts.axis_cells``, operation by operation.
+    """``residual_grid.axis_cells``, operation by operation.
 
     The doubling that a size lies in is guessed by a logarithm, which may be one off beside a power of two, and put
     right by comparing with exact powers. Casts see only what fits.
@@ -58,15 +50,10 @@ def _axis_cell(value: Column, unit: float) -> Column:
     return sf.when(value < 0, SIDE - 1 - side).otherwise(side + SIDE)
 
 
-def counts_from_keys(df: DataFrame, key: str | Column, unit: float = 1.0) -> ResidualCounts:
-    """The counts of the rows of ``df``, whose column ``key`` was made by ``residual_key`` for the same unit."""
-    keys, counts = count_keys(df, key, distinct=RESIDUAL_KEYS)
-    return ResidualCounts.from_keys(keys, counts, unit=unit)
-
-
-def count_residuals(df: DataFrame, *, fitted: str | Column, residual: str | Column, unit: float) -> ResidualCounts:
-    """What ``ResidualCounts.from_dataframe`` promises."""
+def count_residuals(df: DataFrame, *, fitted: str | Column, residual: str | Column, unit: float) -> KeyCounts:
+    """The keys of ``residual_key`` that occur among the rows of ``df``, and how many rows have each."""
     unit = require_unit(unit)
     columns = {_FITTED: numeric_column(df, fitted, _FITTED), _RESIDUAL: numeric_column(df, residual, _RESIDUAL)}
     rows = df.select(*(column.alias(name) for name, column in columns.items()))
-    return counts_from_keys(rows.select(residual_key(sf.col(_FITTED), sf.col(_RESIDUAL), unit).alias(_KEY)), _KEY, unit)
+    key = residual_key(sf.col(_FITTED), sf.col(_RESIDUAL), unit)
+    return count_keys(rows.select(key.alias(_KEY)), _KEY, distinct=RESIDUAL_KEYS)

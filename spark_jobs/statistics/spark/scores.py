@@ -1,19 +1,19 @@
-"""``ScoreCounts`` from Spark: the key of a row's cell, and the pass that counts keys."""
+"""What ``ScoreCounts`` needs of Spark: the key of a row's cell, and the pass that counts keys."""
 
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from spark_jobs.contract.options.base import SCORE_CELLS
 from spark_jobs.statistics.grid import require_cells
-from spark_jobs.statistics.score_counts import DEFAULT_CELLS, ScoreCounts
-from spark_jobs.statistics.spark.cells import count_keys
+from spark_jobs.statistics.spark.cells import KeyCounts, count_keys
 from spark_jobs.statistics.spark.columns import numeric_column
 
 _LABEL, _SCORE, _KEY = "label", "score", "key"
 
 
-def score_key(label: Column, score: Column, cells: int = DEFAULT_CELLS) -> Column:
+def score_key(label: Column, score: Column, cells: int = SCORE_CELLS) -> Column:
     """The packed key ``label * cells + cell`` of a row, an int; null for a row that is dropped.
 
     Row-wise and total: no value of any numeric or boolean type makes it raise, whether the session is in ANSI mode or
@@ -35,16 +35,10 @@ def score_key(label: Column, score: Column, cells: int = DEFAULT_CELLS) -> Colum
     return sf.when(known, (label * float(cells)).cast("int").bitwiseOR(cell))
 
 
-def counts_from_keys(df: DataFrame, key: str | Column, cells: int = DEFAULT_CELLS) -> ScoreCounts:
-    """The counts of the rows of ``df``, whose column ``key`` was made by ``score_key`` for the same ``cells``."""
-    keys, counts = count_keys(df, key, distinct=2 * require_cells(cells))
-    return ScoreCounts.from_keys(keys, counts, cells=cells)
-
-
-def count_scores(df: DataFrame, *, label: str | Column, score: str | Column, cells: int) -> ScoreCounts:
-    """What ``ScoreCounts.from_dataframe`` promises."""
+def count_scores(df: DataFrame, *, label: str | Column, score: str | Column, cells: int) -> KeyCounts:
+    """The keys of ``score_key`` that occur among the rows of ``df``, and how many rows have each."""
     require_cells(cells)
     columns = {_LABEL: numeric_column(df, label, _LABEL), _SCORE: numeric_column(df, score, _SCORE)}
     rows = df.select(*(column.alias(name) for name, column in columns.items()))
     rows = rows.select(score_key(sf.col(_LABEL), sf.col(_SCORE), cells).alias(_KEY))
-    return counts_from_keys(rows, _KEY, cells)
+    return count_keys(rows, _KEY, distinct=2 * cells)

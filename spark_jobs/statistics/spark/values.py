@@ -1,13 +1,12 @@
-"""``ValueCounts`` from Spark: the cell of a row's value, and the pass that counts cells."""
+"""What ``ValueCounts`` needs of Spark: the cell of a row's value, and the pass that counts cells."""
 
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from spark_jobs.statistics.spark.cells import count_keys
+from spark_jobs.statistics.spark.cells import KeyCounts, count_keys
 from spark_jobs.statistics.spark.columns import numeric_column
-from spark_jobs.statistics.value_counts import ValueCounts
 from spark_jobs.statistics.value_grid import LINEAR, ValueGrid
 
 _VALUE, _KEY = "value", "key"
@@ -49,13 +48,7 @@ def _logarithmic(value: Column, grid: ValueGrid) -> Column:
     return signed - grid.origin
 
 
-def counts_from_keys(df: DataFrame, key: str | Column, grid: ValueGrid) -> ValueCounts:
-    """The counts of the rows of ``df``, whose column ``key`` was made by ``value_key`` for the same grid."""
-    keys, counts = count_keys(df, key, distinct=grid.size)
-    return ValueCounts.from_keys(keys, counts, grid=grid)
-
-
-def count_values(df: DataFrame, *, value: str | Column, grid: ValueGrid) -> ValueCounts:
-    """What ``ValueCounts.from_dataframe`` promises."""
+def count_values(df: DataFrame, *, value: str | Column, grid: ValueGrid) -> KeyCounts:
+    """The cells that occur among the rows of ``df``, and how many rows lie in each."""
     rows = df.select(numeric_column(df, value, _VALUE).alias(_VALUE))
-    return counts_from_keys(rows.select(value_key(sf.col(_VALUE), grid).alias(_KEY)), _KEY, grid)
+    return count_keys(rows.select(value_key(sf.col(_VALUE), grid).alias(_KEY)), _KEY, distinct=grid.size)

@@ -187,12 +187,13 @@ def test_requests_that_do_not_fit_the_frame_are_refused_before_it_is_read(spark,
 def test_keys_can_be_made_bounded_and_counted_in_separate_steps(spark):
     from pyspark.sql import functions as sf
 
-    from spark_jobs.statistics.spark.scores import counts_from_keys, score_key
+    from spark_jobs.statistics.spark.cells import count_keys
+    from spark_jobs.statistics.spark.scores import score_key
 
     table = frame(spark, NASTY_ROWS * 2).select(score_key(sf.col("label"), sf.col("score"), 8).alias("k"))
     assert [(field.name, field.dataType.simpleString()) for field in table.schema] == [("k", "int")]
-    assert counts_from_keys(table, "k", 8) == from_rows(NASTY_ROWS * 2, 8)
-    bounded = counts_from_keys(table.distinct(), sf.col("k"), 8)
+    assert ScoreCounts.from_keys(*count_keys(table, "k", distinct=16), cells=8) == from_rows(NASTY_ROWS * 2, 8)
+    bounded = ScoreCounts.from_keys(*count_keys(table.distinct(), sf.col("k"), distinct=16), cells=8)
     assert bounded.negatives.tolist() == [1, 0, 0, 1, 1, 0, 0, 1]
     assert bounded == ScoreCounts(negatives=bounded.positives, positives=bounded.negatives)
 

@@ -1,0 +1,12 @@
+"""Types of numpy arrays, for all that computes with them."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+BoolArray: TypeAlias = NDArray[np.bool_]
+FloatArray: TypeAlias = NDArray[np.float64]
+Int64Array: TypeAlias = NDArray[np.int64]
