@@ -37,7 +37,7 @@ _ADMINISTERS = (
     "GRANT INSERT ON accounts, account_tables, key_lists, allotments, block_totals TO {role};",
     "GRANT UPDATE (binding) ON account_tables TO {role};",
     "GRANT UPDATE (epsilon, delta, rho, slack) ON accounts, allotments TO {role};",
-    "GRANT UPDATE (public_sizes, outputs) ON accounts TO {role};",
+    "GRANT UPDATE (outputs) ON accounts TO {role};",
 )
 _ADMINISTERING = ("opened", "raised", "allotted", "table bound", "outputs bound", "keys registered")
 # a row that is seen and may not be changed is refused aloud: USING alone would leave it out in silence

@@ -35,9 +35,9 @@ def _unless_undefined(kind: str, tables: ResultTables) -> ResultTables:
         status = result["status"]
         if status == UNDEFINED:
             return [withheld_table(kind, result)]
-        if isinstance(status, str) and status not in STATUSES:
-            raise ValueError("the status is none that a result has")
-        return tables(result)
+        named = within_set("status", list(STATUSES), what="status is one that results have")
+        statuses = [status] if isinstance(status, str) else list(status)
+        return [Table(name=kind, columns={"status": statuses}, expected=(named,)), *tables(result)]
 
     return of_result
 

@@ -30,6 +30,7 @@ ADMINISTERS: dict[str, Callable[[PrivacyLedger, str], object]] = {
     "open": lambda ledger, charge: ledger.open_account("new", epsilon="1", tables=["/lake/new"]),
     "raise": lambda ledger, charge: ledger.raise_cap("visits", epsilon="2", actor="a", reason="b"),
     "allot": lambda ledger, charge: ledger.allot("visits", "another team", epsilon="1"),
+    "bind outputs": lambda ledger, charge: ledger.bind_outputs("visits", ["/releases/v"], actor="a", reason="b"),
 }
 THAWS: dict[str, Callable[[PrivacyLedger, str], object]] = {
     "thaw": lambda ledger, charge: ledger.thaw(actor="a", reason="b"),
@@ -47,6 +48,8 @@ FORGERIES = [
     "UPDATE charges SET epsilon = '0'",
     "UPDATE charges SET release_key = 'x'",
     "UPDATE block_totals SET block = 'x'",
+    "UPDATE accounts SET public_sizes = 1",
+    "UPDATE accounts SET neighbours = 'x'",
     "UPDATE audit_head SET id = 2",
     "INSERT INTO audit_log VALUES (99, '', '', 'forged', 'visits', '', '', '{}', '', '')",
     "UPDATE audit_head SET seq = 99, previous = hash, hash = 'x', frozen = 'x'",

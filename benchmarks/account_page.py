@@ -1,0 +1,80 @@
+"""How long the pages of an account with many blocks take: ``python -m benchmarks.account_page``.
+
+An account of 10,000 days, as many as thirty years have, each with a spend, in SQLite. The account's page, the list of
+accounts and what ``dp-budget show --json`` prints, by turns with one bare query that reads the same 10,000 rows.
+"""
+
+from __future__ import annotations
+
+import sys
+from datetime import date, timedelta
+from pathlib import Path
+
+from sqlalchemy import create_engine, insert, select
+
+from benchmarks.harness import Report, Target, Timing, alternate, arguments, publish, scratch_folder
+from dp_operators.budget import PrivacyLedger
+from dp_operators.budget.cli import account_json
+from dp_operators.budget.schema import block_totals
+from dp_operators.plugins import pages
+
+LIMIT = 0.5
+PAGE = "the account's page"
+
+
+def filled(folder: Path, blocks: int) -> PrivacyLedger:
+    """A ledger with one account that has spent in each of its blocks."""
+    ledger = PrivacyLedger(f"sqlite:///{folder}/ledger.db")
+    ledger.migrate()
+    ledger.open_account("visits", epsilon="1", blocks="day(at)")
+    days = [(date(1999, 1, 1) + timedelta(days=number)).isoformat() for number in range(blocks)]
+    engine = create_engine(f"sqlite:///{folder}/ledger.db")
+    with engine.begin() as connection:
+        rows = [{"account": "visits", "allotment": "", "block": day, "epsilon": "0.3", "delta": "0"} for day in days]
+        connection.execute(insert(block_totals), rows)
+    engine.dispose()
+    return ledger
+
+
+def measure(folder: Path, *, blocks: int, repetitions: int) -> dict[str, Timing]:
+    """Each page, and the bare query, by turns."""
+    ledger = filled(folder, blocks)
+    engine = create_engine(f"sqlite:///{folder}/ledger.db")
+
+    def bare() -> object:
+        with engine.connect() as connection:
+            return connection.execute(select(block_totals)).all()
+
+    cases = {
+        PAGE: lambda: pages.account("ledger", ledger, "visits", nonce="n"),
+        "the list of accounts": lambda: pages.accounts("ledger", ledger, nonce="n"),
+        "`dp-budget show --json`": lambda: account_json(ledger, ledger.account("visits")),
+        "one bare query of the same rows": bare,
+    }
+    timings = alternate(cases, repetitions=repetitions)
+    engine.dispose()
+    ledger.close()
+    return timings
+
+
+def main() -> int:
+    """Print the figures of docs/benchmarks/ledger.md."""
+    given = arguments(__doc__.splitlines()[0]).parse_args()
+    blocks = 500 if given.quick else 10_000
+    with scratch_folder() as folder:
+        timings = measure(folder, blocks=blocks, repetitions=given.repetitions)
+    seen = timings[PAGE]
+    report = Report(
+        name="account_page",
+        columns=(f"{blocks:,} blocks", "clock", "processor time"),
+        rows=[(name, str(timing), f"{timing.median_cpu:.2f} s") for name, timing in timings.items()],
+        targets=[]
+        if given.quick
+        else [Target(what=PAGE, target=f"under {LIMIT} s", seen=str(seen), met=seen.median < LIMIT)],
+        figures={name: {"wall": timing.wall, "cpu": timing.cpu} for name, timing in timings.items()},
+    )
+    return publish(report, given.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
