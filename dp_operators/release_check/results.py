@@ -37,7 +37,7 @@ def _unless_undefined(kind: str, tables: ResultTables) -> ResultTables:
             return [withheld_table(kind, result)]
         named = within_set("status", list(STATUSES), what="status is one that results have")
         statuses = [status] if isinstance(status, str) else list(status)
-        return [Table(name=kind, columns={"status": statuses}, expected=(named,)), *tables(result)]
+        return [Table(name=f"{kind} status", columns={"status": statuses}, expected=(named,)), *tables(result)]
 
     return of_result
 

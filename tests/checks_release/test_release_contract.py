@@ -139,7 +139,7 @@ def test_release_without_files_passes() -> None:
         (curve(auc=None), "roc_curve: the result has another form"),
         (curve(tpr=[None] * 4), "roc_curve: the result has another form"),
         (manifest(results={"roc_curve": UNDEFINED | {"status": "ok"}}), "roc_curve: the result has another form"),
-        (curve(status="fine"), "roc_curve: status is one that results have"),
+        (curve(status="fine"), "roc_curve status: status is one that results have"),
         (manifest(results={"roc_curve": {k: v for k, v in ROC.items() if k != "status"}}), "has another form"),
         (manifest(results={}), "the results are those asked for"),
         (manifest(results={"roc_curve": ROC, "raw_rows": {}}), "raw_rows: no contract is known"),
