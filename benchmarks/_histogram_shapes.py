@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks._scored_tables import FOLDER
 from benchmarks.harness import progress
+from spark_jobs.arrays import Int64Array
 
-Counts = NDArray[np.int64]
+Counts = Int64Array
 REAL = "hist_bench.npz"
 
 

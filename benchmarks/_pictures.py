@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
-from numpy.typing import NDArray
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.theme import light
 
@@ -37,7 +37,7 @@ def panels(count: int, *, scales: Sequence[str] = ()) -> tuple[Figure, list[Axes
     return figure, shown
 
 
-def line(axes: Axes, style: Style, label: str, at: NDArray[np.float64], errors: Sequence[NDArray[np.float64]]) -> None:
+def line(axes: Axes, style: Style, label: str, at: FloatArray, errors: Sequence[FloatArray]) -> None:
     """Means of what was seen at each place, with 95% intervals where there is more than one."""
     colour, marker, dashes = style
     means = np.array([each.mean() for each in errors])

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.statistics import PointCounts
 
 FOLDER = Path(__file__).parents[2] / "shared" / "data"
@@ -33,9 +33,9 @@ class PointTable:
     """
 
     name: str
-    group: NDArray[np.int64]
-    x: NDArray[np.float64]
-    y: NDArray[np.float64]
+    group: Int64Array
+    x: FloatArray
+    y: FloatArray
     lower: tuple[float, float]
     upper: tuple[float, float]
 
@@ -50,7 +50,7 @@ class PointTable:
             self.x, self.y, groups=self.group, keys=range(self.groups), lower=self.lower, upper=self.upper
         )
 
-    def unit_rows(self, group: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def unit_rows(self, group: int) -> tuple[FloatArray, FloatArray]:
         """The points of one group in units of the box, clipped to it."""
         own = self.group == group
         scaled = (

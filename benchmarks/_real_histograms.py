@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+
+from spark_jobs.arrays import Int64Array
 
 FILE = Path(__file__).parents[2] / "shared" / "data" / "hist_bench.npz"
 MISSING = f"SKIPPED: {FILE.name} is not beside the repository; what needs real histograms is left out"
@@ -17,7 +18,7 @@ NAMES = {
 }
 
 
-def real_histograms() -> dict[str, NDArray[np.int64]]:
+def real_histograms() -> dict[str, Int64Array]:
     """Name -> 4,096 counts; empty if the file is not there (``MISSING`` says so)."""
     if not FILE.is_file():
         return {}

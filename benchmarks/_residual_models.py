@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Points = tuple[NDArray[np.float64], NDArray[np.float64]]
+from spark_jobs.arrays import FloatArray
+
+Points = tuple[FloatArray, FloatArray]
 Draw = Callable[[int, np.random.Generator], Points]
 
 
-def linear(noise: Callable[[NDArray[np.float64]], object], *, bend: float = 0.0, least: float = 0.0) -> Draw:
+def linear(noise: Callable[[FloatArray], object], *, bend: float = 0.0, least: float = 0.0) -> Draw:
     """Tables of ``y = x + bend x^2 + noise``, as fitted value ``x`` and residual ``y - x``: the model is M1's line."""
 
     def draw(rows: int, random: np.random.Generator) -> Points:

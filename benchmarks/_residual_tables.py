@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+
+from spark_jobs.arrays import FloatArray
 
 FOLDER = Path(__file__).parents[2] / "shared" / "data"
 NAMES = ("cps2012", "bike_hour", "nycflights13")
 MISSING = f"SKIPPED: {', '.join(NAMES)} are not beside the repository; what needs real tables is left out"
-Points = tuple[NDArray[np.float64], NDArray[np.float64]]
+Points = tuple[FloatArray, FloatArray]
 
 
 def real_tables() -> dict[str, tuple[Points, float]]:

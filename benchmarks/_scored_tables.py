@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import norm
 from sklearn.compose import make_column_selector, make_column_transformer
@@ -19,12 +18,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from benchmarks.harness import progress
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.statistics import ScoreCounts
 
 FOLDER = Path(__file__).parents[2] / "shared" / "data"
 """Where real tables may lie, beside the repository; without them their rows are left out, and said to be."""
 
-Scored = tuple[NDArray[np.int64], NDArray[np.float64]]
+Scored = tuple[Int64Array, FloatArray]
 
 
 def binormal_quantiles(auc: float, rows: int) -> Scored:
@@ -115,13 +115,13 @@ def kept_of_patients(scored: Scored, max_rows: int) -> Scored:
     return scored[0][kept], scored[1][kept]
 
 
-def _parts(rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _parts(rows: int) -> tuple[Int64Array, Int64Array]:
     """The rows that a model is fitted to, and those that it scores."""
     order = np.random.default_rng(1).permutation(rows)
     return order[: rows // 2], order[rows // 2 :]
 
 
-def _halves(features: object, labels: NDArray[np.int64], model: object) -> Scored:
+def _halves(features: object, labels: Int64Array, model: object) -> Scored:
     fitted, scored = _parts(labels.size)
     take = (lambda rows: features.iloc[rows]) if hasattr(features, "iloc") else (lambda rows: features[rows])
     model.fit(take(fitted), labels[fitted])

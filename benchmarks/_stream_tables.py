@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy
-from spark_jobs.mechanisms.noise import Int64Array
 
 FOLDER = Path(__file__).parents[2] / "shared" / "data"
 MISSING = "SKIPPED: the real streams are not beside the repository; figures are those of made streams alone"

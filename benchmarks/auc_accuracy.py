@@ -11,10 +11,10 @@ import sys
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks._scored_tables import OTHER_SHAPES, Scored, binormal_quantiles, counts, real_tables
 from benchmarks.harness import Report, Target, arguments, progress, publish
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import auc, average_precision
@@ -109,7 +109,7 @@ def exact_figures(statistic: ScoreCounts) -> tuple[float, float]:
     return exact_precision(statistic.negatives, statistic.positives), float(as_one)
 
 
-def precision_errors(tables: list[Scored], *, releases: int) -> dict[str, NDArray[np.float64]]:
+def precision_errors(tables: list[Scored], *, releases: int) -> dict[str, FloatArray]:
     """Absolute errors of average precision by method, that many releases of each table, direct ones ten times as many.
 
     The errors of direct releases have heavy tails, and take next to no time. They are against the figure that takes

@@ -15,11 +15,11 @@ import sys
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import ks_2samp
 
 from benchmarks.harness import Report, Target, arguments, progress, publish
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics._score_groups.pools import Pools, interval, pools
 from spark_jobs.diagnostics.binned_residuals import measure
@@ -27,7 +27,7 @@ from spark_jobs.diagnostics.binned_residuals.summary import fit_test
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
 
-Rows = tuple[NDArray[np.int64], NDArray[np.float64]]
+Rows = tuple[Int64Array, FloatArray]
 SIGNALS = (1000, 2000, 3000, 5000)
 METHODS: dict[str, dict[str, object]] = {
     "auto": {"method": "auto"},
@@ -38,14 +38,14 @@ METHODS: dict[str, dict[str, object]] = {
 COPIES = 200
 
 
-def sample(model: str, rows: int, random: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def sample(model: str, rows: int, random: np.random.Generator) -> tuple[Int64Array, FloatArray]:
     """Labels of one of the paper's models, and its covariate."""
     x = random.uniform(-1, 1, rows)
     odds = 2 * x if model == "M1" else x**2 + 2 * x - 1
     return (random.random(rows) < expit(odds)).astype(np.int64), x
 
 
-def fitted(labels: NDArray[np.int64], x: NDArray[np.float64]) -> NDArray[np.float64]:
+def fitted(labels: Int64Array, x: FloatArray) -> FloatArray:
     """Scores of the logistic model with a linear term, by Newton's method."""
     design, beta = np.column_stack([np.ones_like(x), x]), np.zeros(2)
     for _ in range(20):
@@ -60,7 +60,7 @@ def draw(model: str, rows: int, random: np.random.Generator) -> Rows:
     return labels, fitted(labels, x)
 
 
-def exact_plot(labels: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def exact_plot(labels: Int64Array, scores: FloatArray) -> FloatArray:
     """Mean score, mean residual and size of ``2^s`` bins of equal size, the largest power of two up to sqrt n."""
     bins = 1 << int(np.log2(np.sqrt(labels.size)))
     parts = np.array_split(np.argsort(scores, kind="stable"), bins)
@@ -73,12 +73,12 @@ def released_plot(rows: Rows, *, seed: int, **options: object) -> Pools:
     return pools(measurement, seed=seed + 1, copies=COPIES)
 
 
-def of(made: Pools) -> NDArray[np.float64]:
+def of(made: Pools) -> FloatArray:
     """Mean score, mean residual and size of each pool."""
     return np.stack([made.seen.predicted, made.seen.residual, made.seen.rows])
 
 
-def slopes(plot: NDArray[np.float64]) -> NDArray[np.float64]:
+def slopes(plot: FloatArray) -> FloatArray:
     """Slopes of the regression lines of the points up to one half and beyond it, weighted by rows."""
     found = []
     for half in (plot[0] <= 0.5, plot[0] > 0.5):
@@ -92,9 +92,7 @@ def slopes(plot: NDArray[np.float64]) -> NDArray[np.float64]:
 def separation(signal: int, *, tables: int) -> tuple[dict[str, float], dict[str, list[float]]]:
     """The distances between the laws of the shape under M1 and M2, against the ideal and an exact plot; p-values."""
     random = np.random.default_rng(signal)
-    shapes: dict[str, dict[str, list[NDArray[np.float64]]]] = {
-        name: {"M1": [], "M2": []} for name in ("no noise", *METHODS)
-    }
+    shapes: dict[str, dict[str, list[FloatArray]]] = {name: {"M1": [], "M2": []} for name in ("no noise", *METHODS)}
     tests: dict[str, list[float]] = {"true scores": [], "M1": [], "M2": []}
     for _ in range(tables):
         for model in ("M1", "M2"):
@@ -116,7 +114,7 @@ def separation(signal: int, *, tables: int) -> tuple[dict[str, float], dict[str,
     return found, tests
 
 
-def distance(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+def distance(first: FloatArray, second: FloatArray) -> float:
     """Kolmogorov's distance of the shapes: a lower bound of the total variation, which needs no bins to estimate."""
     return float(ks_2samp(first.sum(axis=1), second.sum(axis=1)).statistic)
 

@@ -14,19 +14,18 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 from scipy.stats import chi2
 
 from benchmarks._scored_tables import real_tables
 from benchmarks.harness import Report, Target, arguments, progress, publish
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.diagnostics._score_groups.pools import pools
 from spark_jobs.diagnostics.calibration import measure, summarise
 from spark_jobs.diagnostics.calibration.summary import EXPECTED, calibration_test, hosmer_lemeshow
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
 
-Floats = NDArray[np.float64]
 EPSILONS = ("0.1", "0.3", "1")
 GROUPS = 10
 PAPER_LEVELS = 15
@@ -38,21 +37,21 @@ MISFITS = {
 }
 
 
-def tables() -> dict[str, Floats]:
+def tables() -> dict[str, FloatArray]:
     """Name -> scores."""
     found = {name: scored[1] for name, scored in real_tables().items() if name in ("bank", "diabetes")}
     return found or {"synthetic": np.random.default_rng(1).beta(1, 7, 20_000)}
 
 
 def released(
-    labels: NDArray[np.int64], scores: Floats, *, epsilon: str, random: np.random.Generator
+    labels: Int64Array, scores: FloatArray, *, epsilon: str, random: np.random.Generator
 ) -> tuple[object, int]:
     """A measurement, and a seed for what follows."""
     seed = int(random.integers(2**62))
     return measure(ScoreCounts.from_arrays(labels, scores), epsilon=epsilon, noise=SeededNoise(seed)), seed + 1
 
 
-def exact_figures(lower: Floats, labels: NDArray[np.int64], scores: Floats) -> tuple[float, float]:
+def exact_figures(lower: FloatArray, labels: Int64Array, scores: FloatArray) -> tuple[float, float]:
     """The statistic and the calibration error of the rows, in pools that begin at ``lower``."""
     inside = np.searchsorted(lower[1:], scores, side="right")
     rows, expected, positives = (
@@ -64,7 +63,7 @@ def exact_figures(lower: Floats, labels: NDArray[np.int64], scores: Floats) -> t
     return float((excess**2 / variance).sum()), float(np.abs(excess).sum() / labels.size)
 
 
-def as_published(labels: NDArray[np.int64], scores: Floats, *, epsilon: str, random: np.random.Generator) -> float:
+def as_published(labels: Int64Array, scores: FloatArray, *, epsilon: str, random: np.random.Generator) -> float:
     """Algorithm 2's statistic over its exact one: exact deciles given, unit noise at epsilon / (L + 9) on four sums."""
     groups = np.array_split(np.argsort(scores, kind="stable"), GROUPS)
     scale, noisy, exact = (PAPER_LEVELS + 9) / float(epsilon), 0.0, 0.0
@@ -79,7 +78,7 @@ def as_published(labels: NDArray[np.int64], scores: Floats, *, epsilon: str, ran
     return abs(noisy - exact) / exact
 
 
-def level(name: str, scores: Floats, epsilon: str, *, releases: int) -> tuple[list[str], float, dict[str, object]]:
+def level(name: str, scores: FloatArray, epsilon: str, *, releases: int) -> tuple[list[str], float, dict[str, object]]:
     """How often true scores are rejected, and how far the statistic is off."""
     random = np.random.default_rng([len(name), int(float(epsilon) * 1000)])
     p_values, naive, errors, published = [], [], [], []
@@ -107,7 +106,7 @@ def level(name: str, scores: Floats, epsilon: str, *, releases: int) -> tuple[li
     return row, rejected, figures
 
 
-def coverage(name: str, scores: Floats, epsilon: str, *, releases: int) -> list[str]:
+def coverage(name: str, scores: FloatArray, epsilon: str, *, releases: int) -> list[str]:
     """How often 90% intervals hold the exact figures of the same rows in the same pools."""
     random, held = np.random.default_rng(5), []
     for index in range(releases):
@@ -131,7 +130,7 @@ def coverage(name: str, scores: Floats, epsilon: str, *, releases: int) -> list[
     return [name, epsilon, *(f"{mean:.3f}" for mean in means), f"{releases}"]
 
 
-def power(name: str, scores: Floats, epsilon: str, *, releases: int) -> list[str]:
+def power(name: str, scores: FloatArray, epsilon: str, *, releases: int) -> list[str]:
     """How often wrong scores are rejected at 5%; the labels are those of the given ones."""
     random, found = np.random.default_rng(9), []
     for misfit in MISFITS.values():

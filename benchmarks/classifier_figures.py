@@ -17,7 +17,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from benchmarks import calibration
@@ -27,6 +26,7 @@ from benchmarks.auc_accuracy import published_cauchy
 from benchmarks.binned_residuals import separation as shapes_apart
 from benchmarks.harness import arguments, progress, scratch_folder
 from benchmarks.roc_accuracy import Exact
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import auc
 from spark_jobs.diagnostics.binormal_roc import separation
@@ -39,7 +39,7 @@ from spark_jobs.statistics import ScoreCounts
 
 EPSILONS = ("0.01", "0.1", "1")
 SIZES = (50, 100, 200, 500, 1000, 2000, 5000)
-Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
+Curve = tuple[FloatArray, FloatArray]
 CURVE_STYLES: Styles = {
     "our default": ("curve", "o", "-"),
     "PriROC (medians, DAWA)": ("spent", "s", "--"),
@@ -123,7 +123,7 @@ def draw_curves(path: Path, *, releases: int) -> None:
 def draw_areas(path: Path, *, releases: int) -> None:
     """Mean absolute error of the AUC at epsilon 1 by the number of rows of each class."""
     figure, (axes,) = panels(1)
-    found: dict[str, list[NDArray[np.float64]]] = {name: [] for name in AREA_STYLES}
+    found: dict[str, list[FloatArray]] = {name: [] for name in AREA_STYLES}
     for size in SIZES:
         progress(f"areas of {size} rows per class")
         statistic, noise = counts(binormal_quantiles(0.8, 2 * size)), SeededNoise(3)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.harness import Report, Target, Timing, alternate, arguments, progress, publish
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.options import BinnedResidualsOptions, CalibrationOptions, RocCurveOptions
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import (
@@ -33,7 +34,7 @@ from spark_jobs.diagnostics._shared_groups import measure_shared, read_as
 from spark_jobs.mechanisms.continuous_noise import cauchy_noise, laplace_noise, polynomial_noise
 from spark_jobs.mechanisms.histograms import release_histogram
 from spark_jobs.mechanisms.meter import BudgetMeter
-from spark_jobs.mechanisms.noise import Cost, Int64Array, SecureNoise, SeededNoise
+from spark_jobs.mechanisms.noise import Cost, SecureNoise, SeededNoise
 from spark_jobs.mechanisms.pruning import refined_nodes
 from spark_jobs.mechanisms.quantiles import recursive_medians
 from spark_jobs.mechanisms.selection import median_by_exponential, permute_and_flip

@@ -11,9 +11,9 @@ import sys
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.harness import Report, Target, arguments, progress, publish
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.graded_trees import GradedTree, best_graded_tree, graded_prefixes
 from spark_jobs.mechanisms.noise import SeededNoise
@@ -24,17 +24,16 @@ from spark_jobs.mechanisms.smoothing import smooth_2norm
 from spark_jobs.mechanisms.square_root import square_root_prefixes
 from spark_jobs.mechanisms.trees import Tree, best_tree
 
-FloatArray = NDArray[np.float64]
 REPLACED = Neighbours.REPLACE_ONE
 RATES = {"0.03": 0.03, "1": 1.0, "100": 100.0}
 """Rows in a cell, on average."""
-Release = Callable[[NDArray[np.int64], SeededNoise], tuple[FloatArray, FloatArray, FloatArray]]
+Release = Callable[[Int64Array, SeededNoise], tuple[FloatArray, FloatArray, FloatArray]]
 
 
 def by_tree(tree: Tree) -> Release:
     """Prefix counts by a consistent tree, their variances, and the rising line."""
 
-    def release(counts: NDArray[np.int64], noise: SeededNoise) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def release(counts: Int64Array, noise: SeededNoise) -> tuple[FloatArray, FloatArray, FloatArray]:
         made = noisy_tree(counts, tree=tree, epsilon=1, neighbours=REPLACED, noise=noise, public_total=True)
         prefix = made.prefix_counts()
         return prefix[1:], made.prefix_variances()[1:], monotone(prefix, upper=float(counts.sum()))[1:]
@@ -45,7 +44,7 @@ def by_tree(tree: Tree) -> Release:
 def by_graded_tree(tree: GradedTree) -> Release:
     """The same, with noise by a node's place."""
 
-    def release(counts: NDArray[np.int64], noise: SeededNoise) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def release(counts: Int64Array, noise: SeededNoise) -> tuple[FloatArray, FloatArray, FloatArray]:
         made = graded_prefixes(counts, tree=tree, epsilon=1, neighbours=REPLACED, noise=noise, public_total=True)
         prefix = made.prefix_counts()
         return prefix[1:], made.prefix_variances()[1:], monotone(prefix, upper=float(counts.sum()))[1:]
@@ -53,14 +52,14 @@ def by_graded_tree(tree: GradedTree) -> Release:
     return release
 
 
-def by_shared_nodes(counts: NDArray[np.int64], noise: SeededNoise) -> tuple[FloatArray, FloatArray, FloatArray]:
+def by_shared_nodes(counts: Int64Array, noise: SeededNoise) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Shared-node noise with the corrected weight, smoothed as the paper does."""
     made = shared_node_prefixes(counts, epsilon=1, neighbours=REPLACED, noise=noise, public_total=True)
     prefix = made.prefix_counts.astype(float)
     return prefix, made.variances(), smooth_shared_nodes(prefix, total=float(counts.sum()))
 
 
-def by_square_root(counts: NDArray[np.int64], noise: SeededNoise) -> tuple[FloatArray, FloatArray, FloatArray]:
+def by_square_root(counts: Int64Array, noise: SeededNoise) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The square root of summation at rho = 1/2: not the same guarantee as epsilon 1, which implies it."""
     made = square_root_prefixes(counts, rho="0.5", neighbours=REPLACED, noise=noise, public_total=True)
     prefix = made.prefix_counts()

@@ -11,9 +11,9 @@ import sys
 import time
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.harness import Report, Target, arguments, progress, publish
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import ecdf
 from spark_jobs.diagnostics.ecdf.distance import SMOOTHERS
@@ -24,7 +24,7 @@ REPLACED = Neighbours.REPLACE_ONE
 AIM = 1000
 
 
-def values(spread: str, rows: int, random: np.random.Generator) -> NDArray[np.float64]:
+def values(spread: str, rows: int, random: np.random.Generator) -> FloatArray:
     """Values mostly within [0, 1]."""
     match spread:
         case "normal":
@@ -35,7 +35,7 @@ def values(spread: str, rows: int, random: np.random.Generator) -> NDArray[np.fl
             return np.asarray(np.exp(random.normal(-5, 1.2, rows)))
 
 
-def errors(statistic: ValueCounts, *, size_public: bool, releases: int) -> NDArray[np.float64]:
+def errors(statistic: ValueCounts, *, size_public: bool, releases: int) -> FloatArray:
     """Mean squared errors of releases at epsilon 1."""
     exact, found = np.cumsum(statistic.counts), []
     for seed in range(releases):
@@ -47,7 +47,7 @@ def errors(statistic: ValueCounts, *, size_public: bool, releases: int) -> NDArr
     return np.array(found)
 
 
-def said(found: NDArray[np.float64]) -> str:
+def said(found: FloatArray) -> str:
     """A mean and its 95% interval."""
     return f"{found.mean():,.0f} ± {1.96 * found.std(ddof=1) / np.sqrt(found.size):,.0f}"
 

@@ -19,17 +19,16 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from benchmarks.harness import Report, Target, alternate, arguments, progress, publish
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.shared_node_smoothing import smooth_shared_nodes
 from spark_jobs.mechanisms.shared_nodes import levels_over, shared_node_prefixes
 from spark_jobs.mechanisms.smoothing import smooth_1norm, smooth_2norm
 
-FloatArray = NDArray[np.float64]
 REDUCED, PRINTED = "CVXOPT, nodes alone", "CVXOPT, as printed"
 LARGEST = {REDUCED: 1 << 15, PRINTED: 1 << 10, "HiGHS": 1 << 11}
 """Points up to which each peer is waited for: the last two take seven to ten times longer with every doubling."""

@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks._histogram_shapes import Counts, at_scale, shapes
 from benchmarks.harness import Report, arguments, progress, publish
+from spark_jobs.arrays import FloatArray
 from spark_jobs.mechanisms.histograms import METHODS, release_histogram
 from spark_jobs.mechanisms.noise import SeededNoise
 
@@ -27,7 +27,6 @@ SCALES = (1_000, 30_000, 1_000_000)
 EPSILONS = ("0.1", "1")
 QUERIES = 2000
 RESAMPLES = 1000
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +44,12 @@ class Setting:
         return self.scale * float(self.epsilon)
 
 
-def prefix_error(counts: Counts, estimates: Floats) -> float:
+def prefix_error(counts: Counts, estimates: FloatArray) -> float:
     """Scaled average per-query error over all prefixes of a line."""
     return float(np.linalg.norm(np.cumsum(estimates - counts)) / (counts.sum() * counts.size))
 
 
-def range_error(counts: Counts, estimates: Floats) -> float:
+def range_error(counts: Counts, estimates: FloatArray) -> float:
     """Scaled average per-query error over fixed random ranges or rectangles."""
     generator = np.random.default_rng(2000)
     missed = estimates - counts
@@ -68,7 +67,7 @@ def range_error(counts: Counts, estimates: Floats) -> float:
 
 
 WORKLOADS = {"prefixes": (prefix_error, 1), "ranges": (range_error, 1), "rectangles": (range_error, 2)}
-Errors = dict[str, dict[str, Floats]]
+Errors = dict[str, dict[str, FloatArray]]
 
 
 def measure(setting: Setting, counts: Counts, *, repetitions: int, seconds: dict[str, float]) -> Errors:
@@ -106,7 +105,7 @@ class Regret:
     by_signal: dict[float, float]
 
 
-def regrets(errors: Mapping[Setting, dict[str, Floats]]) -> dict[str, Regret]:
+def regrets(errors: Mapping[Setting, dict[str, FloatArray]]) -> dict[str, Regret]:
     """Method -> its regret."""
     generator = np.random.default_rng(95)
     methods = list(next(iter(errors.values())))
@@ -139,7 +138,7 @@ def main() -> int:
     chosen = parser.parse_args()
     scales, repetitions = (SCALES[:1], 2) if chosen.quick else (SCALES, chosen.repetitions)
     generator, seconds = np.random.default_rng(1), dict[str, float]()
-    results: dict[str, dict[Setting, dict[str, Floats]]] = {workload: {} for workload in WORKLOADS}
+    results: dict[str, dict[Setting, dict[str, FloatArray]]] = {workload: {} for workload in WORKLOADS}
     for name, shape in shapes().items():
         for scale in scales:
             counts = at_scale(shape, scale, generator)
@@ -152,7 +151,7 @@ def main() -> int:
 
 
 def _report(
-    results: Mapping[str, Mapping[Setting, dict[str, Floats]]], repetitions: int, seconds: Mapping[str, float]
+    results: Mapping[str, Mapping[Setting, dict[str, FloatArray]]], repetitions: int, seconds: Mapping[str, float]
 ) -> Report:
     rows, figures, signals = [], [], dict[float, None]()
     for workload, errors in results.items():

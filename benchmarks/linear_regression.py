@@ -21,18 +21,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import theilslopes
 
 from benchmarks._point_tables import MISSING, PointTable, held_out_tables, point_tables
 from benchmarks.harness import Report, Target, arguments, progress, publish
+from spark_jobs.arrays import BoolArray, FloatArray
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import linear_regression as lines
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.regression.theil_sen import theil_sen
 from spark_jobs.statistics import PointCounts
 
-FloatArray = NDArray[np.float64]
 Release = Callable[[int], FloatArray]
 """Predictions of one release with this seed, in units of the box; shape (groups, 2)."""
 AT = np.array([0.25, 0.75])
@@ -186,7 +185,7 @@ def covered(table: PointTable, method: str, relation: dict[str, Any], epsilon: f
     return [f"{np.mean(held):.3f} of {np.size(held):,}", f"{np.median(widths):.3f}", f"{whole.mean():.0%}"]
 
 
-def proportion(hits: NDArray[np.bool_]) -> str:
+def proportion(hits: BoolArray) -> str:
     """A share with its 95% error over groups."""
     return f"{hits.mean():.2f} ± {1.96 * hits.std() / np.sqrt(hits.size):.2f}"
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
 from benchmarks._scored_tables import FOLDER
 from benchmarks.harness import Report, Target, arguments, progress, publish
+from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics import linear_fit, logistic_fit
 from spark_jobs.diagnostics._fits.result import PrivateFit
 from spark_jobs.diagnostics._fits.solving import solve
@@ -38,7 +38,6 @@ from spark_jobs.statistics.cross_products import (
 EPSILONS = (0.1, 0.5, 1.0, 5.0)
 DELTA = "1e-6"
 SMALL = 5000
-FloatArray = NDArray[np.float64]
 Ranges = Mapping[str, tuple[float, float]]
 Kinds = Mapping[str, tuple[str, ...]]
 

@@ -19,7 +19,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import ks_2samp
 
 from benchmarks._residual_models import (
@@ -36,6 +35,7 @@ from benchmarks._residual_models import (
 )
 from benchmarks._residual_tables import MISSING, real_tables
 from benchmarks.harness import Report, Target, arguments, progress, publish
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics.residual_plot import Measurement, copies, measure, release, summarise
 from spark_jobs.diagnostics.residual_plot.columns import in_whole_rows, on_the_simplex
@@ -70,14 +70,14 @@ def shown(measurement: Measurement, random: np.random.Generator) -> Points:
     return scatter(framed, measurement, SeededNoise(int(random.integers(2**62))))
 
 
-def laid_over(points: Points, of: Points) -> NDArray[np.float64]:
+def laid_over(points: Points, of: Points) -> FloatArray:
     """The part of ``points`` in each of 100 cells over the plot of ``of``."""
     box = [(float(axis.min()) - 0.1, float(axis.max()) + 0.1) for axis in of]
     cells, _, _ = np.histogram2d(*points, bins=SIDE, range=box)
     return cells / max(points[0].size, 1)
 
 
-def similarity(released: NDArray[np.float64], exact: NDArray[np.float64]) -> float:
+def similarity(released: FloatArray, exact: FloatArray) -> float:
     """The paper's: half of the distances in the cells and of what lies in none."""
     return float(np.abs(released - exact).sum() + 1 - released.sum()) / 2
 
@@ -112,7 +112,7 @@ def rejected(found: list[Faults], test: str) -> float:
     return float(np.mean([(one.either if test == "either" else one.p_values[test]) <= 0.05 for one in found]))
 
 
-def crossing(values: NDArray[np.float64], figures: list[float], level: float) -> float:
+def crossing(values: FloatArray, figures: list[float], level: float) -> float:
     """Where a rising figure first reaches ``level`` for good, by a straight line between the two values around it."""
     below = [i for i, figure in enumerate(figures) if figure < level]
     if not below:
@@ -285,7 +285,7 @@ def coverage(draw: Draw, *, rows: int, tables: int) -> tuple[float, float, float
     return trend, spread, quantiles
 
 
-def exact_figures(measurement: Measurement, statistic: ResidualCounts, *, seed: int) -> list[NDArray[np.float64]]:
+def exact_figures(measurement: Measurement, statistic: ResidualCounts, *, seed: int) -> list[FloatArray]:
     """Trend, spread and quantiles of the exact counts in the cells and pools of a release."""
     from spark_jobs.diagnostics.residual_plot.columns import means, quantiles, spreads
     from spark_jobs.diagnostics.residual_plot.summary import LEVELS, pools_of

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from benchmarks._scored_tables import binormal_quantiles, counts, kept_of_patients, real_tables
 from benchmarks.harness import Report, Target, arguments, progress, publish
+from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
 from spark_jobs.diagnostics.roc_curve import measure, summarise
 from spark_jobs.diagnostics.roc_curve.summary import trace
 from spark_jobs.mechanisms.noise import SeededNoise
@@ -55,8 +55,8 @@ class Exact:
     """A table's exact curve, read at fixed rates."""
 
     statistic: ScoreCounts
-    fpr: NDArray[np.float64]
-    tpr: NDArray[np.float64]
+    fpr: FloatArray
+    tpr: FloatArray
 
     @classmethod
     def of(cls, statistic: ScoreCounts) -> Exact:
@@ -72,7 +72,7 @@ class Exact:
         """Its area."""
         return float(np.trapezoid(self.tpr, self.fpr))
 
-    def distance(self, fpr: NDArray[np.float64], tpr: NDArray[np.float64]) -> float:
+    def distance(self, fpr: FloatArray, tpr: FloatArray) -> float:
         """The area between it and another curve."""
         turns = np.concatenate([[True], (np.diff(self.fpr) > 0) | (np.diff(self.tpr) > 0)])
         level = np.linspace(0, 2, 2001)
@@ -80,9 +80,7 @@ class Exact:
         return float(np.abs(exact - np.interp(level, fpr + tpr, tpr)).mean() * 2)
 
 
-def released_areas(
-    statistic: ScoreCounts, *, releases: int, noise: SeededNoise, **options: object
-) -> NDArray[np.float64]:
+def released_areas(statistic: ScoreCounts, *, releases: int, noise: SeededNoise, **options: object) -> FloatArray:
     """AUCs of that many releases of one table at epsilon 1."""
     return np.array([trace(measure(statistic, epsilon=1, noise=noise, **options)).auc for _ in range(releases)])
 
@@ -232,7 +230,7 @@ def coverage(*, releases: int) -> tuple[list[list[str]], list[Target], dict[str,
     return rows, targets, figures
 
 
-def binormal_sample(area: float, rows: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def binormal_sample(area: float, rows: int) -> tuple[Int64Array, FloatArray]:
     """A random sample with this area in the long run."""
     random = np.random.default_rng(round(1000 * area) + rows)
     labels = (random.random(rows) < 0.5).astype(np.int64)
@@ -240,9 +238,7 @@ def binormal_sample(area: float, rows: int) -> tuple[NDArray[np.int64], NDArray[
     return labels, 1 / (1 + np.exp(-(random.normal(size=rows) + distance * (labels - 0.5))))
 
 
-def held(
-    at: NDArray[np.float64], lower: NDArray[np.float64], upper: NDArray[np.float64], exact: Exact
-) -> NDArray[np.bool_]:
+def held(at: FloatArray, lower: FloatArray, upper: FloatArray, exact: Exact) -> BoolArray:
     """At which rates a band holds the exact curve; on a vertical stretch, any of its values will do."""
     rates, first = np.unique(exact.fpr, return_index=True)
     last = np.append(first[1:], exact.fpr.size) - 1

@@ -17,9 +17,10 @@ from scipy.stats import t as student
 
 from benchmarks._stream_tables import MISSING, buildings, made_states, stations
 from benchmarks.harness import Report, Target, arguments, progress, publish
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy
-from spark_jobs.mechanisms.noise import Int64Array, SeededNoise
+from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.streams.hierarchy import (
     HierarchyShape,
     HierarchyState,

@@ -15,9 +15,10 @@ import numpy as np
 
 from benchmarks._stream_tables import MISSING, buildings, stations
 from benchmarks.harness import Report, Target, arguments, progress, publish
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics.count_stream import CountStream
-from spark_jobs.mechanisms.noise import Cost, Int64Array, SeededNoise
+from spark_jobs.mechanisms.noise import Cost, SeededNoise
 from spark_jobs.mechanisms.streams.pegasus import PegasusShape, PegasusState, draw_noise, take_steps
 from spark_jobs.mechanisms.streams.smoothing import Smoother
 

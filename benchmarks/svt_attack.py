@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import asdict
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks._real_histograms import MISSING, real_histograms
 from benchmarks.harness import Report, Target, arguments, progress, publish
+from spark_jobs.arrays import Int64Array
 from spark_jobs.mechanisms.noise import SeededNoise
 from tests.support.reconstruction import ZIPF, Success, attack, attack_shipped, reconstruct, success
 
@@ -52,7 +52,7 @@ def main() -> int:
     )
 
 
-def attacks(counts: NDArray[np.int64], epsilon: float) -> dict[str, Callable[[int], Success]]:
+def attacks(counts: Int64Array, epsilon: float) -> dict[str, Callable[[int], Success]]:
     """Who answers -> seed -> what the attack then tells, at a claimed cost of epsilon in all."""
 
     def flawed(name: str) -> Callable[[int], Success]:

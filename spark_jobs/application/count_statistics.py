@@ -13,10 +13,10 @@ from operator import and_, or_
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spark_jobs.application.points import PointInputs, point_grid
 from spark_jobs.application.sum_statistics import SUMMINGS, Summing
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.options import (
     OtherScoreCells,
     PointCells,
@@ -35,7 +35,6 @@ from spark_jobs.statistics.value_grid import ValueGrid
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-Int64Array = NDArray[np.int64]
 _UNIT, _KEY = "unit", "key"
 _MOST_INT = 2**31 - 1
 Counts = Mapping[Statistic, Any]

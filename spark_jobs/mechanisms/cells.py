@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, laplace_scale, laplace_variance
+from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
-from spark_jobs.mechanisms.trees import FloatArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -25,6 +25,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import exact_decimal, exact_sum
 from spark_jobs.mechanisms.meter import BudgetMeter
@@ -33,7 +34,6 @@ from spark_jobs.mechanisms.noise import Cost, Noise
 RESIDUAL_DELTA = Decimal("1e-30")
 INFLATION = 1 + 1e-9
 MAX_GRID_STEPS = 1 << 40
-FloatArray = NDArray[np.float64]
 _BITS = 256
 _PRECISION = 60
 _POLYNOMIAL_WORDS = 2 * _BITS // 64 + 1

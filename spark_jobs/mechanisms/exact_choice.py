@@ -21,9 +21,10 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import exact_decimal
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
+from spark_jobs.mechanisms.noise import Cost, Noise
 
 WEIGHT_BITS = 320
 UNIT = 1 << WEIGHT_BITS

@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import MAX_DIGITS, Neighbours, exact_decimal
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, laplace_scale, laplace_variance
-from spark_jobs.mechanisms.trees import FloatArray, Tree
+from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale, laplace_variance
+from spark_jobs.mechanisms.trees import Tree
 
 UNITS = 128
 """What the weights on a path add up to."""

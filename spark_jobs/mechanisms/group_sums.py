@@ -26,11 +26,11 @@ from typing import Any
 
 import numpy as np
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import MAX_DIGITS, Neighbours, exact_decimal, exact_difference
 from spark_jobs.mechanisms.cells import totals
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, laplace_scale
+from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale
 from spark_jobs.mechanisms.prefix_sums import rows_changed
-from spark_jobs.mechanisms.trees import FloatArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -12,11 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spark_jobs.mechanisms.noise import Int64Array
+from spark_jobs.arrays import FloatArray, Int64Array
 
-FloatArray = NDArray[np.float64]
 _TRIED = (0.0, 0.25, 0.5, 1.0, 2.0)
 """Distances in rank, times the smoothness, of the windows that say what the best one is at least worth."""
 

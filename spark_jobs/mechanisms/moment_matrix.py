@@ -46,21 +46,19 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import (
     Cost,
-    Int64Array,
     Noise,
     SeededNoise,
     gaussian_stddev,
     laplace_scale,
     laplace_variance,
 )
-from spark_jobs.mechanisms.trees import FloatArray
 from spark_jobs.mechanisms.zcdp import rho_within
 
 LAPLACE, GAUSSIAN = "laplace", "gaussian"
@@ -88,7 +86,7 @@ class Layout:
         return 2 + self.numbers + sum(self.columns)
 
     @cached_property
-    def measured(self) -> NDArray[np.bool_]:
+    def measured(self) -> BoolArray:
         """Which entries of the matrix are released; shape (size, size), in the upper triangle."""
         wanted = np.triu(np.ones((self.size, self.size), dtype=np.bool_))
         for block in self.blocks:

@@ -29,11 +29,11 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import exact_decimal, float_below
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
 
-Int64Array: TypeAlias = NDArray[np.int64]
 Cost: TypeAlias = Decimal | float | int | str
 """An amount of privacy loss; floats are read as Python prints them, so 0.1 means one tenth."""
 
@@ -132,19 +132,19 @@ class SeededNoise:
         """``count`` uniform 64-bit words of the seed's stream."""
         return self._generator.integers(0, 2**64, size=count, dtype=np.uint64)
 
-    def binomials(self, trials: Int64Array, chances: NDArray[np.float64], *, copies: int) -> Int64Array:
+    def binomials(self, trials: Int64Array, chances: FloatArray, *, copies: int) -> Int64Array:
         """``copies`` draws of independent binomial variables, for simulations; shape (copies, k)."""
         return self._generator.binomial(trials, chances, size=(copies, *trials.shape))
 
-    def poissons(self, means: NDArray[np.float64], *, copies: int) -> Int64Array:
+    def poissons(self, means: FloatArray, *, copies: int) -> Int64Array:
         """``copies`` draws of independent Poisson variables, for simulations; shape (copies, *means.shape)."""
         return self._generator.poisson(means, size=(copies, *means.shape))
 
-    def _geometric(self, scale: float, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    def _geometric(self, scale: float, shape: tuple[int, ...]) -> FloatArray:
         # floor(scale * E) of an exponential E is at least k with probability exp(-k / scale)
         return np.floor(scale * self._generator.standard_exponential(shape))
 
-    def _discrete_gaussian(self, stddev: float, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    def _discrete_gaussian(self, stddev: float, shape: tuple[int, ...]) -> FloatArray:
         # rejection from the two-sided geometric: Canonne, Kamath, Steinke 2020, algorithm 3
         proposal = math.floor(stddev) + 1.0
         noise = np.zeros(math.prod(shape))
@@ -217,7 +217,7 @@ def _integers(values: NDArray[Any]) -> Int64Array:
     return np.ascontiguousarray(values, dtype=np.int64)
 
 
-def _saturating_add(values: Int64Array, noise: NDArray[np.float64]) -> Int64Array:
+def _saturating_add(values: Int64Array, noise: FloatArray) -> Int64Array:
     if _magnitude(values) + _magnitude(noise) < 2.0**62:
         return values + noise.astype(np.int64)
     # 2^63 - 1024 is the largest float below 2^63: noise beyond it is beyond any count

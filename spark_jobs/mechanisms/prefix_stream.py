@@ -39,10 +39,10 @@ from functools import lru_cache
 import numpy as np
 from scipy.optimize import nnls
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import Cost, Noise, gaussian_stddev
 from spark_jobs.mechanisms.square_root import column_sensitivity, series_inverse
-from spark_jobs.mechanisms.trees import FloatArray
 
 MAX_STEPS = 1 << 20
 MAX_TOTAL = 1 << 38

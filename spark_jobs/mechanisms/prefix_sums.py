@@ -22,9 +22,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, laplace_scale, laplace_variance
-from spark_jobs.mechanisms.trees import FloatArray, Tree
+from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale, laplace_variance
+from spark_jobs.mechanisms.trees import Tree
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -33,12 +33,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spark_jobs.arrays import BoolArray, Int64Array
 from spark_jobs.contract.privacy import MAX_DIGITS, Neighbours, exact_decimal
 from spark_jobs.mechanisms.meter import BudgetMeter
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
+from spark_jobs.mechanisms.noise import Cost, Noise
 from spark_jobs.mechanisms.prefix_sums import rows_changed
-
-BoolArray = NDArray[np.bool_]
 
 NODE_SHARE = Decimal("0.3873")
 """``(e - 1) / (2e - 1)``, rounded down: the part of epsilon that the noise of one node is made for."""

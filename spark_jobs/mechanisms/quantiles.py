@@ -14,12 +14,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours, exact_decimal, share
 from spark_jobs.mechanisms.continuous_noise import RESIDUAL_DELTA, PublicGrid, SmoothNoise, polynomial_noise
 from spark_jobs.mechanisms.median_bounds import Line, part_medians
 from spark_jobs.mechanisms.meter import BudgetMeter
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
+from spark_jobs.mechanisms.noise import Cost, Noise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, monotone
 from spark_jobs.mechanisms.selection import permute_and_flip
 

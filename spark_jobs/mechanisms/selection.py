@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.exact_choice import (
     FLOOR,
@@ -23,7 +24,7 @@ from spark_jobs.mechanisms.exact_choice import (
     uniform_below,
 )
 from spark_jobs.mechanisms.meter import BudgetMeter
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
+from spark_jobs.mechanisms.noise import Cost, Noise
 
 MAX_STEPS = 1 << 40
 

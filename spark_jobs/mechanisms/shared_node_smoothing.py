@@ -30,10 +30,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_jobs.arrays import BoolArray, FloatArray
 from spark_jobs.mechanisms.smoothing import checked_line
-from spark_jobs.mechanisms.trees import FloatArray
 
-BoolArray = NDArray[np.bool_]
 _ROUNDING = 1e-13
 
 

@@ -40,10 +40,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, laplace_scale, laplace_variance
-from spark_jobs.mechanisms.trees import FloatArray
+from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale, laplace_variance
 
 MAX_SCALE = 2.0**40
 """Above it the sums of nodes might leave int64; below, a node of 2^62 or more has a chance below exp(-2^22)."""

@@ -12,12 +12,13 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.continuous_noise import PublicGrid, SmoothNoise
 from spark_jobs.mechanisms.meter import BudgetMeter
-from spark_jobs.mechanisms.noise import Int64Array, Noise
+from spark_jobs.mechanisms.noise import Noise
 
 UNIT_GRID = PublicGrid(lower=0, upper=1)
 AP_ERROR = 1e-12
@@ -171,7 +172,7 @@ def average_precision(negatives: ArrayLike, positives: ArrayLike) -> float:
     return math.fsum((gained - false * _harmonic_difference(before, gained)).tolist()) / total
 
 
-def average_precision_local(positives: ArrayLike, *, neighbours: Neighbours) -> NDArray[np.float64]:
+def average_precision_local(positives: ArrayLike, *, neighbours: Neighbours) -> FloatArray:
     """The exact local sensitivity of average precision with n positives, whatever the negatives.
 
     REPLACE_ONE: ``max((H_n - 1) / (n - 1), (1 + sum_{0 < i < n} 1 / (4 i + 2)) / n)``, 1 for n <= 1. ADD_REMOVE:
@@ -277,7 +278,7 @@ def _best_window(
     return best
 
 
-def _harmonic(n: NDArray[np.float64]) -> NDArray[np.float64]:
+def _harmonic(n: FloatArray) -> FloatArray:
     table = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, 64))])
     large = np.maximum(n, 32.0)
     series = np.log(large) + _EULER + 1 / (2 * large) - 1 / (12 * large**2) + 1 / (120 * large**4)
@@ -285,7 +286,7 @@ def _harmonic(n: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(values, dtype=np.float64)
 
 
-def _harmonic_difference(start: NDArray[np.float64], steps: NDArray[np.float64]) -> NDArray[np.float64]:
+def _harmonic_difference(start: FloatArray, steps: FloatArray) -> FloatArray:
     """``H(start + steps) - H(start)``, with the relative error of a few roundings."""
     low = np.maximum(start, 63.0)
     high = np.maximum(start + steps, 63.0)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from spark_jobs.mechanisms.trees import FloatArray
+from spark_jobs.arrays import FloatArray
 
 
 def smooth_1norm(noisy: NDArray[Any], *, total: float | None = None, lower: float = 0.0) -> FloatArray:

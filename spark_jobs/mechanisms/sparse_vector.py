@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal, localcontext
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.privacy import MAX_DIGITS, Neighbours, exact_decimal, exact_difference
 from spark_jobs.mechanisms.meter import BudgetMeter
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
+from spark_jobs.mechanisms.noise import Cost, Noise
 
 MAX_QUERIES = 1 << 22
 """A public cap: a search that never passes its threshold ends."""
@@ -244,7 +245,7 @@ def _part(total: Decimal, fraction: float) -> Decimal:
         return part.quantize(Decimal(1).scaleb(max(part.adjusted() + 1, 0) - MAX_DIGITS)) if part else Decimal(0)
 
 
-def _whole(values: ArrayLike, what: str) -> NDArray[np.int64]:
+def _whole(values: ArrayLike, what: str) -> Int64Array:
     array = np.asarray(values)
     if not np.can_cast(array.dtype, np.int64):
         raise TypeError(f"{what}: got {array.dtype}; must be integers; round to a public step with to_steps first")

@@ -30,9 +30,9 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.signal import fftconvolve
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, gaussian_stddev
-from spark_jobs.mechanisms.trees import FloatArray
+from spark_jobs.mechanisms.noise import Cost, Noise, gaussian_stddev
 
 MAX_CELLS = 1 << 20
 MAX_COUNT = (1 << 36) - 1

@@ -22,9 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_jobs.mechanisms.noise import Int64Array
-
-FloatArray = NDArray[np.float64]
+from spark_jobs.arrays import FloatArray, Int64Array
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, laplace_scale
+from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale
 
 LARGEST = 4_096
 """Weights are at most this, so that noise is far wider than one."""

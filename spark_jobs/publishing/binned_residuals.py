@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
@@ -48,11 +48,11 @@ class ResidualValues(PoolValues, Protocol):
     """The released values of binned residuals."""
 
     @property
-    def residual(self) -> NDArray[np.float64]: ...  # noqa: D102
+    def residual(self) -> FloatArray: ...  # noqa: D102
     @property
-    def residual_lower(self) -> NDArray[np.float64]: ...  # noqa: D102
+    def residual_lower(self) -> FloatArray: ...  # noqa: D102
     @property
-    def residual_upper(self) -> NDArray[np.float64]: ...  # noqa: D102
+    def residual_upper(self) -> FloatArray: ...  # noqa: D102
     @property
     def trend_p_value(self) -> float | None: ...  # noqa: D102
     @property

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
@@ -48,11 +48,11 @@ class CalibrationValues(PoolValues, Protocol):
     """The released values of a calibration."""
 
     @property
-    def observed(self) -> NDArray[np.float64]: ...  # noqa: D102
+    def observed(self) -> FloatArray: ...  # noqa: D102
     @property
-    def observed_lower(self) -> NDArray[np.float64]: ...  # noqa: D102
+    def observed_lower(self) -> FloatArray: ...  # noqa: D102
     @property
-    def observed_upper(self) -> NDArray[np.float64]: ...  # noqa: D102
+    def observed_upper(self) -> FloatArray: ...  # noqa: D102
     @property
     def statistic(self) -> float | None: ...  # noqa: D102
     @property

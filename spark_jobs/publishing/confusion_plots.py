@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics.confusion_matrix import ConfusionMatrix
 from spark_jobs.diagnostics.confusion_matrix.result import RATES
 from spark_jobs.publishing import figures
@@ -137,7 +137,7 @@ def draw_rates(axes: Axes, result: ConfusionMatrix) -> None:
         )  # fmt: skip
 
 
-def _apart(heights: NDArray[np.float64]) -> NDArray[np.float64]:
+def _apart(heights: FloatArray) -> FloatArray:
     """Heights of texts near these, in their order, far enough apart to be read, and within the axes."""
     order = np.argsort(heights, kind="stable")
     steps = _APART * np.arange(heights.size)

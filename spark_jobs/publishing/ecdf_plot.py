@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.options import ReferenceDistribution
 from spark_jobs.diagnostics.ecdf import Comparison, Ecdf, Quantile
 from spark_jobs.publishing import figures
@@ -119,7 +120,7 @@ def _draw(axes: Axes, found: Ecdf, axis: ValueAxis, reference: ReferenceDistribu
 
 def _draw_steps(
     axes: Axes,
-    cdf: NDArray[np.float64],
+    cdf: FloatArray,
     shown: NDArray[np.intp],
     axis: ValueAxis,
     *,
@@ -151,7 +152,7 @@ def _draw_reference(axes: Axes, axis: ValueAxis, reference: ReferenceDistributio
     )  # fmt: skip
 
 
-def _cdf(reference: ReferenceDistribution, values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _cdf(reference: ReferenceDistribution, values: FloatArray) -> FloatArray:
     first, *rest = reference.parameters
     match reference.distribution:
         case "uniform":
@@ -188,7 +189,7 @@ def _shown(found: Ecdf, axis: ValueAxis) -> NDArray[np.intp]:
     return np.unique(np.clip(places, first, last).astype(np.intp))
 
 
-def _probe_cells(found: Ecdf, axis: ValueAxis) -> NDArray[np.int64]:
+def _probe_cells(found: Ecdf, axis: ValueAxis) -> Int64Array:
     return np.unique(np.linspace(axis.first, min(axis.last, found.cdf.size - 1), _PROBES).astype(np.int64))
 
 

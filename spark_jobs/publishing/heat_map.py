@@ -7,23 +7,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
-from numpy.typing import NDArray
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FloatArray = NDArray[np.float64]
 _SHADES = 8
 _DARKEST = 0.8
 _MOST_CELLS = 64
 """On either axis, without the frame: finer ones are drawn together."""
 
 
-def draw_heat_map(
-    axes: Axes, counts: NDArray[np.int64], x_edges: FloatArray, y_edges: FloatArray, *, label: str
-) -> None:
+def draw_heat_map(axes: Axes, counts: Int64Array, x_edges: FloatArray, y_edges: FloatArray, *, label: str) -> None:
     """Draw ``counts`` (first axis along x) in shades by the square root of each; empty cells stay as they are."""
     heights = np.sqrt(counts / max(int(counts.max()), 1))
     shades = np.ceil(heights * _SHADES).astype(np.int64)
@@ -38,7 +35,7 @@ def draw_heat_map(
             axes.add_patch(patch)
 
 
-def shown_part(counts: NDArray[np.int64], edges: FloatArray, *, kept: float) -> tuple[float, float]:
+def shown_part(counts: Int64Array, edges: FloatArray, *, kept: float) -> tuple[float, float]:
     """The edges between which all but the share ``kept`` of the counts lie, at either end, with a cell's room."""
     total = int(counts.sum())
     if total == 0:
@@ -55,8 +52,8 @@ def _cell(i: int, j: int, x_edges: FloatArray, y_edges: FloatArray) -> Path:
 
 
 def in_few_cells(
-    framed: NDArray[np.int64], x_edges: FloatArray, y_edges: FloatArray
-) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
+    framed: Int64Array, x_edges: FloatArray, y_edges: FloatArray
+) -> tuple[Int64Array, FloatArray, FloatArray]:
     """A box of cells with a frame around it, few enough to be drawn; a cell of the frame is as wide as any other.
 
     Args:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_jobs.arrays import BoolArray
 from spark_jobs.contract.figures import OK
 from spark_jobs.contract.options import LinearRegressionOptions
 from spark_jobs.contract.request import ReleaseRequest
@@ -221,5 +221,5 @@ def _notes(found: LinearFit) -> tuple[str, ...]:
 
 def _without_intervals(found: LinearFit) -> bool:
     """Whether a line is given and its interval is not; what is undefined has neither."""
-    given: NDArray[np.bool_] = np.array(found.status) == OK
+    given: BoolArray = np.array(found.status) == OK
     return bool(np.isnan(found.slope_lower[given]).any())

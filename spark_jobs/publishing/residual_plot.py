@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.residual_plot import ResidualPlot
 from spark_jobs.publishing import figures
@@ -169,7 +170,7 @@ def _draw(axes: Axes, found: ResidualPlot) -> None:
         axes.plot(x, edge, color=light("spent"), linewidth=1.2, linestyle=(0, (2, 2)), label=label, zorder=4)
 
 
-def _cells(found: ResidualPlot) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+def _cells(found: ResidualPlot) -> tuple[Int64Array, FloatArray, FloatArray]:
     """The counts of the box and, as a frame of cells, of the rows beyond it; and the edges of all cells."""
     framed = np.pad(found.counts, 1)
     framed[0, 1:-1], framed[-1, 1:-1] = found.counts_left, found.counts_right
@@ -177,7 +178,7 @@ def _cells(found: ResidualPlot) -> tuple[NDArray[np.int64], NDArray[np.float64],
     return in_few_cells(framed, found.fitted_edges, found.residual_edges)
 
 
-def _pools(found: ResidualPlot) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+def _pools(found: ResidualPlot) -> tuple[FloatArray, NDArray[np.intp]]:
     """Where each pool of columns begins and ends, for lines that are level along a pool; and its first column."""
     values = np.stack([found.trend, found.spread, found.trend_lower, found.trend_upper, found.column_rows])
     starts = np.flatnonzero(np.append(True, (np.diff(values, axis=1) != 0).any(axis=0)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.roc_comparison import RocComparison
 from spark_jobs.diagnostics.roc_curve import RocCurve
@@ -163,7 +163,7 @@ def _description(found: RocComparison) -> str:
     return f"Two ROC curves with bands, of areas {areas}. {_verdict(found)}. {_difference_line(found)}."
 
 
-def _caught(curve: RocCurve, fpr: float) -> NDArray[np.float64]:
+def _caught(curve: RocCurve, fpr: float) -> FloatArray:
     i = point_at(curve, fpr)
     return np.array([curve.tpr[i], curve.tpr_lower[i], curve.tpr_upper[i]])
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
@@ -45,19 +46,19 @@ class RocValues(Protocol):
     """The released values of a ROC curve, in scikit-learn's order: thresholds fall, the first is infinite."""
 
     @property
-    def fpr(self) -> NDArray[np.float64]: ...  # noqa: D102
+    def fpr(self) -> FloatArray: ...  # noqa: D102
     @property
-    def tpr(self) -> NDArray[np.float64]: ...  # noqa: D102
+    def tpr(self) -> FloatArray: ...  # noqa: D102
     @property
-    def thresholds(self) -> NDArray[np.float64]: ...  # noqa: D102
+    def thresholds(self) -> FloatArray: ...  # noqa: D102
     @property
-    def tpr_lower(self) -> NDArray[np.float64]: ...  # noqa: D102
+    def tpr_lower(self) -> FloatArray: ...  # noqa: D102
     @property
-    def tpr_upper(self) -> NDArray[np.float64]: ...  # noqa: D102
+    def tpr_upper(self) -> FloatArray: ...  # noqa: D102
     @property
-    def tpr_lower_everywhere(self) -> NDArray[np.float64]: ...  # noqa: D102
+    def tpr_lower_everywhere(self) -> FloatArray: ...  # noqa: D102
     @property
-    def tpr_upper_everywhere(self) -> NDArray[np.float64]: ...  # noqa: D102
+    def tpr_upper_everywhere(self) -> FloatArray: ...  # noqa: D102
     @property
     def auc(self) -> float | None: ...  # noqa: D102
     @property

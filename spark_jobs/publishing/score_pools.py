@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from spark_jobs.arrays import BoolArray, FloatArray
 from spark_jobs.publishing.formats import SPACE, decimals
 from spark_jobs.publishing.theme import light
 
@@ -25,19 +26,19 @@ class PoolValues(Protocol):
     """What both results have: values of bins, of which neighbouring ones may share a pool."""
 
     @property
-    def lower(self) -> NDArray[np.float64]: ...  # noqa: D102
+    def lower(self) -> FloatArray: ...  # noqa: D102
     @property
-    def upper(self) -> NDArray[np.float64]: ...  # noqa: D102
+    def upper(self) -> FloatArray: ...  # noqa: D102
     @property
     def pool(self) -> NDArray[Any]: ...  # noqa: D102
     @property
-    def predicted(self) -> NDArray[np.float64]: ...  # noqa: D102
+    def predicted(self) -> FloatArray: ...  # noqa: D102
     @property
-    def zone_lower(self) -> NDArray[np.float64]: ...  # noqa: D102
+    def zone_lower(self) -> FloatArray: ...  # noqa: D102
     @property
-    def zone_upper(self) -> NDArray[np.float64]: ...  # noqa: D102
+    def zone_upper(self) -> FloatArray: ...  # noqa: D102
     @property
-    def rows(self) -> NDArray[np.float64]: ...  # noqa: D102
+    def rows(self) -> FloatArray: ...  # noqa: D102
     @property
     def positives(self) -> float: ...  # noqa: D102
     @property
@@ -59,24 +60,24 @@ class Points:
         first, last: scores at which the pools begin and end. rows: noisy numbers of rows.
     """
 
-    x: NDArray[np.float64]
-    y: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    zone_low: NDArray[np.float64]
-    zone_high: NDArray[np.float64]
-    first: NDArray[np.float64]
-    last: NDArray[np.float64]
-    rows: NDArray[np.float64]
+    x: FloatArray
+    y: FloatArray
+    low: FloatArray
+    high: FloatArray
+    zone_low: FloatArray
+    zone_high: FloatArray
+    first: FloatArray
+    last: FloatArray
+    rows: FloatArray
 
     @property
-    def outside(self) -> NDArray[np.bool_]:
+    def outside(self) -> BoolArray:
         """Which points lie beyond the zone."""
-        beyond: NDArray[np.bool_] = (self.y < self.zone_low) | (self.y > self.zone_high)
+        beyond: BoolArray = (self.y < self.zone_low) | (self.y > self.zone_high)
         return beyond
 
 
-def points(found: PoolValues, y: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]) -> Points:
+def points(found: PoolValues, y: FloatArray, low: FloatArray, high: FloatArray) -> Points:
     """The pools of a result; ``y``, ``low`` and ``high`` are arrays of bins."""
     first = np.flatnonzero(np.diff(found.pool, prepend=-1))
     last = np.append(first[1:], found.pool.size) - 1

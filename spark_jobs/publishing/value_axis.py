@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.publishing.formats import ABSENT
 from spark_jobs.publishing.rendering import finite
 
-FloatArray = NDArray[np.float64]
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _TAIL = 0.001
 """Of the rows on either side may lie beyond the part of the axis that is drawn."""

@@ -7,12 +7,13 @@ from decimal import Decimal
 from numbers import Real
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.errors import RequestRefused
 
 
-def as_doubles(values: ArrayLike, *, what: str) -> NDArray[np.float64]:
+def as_doubles(values: ArrayLike, *, what: str) -> FloatArray:
     """``values`` as doubles; None, a masked element and whatever else is no number become NaN.
 
     Raises:

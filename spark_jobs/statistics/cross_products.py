@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.options.fits import Bounded, CrossProductCells, LabelProductCells, Levels, level_text
 from spark_jobs.statistics.arrays import as_doubles
@@ -17,7 +18,6 @@ from spark_jobs.statistics.lattice import LATTICE, Design
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Int64Array = NDArray[np.int64]
 _AT_ONCE = 1 << 16
 
 
@@ -148,10 +148,10 @@ def _given(columns: Mapping[str, ArrayLike], name: str) -> ArrayLike:
     return columns[name]
 
 
-def _steps(values: NDArray[np.float64], bounds: Bounded) -> NDArray[np.float64]:
+def _steps(values: FloatArray, bounds: Bounded) -> FloatArray:
     """Whole numbers from ``-LATTICE`` to ``LATTICE``; NaN stays. Single operations, so that Java makes the same."""
     within = np.clip(values, bounds.lower, bounds.upper)
-    steps: NDArray[np.float64] = np.floor((within - bounds.middle) / bounds.half * LATTICE + 0.5)
+    steps: FloatArray = np.floor((within - bounds.middle) / bounds.half * LATTICE + 0.5)
     return np.clip(steps, -LATTICE, LATTICE)
 
 

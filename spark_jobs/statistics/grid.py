@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import RequestRefused
 
 LEAST_CELLS = 2
@@ -32,7 +32,7 @@ def require_cells(cells: object) -> int:
     )
 
 
-def unit_cells(values: NDArray[np.float64], cells: int) -> NDArray[np.int64]:
+def unit_cells(values: FloatArray, cells: int) -> Int64Array:
     """The cell of [0, 1] that each value lies in: ``[i/cells, (i+1)/cells)``, the last one closed.
 
     Values outside [0, 1], infinite ones too, go to the nearer end; there must be no NaN.

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.statistics.arrays import as_doubles
@@ -16,8 +17,6 @@ from spark_jobs.statistics.point_grid import DEFAULT_POINT_CELLS, Bound, GroupKe
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-Int64Array = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.statistics.value_grid import ValueGrid
 
@@ -100,7 +101,7 @@ class PointGrid:
         """The place of each key in the list, by its text; the one group without a name is not in it."""
         return {str(key): place for place, key in enumerate(self.keys or ())}
 
-    def place(self, groups: NDArray[np.generic] | list[object]) -> NDArray[np.int64]:
+    def place(self, groups: NDArray[np.generic] | list[object]) -> Int64Array:
         """The place of each row's group in the list, -1 for a group that is not in it."""
         array = np.asarray(groups)
         if array.dtype.kind in "iuU":
@@ -108,7 +109,7 @@ class PointGrid:
             return self._places_of(named.tolist())[rows]
         return self._places_of(array.tolist())
 
-    def _places_of(self, groups: list[object]) -> NDArray[np.int64]:
+    def _places_of(self, groups: list[object]) -> Int64Array:
         found = (self.places.get(str(group), -1) if _is_key(group) else -1 for group in groups)
         return np.fromiter(found, np.int64, count=len(groups))
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.options.base import SCORE_CELLS
 from spark_jobs.contract.privacy import Neighbours
@@ -45,8 +46,8 @@ class ScoreCounts:
             from 2 to 2^20.
     """
 
-    negatives: NDArray[np.int64]
-    positives: NDArray[np.int64]
+    negatives: Int64Array
+    positives: Int64Array
 
     def __post_init__(self) -> None:
         for name in ("negatives", "positives"):
@@ -117,7 +118,7 @@ class ScoreCounts:
         return cls._from_packed(both)
 
     @classmethod
-    def _from_packed(cls, both: NDArray[np.int64]) -> ScoreCounts:
+    def _from_packed(cls, both: Int64Array) -> ScoreCounts:
         cells = both.size // 2
         return cls(negatives=both[:cells], positives=both[cells:])
 
@@ -178,7 +179,7 @@ class ScoreCounts:
         return f"ScoreCounts(cells={self.cells})"
 
 
-def _frozen_counts(values: ArrayLike, what: str) -> NDArray[np.int64]:
+def _frozen_counts(values: ArrayLike, what: str) -> Int64Array:
     array = np.asarray(values)
     if array.ndim != 1 or array.dtype.kind not in "iu" or (array < 0).any():
         raise RequestRefused(

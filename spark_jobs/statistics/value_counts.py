@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.statistics.arrays import as_doubles
@@ -38,7 +39,7 @@ class ValueCounts:
         RequestRefused: the counts are not one row of whole numbers of at least 0, as many as the grid has cells.
     """
 
-    counts: NDArray[np.int64]
+    counts: Int64Array
     grid: ValueGrid
 
     def __post_init__(self) -> None:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.grids import check_grid, steps_of_log, unit_of_log
 from spark_jobs.statistics.grid import require_cells
 
-FloatArray = NDArray[np.float64]
 LINEAR, LOG = "linear", "log"
 
 
@@ -94,7 +94,7 @@ class ValueGrid:
         """How many cells there are: ``cells`` of a linear grid, at most that of a logarithmic one."""
         return self.cells if self.scale == LINEAR else max(1, math.ceil(float(self.position(self.upper))))
 
-    def cell(self, values: ArrayLike) -> NDArray[np.int64]:
+    def cell(self, values: ArrayLike) -> Int64Array:
         """The cell of each value; those beyond the bounds, infinite ones too, go to the ends. No NaN, please."""
         within = np.clip(np.asarray(values, dtype=np.float64), self.lower, self.upper)
         return np.clip(np.floor(self.position(within)), 0, self.size - 1).astype(np.int64)

@@ -166,6 +166,17 @@ def test_no_exception_is_swallowed_in_silence() -> None:
     assert silent == []
 
 
+def test_types_of_arrays_have_one_module() -> None:
+    types = {"NDArray[np.float64]", "NDArray[np.int64]", "NDArray[np.bool_]"}
+    defining = {
+        name_of(path)
+        for path, tree in trees()
+        for node in tree.body
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value and ast.unparse(node.value) in types
+    }
+    assert defining == {"spark_jobs/arrays.py"}
+
+
 def test_import_contracts_hold() -> None:
     lint_imports = Path(sys.executable).parent / "lint-imports"
     done = subprocess.run([str(lint_imports), "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)

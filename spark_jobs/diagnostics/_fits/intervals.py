@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import ndtri
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics._fits.solving import Solution, solve
 from spark_jobs.mechanisms.moment_matrix import NoisyProducts
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.mechanisms.trees import FloatArray
 
 COPIES = 1000
 MOST_NUMBERS = 4 * 10**6

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spark_jobs.mechanisms.trees import FloatArray
+from spark_jobs.arrays import FloatArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, SHRUNK, UNDEFINED
 from spark_jobs.diagnostics._fits.intervals import spreads
 from spark_jobs.diagnostics._fits.measurement import FitMeasurement
 from spark_jobs.diagnostics._fits.result import PrivateFit
 from spark_jobs.diagnostics._fits.solving import Solution, solve
 from spark_jobs.diagnostics.undefined import publishable
-from spark_jobs.mechanisms.trees import FloatArray
 
 DIGITS = 10
 BASIS = "differentially_private"

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.diagnostics.roc_curve.smoothing_prior import Seen
 from spark_jobs.mechanisms.cells import cuts_at, equal_log_odds, log_odds
-from spark_jobs.mechanisms.noise import Int64Array
-from spark_jobs.mechanisms.trees import FloatArray
 
 FINE = 1_024
 BELIEVED = 2.0

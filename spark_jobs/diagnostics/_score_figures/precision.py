@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from spark_jobs.arrays import BoolArray, FloatArray
 from spark_jobs.diagnostics.roc_curve import measurement as roc
 from spark_jobs.diagnostics.roc_curve.bands import normal, simulated_errors
-from spark_jobs.diagnostics.roc_curve.shape import BoolArray, Edges, choose_points, edges, read
+from spark_jobs.diagnostics.roc_curve.shape import Edges, choose_points, edges, read
 from spark_jobs.diagnostics.roc_curve.summary import Trace
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
-from spark_jobs.mechanisms.trees import FloatArray
 
 COPIES, COPIES_OF_FULL_GRID, MANY_CELLS = 400, 80, 2_000
 FINE_POINTS = 1_024

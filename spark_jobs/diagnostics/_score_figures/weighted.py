@@ -12,6 +12,7 @@ from decimal import Decimal
 
 import numpy as np
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.options import RocCurveOptions
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics._score_figures.densities import expected_rows, fine_cuts, narrow_at_top
@@ -21,7 +22,7 @@ from spark_jobs.diagnostics.roc_curve.smoothing_prior import look_seen, read_cou
 from spark_jobs.diagnostics.roc_curve.summary import Trace
 from spark_jobs.mechanisms.cells import NoisyCells, totals
 from spark_jobs.mechanisms.meter import BudgetMeter
-from spark_jobs.mechanisms.noise import Int64Array, Noise
+from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import noisy_tree
 from spark_jobs.mechanisms.trees import Tree, best_tree
 from spark_jobs.mechanisms.weighted_sums import WeightedSum, weighted_sum

@@ -20,15 +20,15 @@ from itertools import pairwise
 
 import numpy as np
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.diagnostics._score_figures.densities import cell_of, expected_rows, fine_cuts, narrow_at_top, sums
 from spark_jobs.diagnostics._score_figures.precision import average_precision_of
 from spark_jobs.diagnostics.roc_curve import measurement as roc
 from spark_jobs.diagnostics.roc_curve.bands import normal
 from spark_jobs.diagnostics.roc_curve.smoothing_prior import CONCENTRATIONS, Reading, Seen, look_seen, read_measurement
 from spark_jobs.mechanisms.cells import inside
-from spark_jobs.mechanisms.noise import Int64Array, SeededNoise, laplace_variance
+from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import monotone
-from spark_jobs.mechanisms.trees import FloatArray
 from spark_jobs.mechanisms.weighted_sums import LARGEST, Weights
 
 COPIES, INSIDE, QUANTILES = 256, 7, 256

@@ -13,10 +13,11 @@ from itertools import pairwise
 
 import numpy as np
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.privacy import Neighbours, share
 from spark_jobs.mechanisms.cells import NoisyCells, equal_depth, equal_log_odds, equal_width, noisy_cells, totals
 from spark_jobs.mechanisms.meter import BudgetMeter
-from spark_jobs.mechanisms.noise import Int64Array, Noise
+from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import monotone, noisy_tree, rows_changed
 from spark_jobs.mechanisms.quantiles import node_budgets, private_quantile
 from spark_jobs.mechanisms.sparse_vector import merge_cells

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours, exact_sum
 from spark_jobs.diagnostics._score_groups.binning import place_by_looking, place_by_medians, place_evenly
 from spark_jobs.mechanisms.group_sums import NoisyGroups, noisy_groups
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
+from spark_jobs.mechanisms.noise import Cost, Noise
 from spark_jobs.statistics import ScoreCounts
 
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.figures import DEFINED_ABOVE
 from spark_jobs.diagnostics._score_groups.measurement import Measurement
-from spark_jobs.mechanisms.noise import Int64Array, SeededNoise
-from spark_jobs.mechanisms.trees import FloatArray
+from spark_jobs.mechanisms.noise import SeededNoise
 
 COPIES = 2000
 DECIMALS = 9

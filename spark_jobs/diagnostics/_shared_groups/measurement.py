@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.privacy import Neighbours, exact_sum
 from spark_jobs.diagnostics.roc_curve.measurement import cells_for, look_at_scores, place_cells
 from spark_jobs.mechanisms.cells import NoisyCells, totals
 from spark_jobs.mechanisms.group_sums import NoisyGroups, centred_sums
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
+from spark_jobs.mechanisms.noise import Cost, Noise
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.statistics import ScoreCounts
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.options import Options
 from spark_jobs.diagnostics._score_groups import measurement as score_groups
 from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
@@ -15,9 +16,9 @@ from spark_jobs.diagnostics.binned_residuals import DEFAULT_BINS as RESIDUAL_BIN
 from spark_jobs.diagnostics.calibration import DEFAULT_BINS as CALIBRATION_BINS
 from spark_jobs.diagnostics.roc_curve import measurement as roc
 from spark_jobs.mechanisms.group_sums import NoisyGroups
-from spark_jobs.mechanisms.noise import Int64Array, Noise, laplace_scale
+from spark_jobs.mechanisms.noise import Noise, laplace_scale
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, rows_changed
-from spark_jobs.mechanisms.trees import FloatArray, Tree
+from spark_jobs.mechanisms.trees import Tree
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logit
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.diagnostics._score_groups.measurement import Measurement
 from spark_jobs.diagnostics._score_groups.pools import Pools, either_p_value, interval, pools, tidy, zone
 from spark_jobs.diagnostics.binned_residuals.result import BinnedResiduals
 from spark_jobs.diagnostics.undefined import publishable
-from spark_jobs.mechanisms.trees import FloatArray
 
 DIRECTIONS = 3
 """A shift, a tilt and a bow of the log-odds: what a forgotten intercept, slope or square does to residuals."""

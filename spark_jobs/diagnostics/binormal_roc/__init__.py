@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.options import BinormalRocOptions
 from spark_jobs.contract.privacy import Neighbours, plain
 from spark_jobs.diagnostics import auc
 from spark_jobs.diagnostics.undefined import listed, publishable
 from spark_jobs.mechanisms.meter import Spending
 from spark_jobs.mechanisms.noise import Cost, Noise, SecureNoise
-from spark_jobs.mechanisms.trees import FloatArray
 from spark_jobs.statistics import ScoreCounts
 
 __all__ = ["BinormalRoc", "Measurement", "measure", "release", "summarise"]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spark_jobs.mechanisms.trees import FloatArray
+from spark_jobs.arrays import FloatArray
 
 _STEPS = 60
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.diagnostics._score_groups.measurement import Measurement
 from spark_jobs.diagnostics._score_groups.pools import Pools, Triples, interval, p_value, pools, tidy, zone
 from spark_jobs.diagnostics.calibration.intervals import Excesses, error_estimate, statistic_interval
 from spark_jobs.diagnostics.calibration.result import Calibration
 from spark_jobs.diagnostics.undefined import publishable
-from spark_jobs.mechanisms.trees import FloatArray
 
 EXPECTED = 5.0
 """Rows that a pool is expected to have of either class, by released figures: below, a chi-squared sum of so few is

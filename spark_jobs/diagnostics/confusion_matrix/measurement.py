@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.options import ConfusionMatrixOptions
 from spark_jobs.contract.privacy import Neighbours, exact_sum
 from spark_jobs.mechanisms.cells import totals
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, SecureNoise
+from spark_jobs.mechanisms.noise import Cost, Noise, SecureNoise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree
 from spark_jobs.mechanisms.trees import best_tree
 from spark_jobs.statistics import ScoreCounts

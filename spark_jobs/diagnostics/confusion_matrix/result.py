@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.privacy import Neighbours, plain
 from spark_jobs.diagnostics.undefined import listed
-from spark_jobs.mechanisms.trees import FloatArray
 
 COUNTS = ("true_positives", "false_positives", "false_negatives", "true_negatives")
 RATES = ("accuracy", "precision", "recall", "specificity", "f1")

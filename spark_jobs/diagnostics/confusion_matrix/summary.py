@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
 from spark_jobs.diagnostics.confusion_matrix.measurement import Measurement
 from spark_jobs.diagnostics.confusion_matrix.result import COUNTS, RATES, ConfusionMatrix
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, monotone, rows_changed
-from spark_jobs.mechanisms.trees import FloatArray
 
 COPIES = 2000
 DECIMALS = 9

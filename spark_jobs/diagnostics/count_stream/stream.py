@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours, exact_decimal, plain
 from spark_jobs.contract.release import NOT_PRIVATE
 from spark_jobs.diagnostics.count_stream.saved import Saved
 from spark_jobs.mechanisms.meter import Spending
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, SecureNoise
+from spark_jobs.mechanisms.noise import Cost, Noise, SecureNoise
 from spark_jobs.mechanisms.streams.pegasus import MAX_COUNT, PegasusShape, PegasusState, release_steps
-from spark_jobs.mechanisms.streams.smoothing import FloatArray, Smoother
+from spark_jobs.mechanisms.streams.smoothing import Smoother
 
 SECURE = SecureNoise()
 

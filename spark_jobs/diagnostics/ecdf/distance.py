@@ -19,15 +19,15 @@ import numpy as np
 from scipy import stats
 from scipy.special import ndtri
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.figures import UNDEFINED
 from spark_jobs.contract.options import ReferenceDistribution
 from spark_jobs.diagnostics.ecdf.earlier import Earlier
 from spark_jobs.diagnostics.ecdf.noise_model import NoiseModel, upper_quantile
 from spark_jobs.diagnostics.ecdf.result import Distance, Ecdf
-from spark_jobs.mechanisms.noise import Int64Array, SeededNoise
+from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.smoothing import smooth_1norm, smooth_2norm
-from spark_jobs.mechanisms.trees import FloatArray
 
 Cdf = Callable[[FloatArray], FloatArray]
 SMOOTHERS = {"2-norm": smooth_2norm, "1-norm": smooth_1norm}

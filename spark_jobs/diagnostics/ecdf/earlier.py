@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.figures import OK
 from spark_jobs.contract.options import EarlierFunction
 from spark_jobs.diagnostics.ecdf.noise_model import NoiseModel
-from spark_jobs.mechanisms.noise import Int64Array
-from spark_jobs.mechanisms.trees import FloatArray, Tree
+from spark_jobs.mechanisms.trees import Tree
 from spark_jobs.statistics.value_grid import ValueGrid
 
 

@@ -12,10 +12,11 @@ from decimal import Decimal
 
 import numpy as np
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.meter import BudgetMeter
-from spark_jobs.mechanisms.noise import Int64Array, Noise
+from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.sparse_vector import first_crossing
 from spark_jobs.statistics.value_grid import LINEAR, LOG, ValueGrid

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.options import EarlierFunction, EcdfOptions, ReferenceDistribution
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics.ecdf.earlier import Earlier
 from spark_jobs.diagnostics.ecdf.locating import found_cuts
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, SecureNoise
+from spark_jobs.mechanisms.noise import Cost, Noise, SecureNoise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree
 from spark_jobs.mechanisms.trees import Tree, best_tree
 from spark_jobs.statistics import ScoreCounts, ValueCounts

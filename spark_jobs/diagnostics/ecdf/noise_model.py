@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
-from spark_jobs.mechanisms.trees import FloatArray, Tree
+from spark_jobs.mechanisms.trees import Tree
 
 COPIES, CHUNK_VALUES = 200, 4_000_000
 """Simulated copies of the noise, and how many values are held at a time."""

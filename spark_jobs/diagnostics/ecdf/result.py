@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.figures import UNDEFINED
 from spark_jobs.contract.privacy import Neighbours, plain
 from spark_jobs.diagnostics.ecdf.measurement import grid_fields
 from spark_jobs.diagnostics.ecdf.noise_model import NoiseModel
 from spark_jobs.diagnostics.undefined import listed
-from spark_jobs.mechanisms.noise import Int64Array
-from spark_jobs.mechanisms.trees import FloatArray, Tree
+from spark_jobs.mechanisms.trees import Tree
 from spark_jobs.statistics.value_grid import LOG, ValueGrid
 
 TOLERANCE = 2e-9

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
 from spark_jobs.diagnostics.ecdf.distance import SMOOTHERS, distance_between, distance_to, reference_cdf
 from spark_jobs.diagnostics.ecdf.earlier import Earlier
@@ -14,7 +15,6 @@ from spark_jobs.diagnostics.ecdf.noise_model import NoiseModel, reach
 from spark_jobs.diagnostics.ecdf.result import Comparison, Ecdf, Quantile
 from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.mechanisms.trees import FloatArray
 
 _DECIMALS = 9
 """Digits kept of fractions: below any noise, above the differences between machines' last bits."""

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.figures import DEFINED_ABOVE
 from spark_jobs.contract.options.fits import Fitting
@@ -24,7 +25,6 @@ from spark_jobs.diagnostics._fits.result import PrivateFit
 from spark_jobs.diagnostics._fits.solving import Solution
 from spark_jobs.diagnostics._fits.summary import tell
 from spark_jobs.mechanisms.noise import Cost, Noise
-from spark_jobs.mechanisms.trees import FloatArray
 from spark_jobs.statistics import CrossProducts
 from spark_jobs.statistics.cross_products import CrossProductCells
 

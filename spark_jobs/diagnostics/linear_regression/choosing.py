@@ -18,8 +18,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.options.linear import MIN_CELLS_OF_MEDIANS
-from spark_jobs.mechanisms.trees import FloatArray
 
 AUTO = "auto"
 MEAN, SUMS, MEDIANS = "noisy_intercept", "noisy_moments", "dp_wide_theil_sen"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.options import LinearRegressionOptions
 from spark_jobs.contract.options.linear import GRADIENTS
@@ -16,7 +17,7 @@ from spark_jobs.contract.privacy import Neighbours, share
 from spark_jobs.diagnostics.linear_regression.choosing import choose
 from spark_jobs.diagnostics.linear_regression.measurement import Draw, Measurement, NoisyHeights, Part
 from spark_jobs.mechanisms.meter import BudgetMeter
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, SecureNoise
+from spark_jobs.mechanisms.noise import Cost, Noise, SecureNoise
 from spark_jobs.mechanisms.regression.gradient_descent import gradient_descent, gradient_descent_zcdp
 from spark_jobs.mechanisms.regression.lines import NoisyLines
 from spark_jobs.mechanisms.regression.moments import noisy_moments, noisy_moments_zcdp

@@ -22,11 +22,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import norm
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.regression.lines import NoisyLines
 from spark_jobs.mechanisms.regression.moments import NoisyMoments
-from spark_jobs.mechanisms.trees import FloatArray
 
 COPIES = 2000
 FINE = 1 << 20

@@ -9,12 +9,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours, exact_sum
 from spark_jobs.mechanisms.meter import Spending
-from spark_jobs.mechanisms.noise import Int64Array
 from spark_jobs.mechanisms.regression.lines import NoisyLines
 from spark_jobs.mechanisms.regression.moments import NoisyMoments
-from spark_jobs.mechanisms.trees import FloatArray
 from spark_jobs.statistics.point_grid import GroupKey
 
 

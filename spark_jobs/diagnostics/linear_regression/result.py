@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.privacy import Neighbours, plain
 from spark_jobs.diagnostics.undefined import listed
-from spark_jobs.mechanisms.trees import FloatArray
 from spark_jobs.statistics.point_grid import GroupKey
 
 INTERVALS = (

@@ -25,9 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_ndtr
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.regression.moments import NoisyMoments
-from spark_jobs.mechanisms.trees import FloatArray
 
 HEIGHTS, SLOPES = 1 / 3, 1.0
 """Variances before anything is seen: heights are even over the box, and a line from corner to corner has slope 1."""

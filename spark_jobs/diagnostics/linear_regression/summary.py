@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from spark_jobs.arrays import BoolArray, FloatArray
 from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.contract.options.linear import GRADIENTS
 from spark_jobs.diagnostics.linear_regression.choosing import MEAN
@@ -13,9 +14,8 @@ from spark_jobs.diagnostics.linear_regression.intervals import Simulated, reach_
 from spark_jobs.diagnostics.linear_regression.measurement import Measurement, NoisyHeights, Part
 from spark_jobs.diagnostics.linear_regression.result import LinearFit
 from spark_jobs.diagnostics.linear_regression.shrinkage import shrunk_lines
-from spark_jobs.mechanisms.regression.lines import BoolArray, NoisyLines
+from spark_jobs.mechanisms.regression.lines import NoisyLines
 from spark_jobs.mechanisms.regression.moments import NoisyMoments
-from spark_jobs.mechanisms.trees import FloatArray
 
 DIGITS = 12
 

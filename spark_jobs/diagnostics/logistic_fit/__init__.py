@@ -23,6 +23,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import expit, logit
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.options.fits import LogisticFitting
 from spark_jobs.contract.privacy import Budget, Neighbours
@@ -31,7 +32,6 @@ from spark_jobs.diagnostics._fits.result import PrivateFit
 from spark_jobs.diagnostics._fits.solving import Solution
 from spark_jobs.diagnostics._fits.summary import tell
 from spark_jobs.mechanisms.noise import Cost, Noise
-from spark_jobs.mechanisms.trees import FloatArray
 from spark_jobs.statistics import CrossProducts
 from spark_jobs.statistics.cross_products import LabelProductCells
 

@@ -16,11 +16,11 @@ from decimal import Decimal
 import numpy as np
 from scipy.special import ndtri
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.mechanisms.noise import Int64Array, Noise, laplace_scale
+from spark_jobs.mechanisms.noise import Noise, laplace_scale
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.sparse_vector import first_crossing
-from spark_jobs.mechanisms.trees import FloatArray
 from spark_jobs.statistics import ResidualCounts
 from spark_jobs.statistics.residual_grid import AXIS, DOUBLINGS, MOST_BINS, SIDE, STEPS, cut_at, size_at
 

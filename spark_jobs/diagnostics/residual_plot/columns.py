@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_jobs.mechanisms.noise import Int64Array
-from spark_jobs.mechanisms.trees import FloatArray
+from spark_jobs.arrays import FloatArray, Int64Array
 
 ONE_STDDEV = 0.1586552539314571
 """Of a normal distribution, this part lies more than one standard deviation below its mean."""

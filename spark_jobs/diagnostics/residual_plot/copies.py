@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics.residual_plot.measurement import Measurement
 from spark_jobs.mechanisms.histograms import release_histogram
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
-from spark_jobs.mechanisms.trees import FloatArray
 
 COPIES = 2000
 MOST_NUMBERS = 8_000_000

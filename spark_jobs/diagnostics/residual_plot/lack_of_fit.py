@@ -33,12 +33,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics._score_groups.pools import either_p_value
 from spark_jobs.diagnostics.residual_plot.columns import heights
 from spark_jobs.diagnostics.residual_plot.copies import cell_variance, noisy_copies
 from spark_jobs.diagnostics.residual_plot.measurement import Measurement
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.mechanisms.trees import FloatArray
 
 LINE, CURVATURE, VARIANCE, SHIFT = "line", "curvature", "variance", "shift"
 TESTS = (LINE, CURVATURE, VARIANCE, SHIFT)

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.privacy import Neighbours, exact_sum, share
 from spark_jobs.diagnostics.residual_plot.box import Box, box, noisy_bounds
 from spark_jobs.mechanisms.histograms import release_histogram
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
 from spark_jobs.mechanisms.noise import Cost, Noise
 from spark_jobs.mechanisms.prefix_sums import rows_changed
-from spark_jobs.mechanisms.trees import FloatArray
 from spark_jobs.statistics import ResidualCounts
 
 SIZE_SHARE = Decimal("0.04")

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours, plain
 from spark_jobs.diagnostics.undefined import listed
-from spark_jobs.mechanisms.noise import Int64Array
-from spark_jobs.mechanisms.trees import FloatArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

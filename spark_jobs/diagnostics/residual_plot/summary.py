@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtr
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
 from spark_jobs.diagnostics._score_groups.pools import interval
 from spark_jobs.diagnostics.residual_plot.columns import (
@@ -23,8 +24,7 @@ from spark_jobs.diagnostics.residual_plot.measurement import Measurement
 from spark_jobs.diagnostics.residual_plot.result import ResidualPlot
 from spark_jobs.diagnostics.residual_plot.verdict import verdict
 from spark_jobs.diagnostics.undefined import publishable
-from spark_jobs.mechanisms.noise import Int64Array, SeededNoise, laplace_scale, laplace_variance
-from spark_jobs.mechanisms.trees import FloatArray
+from spark_jobs.mechanisms.noise import SeededNoise, laplace_scale, laplace_variance
 
 MOST_POINTS = 5000
 """Points of the scatter."""

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells
 from spark_jobs.diagnostics.roc_curve.measurement import ClassCounts, Measurement
 from spark_jobs.diagnostics.roc_curve.shape import (
@@ -37,7 +38,6 @@ from spark_jobs.diagnostics.roc_curve.shape import (
 )
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
-from spark_jobs.mechanisms.trees import FloatArray
 
 COPIES, COPIES_OF_FULL_GRID = 400, 80
 MANY_CELLS = 2_000

@@ -36,6 +36,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
@@ -46,7 +47,6 @@ from spark_jobs.diagnostics.roc_curve.summary import Trace, summarise, trace
 from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree
-from spark_jobs.mechanisms.trees import FloatArray
 
 ROWS = ("same", "independent")
 COPIES, COPIES_OF_FULL_GRID = 399, 99

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours, plain, share
 from spark_jobs.mechanisms.histograms import release_histogram
-from spark_jobs.mechanisms.noise import Int64Array, Noise, laplace_scale, laplace_variance
+from spark_jobs.mechanisms.noise import Noise, laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
-from spark_jobs.mechanisms.trees import FloatArray
 
 KNOWN_NOISE = frozenset({"geometric", "laplace", "hb", "greedy_h"})
 """Methods that add noise of a public law to the counts, whatever these are: what they do to zeros is that law."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.options import RocCurveOptions
 from spark_jobs.contract.privacy import Neighbours
@@ -26,7 +27,7 @@ from spark_jobs.mechanisms.cells import (
     totals,
 )
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, SecureNoise
+from spark_jobs.mechanisms.noise import Cost, Noise, SecureNoise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree, rows_changed
 from spark_jobs.mechanisms.trees import best_tree
 from spark_jobs.statistics import ScoreCounts

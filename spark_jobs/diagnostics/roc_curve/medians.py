@@ -6,11 +6,12 @@ from decimal import Decimal
 
 import numpy as np
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours, plain, share
 from spark_jobs.mechanisms.continuous_noise import RESIDUAL_DELTA
 from spark_jobs.mechanisms.meter import BudgetMeter
-from spark_jobs.mechanisms.noise import Int64Array, Noise
+from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.quantiles import recursive_medians
 

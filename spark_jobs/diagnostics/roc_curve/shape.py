@@ -9,15 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
 from spark_jobs.mechanisms.cells import fraction_inside, inside
-from spark_jobs.mechanisms.noise import Int64Array
 from spark_jobs.mechanisms.prefix_sums import monotone
-from spark_jobs.mechanisms.trees import FloatArray
-
-BoolArray = NDArray[np.bool_]
 
 TIED = 5.0
 """A cell this many times as deep as the others is taken for one score that many rows share: straight, not curved."""

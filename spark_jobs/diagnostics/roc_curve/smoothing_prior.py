@@ -19,11 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, log_ndtr, ndtr, ndtri
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.diagnostics.roc_curve.measurement import Measurement
 from spark_jobs.mechanisms.cells import NoisyCells, log_odds
-from spark_jobs.mechanisms.noise import Int64Array, laplace_variance
+from spark_jobs.mechanisms.noise import laplace_variance
 from spark_jobs.mechanisms.prefix_sums import NoisyTree
-from spark_jobs.mechanisms.trees import FloatArray
 
 CENTRE = np.array([-1.0, -0.1, 0.0, 1.0])
 SPREAD = np.array([1.5, 0.6, 0.35, 1.0])

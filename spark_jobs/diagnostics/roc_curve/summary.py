@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
 from spark_jobs.diagnostics.roc_curve.bands import Bands, bands
 from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells
@@ -24,7 +25,6 @@ from spark_jobs.diagnostics.roc_curve.shape import (
 )
 from spark_jobs.diagnostics.roc_curve.smoothing_prior import can_be_read, expected_counts
 from spark_jobs.diagnostics.undefined import publishable
-from spark_jobs.mechanisms.trees import FloatArray
 
 RESOLVED, LEAST_CELLS = 5.0, 4
 """Edges are kept so far apart that this many errors of a count fit between; what lies between says more of noise."""

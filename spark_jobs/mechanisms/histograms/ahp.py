@@ -34,10 +34,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.mechanisms.histograms.interface import FloatArray, PublicFacts
+from spark_jobs.mechanisms.histograms.interface import PublicFacts
 from spark_jobs.mechanisms.meter import BudgetMeter
-from spark_jobs.mechanisms.noise import Int64Array, Noise, laplace_scale, laplace_variance
+from spark_jobs.mechanisms.noise import Noise, laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 
 CLUSTERING_SHARE = Decimal("0.8")

@@ -10,13 +10,14 @@ from decimal import Decimal
 
 import numpy as np
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.histograms.greedy import greedy_cells
-from spark_jobs.mechanisms.histograms.interface import FloatArray, PublicFacts, on_a_line
+from spark_jobs.mechanisms.histograms.interface import PublicFacts, on_a_line
 from spark_jobs.mechanisms.histograms.orders import line_order
 from spark_jobs.mechanisms.histograms.partition import private_partition
 from spark_jobs.mechanisms.meter import BudgetMeter
-from spark_jobs.mechanisms.noise import Int64Array, Noise
+from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 
 PARTITION_SHARE = Decimal("0.25")

@@ -30,12 +30,13 @@ from functools import lru_cache
 
 import numpy as np
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy, measured_cells, split_by
-from spark_jobs.mechanisms.histograms.interface import FloatArray, PublicFacts, on_a_line
+from spark_jobs.mechanisms.histograms.interface import PublicFacts, on_a_line
 from spark_jobs.mechanisms.histograms.orders import line_order
 from spark_jobs.mechanisms.meter import BudgetMeter
-from spark_jobs.mechanisms.noise import Int64Array, Noise
+from spark_jobs.mechanisms.noise import Noise
 
 _STEPS = 40
 _LEAST_OF_CELLS = 1e-3

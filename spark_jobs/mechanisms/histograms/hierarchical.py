@@ -7,11 +7,12 @@ from functools import lru_cache
 
 import numpy as np
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy, measured_cells, split_evenly
-from spark_jobs.mechanisms.histograms.interface import FloatArray, PublicFacts
+from spark_jobs.mechanisms.histograms.interface import PublicFacts
 from spark_jobs.mechanisms.meter import BudgetMeter
-from spark_jobs.mechanisms.noise import Int64Array, Noise
+from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import noisy_tree
 from spark_jobs.mechanisms.trees import best_tree
 

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import MAX_DIGITS, Neighbours, exact_difference
-from spark_jobs.mechanisms.histograms.interface import FloatArray
-from spark_jobs.mechanisms.noise import Int64Array, Noise, laplace_scale, laplace_variance
+from spark_jobs.mechanisms.noise import Noise, laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 
 _LEAST_VARIANCE = 1e-100

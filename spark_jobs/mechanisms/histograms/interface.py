@@ -18,11 +18,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
-from spark_jobs.mechanisms.noise import Int64Array, Noise
-
-FloatArray = NDArray[np.float64]
+from spark_jobs.mechanisms.noise import Noise
 
 
 @dataclass(frozen=True, kw_only=True)

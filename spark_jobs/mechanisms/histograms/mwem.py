@@ -31,11 +31,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.histograms.hierarchy import split_evenly
-from spark_jobs.mechanisms.histograms.interface import FloatArray, PublicFacts
+from spark_jobs.mechanisms.histograms.interface import PublicFacts
 from spark_jobs.mechanisms.meter import BudgetMeter
-from spark_jobs.mechanisms.noise import Int64Array, Noise
+from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.selection import exponential_mechanism
 
 TOTAL_SHARE = Decimal("0.05")
@@ -94,7 +95,7 @@ def queries(values: NDArray[Any]) -> NDArray[Any]:
     return values.reshape(-1)[:-1]
 
 
-def members(shape: tuple[int, ...], query: int) -> NDArray[np.bool_]:
+def members(shape: tuple[int, ...], query: int) -> BoolArray:
     """The cells that a query counts, in the histogram's shape."""
     ends = np.unravel_index(query, shape)
     inside = np.zeros(shape, dtype=np.bool_)
@@ -109,7 +110,7 @@ class Weights:
         self._group, self._size = group, size
         self._log = np.zeros(int(group.max()) + 1)
         self._cells = np.bincount(group.reshape(-1)).astype(np.float64)
-        self._inside: list[NDArray[np.bool_]] = []
+        self._inside: list[BoolArray] = []
         self._answers: list[float] = []
 
     @classmethod
@@ -122,7 +123,7 @@ class Weights:
         found: FloatArray = (self._masses() / self._cells)[self._group]
         return found
 
-    def take(self, inside: NDArray[np.bool_], answer: float) -> None:
+    def take(self, inside: BoolArray, answer: float) -> None:
         """Remember a query's noisy answer, as near as n rows come to it, and tell its cells from the others."""
         keys, group = np.unique(2 * self._group.reshape(-1) + inside.reshape(-1), return_inverse=True)
         before = keys // 2

@@ -30,9 +30,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, laplace_scale
+from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 
 STEPS = 1 << 10

@@ -20,11 +20,11 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours, exact_decimal, share
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
+from spark_jobs.mechanisms.noise import Cost, Noise
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.regression.lines import NoisyLines
-from spark_jobs.mechanisms.trees import FloatArray
 
 LATTICE = 1 << 20
 ITERATIONS = 20

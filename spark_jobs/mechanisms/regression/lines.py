@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
 from spark_jobs.contract.privacy import MAX_DIGITS, Neighbours, exact_decimal, exact_difference, exact_sum
 from spark_jobs.mechanisms.noise import Cost, Noise, gaussian_stddev, laplace_scale
 from spark_jobs.mechanisms.regression.sums import GroupSums, rounded
-from spark_jobs.mechanisms.trees import FloatArray
 
 LATTICE = 1 << 30
 """Steps of the lattice of the noise in one sensitivity."""
-BoolArray = NDArray[np.bool_]
 _NUMBERS = ("slope", "centre", "rows", "covariance", "variance")
 _SCALES = ("covariance_scale", "variance_scale", "rows_scale", "centre_scale")
 
@@ -96,7 +95,7 @@ class Draws:
         costs = [_share_of(total, exact_decimal(share)) for share in self.shares[:-1]]
         return exact_difference(total, *costs) if part == len(costs) else costs[part]
 
-    def add(self, part: int, values: NDArray[np.int64], *, moves: int, together: int = 1) -> NDArray[np.int64]:
+    def add(self, part: int, values: Int64Array, *, moves: int, together: int = 1) -> Int64Array:
         """``values`` with noise, where one row moves each of ``together`` of them by at most ``moves``."""
         if self.gaussian:
             return self.noise.gaussian(values, rho=self.cost(part), l2_sensitivity=_l2(moves, together))

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from spark_jobs.mechanisms.noise import Int64Array, Noise
+from spark_jobs.arrays import Int64Array
+from spark_jobs.mechanisms.noise import Noise
 
 _PAIRS_AT_ONCE = 1 << 18
 

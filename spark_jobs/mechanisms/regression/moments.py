@@ -28,10 +28,10 @@ from typing import Any
 
 import numpy as np
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import (
     Cost,
-    Int64Array,
     Noise,
     gaussian_stddev,
     laplace_scale,
@@ -39,7 +39,6 @@ from spark_jobs.mechanisms.noise import (
 )
 from spark_jobs.mechanisms.regression.lines import NoisyLines
 from spark_jobs.mechanisms.regression.sums import GroupSums, rounded, whole
-from spark_jobs.mechanisms.trees import FloatArray
 
 _NAMES = ("rows", "x", "y", "xx", "xy")
 

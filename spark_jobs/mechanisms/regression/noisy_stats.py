@@ -28,11 +28,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
+from spark_jobs.mechanisms.noise import Cost, Noise
 from spark_jobs.mechanisms.regression.lines import LATTICE, Draws, NoisyLines, centred_lines
 from spark_jobs.mechanisms.regression.sums import GroupSums, rounded, whole
-from spark_jobs.mechanisms.trees import FloatArray
 
 Shares = tuple[Cost, ...]
 SHARES: dict[Neighbours, Shares] = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spark_jobs.mechanisms.noise import Int64Array
+from spark_jobs.arrays import Int64Array
 
 MAX_STEPS = 1 << 20
 BOUND = (1 << 63) - 1

@@ -26,15 +26,15 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours, exact_decimal, share
 from spark_jobs.mechanisms.continuous_noise import Density, SmoothNoise, student_t_noise
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
+from spark_jobs.mechanisms.noise import Cost, Noise
 from spark_jobs.mechanisms.pure_release import MOST_EPSILON, pure_noise, release_pure
 from spark_jobs.mechanisms.regression.matchings import matched, random_order, rounds_of
 from spark_jobs.mechanisms.selection import median_by_exponential
 from spark_jobs.mechanisms.smooth_sensitivity import pairwise_median_bound
-from spark_jobs.mechanisms.trees import FloatArray
 
 STEPS = 1 << 20
 """Points of the public grid of released heights."""
@@ -131,7 +131,7 @@ def theil_sen(
 def pair_estimates(
     x: Int64Array,
     y: Int64Array,
-    usable: NDArray[np.bool_],
+    usable: BoolArray,
     *,
     steps: int,
     at: tuple[float, ...],

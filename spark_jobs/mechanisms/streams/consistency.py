@@ -17,12 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_jobs.arrays import BoolArray, FloatArray
 from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy
-from spark_jobs.mechanisms.streams.smoothing import FloatArray
-
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spark_jobs.mechanisms.noise import Int64Array
+from spark_jobs.arrays import Int64Array
 
 PARTS = 16
 """Deviations are rounded to whole parts of 1 / PARTS."""

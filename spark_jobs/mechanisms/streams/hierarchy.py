@@ -35,10 +35,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours, exact_decimal, exact_difference, exact_sum, share
 from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, laplace_scale, laplace_variance
+from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.pruning import refined_levels
 from spark_jobs.mechanisms.streams.consistency import consistent_counts
@@ -54,7 +55,7 @@ from spark_jobs.mechanisms.streams.pegasus import (
     require_epsilon,
     require_number,
 )
-from spark_jobs.mechanisms.streams.smoothing import FloatArray, Smoother
+from spark_jobs.mechanisms.streams.smoothing import Smoother
 
 MAX_STATES = 1 << 16
 MAX_ROWS = 1 << 20

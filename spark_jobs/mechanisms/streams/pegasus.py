@@ -26,14 +26,15 @@ from numbers import Integral, Real
 import numpy as np
 from numpy.typing import ArrayLike
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours, exact_decimal
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise, laplace_scale, laplace_variance
+from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.sparse_vector import optimal_split
 from spark_jobs.mechanisms.streams.grouping import PARTS, GroupState, group_steps
-from spark_jobs.mechanisms.streams.smoothing import FloatArray, Smoother, smooth
+from spark_jobs.mechanisms.streams.smoothing import Smoother, smooth
 
 MAX_COUNT = 1 << 40
 MAX_GROUP = 1 << 16

@@ -9,11 +9,8 @@ from bisect import bisect_right, insort
 from enum import StrEnum
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spark_jobs.mechanisms.noise import Int64Array
-
-FloatArray = NDArray[np.float64]
+from spark_jobs.arrays import FloatArray, Int64Array
 
 
 class Smoother(StrEnum):

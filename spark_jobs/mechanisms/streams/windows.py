@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.meter import BudgetMeter
-from spark_jobs.mechanisms.noise import Cost, Int64Array, Noise
+from spark_jobs.mechanisms.noise import Cost, Noise
 from spark_jobs.mechanisms.prefix_sums import rows_changed
-from spark_jobs.mechanisms.streams.smoothing import FloatArray, Smoother, smooth
+from spark_jobs.mechanisms.streams.smoothing import Smoother, smooth
 
 MAX_WIDTH = 1 << 20
 

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import numpy as np
-from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.statistics.spark.settings import counting_settings
 
-KeyCounts = tuple[NDArray[np.int64], NDArray[np.int64]]
+KeyCounts = tuple[Int64Array, Int64Array]
 """Keys that occur, and how many rows have each: two arrays of one length."""
 _DROPPED = -1
 _KEY, _COUNT = "key", "count"
