@@ -28,6 +28,7 @@ from spark_jobs.contract.column_types import Kind, normal_type
 from spark_jobs.contract.columns import ColumnNeed
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.expressions import tree as tree
+from spark_jobs.contract.places import Place
 from spark_jobs.contract.tables import Literalish, TableSource
 from spark_jobs.tables.csv_files import read_csv
 from spark_jobs.tables.expressions import condition_column, field_of, kind_of, quoted
@@ -45,6 +46,8 @@ SETTINGS = {
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
 }
 """What the meaning of a table rests on; set whenever one is read."""
+
+Names = tuple[str, ...]
 
 _REFUSALS = {
     "PATH_NOT_FOUND": ("must be a table that exists", "check the path and its version"),
@@ -144,21 +147,29 @@ def _require_no_links(source: TableSource) -> None:
         folders += [entry.path for entry in found if entry.is_dir(follow_symlinks=False)]
 
 
-def _read_catalog(spark: SparkSession, source: TableSource) -> DataFrame:
-    name = ".".join(f"`{part}`" for part in source.place.path.split("."))
-    with _refusing("table.name", source.name):
-        if spark.catalog.getTable(name).tableType not in ("MANAGED", "EXTERNAL"):
+def catalog_table(spark: SparkSession, name: str, *, table_version: int | None = None) -> tuple[DataFrame, Names]:
+    """A catalog's table as it is now or at a version, and its partition columns; no row is read.
+
+    Raises:
+        RequestRefused: there is no such table or version, or it is a view.
+    """
+    quoted_name = ".".join(f"`{part}`" for part in Place.of_catalog(name, what="table.name").path.split("."))
+    with _refusing("table.name", name):
+        if spark.catalog.getTable(quoted_name).tableType not in ("MANAGED", "EXTERNAL"):
             raise RequestRefused(
                 "table.name",
-                given=source.name,
+                given=name,
                 bound="must be a table, and no view: a view reads tables of other accounts",
                 remedy="name the table that it reads, or write its rows to one",
             )
-        if source.snapshot.table_version is not None:
-            frame = spark.sql(f"SELECT * FROM {name} VERSION AS OF {int(source.snapshot.table_version)}")  # noqa: S608
-            return _declared(frame, source)
-        frame = spark.table(name)
-        partitioned = tuple(column.name for column in spark.catalog.listColumns(name) if column.isPartition)
+        if table_version is not None:
+            return spark.sql(f"SELECT * FROM {quoted_name} VERSION AS OF {int(table_version)}"), ()  # noqa: S608
+        columns = spark.catalog.listColumns(quoted_name)
+        return spark.table(quoted_name), tuple(column.name for column in columns if column.isPartition)
+
+
+def _read_catalog(spark: SparkSession, source: TableSource) -> DataFrame:
+    frame, partitioned = catalog_table(spark, str(source.name), table_version=source.snapshot.table_version)
     return _pinned(_declared(frame, source), source, partitioned)
 
 

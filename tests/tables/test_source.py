@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dp_operators.budget.table_schemas import binding_of
+from spark_jobs.application import schema
+from spark_jobs.application.schema import table_schema
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.tables import TableSource
 from spark_jobs.tables.source import SETTINGS, read_table
@@ -15,6 +20,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 SECRET = "Zebedee-4711"
+
+
+UNBOUND = (
+    "table: got '{name}'; must have the columns that its account binds, of the same types; "
+    "compare them with `dp-budget show`; a state that was written otherwise cannot be read"
+)
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +152,85 @@ def test_a_table_that_cannot_be_read_is_refused_in_one_line(
     if "path" in table and "://" not in table["path"]:
         table = {**table, "path": str(lake / table["path"])}
     assert told in str(refusal(spark, TableSource.parse(table)))
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"id": "int", "region": "string", "month": "string", "day": "date"},
+        {"id": "bigint", "region": "string", "month": "string", "day": "timestamp"},
+        {"id": "bigint", "region": "string", "month": "string", "day": "date", "sick": "boolean"},
+        {"id": "bigint", "zone": "string"},
+    ],
+)
+def test_a_file_of_another_schema_than_the_bound_one_is_refused_alike_before_a_row_is_read(
+    spark: SparkSession, tmp_path: Path, columns: dict[str, str]
+) -> None:
+    folder = tmp_path / "t" / "v1"
+    spark.range(1000).selectExpr(
+        "id", "concat('r/', id % 2) as region", "concat('0', 1 + id % 3) as month", "date '2026-01-01' as day"
+    ).coalesce(1).write.parquet(str(folder))
+    [file] = folder.glob("*.parquet")
+    written = file.read_bytes()
+    footer = int.from_bytes(written[-8:-4], "little") + 8
+    # all that is no schema is damaged, so that reading any row would fail otherwise
+    file.write_bytes(written[:4] + bytes(len(written) - footer - 4) + written[-footer:])
+    (folder / f".{file.name}.crc").unlink()
+    bound = {"format": "parquet", "columns": columns, "version": {"by": "path_version"}, "public_columns": []}
+    table = source(tmp_path / "t", snapshot={"path_version": "v1"}, **bound)
+    assert str(refusal(spark, table)) == UNBOUND.format(name=tmp_path / "t")
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"id": "int", "half": "bigint", "day": "date"},
+        {"id": "bigint", "half": "int", "day": "date"},
+        {"id": "bigint", "half": "bigint", "day": "date", "sick": "boolean"},
+    ],
+)
+@pytest.mark.usefixtures("catalog")
+def test_a_catalog_table_of_another_schema_than_the_bound_one_is_refused_alike(
+    spark: SparkSession, columns: dict[str, str]
+) -> None:
+    version = {"by": "partition", "columns": ["half", "day"]}
+    bound = {"format": "catalog", "columns": columns, "version": version, "public_columns": []}
+    snapshot = {"partition": {"half": 1, "day": "2026-01-02"}}
+    table = source(name="sales.visits", snapshot=snapshot, **bound)
+    assert str(refusal(spark, table)) == UNBOUND.format(name="sales.visits")
+
+
+@pytest.mark.usefixtures("catalog")
+def test_the_printed_schema_of_a_catalog_table_binds_it(spark: SparkSession, tmp_path: Path) -> None:
+    printed = tmp_path / "visits.json"
+    printed.write_text(json.dumps(table_schema(spark, "sales.visits")))
+    binding = binding_of("catalog:sales.visits", schema=printed)
+    assert [(column.name, column.type) for column in binding.columns] == [
+        ("id", "bigint"), ("half", "bigint"), ("day", "date"),
+    ]  # fmt: skip
+    assert binding.version.columns == ("half", "day")
+    table = source(name="sales.visits", snapshot={"partition": {"half": 1, "day": "2026-01-02"}})
+    assert ids(read_table(spark, table.completed(binding))) == [1]
+    for name, bound in (("sales.recent", "no view"), ("sales.nothing", "exists")):
+        with pytest.raises(RequestRefused, match=bound):
+            table_schema(spark, name)
+
+
+@pytest.mark.usefixtures("catalog")
+def test_the_command_prints_the_schema_or_one_line(
+    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_jobs.application.session.open_session", lambda _master: spark)
+    monkeypatch.setattr(schema, "divert_output", lambda: (sys.stderr, tmp_path / "private.log"))
+    monkeypatch.setattr(spark, "stop", lambda: None)
+    assert schema.main(["catalog:sales.visits"]) == 0
+    assert json.loads(capfd.readouterr().out) == table_schema(spark, "sales.visits")
+    assert schema.main(["catalog:sales.nothing"]) == 2
+    refused = capfd.readouterr()
+    assert refused.out == ""
+    assert refused.err == (
+        "table.name: got 'sales.nothing'; must be a table that exists; check the catalog's name of it\n"
+    )
 
 
 def test_files_that_do_not_fit_together_are_refused_without_a_look_at_rows(spark: SparkSession, tmp_path: Path) -> None:

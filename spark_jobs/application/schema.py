@@ -1,0 +1,75 @@
+"""``python -m spark_jobs.application.schema TABLE``: what a catalog's table is, as JSON for ``dp-budget open|bind``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from spark_jobs.application.progress import divert_output
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.places import CATALOG
+from spark_jobs.contract.store.layout import ExitCode
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments of ``python -m spark_jobs.application.schema``."""
+    arguments = argparse.ArgumentParser(
+        prog="python -m spark_jobs.application.schema",
+        description="Print the columns of a catalog's table, their types and its versions, as JSON that "
+        "`dp-budget open` and `dp-budget bind` take by --schema. No row is read.",
+    )
+    arguments.add_argument("table", metavar="TABLE", help="the table: catalog:db.name, or db.name")
+    arguments.add_argument("--master", help="Spark master (default: local[*], or what spark-submit decided)")
+    return arguments
+
+
+def table_schema(spark: SparkSession, name: str) -> dict[str, Any]:
+    """The fields of a binding that the catalog knows of a table, to be confirmed by who binds it.
+
+    A table with partitions gets all its partition columns as version, any other one the catalog's version number.
+
+    Args:
+        spark: the session whose catalogs are asked.
+        name: ``db.name`` or ``catalog.db.name``.
+
+    Raises:
+        RequestRefused: there is no such table, or it is a view.
+    """
+    from spark_jobs.tables.source import catalog_table
+
+    frame, partitioned = catalog_table(spark, name)
+    by_partition = {"by": "partition", "columns": list(partitioned)}
+    return {
+        "format": "catalog",
+        "columns": {field.name: field.dataType.simpleString() for field in frame.schema.fields},
+        "version": by_partition if partitioned else {"by": "table_version"},
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the schema on standard output; what Spark prints goes to a private file."""
+    from spark_jobs.application.session import open_session
+
+    arguments = parser().parse_args(argv)
+    printed = os.fdopen(os.dup(1), "w")
+    outside, _ = divert_output()
+    try:
+        spark = open_session(arguments.master)
+        fields = table_schema(spark, arguments.table.removeprefix(CATALOG))
+    except RequestRefused as refused:
+        print(refused, file=outside, flush=True)
+        return ExitCode.REFUSED
+    print(json.dumps(fields, indent=2), file=printed, flush=True)
+    spark.stop()
+    return ExitCode.DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main())
