@@ -98,7 +98,7 @@ def run_release(
     runner = LocalRunner(master=master, private_dir=private_dir)
     opened = open_ledger(ledger)
     try:
-        key = key or default_key(asked)
+        key = key or default_key(asked, opened)
         if dry_run:
             _dry_run(asked, opened, runner, allotment, key)
         else:
@@ -131,7 +131,9 @@ def give_back_release(
     asked = _request(request, output, ledger)
     opened = open_ledger(ledger)
     try:
-        charge = give_back(asked, ledger=opened, key=key or default_key(asked), reason=reason, actor=_actor(actor))
+        charge = give_back(
+            asked, ledger=opened, key=key or default_key(asked, opened), reason=reason, actor=_actor(actor)
+        )
     except ReleaseError as error:
         typer.echo(f"dp-budget: {error}", err=True)
         raise typer.Exit(Exit.FAILED) from None
@@ -260,9 +262,17 @@ def _place(output: str) -> str:
     return output if "://" in output else str(Path(output).absolute())
 
 
-def default_key(request: ReleaseRequest) -> str:
-    """The release key of a request that was given none: the same for the same request, wherever it is run."""
-    return f"cli/{request.sha256}"
+def default_key(request: ReleaseRequest, ledger: PrivacyLedger) -> str:
+    """The release key of a request that was given none: the same for the same request, wherever it is run.
+
+    Raises:
+        RequestRefused: its account cannot be charged for it.
+        LedgerUnavailable: the ledger cannot be asked.
+    """
+    from dp_operators.releasing import complete
+    from dp_operators.releasing.first_release import first_key
+
+    return first_key(complete(request, ledger), ledger, written=request) or f"cli/{request.sha256}"
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dp_operators.budget import ChargeConflict, ChargeState
 from dp_operators.releasing.errors import ReleaseSettled, store_faults
+from dp_operators.releasing.first_release import UNFINISHED, pays_for
 from dp_operators.releasing.requests import check_budget, check_request, require_charged
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.privacy import Budget
@@ -82,7 +83,7 @@ def forecast(
     account, _ = require_charged(request)
     charge = ledger.find_charge(account, key)
     if charge is not None and charge.state is not ChargeState.VOID:
-        if charge.request_sha256 != request.sha256 or charge.allotment != (allotment or ""):
+        if not pays_for(charge, request) or charge.allotment != (allotment or ""):
             raise ChargeConflict(
                 "release",
                 given=key,
@@ -91,6 +92,8 @@ def forecast(
             )
         if charge.state is ChargeState.BURNT:
             raise ReleaseSettled(f"release {key} {SPENT}")
+        if charge.state is ChargeState.RESERVED and charge.request_sha256 != request.sha256:
+            raise ReleaseSettled(f"release {key} {UNFINISHED}: charge {charge.id} would be burnt")
         runner.check(request)
         return Forecast(account=account, cost=charge.cost, left={}, charge=charge)
     with store_faults():

@@ -18,6 +18,7 @@ committed, not visible           publishes the committed bytes, re-made from the
 committed, visible, a file gone  publishes that file again; one that was altered is damage, and said to be
 committed, visible               returns at once
 burnt                            gives up: what was drawn is spent and is never published
+a charge of the first release    gives back what was committed, and burns what was reserved (``first_release``)
 ===============================  =======================================================================
 
 The store is not trusted. Everything of a draft is sealed for its charge and its request (``contract.store.sealing``),
@@ -47,6 +48,12 @@ from dp_operators.releasing.errors import (
     ReleaseSettled,
     store_faults,
 )
+from dp_operators.releasing.first_release import (
+    UNFINISHED,
+    is_of_first_release,
+    pays_for,
+    read_committed_draft,
+)
 from dp_operators.releasing.heartbeat import Heartbeat
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.preflight import SPENT, check_before_charge
@@ -58,7 +65,7 @@ from dp_operators.releasing.requests import (
     require_charged,
     require_own_output,
 )
-from dp_operators.releasing.reservations import claim, end_stated_runs, require_claim, seal_of
+from dp_operators.releasing.reservations import claim, end_reservation, end_stated_runs, require_claim, seal_of
 from dp_operators.releasing.rollback_guard import bear_witness, require_remembered
 from dp_operators.releasing.runners import Runner, Submission
 from dp_operators.releasing.sealed_drafts import SealedDrafts, require_paid, settled_elsewhere
@@ -154,6 +161,8 @@ def release(
             return attempt.finish(charge, layout)
         if charge.state is ChargeState.BURNT:
             raise ReleaseSettled(f"release {key} {SPENT}")
+        if is_of_first_release(charge, request):
+            raise attempt.unfinished(charge, layout)
         draw, draft = attempt.drafted(charge, layout)
         attempt.commit(charge, draw, draft)
         return attempt.publish(charge, layout, draft)
@@ -181,9 +190,11 @@ class _Attempt:
         # looked for before the ledger is asked: what is visible by then was committed by then
         visible = self.store.read(manifest) is not None
         found = self.ledger.find_charge(self.account, self.key)
+        request_sha256 = self.request.sha256
         if found is not None and found.state is not ChargeState.VOID:
-            if found.request_sha256 == self.request.sha256:  # another request's key is refused by the ledger, below
+            if pays_for(found, self.request):  # another request's key is refused by the ledger, below
                 require_claim(self.store, self.output, self.key, self.account)
+                request_sha256 = found.request_sha256
         else:
             require_remembered(self.store, self.output, self.account, self.ledger, actor=self.actor)
             if visible:
@@ -199,7 +210,7 @@ class _Attempt:
             blocks=self.request.blocks,
             events=events(self.request),
             allotment=self.allotment,
-            request_sha256=self.request.sha256,
+            request_sha256=request_sha256,
             neighbours=self.request.neighbours,
             unit=self.request.unit,
             tables=(self.request.table.identity,),
@@ -259,6 +270,8 @@ class _Attempt:
             if not missing_files(self.store, layout, visible):
                 return self._published(charge, layout, visible, adopted=True)
             self.progress("files of the published release are missing; they are published again")
+        if charge.draw_sha256 is None:
+            return self.publish(charge, layout, read_committed_draft(self.store, layout, charge))
         sealed = self._sealed(charge, layout)
         draw = sealed.committed_draw()
         draft = sealed.draft_of(draw)
@@ -270,6 +283,15 @@ class _Attempt:
         if draft.sha256 != charge.manifest_sha256:
             raise ReleaseDamaged(f"{layout.draft_manifest} is not what the ledger committed")
         return self.publish(charge, layout, draft)
+
+    def unfinished(self, charge: Charge, layout: ReleaseLayout) -> ReleaseSettled:
+        """End a reservation of the first release; what the attempt ends with."""
+        why = f"release {self.key} {UNFINISHED}"
+        try:
+            ended = end_reservation(self.store, layout, charge, self.ledger, actor=self.actor, reason=why)
+        except ChargeConflict:
+            return settled_elsewhere(charge)
+        return ReleaseSettled(f"{why}: charge {charge.id} is {ended.state.value}; ask again under another key")
 
     def publish(self, charge: Charge, layout: ReleaseLayout, draft: Draft) -> Published:
         """Make a committed draft visible."""

@@ -6,6 +6,7 @@ from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING
 
 from dp_operators.budget.composition import APPROXIMATE, ZCDP
+from dp_operators.releasing.first_release import pays_for
 from dp_operators.releasing.references import require_as_released
 from dp_operators.releasing.saved_models import with_saved_model
 from spark_jobs.contract.account import AccountState
@@ -205,17 +206,18 @@ def require_output(output: str, account: Account) -> None:
 
 
 def require_own_output(request: ReleaseRequest, ledger: PrivacyLedger, key: str) -> None:
-    """Refuse another account's folder before anything is read or written there.
+    """Refuse another account's folder before anything is written there, or read but for the request of ``key``.
 
     A release that this very request has begun under ``key`` goes on where it began, whatever was bound since.
 
     Raises:
         RequestRefused: as ``require_output``.
+        ReleaseError: the store failed.
         LedgerUnavailable: the ledger cannot be asked.
     """
     name, output = require_charged(request)
     begun = ledger.find_charge(name, key)
-    if begun is None or begun.request_sha256 != request.sha256:
+    if begun is None or not pays_for(begun, request):
         require_output(output, ledger.account(name))
 
 

@@ -10,6 +10,7 @@ from dp_operators.budget import ChargeConflict, ChargeState
 from dp_operators.releasing.drafts import document, require_releases
 from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.errors import store_faults
+from dp_operators.releasing.first_release import pays_for
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.requests import complete, require_charged
 from spark_jobs.contract.errors import RequestRefused
@@ -50,7 +51,7 @@ def give_back(
     request = complete(request, ledger)
     store = open_store(output)
     charge = ledger.find_charge(account, str(key))
-    if charge is None or charge.request_sha256 != request.sha256:
+    if charge is None or not pays_for(charge, request):
         raise RequestRefused(
             "key",
             given=str(key),

@@ -6,19 +6,16 @@ import secrets
 from pathlib import Path
 
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, column, create_engine, table
+from sqlalchemy import column, create_engine, table
 
 from dp_operators.budget import BudgetExceeded, ChargeConflict, PrivacyLedger, migrate
 from dp_operators.budget.audit import GENESIS, canonical, entry_hash
-from dp_operators.budget.database import Database
 from dp_operators.budget.schema import REVISION, VERSION_TABLE, metadata
 from spark_jobs.contract import RequestRefused
-from tests.support.ledgers import commit, execute, in_processes, killed_at
+from tests.support.ledgers import commit, execute, in_processes, killed_at, upgrade_to
 
 CALLS = {
     "accounts": lambda ledger: ledger.accounts(),
@@ -126,20 +123,6 @@ def test_metadata_database_of_airflow_is_refused(empty_ledger_url: str, call) ->
 
 
 FIRST, SECOND, THIRD = "0001", "0002", "0003"
-
-
-def upgrade_to(revision: str, url: str) -> None:
-    """Bring a ledger to the schema of an earlier version."""
-    database = Database(url, patience=20)
-
-    def upgrade(connection: Connection) -> None:
-        config = Config()
-        config.set_main_option("script_location", str(Path(migrate.__file__).parent / "migrations"))
-        config.attributes["connection"] = connection
-        command.upgrade(config, revision)
-
-    database.migrating(upgrade)
-    database.close()
 
 
 def insert_rows(url: str, rows: list[tuple[str, dict[str, object]]], last: dict[str, object]) -> None:
