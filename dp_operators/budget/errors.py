@@ -127,4 +127,4 @@ class LedgerUnavailable(Exception):
         super().__init__(f"the ledger {ledger} cannot be used: {reason}; nothing is released until it answers")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (LedgerUnavailable, (self.ledger, self.reason))
+        return (LedgerUnavailable, (self.ledger, self.reason), vars(self))

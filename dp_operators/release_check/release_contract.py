@@ -30,6 +30,10 @@ class ReleaseCheckFailed(ReleaseRejected):
         self.broken = tuple(broken)
         super().__init__(f"the release does not meet its contract ({'; '.join(self.broken)}); it was not published")
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # an exception is otherwise made again from its text, which does not say where one expectation ends
+        return (ReleaseCheckFailed, (self.broken,), vars(self))
+
 
 def check_release(release: Release, read_file: ReadFile) -> None:
     """Check a draft's manifest and files against the contract.
