@@ -96,11 +96,11 @@ def heading(figure: Figure, *, left: float, title: str, lines: tuple[str, ...]) 
         figure.text(left, 1 - (0.52 + 0.22 * number) / height, line, color=light("muted"), size=9.5, va="top")
 
 
-def say_undefined(axes: Axes, why: str) -> None:
-    """In place of values that could not be told."""
+def say_undefined(axes: Axes, why: str, *, height: float = 0.72) -> None:
+    """Say that there is nothing to draw, at ``height`` of the axes, where nothing else is."""
     middle = axes.transAxes
-    axes.text(0.5, 0.72, "undefined", color=light("muted"), size=20, ha="center", transform=middle)
-    axes.text(0.5, 0.64, why, color=light("muted"), size=10, ha="center", transform=middle)
+    axes.text(0.5, height, "undefined", color=light("muted"), size=20, ha="center", transform=middle)
+    axes.text(0.5, height - 0.08, why, color=light("muted"), size=10, ha="center", transform=middle)
 
 
 def svg_bytes(figure: Figure, *, title: str, description: str) -> bytes:

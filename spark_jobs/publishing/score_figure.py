@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from spark_jobs.contract.figures import UNDEFINED
+from spark_jobs.contract.figures import UNCHECKED, UNDEFINED
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level
@@ -173,7 +173,7 @@ def _draw(axes: Axes, result: FigureValues, wording: Wording) -> None:
         )
         _say(axes, chance, _WHOLE + 0.1, wording.chance_label, colour="muted")
     if not _defined(result):
-        figures.say_undefined(axes, "a class is too small to tell")
+        figures.say_undefined(axes, "a class is too small to tell", height=0.4)
         return
     low, high = _ends(result)
     value, with_interval = known(result.value), finite(low) and finite(high)
@@ -244,6 +244,17 @@ def _interval(result: FigureValues) -> str:
     return f"{level(result.confidence)} interval {low} to {high}"
 
 
+def _notes(result: FigureValues) -> tuple[str, ...]:
+    if result.interval is not None:
+        return (
+            "The interval says how far the noise may have moved the figure of these rows, not which other rows might "
+            "have been in the table.",
+        )
+    if result.status == UNCHECKED:
+        return ("No interval: how wide the noise is depends on the sizes of the classes, which were not paid for.",)
+    return ()
+
+
 def _section(result: FigureValues, request: ReleaseRequest, wording: Wording) -> Section:
     defined, chance = _defined(result), _chance(result, wording)
     low, high = _ends(result)
@@ -279,12 +290,7 @@ def _section(result: FigureValues, request: ReleaseRequest, wording: Wording) ->
             rows=((wording.short, *cells),),
         ),
         legend=(("curve", "released figure"), ("band", f"{level(result.confidence)} interval"), ("chance", "chance")),
-        notes=(
-            "The interval says how far the noise may have moved the figure of these rows, not which other rows might "
-            "have been in the table."
-            if result.interval is not None
-            else "No interval: how wide the noise is depends on the sizes of the classes, which were not paid for.",
-        ),
+        notes=_notes(result),
         notice=None
         if defined
         else "Undefined: through the noise, one of the two classes is too small to tell. The release has been made and "

@@ -38,7 +38,7 @@ FIGURES = {
     "at the other end": replace(RELEASED, value=0.0, interval=(0.0, 0.01)),
     "hardly any noise": replace(RELEASED, value=0.73412, interval=(0.73411, 0.73413)),
     "no width": replace(RELEASED, value=0.7, interval=(0.7, 0.7)),
-    "no interval": replace(RELEASED, interval=None, positives=None, negatives=None),
+    "no interval": replace(RELEASED, status="unchecked", interval=None, positives=None, negatives=None),
     "undefined": replace(RELEASED, status="undefined", value=None, interval=None),
     "beyond the interval": replace(RELEASED, value=0.4, interval=(0.6, 0.8)),
 }
@@ -94,6 +94,26 @@ def test_a_figure_can_be_read(name: str, alone: bool) -> None:
     assert ("undefined" in told) == (name == "undefined")
     dots = [line for line in axes.lines if line.get_marker() == "o"]
     assert len(dots) == {"undefined": 0, "no interval": 1}.get(name, 2)
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_undefined_is_written_clear_of_the_scale(alone: bool) -> None:
+    axes, texts = drawn(plot_of("auc", FIGURES["undefined"]), alone=alone)
+    [word] = [text for text in texts if text.get_text() == "undefined"]
+    [why] = [text for text in texts if text.get_text() == "a class is too small to tell"]
+    above = min(text.get_window_extent().y0 for text in texts if text.get_text() in ("0", "1 perfect", "½ chance"))
+    lines = min(line.get_window_extent().y0 for line in axes.lines)
+    assert word.get_window_extent().y1 < min(above, lines)
+    assert why.get_window_extent().y1 < word.get_window_extent().y0
+
+
+def test_sizes_that_were_paid_for_are_not_said_to_be_missing() -> None:
+    def notes(name: str) -> str:
+        return " ".join(RENDERERS["auc"](FIGURES[name], made.request(diagnostics=["auc"])).section.notes)
+
+    assert "which were not paid for" in notes("no interval")
+    assert notes("undefined") == ""
+    assert "how far the noise may have moved" in notes("plain")
 
 
 def test_the_closer_look_shows_the_interval_and_the_value() -> None:
