@@ -118,6 +118,7 @@ def test_samples_keep_epsilon(watched, name, neighbours):
     assert keeps(found, f"histogram, {name}", relation=neighbours, claimed=epsilon, at_least=least)
 
 
+@pytest.mark.sampled("name")
 @EACH
 @BOTH
 @pytest.mark.parametrize(

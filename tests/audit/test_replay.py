@@ -169,7 +169,6 @@ def test_every_kind_has_a_table():
     assert ran == {(kind, str(number)) for kind in DIAGNOSTICS for number in range(len(BASE[kind]))}
 
 
-@pytest.mark.sampled("options")
 @BOTH
 @pytest.mark.parametrize("options", EVERY)
 def test_the_noise_of_one_table_makes_the_same_measurement_of_another(options, relation):

@@ -13,15 +13,35 @@ from tests.support.ledgers import execute
 from tests.support.postgres import PostgresServer
 
 
-@pytest.fixture
-def owner(postgres_url: str) -> Iterator[PrivacyLedger]:
-    ledger = PrivacyLedger(postgres_url)
+@pytest.fixture(scope="session")
+def with_accounts(postgres_server: PostgresServer) -> Iterator[str]:
+    """The URL of a ledger with some accounts, to be copied."""
+    url = postgres_server.create_database()
+    ledger = PrivacyLedger(url)
     ledger.migrate()
     ledger.open_account("visits", epsilon="1", blocks="day(at)")
     ledger.open_account("others", epsilon="1", tables=["/lake/others"])
     ledger.allot("visits", "team", epsilon="0.5")
     ledger.allot("visits", "rivals", epsilon="0.5")
     ledger.reserve("others", release="secret", epsilon="0.125")
+    ledger.close()
+    yield url
+    postgres_server.drop_database(url)
+
+
+@pytest.fixture
+def postgres_url(request: pytest.FixtureRequest, postgres_server: PostgresServer) -> Iterator[str]:
+    """The URL of an empty database; of one with accounts, where the test has their owner."""
+    like = str(request.getfixturevalue("with_accounts")) if "owner" in request.fixturenames else ""
+    url = postgres_server.create_database(like=like)
+    yield url
+    postgres_server.drop_database(url)
+
+
+@pytest.fixture
+def owner(postgres_url: str) -> Iterator[PrivacyLedger]:
+    """The ledger of ``with_accounts``, in a database of the test's own."""
+    ledger = PrivacyLedger(postgres_url)
     yield ledger
     ledger.close()
 

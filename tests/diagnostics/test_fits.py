@@ -151,6 +151,7 @@ def test_the_model_is_one_that_a_request_takes_and_scores_as_it_was_fitted(name:
     assert found.spans.tolist() == [1, 62, 10_000, 1, 1]
 
 
+@pytest.mark.verify
 def test_intervals_cover_what_the_rows_give_without_noise() -> None:
     data = rows(4000)
     for name, statistic in STATISTICS.items():
@@ -165,6 +166,7 @@ def test_intervals_cover_what_the_rows_give_without_noise() -> None:
         assert 0.8 - 4 * math.sqrt(0.16 / 60) <= inside <= 1.0, name
 
 
+@pytest.mark.verify
 @EVERY_FIT
 def test_less_noise_comes_closer_and_a_drowned_fit_is_pulled_towards_0(name: str) -> None:
     data = rows(20_000)
@@ -190,6 +192,7 @@ DEGENERATE = {
 }
 
 
+@pytest.mark.sampled("name", "case")
 @EVERY_FIT
 @pytest.mark.parametrize("case", DEGENERATE)
 @pytest.mark.parametrize(("epsilon", "delta"), [("1e-6", 0), (1, "1e-9"), (10**9, 0)])

@@ -10,6 +10,7 @@ from spark_jobs.statistics import ResidualCounts
 from tests.support.residual_plots import EVERY_TABLE, TABLES, check_form, counted
 
 
+@pytest.mark.sampled("name")
 @pytest.mark.parametrize("bins", [None, 2, 16, 64, 256])
 @pytest.mark.usefixtures("few_copies")
 @EVERY_TABLE

@@ -198,6 +198,7 @@ def heavy_tailed(size: int, share: float) -> tuple[Any, Any]:
     return labels, 1 / (1 + np.exp(1 - 0.3 * labels - RNG.standard_t(2, size) * (0.3 + 0.4 * labels)))
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.verify
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import importlib.metadata
+import os
 import re
 import shutil
 import subprocess
@@ -101,7 +102,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
         shutil.copyfile(path, copy)
     uv = Path(sys.executable).parent / "uv"
     command = [str(uv), "build", "--wheel", "--offline", "--no-config", "--out-dir", str(folder / "dist")]
-    done = subprocess.run([*command, str(folder / "source")], capture_output=True, text=True, check=False)
+    environment = {**os.environ, "TMPDIR": str(folder)}  # uv leaves a lock file there
+    done = subprocess.run(
+        [*command, str(folder / "source")], env=environment, capture_output=True, text=True, check=False
+    )
     if done.returncode != 0 and "setuptools" in done.stderr and "offline" in done.stderr.lower():
         pytest.skip("setuptools, the build backend, is not in uv's cache and the network is not for tests")
     assert done.returncode == 0, done.stderr

@@ -79,6 +79,7 @@ def spark_cluster(folder: Path, *, workers: int = 1, cores: int = 1, memory: str
         "SPARK_WORKER_CORES": str(cores),
         "SPARK_WORKER_MEMORY": memory,
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": os.environ.get("SPARK_SUBMIT_OPTS", ""),
     }
     logs: dict[str, Path] = {}
     pages: dict[str, str] = {}
@@ -129,7 +130,12 @@ def write_defaults(path: Path, *, secret: str) -> None:
 
 
 def _base_environment(home: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    of_the_run = ("SPARK_LOCAL_DIRS", "SPARK_SUBMIT_OPTS")
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in of_the_run or not name.startswith(("SPARK_", "PYSPARK_"))
+    }
     return {
         **kept,
         "JAVA_HOME": str(home),

@@ -29,15 +29,15 @@ class PostgresServer:
         """The URL of a database, as SQLAlchemy and libpq read it."""
         return f"postgresql://postgres@/{database}?host={self.folder}"
 
-    def create_database(self) -> str:
-        """The URL of a new, empty database."""
+    def create_database(self, *, like: str = "") -> str:
+        """The URL of a new database: an empty one, or a copy of the one with the URL ``like``, which nobody may use."""
         name = f"test_{secrets.token_hex(8)}"
-        self.execute(f"CREATE DATABASE {name}")
+        self.execute(f"CREATE DATABASE {name}" + (f" TEMPLATE {_name_of(like)}" if like else ""))
         return self.url(name)
 
     def drop_database(self, url: str) -> None:
         """Drop a database, whoever is still connected."""
-        self.execute(f"DROP DATABASE IF EXISTS {url.split('/')[-1].split('?')[0]} WITH (FORCE)")
+        self.execute(f"DROP DATABASE IF EXISTS {_name_of(url)} WITH (FORCE)")
 
     def execute(self, statement: str, url: str | None = None) -> list[tuple[Any, ...]]:
         """Execute a statement in a transaction of its own; its rows."""
@@ -64,6 +64,10 @@ class PostgresServer:
 
         given = ("-w", "-D", str(self._server.pgdata), *arguments)
         pgexec("pg_ctl", given, bin_path=self._server.bin_path, user=self._server.system_user)
+
+
+def _name_of(url: str) -> str:
+    return url.partition("?")[0].rpartition("/")[2]
 
 
 @contextmanager

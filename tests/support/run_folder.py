@@ -1,4 +1,4 @@
-"""A temporary folder for one test run, which has to be empty of everything but pytest's own folders at its end.
+"""A temporary folder for one test run, which has to be empty at its end but for what pytest and Java keep there.
 
 It is loaded before every other plugin: whatever asks for the system's temporary folder afterwards, in this process or
 in a child of it, gets the run's. What a test leaves behind there is an error of the run.
@@ -16,6 +16,10 @@ import pytest
 
 OWN = "pytest-of-"
 """Where pytest keeps its ``tmp_path`` folders."""
+JAVA = "java"
+"""Where Java processes keep their files: those that tests kill leave them, to be removed with the folder."""
+LOCK = ".lockfile"
+"""Of the package that brings the PostgreSQL server; processes share it, so none may remove it before the end."""
 IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 
 
@@ -24,7 +28,10 @@ def _make() -> Path:
         return Path(os.environ["TMPDIR"])
     folder = Path(tempfile.mkdtemp(prefix="dp-tests-"))
     os.environ["TMPDIR"] = str(folder)
-    os.environ["SPARK_LOCAL_DIRS"] = str(folder)  # Java does not read TMPDIR
+    # Java does not read TMPDIR
+    (folder / JAVA).mkdir()
+    os.environ["SPARK_LOCAL_DIRS"] = str(folder / JAVA)
+    os.environ["SPARK_SUBMIT_OPTS"] = f"-Djava.io.tmpdir={folder / JAVA}"
     tempfile.tempdir = None
     return folder
 
@@ -43,8 +50,9 @@ if not IS_WORKER:
 
 
 def leftovers() -> list[str]:
-    """What lies in the run's folder and is not pytest's, by name."""
-    return sorted(path.name for path in FOLDER.iterdir() if not path.name.startswith(OWN))
+    """What lies in the run's folder but for the above, by name."""
+    names = (path.name for path in FOLDER.iterdir())
+    return sorted(name for name in names if name not in (JAVA, LOCK) and not name.startswith(OWN))
 
 
 @pytest.hookimpl(trylast=True)

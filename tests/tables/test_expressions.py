@@ -185,6 +185,7 @@ def test_patterns_mean_what_spark_reads_in_them(spark: SparkSession, patterns: l
         assert our == their, pattern
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("text", "kept"),
     [

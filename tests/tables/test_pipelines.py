@@ -62,7 +62,7 @@ def models(train: DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
     from pyspark.ml.regression import LinearRegression
 
     folder = tmp_path_factory.mktemp("models")
-    double = train.selectExpr("y", "x", "double(n) as n", "c")
+    double = train.selectExpr("y", "x", "double(n) as n", "c").coalesce(1).cache()
 
     def save(name: str, *stages: Any) -> None:
         Pipeline(stages=list(stages)).fit(double).save(str(folder / name))
@@ -74,7 +74,7 @@ def models(train: DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
         return StringIndexer(inputCol="c", outputCol="ci", handleInvalid=invalid)
 
     splits = [-math.inf, 2.0, math.inf]
-    regression = LogisticRegression(labelCol="y")
+    regression = LogisticRegression(labelCol="y", maxIter=5)  # what is tested is scoring, not the fit
     save(
         "rich",
         index("keep"),
@@ -91,7 +91,7 @@ def models(train: DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
     save("numbered", StringIndexer(inputCol="n", outputCol="ni", handleInvalid="keep"), assemble("ni"), regression)
     save("linear", assemble("x"), LinearRegression(labelCol="y"))
     save("forest", assemble("x", "n"), RandomForestClassifier(labelCol="y", numTrees=2, seed=1))
-    save("svc", assemble("x"), LinearSVC(labelCol="y"))
+    save("svc", assemble("x"), LinearSVC(labelCol="y", maxIter=5))
     save("error_assembler", assemble("x", invalid="error"), regression)
     save("error_indexer", index("error"), assemble("ci"), regression)
     save("sql", SQLTransformer(statement="select *, x + 1 as z from __THIS__"), assemble("z"), regression)
@@ -99,8 +99,8 @@ def models(train: DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
     bounded = Bucketizer(inputCol="x", outputCol="bucket", splits=[0.0, 2.0, 9.0], handleInvalid="keep")
     save("bounded", bounded, assemble("bucket"), regression)
     save("headless", assemble("x"))
-    save("three", assemble("x"), LogisticRegression(labelCol="n"))
-    save("label", index("keep"), assemble("ci"), LogisticRegression(labelCol="y", predictionCol="y2"))
+    save("three", assemble("x"), LogisticRegression(labelCol="n", maxIter=5))
+    save("label", index("keep"), assemble("ci"), LogisticRegression(labelCol="y", predictionCol="y2", maxIter=5))
     # a pipeline whose parts do not fit together: it fails on a row, and only then
     shutil.copytree(folder / "keep", folder / "misfit")
     assembler = next((folder / "misfit" / "stages").glob("0_*/metadata/part-*"))
