@@ -104,6 +104,19 @@ def first_sha256(request: ReleaseRequest, spelling: Mapping[str, Any] | None = N
     for options in fields["diagnostics"]:
         if isinstance(options.get("compare_with"), dict):
             options["compare_with"].pop("release", None)
+    return _canonical_sha256(fields)
+
+
+def stored_sha256(content: bytes) -> str:
+    """The hash of a stored request as the version that wrote it computed it.
+
+    Args:
+        content: a JSON document that has been read as a request.
+    """
+    return _canonical_sha256(json.loads(content))
+
+
+def _canonical_sha256(fields: Any) -> str:
     text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 

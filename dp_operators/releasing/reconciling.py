@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dp_operators.budget import BudgetExceeded, ChargeConflict, ChargeState
 from dp_operators.releasing.drafts import require_releases
 from dp_operators.releasing.errors import store_faults
+from dp_operators.releasing.first_release import stored_sha256
 from dp_operators.releasing.inspection import RECONCILED
 from dp_operators.releasing.requests import require_charged
 from dp_operators.releasing.reservations import events_of
@@ -126,7 +127,8 @@ def _known(ledger: PrivacyLedger, charge_id: str) -> Any:
 def _restore(store: ObjectStore, root: str, charge_id: str, ledger: PrivacyLedger, *, reason: str, actor: str) -> bool:
     """Enter a charge again; False if there is no need to."""
     layout = ReleaseLayout(root=root, draft=f"{root}/{DRAFT_FOLDER}/{charge_id}")
-    request = ReleaseRequest.from_json(store.read(layout.request) or b"")
+    content = store.read(layout.request) or b""
+    request = ReleaseRequest.from_json(content)
     account, _ = require_charged(request)
     key = _key(store, root)
     alive = ledger.find_charge(account, key)
@@ -141,7 +143,7 @@ def _restore(store: ObjectStore, root: str, charge_id: str, ledger: PrivacyLedge
             delta=request.budget.delta,
             blocks=request.blocks,
             allotment=_allotment(store.read(layout.account)),
-            request_sha256=request.sha256,
+            request_sha256=stored_sha256(content),
             actor=actor,
             reason=reason,
         )

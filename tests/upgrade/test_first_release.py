@@ -21,8 +21,10 @@ from dp_operators.releasing import (
     complete,
     forecast,
     give_back,
+    reconcile,
 )
 from spark_jobs.contract import ReleaseRequest, RequestRefused
+from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.store.layout import folder_name
 from tests.support.airflow import make_context
 from tests.support.code_blocks import code_blocks
@@ -307,6 +309,31 @@ def test_command_without_a_key_finds_what_it_has_paid_for(upgraded: PrivacyLedge
     assert charges[default_key(request, upgraded)].state is ChargeState.COMMITTED
     other = ReleaseRequest.parse({**VISITS, "title": "Another"})
     assert default_key(other, upgraded) == f"cli/{other.sha256}"
+
+
+def test_reconciled_ledger_knows_old_requests_by_their_hashes(
+    upgraded: PrivacyLedger, tmp_path: Path, first_store: S3
+) -> None:
+    """A ledger restored from before every release: the store tells it of them, in the form that they have there."""
+    restored = PrivacyLedger(f"sqlite:///{tmp_path}/restored.db")
+    restored.migrate()
+    for account in upgraded.accounts():
+        terms = {name: getattr(account, name) for name in ("composition", "neighbours", "unit", "blocks", "unit_stays")}
+        cap = {"epsilon": account.cap.epsilon, "delta": account.cap.delta}
+        bindings = [TableBinding.parse(binding) for binding in account.bindings.values()]
+        restored.open_account(account.name, **terms, **cap, tables=bindings, outputs=account.outputs)
+    restored.allot("sales", "shops", epsilon=5)
+    restored.freeze(actor="dpo", reason="restored")
+    assert reconcile(OUTPUT, restored, actor="dpo").findings == ()
+    restored.thaw(actor="dpo", reason="reconciled")
+    for name in FIELDS:
+        known = {charge.id: charge.request_sha256 for charge in upgraded.history(name)}
+        told = {charge.id: charge.request_sha256 for charge in restored.history(name)}
+        assert told
+        assert told.items() <= known.items()
+    assert attempt(restored, "published", VISITS).adopted
+    assert attempt(restored, "published_sales", SALES).adopted
+    restored.close()
 
 
 def commands_of_the_page() -> list[list[str]]:
