@@ -13,6 +13,7 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.tables import Model
 from spark_jobs.diagnostics._shared_groups import SharedGroups, read_as
 from spark_jobs.publishing import ReleaseFacts, publish
+from spark_jobs.publishing.rendering import Renderer
 from spark_jobs.statistics.score_counts import DEFAULT_CELLS
 
 ASSUMED_OF_MODEL = {
@@ -27,6 +28,12 @@ GRID_RULE = f"A score is rounded down to a fixed grid of {DEFAULT_CELLS:,} cells
 def diagnostic(kind: str) -> Any:
     """The module of ``spark_jobs.diagnostics`` that makes diagnostics of this kind."""
     return import_module(f"spark_jobs.diagnostics.{kind}")
+
+
+def renderer(kind: str) -> Renderer:
+    """What makes files and a report's section of a result of this kind."""
+    render: Renderer = import_module(f"spark_jobs.diagnostics.{kind}.page").render
+    return render
 
 
 def assumptions(request: ReleaseRequest, *, charged: bool) -> tuple[str, ...]:
@@ -74,7 +81,7 @@ def draft(
 ) -> tuple[Release, dict[str, bytes]]:
     """The manifest and the files of the release that ``draw`` makes."""
     results = {
-        kind: diagnostic(kind).summarise(measurement, seed=draw.seed)
+        kind: (diagnostic(kind).summarise(measurement, seed=draw.seed), renderer(kind))
         for kind, measurement in _measurements(request, draw).items()
     }
     facts = ReleaseFacts(

@@ -17,11 +17,13 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from matplotlib.ticker import MaxNLocator
 from matplotlib.typing import RcKeyType
 
 from spark_jobs.publishing.theme import light
 
 PNG_DPI = 200
+LEGEND_SIZE = 8.5
 _FONTS = Path(mpl.get_data_path(), "fonts", "ttf")
 _SETTINGS: dict[RcKeyType, Any] = {
     "font.family": ["DejaVu Sans", "sans-serif"],
@@ -94,6 +96,15 @@ def heading(figure: Figure, *, left: float, title: str, lines: tuple[str, ...]) 
     figure.text(left, 1 - 0.22 / height, title, color=light("ink"), size=14, weight="bold", va="top")
     for number, line in enumerate(lines):
         figure.text(left, 1 - (0.52 + 0.22 * number) / height, line, color=light("muted"), size=9.5, va="top")
+
+
+def set_ticks(axes: Axes, across: tuple[float, float], upwards: tuple[float, float]) -> None:
+    """Both axes' ends, and round ticks within them."""
+    axes.set_xlim(across)
+    axes.set_ylim(upwards)
+    for axis, (low, high) in ((axes.xaxis, across), (axes.yaxis, upwards)):
+        ticks = MaxNLocator(nbins=7, steps=[1, 2, 5, 10]).tick_values(low, high)
+        axis.set_ticks([tick for tick in ticks if low <= tick <= high])
 
 
 def say_undefined(axes: Axes, why: str, *, height: float = 0.72) -> None:

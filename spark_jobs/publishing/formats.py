@@ -13,6 +13,8 @@ from spark_jobs.publishing.rendering import finite
 
 ABSENT = "\N{EN DASH}"
 SPACE = "\N{NO-BREAK SPACE}"
+_LEAST_SIMULATED = 0.003
+"""One over 400 and one, rounded up."""
 _MONTHS = (  # strftime would follow the locale
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -37,6 +39,21 @@ def count(value: float | None) -> str:
 def level(confidence: float) -> str:
     """A confidence level: ``90 %``."""
     return f"{100 * confidence:.4g}{SPACE}%"
+
+
+def p_text(p: float) -> str:
+    """A p-value as printed."""
+    return "below 0.001" if p < 0.001 else decimals(p, 3)
+
+
+def p_figure(p: float) -> str:
+    """A p-value as a headline: short."""
+    return f"<{SPACE}0.001" if p < 0.001 else decimals(p, 3)
+
+
+def simulated_p(p: float) -> str:
+    """A p-value by rank among some 400 simulated copies, which can show none below that, after ``p``."""
+    return f"= {decimals(p, 3)}" if p > _LEAST_SIMULATED else f"≤ {_LEAST_SIMULATED:g}"
 
 
 def amount(number: Decimal) -> str:

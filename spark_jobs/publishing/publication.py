@@ -12,17 +12,17 @@ from spark_jobs.contract.release import Release, ReleaseFile
 from spark_jobs.publishing import data_files, figures, privacy_statement, report, stamp
 from spark_jobs.publishing.facts import ReleaseFacts
 from spark_jobs.publishing.inline import inline_svg
-from spark_jobs.publishing.registry import RENDERERS
-from spark_jobs.publishing.rendering import Plot, Rendering, Result
+from spark_jobs.publishing.rendering import Plot, Released, Rendering
 
 SVG, PNG = "image/svg+xml", "image/png"
 
 
-def publish(results: Mapping[str, Result], *, facts: ReleaseFacts) -> tuple[Release, dict[str, bytes]]:
+def publish(results: Mapping[str, Released], *, facts: ReleaseFacts) -> tuple[Release, dict[str, bytes]]:
     """The manifest of a release and the bytes of its other files, by name.
 
     Args:
-        results: the released result of each requested diagnostic, by its kind; post-processing of the draw.
+        results: of each requested diagnostic, by its kind, the released result, which is post-processing of the draw,
+            and the renderer of that kind.
         facts: what the release says beside its values.
 
     Returns:
@@ -34,11 +34,12 @@ def publish(results: Mapping[str, Result], *, facts: ReleaseFacts) -> tuple[Rele
     """
     kinds = tuple(options.kind for options in facts.request.diagnostics)
     _check(results, kinds, facts)
-    guarantee = stamp.guarantee(results.values())
+    ordered = {kind: results[kind] for kind in kinds}
+    guarantee = stamp.guarantee(result for result, _ in results.values())
     marks = stamp.marks(guarantee, facts.status)
     paragraphs = privacy_statement.privacy_statement(facts, guarantee)
     formal = privacy_statement.formal_guarantee(facts, guarantee)
-    renderings = {kind: RENDERERS[kind](results[kind], facts.request) for kind in kinds}
+    renderings = {kind: render(result, facts.request) for kind, (result, render) in ordered.items()}
 
     files: dict[str, bytes] = {}
     entries: list[ReleaseFile] = []
@@ -83,18 +84,18 @@ def publish(results: Mapping[str, Result], *, facts: ReleaseFacts) -> tuple[Rele
         assumptions=facts.assumptions,
         drawn_at=facts.drawn_at,
         parts=facts.parts,
-        results={kind: results[kind].to_dict() for kind in kinds},
+        results={kind: result.to_dict() for kind, (result, _) in ordered.items()},
         files=tuple(entries),
         versions=dict(facts.versions),
     )
     return release, files
 
 
-def _check(results: Mapping[str, Result], kinds: tuple[str, ...], facts: ReleaseFacts) -> None:
+def _check(results: Mapping[str, Released], kinds: tuple[str, ...], facts: ReleaseFacts) -> None:
     if set(results) != set(kinds):
         raise ValueError(f"results must be those asked for: {', '.join(kinds)}")
     for kind in kinds:
-        if results[kind].neighbours != facts.request.neighbours:
+        if results[kind][0].neighbours != facts.request.neighbours:
             raise ValueError(f"the result of {kind} was released under other neighbours than the request's")
 
 

@@ -1,7 +1,7 @@
 """The value types between a diagnostic's renderer and what becomes of it: files, and a section of the report.
 
 A renderer is a pure function from one released result to a ``Rendering``. It names no file, writes no HTML and knows
-no other diagnostic; adding a diagnostic is one module and one line in ``registry``.
+no other diagnostic; each kind's is ``render`` in its package's module ``page``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.request import ReleaseRequest
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Result(Protocol):
-    """What every diagnostic's released result offers."""
+    """What is published of a released result of any kind, beside what its own renderer makes of it."""
 
     @property
     def guarantee(self) -> str:
@@ -28,7 +29,7 @@ class Result(Protocol):
         ...
 
     @property
-    def neighbours(self) -> Any:
+    def neighbours(self) -> Neighbours:
         """The relation it was released under."""
         ...
 
@@ -169,7 +170,10 @@ class Rendering:
 
 
 Renderer = Callable[[Any, ReleaseRequest], Rendering]
-"""From a result of the renderer's own diagnostic, and the request it answers."""
+"""From a result of the renderer's own kind, and the request it answers."""
+
+Released = tuple[Result, Renderer]
+"""A released result, and the renderer of its kind."""
 
 
 def finite(value: float | None) -> TypeGuard[float]:

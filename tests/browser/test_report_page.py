@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.publishing import publish
 from tests.support import publications as made
 from tests.support.chromium import DESKTOP, PHONE, Page, browse
 
@@ -72,7 +71,7 @@ def reports(tmp_path_factory):
         ("hostile", made.curve(), made.facts(request=hostile, rules=(made.HOSTILE,))),
     ):
         (root / name).mkdir()
-        for file, content in publish({"roc_curve": curve}, facts=facts)[1].items():
+        for file, content in made.publish({"roc_curve": curve}, facts=facts)[1].items():
             (root / name / file).write_bytes(content)
     return Reports(root=root)
 

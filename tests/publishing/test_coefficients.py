@@ -17,8 +17,7 @@ from dp_operators.release_check.expectations import unmet
 from dp_operators.release_check.results import RESULTS
 from spark_jobs.diagnostics import linear_fit, logistic_fit
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.publishing import figures, publish, stamp
-from spark_jobs.publishing.registry import RENDERERS
+from spark_jobs.publishing import figures, stamp
 from spark_jobs.statistics import CrossProducts
 from tests.support import publications as made
 from tests.support.undefined import is_undefined
@@ -70,7 +69,7 @@ def options_of(name):
 def case(request):
     kind, name = request.param
     found = released(kind, **RELEASED[name])
-    return kind, name, found, RENDERERS[kind](found, asked(kind, **options_of(name)))
+    return kind, name, found, made.render(kind, found, asked(kind, **options_of(name)))
 
 
 def drawn(plot, *, alone):
@@ -120,7 +119,7 @@ def test_the_contract_holds_and_the_data_file_has_a_row_for_each_term(case):
     fields = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert is_undefined(kind, found) or unmet(RESULTS[kind](fields)) == []
     assert found.status == {"shrunk": "shrunk", "undefined": "undefined"}.get(name, found.status)
-    _, files = publish({kind: found}, facts=made.facts(request=asked(kind, **options_of(name))))
+    _, files = made.publish({kind: found}, facts=made.facts(request=asked(kind, **options_of(name))))
     table = pq.read_table(io.BytesIO(files[f"{kind}.parquet"]))
     assert table["term"].to_pylist() == list(found.terms)
     np.testing.assert_array_equal(table["coefficient"].to_numpy(), found.coefficients)
@@ -138,7 +137,8 @@ def test_forms_are_the_same_whatever_was_released(kind):
             list(rendering.columns),
         )
         for rendering in (
-            RENDERERS[kind](released(kind, **RELEASED[name]), asked(kind)) for name in ("plain", "shrunk", "undefined")
+            made.render(kind, released(kind, **RELEASED[name]), asked(kind))
+            for name in ("plain", "shrunk", "undefined")
         )
     ]
     assert told[0] == told[1] == told[2]
@@ -147,7 +147,7 @@ def test_forms_are_the_same_whatever_was_released(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_notices_say_what_to_make_of_it(kind):
     said = {
-        name: RENDERERS[kind](released(kind, **RELEASED[name]), asked(kind)).section.notice
+        name: made.render(kind, released(kind, **RELEASED[name]), asked(kind)).section.notice
         for name in ("an exact fit", "shrunk", "undefined")
     }
     assert said["an exact fit"] is None
@@ -181,7 +181,7 @@ def test_a_broken_result_does_not_meet_the_contract(kind, fault):
 def test_names_of_a_hostile_request_are_shown_as_text():
     found = released("linear_fit", features={"age": [18, 80]}, levels={})
     found = replace(found, terms=("intercept", HOSTILE))
-    _, files = publish({"linear_fit": found}, facts=made.facts(request=asked("linear_fit")))
+    _, files = made.publish({"linear_fit": found}, facts=made.facts(request=asked("linear_fit")))
     page = files["report.html"].decode()
     assert "<script>alert" not in page
     assert "&lt;script&gt;" in page

@@ -16,8 +16,7 @@ from dp_operators.release_check.results import RESULTS
 from spark_jobs.contract.options import ReferenceDistribution
 from spark_jobs.diagnostics import ecdf
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.publishing import figures, publish, stamp
-from spark_jobs.publishing.registry import RENDERERS
+from spark_jobs.publishing import figures, stamp
 from spark_jobs.publishing.value_axis import ValueAxis, number
 from spark_jobs.statistics import ScoreCounts, ValueCounts
 from tests.support import publications as made
@@ -62,7 +61,7 @@ REQUEST = made.request(diagnostics=[{"kind": "ecdf"}])
 
 
 def rendering(found, request=REQUEST):
-    return RENDERERS["ecdf"](found, request)
+    return made.render("ecdf", found, request)
 
 
 def drawn(plot, *, alone):
@@ -151,14 +150,14 @@ def test_releases_meet_their_contract_and_broken_ones_do_not(kind):
 
 def test_a_published_data_file_is_read_back():
     found = released("found")
-    release, files = publish({"ecdf": found}, facts=made.facts(request=REQUEST))
+    release, files = made.publish({"ecdf": found}, facts=made.facts(request=REQUEST))
     assert {"ecdf.parquet", "ecdf.svg", "ecdf.png", "report.html"} <= {file.name for file in release.files}
     table = pq.read_table(io.BytesIO(files["ecdf.parquet"]))
     again = ecdf.Ecdf.from_release(
         release.results["ecdf"], {name: table[name].to_numpy() for name in table.column_names}
     )
     assert ecdf.distance_between(found, again).value == 0
-    assert files == publish({"ecdf": found}, facts=made.facts(request=REQUEST))[1]
+    assert files == made.publish({"ecdf": found}, facts=made.facts(request=REQUEST))[1]
 
 
 def test_a_reference_is_drawn_and_judged():
@@ -175,7 +174,7 @@ def test_a_reference_is_drawn_and_judged():
 
 def test_a_column_is_named_as_text_and_not_as_markup():
     found = replace(released(), named=made.HOSTILE)
-    page = publish({"ecdf": found}, facts=made.facts(request=REQUEST))[1]["report.html"].decode()
+    page = made.publish({"ecdf": found}, facts=made.facts(request=REQUEST))[1]["report.html"].decode()
     assert "<script>" not in page
     assert "<img src=x" not in page
 

@@ -19,8 +19,7 @@ from spark_jobs.contract.options import EarlierFunction
 from spark_jobs.diagnostics import ecdf
 from spark_jobs.diagnostics.ecdf import Ecdf
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.publishing import figures, publish, stamp
-from spark_jobs.publishing.registry import RENDERERS
+from spark_jobs.publishing import figures, stamp
 from tests.support import publications as made
 from tests.support.earlier import AMOUNTS, released
 
@@ -46,7 +45,7 @@ def request(march: EarlierFunction) -> object:
 
 
 def test_the_data_file_holds_both_functions_and_what_is_between_them(march: EarlierFunction, april: Ecdf) -> None:
-    release, files = publish({"ecdf": april}, facts=made.facts(request=request(march)))
+    release, files = made.publish({"ecdf": april}, facts=made.facts(request=request(march)))
     table = pq.read_table(io.BytesIO(files["ecdf.parquet"]))
     column = table["earlier_cdf"].to_numpy()
     assert april.comparison is not None
@@ -65,7 +64,7 @@ def test_the_data_file_holds_both_functions_and_what_is_between_them(march: Earl
 
 
 def test_both_functions_and_the_gap_are_drawn(march: EarlierFunction, april: Ecdf) -> None:
-    (plot,) = RENDERERS["ecdf"](april, request(march)).plots
+    (plot,) = made.render("ecdf", april, request(march)).plots
     with figures.fixed_settings():
         figure = plot.draw(True)
         stamp.stamp_figure(figure, ())
@@ -90,7 +89,7 @@ def test_both_functions_and_the_gap_are_drawn(march: EarlierFunction, april: Ecd
 
 
 def test_the_section_says_how_far_apart_and_how_sure(march: EarlierFunction, april: Ecdf) -> None:
-    section = RENDERERS["ecdf"](april, request(march)).section
+    section = made.render("ecdf", april, request(march)).section
     values = {measure.label: measure.value for measure in section.measures}
     assert april.comparison is not None
     assert values["Distance to the earlier release"] == f"{april.comparison.distance.value:.3f}"
@@ -104,7 +103,7 @@ def test_the_section_says_how_far_apart_and_how_sure(march: EarlierFunction, apr
 
 def test_a_release_that_tells_nothing_has_the_same_form(march: EarlierFunction, april: Ecdf) -> None:
     empty = released(rows=0, seed=2, noise=SeededNoise(11), compare_with=march)
-    ours, theirs = (RENDERERS["ecdf"](each, request(march)) for each in (april, empty))
+    ours, theirs = (made.render("ecdf", each, request(march)) for each in (april, empty))
     assert list(ours.columns) == list(theirs.columns)
     assert [m.label for m in ours.section.measures] == [m.label for m in theirs.section.measures]
     assert ours.section.table is not None
@@ -124,10 +123,10 @@ def test_releases_meet_their_contract_and_broken_comparisons_do_not(april: Ecdf)
 
 def test_the_report_names_the_column_as_text(march: EarlierFunction) -> None:
     plain = released(noise=SeededNoise(1))
-    page = publish({"ecdf": plain}, facts=made.facts(request=made.request(diagnostics=[AMOUNTS], title=None)))[1]
+    page = made.publish({"ecdf": plain}, facts=made.facts(request=made.request(diagnostics=[AMOUNTS], title=None)))[1]
     assert '<h1 dir="auto">Distribution of amount</h1>' in page["report.html"].decode()
     hostile = held(plain).model_copy(update={"released_by": made.HOSTILE, "named": made.HOSTILE})
     found = released(noise=SeededNoise(2), compare_with=hostile)
-    text = publish({"ecdf": found}, facts=made.facts(request=request(march)))[1]["report.html"].decode()
+    text = made.publish({"ecdf": found}, facts=made.facts(request=request(march)))[1]["report.html"].decode()
     assert "<script>" not in text
     assert "alert(1)" in unescape(re.sub(r"<[^>]+>", " ", text)), "it is shown, as text"

@@ -16,9 +16,8 @@ from matplotlib.text import Text
 from dp_operators.release_check.expectations import unmet
 from dp_operators.release_check.results import RESULTS
 from spark_jobs.contract.options import LinearRegressionOptions, ResidualPlotOptions
-from spark_jobs.publishing import figures, publish, stamp
+from spark_jobs.publishing import figures, stamp
 from spark_jobs.publishing.heat_map import draw_heat_map, in_few_cells, shown_part
-from spark_jobs.publishing.registry import RENDERERS
 from tests.support import linear_results
 from tests.support import publications as made
 
@@ -58,7 +57,7 @@ def kind_of(name):
 
 def rendering(name, found=None):
     kind = kind_of(name)
-    return RENDERERS[kind](RELEASED[name] if found is None else found, request(kind))
+    return made.render(kind, RELEASED[name] if found is None else found, request(kind))
 
 
 def drawn(plot, *, alone):
@@ -134,7 +133,9 @@ def test_data_file_of_a_plot_has_a_row_for_each_cell():
 
 def test_data_file_of_lines_has_a_row_for_each_group_and_is_read_back():
     found = RELEASED["groups"]
-    _, files = publish({"linear_regression": found}, facts=made.facts(request=request("linear_regression", **TRACTS)))
+    _, files = made.publish(
+        {"linear_regression": found}, facts=made.facts(request=request("linear_regression", **TRACTS))
+    )
     table = pq.read_table(io.BytesIO(files["linear_regression.parquet"]))
     assert table["group"].to_pylist() == list(found.keys)
     np.testing.assert_array_equal(table["prediction_0.75"].to_numpy(), found.predictions[:, 1])
@@ -199,7 +200,7 @@ def test_broken_results_do_not_meet_it(name, field):
 
 def test_rows_of_the_report_are_the_total_and_not_the_sum_of_sizes_of_at_least_0():
     found = replace(RELEASED["groups"], total_rows=77.0)
-    section = RENDERERS["linear_regression"](found, request("linear_regression", **TRACTS)).section
+    section = made.render("linear_regression", found, request("linear_regression", **TRACTS)).section
     assert {each.label: each.value for each in section.measures}["Rows"].endswith("77")
     assert found.rows.sum() > 1_000
 
@@ -208,7 +209,7 @@ def test_text_of_a_user_is_text_and_not_markup():
     keys = tuple(f"{made.HOSTILE}{number}" for number in range(3))
     found = replace(linear_results.linear_fit(3), keys=keys)
     asked = request("linear_regression", **TRACTS)
-    files = publish({"linear_regression": found}, facts=made.facts(request=asked))[1]
+    files = made.publish({"linear_regression": found}, facts=made.facts(request=asked))[1]
     page = files["report.html"].decode()
     assert "<script>" not in page
     assert "<img src=x" not in page
@@ -216,13 +217,13 @@ def test_text_of_a_user_is_text_and_not_markup():
 
 
 def test_note_on_private_models_is_read_where_the_model_is_private():
-    found = RENDERERS["residual_plot"](RELEASED["a plot"], request("residual_plot"))
+    found = made.render("residual_plot", RELEASED["a plot"], request("residual_plot"))
     assert any("fitted with noise of its own" in note for note in found.section.notes)
 
 
 def test_published_bytes_are_the_same_each_time():
     facts = made.facts(request=request("residual_plot"))
-    first, second = (publish({"residual_plot": RELEASED["a plot"]}, facts=facts)[1] for _ in range(2))
+    first, second = (made.publish({"residual_plot": RELEASED["a plot"]}, facts=facts)[1] for _ in range(2))
     assert first == second
     assert {"residual_plot.png", "residual_quantiles.svg", "residual_plot.parquet"} <= set(first)
     assert len(first["residual_plot.svg"]) < 200_000

@@ -15,7 +15,6 @@ import pytest
 
 from spark_jobs.contract.privacy import Budget, Neighbours
 from spark_jobs.contract.release import Release
-from spark_jobs.publishing import publish
 from tests.support import publications as made
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +24,7 @@ COLUMNS = ["threshold", "fpr", "tpr", "tpr_lower", "tpr_upper", "tpr_lower_every
 
 @pytest.fixture(scope="module")
 def published():
-    return publish({"roc_curve": made.curve()}, facts=made.facts())
+    return made.publish({"roc_curve": made.curve()}, facts=made.facts())
 
 
 def table_of(files):
@@ -73,7 +72,7 @@ def test_data_file_round_trips(published):
 @pytest.mark.parametrize("curve", [made.undefined_curve(), made.broken_curve()], ids=["undefined", "broken"])
 def test_undefined_result_has_the_shape_of_any_other(published, curve):
     release, files = published
-    other, others = publish({"roc_curve": curve}, facts=made.facts())
+    other, others = made.publish({"roc_curve": curve}, facts=made.facts())
     assert list(others) == list(files)
     assert table_of(others).schema == table_of(files).schema
     assert table_of(others).num_rows == table_of(files).num_rows
@@ -105,10 +104,9 @@ def test_pictures_name_no_date_and_no_program(published):
 PUBLISH = """
 import sys
 from pathlib import Path
-from spark_jobs.publishing import publish
 from tests.support import publications as made
 for name, curve in (("ok", made.curve()), ("seeded", made.seeded(made.curve())), ("undefined", made.undefined_curve())):
-    release, files = publish({"roc_curve": curve}, facts=made.facts(draft=name == "seeded"))
+    release, files = made.publish({"roc_curve": curve}, facts=made.facts(draft=name == "seeded"))
     for file, content in {**files, "release.json": release.to_json().encode()}.items():
         Path(sys.argv[1], f"{name}-{file}").write_bytes(content)
 """
@@ -166,16 +164,16 @@ def test_publishing_leaves_the_users_settings_alone():
     import matplotlib as mpl
 
     before = dict(mpl.rcParams)
-    publish({"roc_curve": made.curve()}, facts=made.facts())
+    made.publish({"roc_curve": made.curve()}, facts=made.facts())
     assert dict(mpl.rcParams) == before
     assert "matplotlib.pyplot" not in sys.modules or mpl.pyplot.get_fignums() == []
 
 
 def test_results_must_answer_the_request():
     with pytest.raises(ValueError, match="asked for: roc_curve"):
-        publish({}, facts=made.facts())
+        made.publish({}, facts=made.facts())
     with pytest.raises(ValueError, match="other neighbours"):
-        publish({"roc_curve": replace(made.curve(), neighbours=Neighbours.REPLACE_ONE)}, facts=made.facts())
+        made.publish({"roc_curve": replace(made.curve(), neighbours=Neighbours.REPLACE_ONE)}, facts=made.facts())
 
 
 def test_facts_are_consistent():

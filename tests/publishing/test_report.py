@@ -5,7 +5,6 @@ from html.parser import HTMLParser
 import pytest
 
 from spark_jobs.contract.privacy import Budget
-from spark_jobs.publishing import publish
 from spark_jobs.publishing.report import budget_bar, runs, visible
 from tests.support import publications as made
 
@@ -43,7 +42,7 @@ class Outline(HTMLParser):
 
 
 def page_of(curve=None, **facts):
-    release, files = publish({"roc_curve": curve or made.curve()}, facts=made.facts(**facts))
+    release, files = made.publish({"roc_curve": curve or made.curve()}, facts=made.facts(**facts))
     return files["report.html"].decode(), release
 
 

@@ -7,12 +7,13 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from spark_jobs.publishing import figures, roc_curve, stamp
+from spark_jobs.diagnostics.roc_curve import page
+from spark_jobs.publishing import figures, stamp
 from tests.support import publications as made
 
 
 def rendering(curve=None):
-    return roc_curve.render(curve or made.curve(), made.request())
+    return page.render(curve or made.curve(), made.request())
 
 
 @pytest.mark.parametrize("alone", [False, True])
@@ -49,11 +50,11 @@ def test_probes_lie_on_the_curve_and_within_the_axes():
         assert 0 <= probe.low <= probe.y <= probe.high <= 1
 
 
-@pytest.mark.parametrize("fpr", roc_curve.READ_AT)
+@pytest.mark.parametrize("fpr", page.READ_AT)
 def test_table_reads_the_best_released_point_within_the_bound(fpr):
     curve = made.curve()
     table = rendering(curve).section.table
-    row = table.rows[roc_curve.READ_AT.index(fpr)]
+    row = table.rows[page.READ_AT.index(fpr)]
     best = curve.tpr[curve.fpr <= fpr].max()
     assert row[2].startswith(f"{100 * best:.1f}")
 

@@ -14,12 +14,11 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from spark_jobs.diagnostics import auc, confusion_matrix
+from spark_jobs.diagnostics.confusion_matrix.plots import _apart
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.publishing import figures, stamp
-from spark_jobs.publishing.confusion_plots import _apart
-from spark_jobs.publishing.registry import RENDERERS
+from spark_jobs.publishing.formats import p_figure, simulated_p
 from spark_jobs.publishing.rendering import Plot
-from spark_jobs.publishing.score_pools import p_figure, simulated_p
 from spark_jobs.statistics import ScoreCounts
 from tests.support import publications as made
 
@@ -62,7 +61,7 @@ MATRICES = {
 
 def plot_of(kind: str, found: Any) -> Plot:
     request = made.request(diagnostics=[kind])
-    (plot,) = RENDERERS[kind](found, request).plots
+    (plot,) = made.render(kind, found, request).plots
     return plot
 
 
@@ -109,7 +108,7 @@ def test_undefined_is_written_clear_of_the_scale(alone: bool) -> None:
 
 def test_sizes_that_were_paid_for_are_not_said_to_be_missing() -> None:
     def notes(name: str) -> str:
-        return " ".join(RENDERERS["auc"](FIGURES[name], made.request(diagnostics=["auc"])).section.notes)
+        return " ".join(made.render("auc", FIGURES[name], made.request(diagnostics=["auc"])).section.notes)
 
     assert "which were not paid for" in notes("no interval")
     assert notes("undefined") == ""

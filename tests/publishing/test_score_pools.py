@@ -11,10 +11,10 @@ from matplotlib.text import Text
 from dp_operators.release_check.expectations import unmet
 from dp_operators.release_check.results import RESULTS
 from spark_jobs.diagnostics import binned_residuals, calibration
+from spark_jobs.diagnostics._score_groups.page import score_range
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.publishing import figures, publish, stamp
-from spark_jobs.publishing.registry import RENDERERS
-from spark_jobs.publishing.score_pools import p_text, score_range
+from spark_jobs.publishing import figures, stamp
+from spark_jobs.publishing.formats import p_text
 from spark_jobs.statistics import ScoreCounts
 from tests.support import publications as made
 
@@ -32,7 +32,7 @@ def released(kind, rows=4000, *, bend=1.4, epsilon="1"):
 
 
 def rendering(kind, found=None):
-    return RENDERERS[kind](found or released(kind), made.request())
+    return made.render(kind, found or released(kind), made.request())
 
 
 def drawn(plot, *, alone):
@@ -136,7 +136,7 @@ def test_releases_meet_their_contract_and_broken_ones_do_not(kind):
 def test_both_are_published_in_one_report():
     results = {kind: released(kind) for kind in DIAGNOSTICS}
     request = made.request(diagnostics=list(DIAGNOSTICS), title=None)
-    release, files = publish(results, facts=made.facts(request=request))
+    release, files = made.publish(results, facts=made.facts(request=request))
     names = {file.name for file in release.files}
     assert {"binned_residuals.png", "binned_residuals.svg", "calibration.parquet", "report.html"} <= names
     page = files["report.html"].decode()

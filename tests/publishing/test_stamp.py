@@ -6,12 +6,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
-from spark_jobs.publishing import publish, stamp
+from spark_jobs.publishing import stamp
 from tests.support import publications as made
 
 
 def files_of(curve, *, draft):
-    return publish({"roc_curve": curve}, facts=made.facts(draft=draft))
+    return made.publish({"roc_curve": curve}, facts=made.facts(draft=draft))
 
 
 def reddish(png):

@@ -2,48 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_jobs import publishing
+from spark_jobs.application.draft import renderer
 from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.privacy import Budget, Neighbours
-from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
+from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE, Release
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.diagnostics.roc_curve import RocCurve
 from spark_jobs.publishing import ReleaseFacts
+from spark_jobs.publishing.rendering import Rendering
 
 HOSTILE = (
     """</title></style><script>alert("x")</script><img src=x onerror=alert(1)>{{ 7*7 }}{% raw %}$\\frac{'"&\u202e\x00"""
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class StandInCurve:
-    """The names of ``spark_jobs.diagnostics.roc_curve.RocCurve`` that publishing relies on."""
-
-    fpr: NDArray[np.float64]
-    tpr: NDArray[np.float64]
-    thresholds: NDArray[np.float64]
-    tpr_lower: NDArray[np.float64]
-    tpr_upper: NDArray[np.float64]
-    tpr_lower_everywhere: NDArray[np.float64]
-    tpr_upper_everywhere: NDArray[np.float64]
-    auc: float
-    auc_interval: tuple[float, float]
-    positives: float
-    negatives: float
-    status: str = "ok"
-    confidence: float = 0.9
-    neighbours: Neighbours = Neighbours.ADD_REMOVE
-    guarantee: str = PRIVATE
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"auc": self.auc if self.auc is not None and np.isfinite(self.auc) else None, "status": self.status}
+def render(kind: str, result: Any, request: ReleaseRequest) -> Rendering:
+    """What the page of ``kind`` makes of a result."""
+    return renderer(kind)(result, request)
 
 
-def curve(*, points: int = 129, strength: float = 2.2, width: float = 0.02) -> StandInCurve:
+def publish(results: Mapping[str, Any], *, facts: ReleaseFacts) -> tuple[Release, dict[str, bytes]]:
+    """The manifest and the files of results by kind, each made by the page of its kind."""
+    return publishing.publish({kind: (result, renderer(kind)) for kind, result in results.items()}, facts=facts)
+
+
+def curve(*, points: int = 129, strength: float = 2.2, width: float = 0.02) -> RocCurve:
     """A smooth curve, tpr = 1 - (1 - fpr)^strength, with a band of about ``width``."""
     share = np.linspace(0.0, 1.0, points)
     fpr = share**2
@@ -52,7 +43,7 @@ def curve(*, points: int = 129, strength: float = 2.2, width: float = 0.02) -> S
     inner = np.where((share > 0) & (share < 1), half, 0.0)
     thresholds = np.concatenate([[np.inf], np.linspace(0.97, 0.0, points - 1)])
     auc = strength / (strength + 1)
-    return StandInCurve(
+    return RocCurve(
         fpr=fpr,
         tpr=tpr,
         thresholds=thresholds,
@@ -64,10 +55,15 @@ def curve(*, points: int = 129, strength: float = 2.2, width: float = 0.02) -> S
         auc_interval=(auc - width / 2, auc + width / 2),
         positives=6899.4,
         negatives=3190.8,
+        status="ok",
+        confidence=0.9,
+        epsilon=Decimal(1),
+        neighbours=Neighbours.ADD_REMOVE,
+        guarantee=PRIVATE,
     )
 
 
-def undefined_curve(*, points: int = 129) -> StandInCurve:
+def undefined_curve(*, points: int = 129) -> RocCurve:
     """What is released where a class is too small to tell: the same shape, and nothing in it."""
     return replace(
         curve(points=points),
@@ -81,7 +77,7 @@ def undefined_curve(*, points: int = 129) -> StandInCurve:
     )
 
 
-def broken_curve(*, points: int = 129) -> StandInCurve:
+def broken_curve(*, points: int = 129) -> RocCurve:
     """Values that no diagnostic should release; publishing them must not fail all the same."""
     nothing = np.full(points, np.nan)
     return replace(
@@ -99,7 +95,7 @@ def broken_curve(*, points: int = 129) -> StandInCurve:
     )
 
 
-def seeded(result: StandInCurve) -> StandInCurve:
+def seeded(result: RocCurve) -> RocCurve:
     """The same result as a seeded noise would make it."""
     return replace(result, guarantee=NOT_PRIVATE)
 

@@ -9,8 +9,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.diagnostics.confusion_matrix import ConfusionMatrix
-from spark_jobs.diagnostics.confusion_matrix.result import RATES
+from spark_jobs.diagnostics.confusion_matrix.result import RATES, ConfusionMatrix
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import SPACE, count, percent
 from spark_jobs.publishing.rendering import finite

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.diagnostics._score_groups.page import Points, draw_points, draw_zone, points, score_limits, score_range
+from spark_jobs.diagnostics.binned_residuals.result import BinnedResiduals
 from spark_jobs.publishing import figures
-from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
+from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, p_figure, p_text, percent
 from spark_jobs.publishing.rendering import (
     Column,
     Headline,
@@ -21,19 +22,6 @@ from spark_jobs.publishing.rendering import (
     ValueTable,
     known,
 )
-from spark_jobs.publishing.score_pools import (
-    LEGEND_SIZE,
-    Points,
-    PoolValues,
-    draw_points,
-    draw_zone,
-    p_figure,
-    p_text,
-    points,
-    score_limits,
-    score_range,
-    set_ticks,
-)
 from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
@@ -44,54 +32,39 @@ _FRAME = figures.Frame(width=6.4, height=4.4, heading=1.2, small=5.2, box=(0.13,
 _NOTED = 0.05
 
 
-class ResidualValues(PoolValues, Protocol):
-    """The released values of binned residuals."""
-
-    @property
-    def residual(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def residual_lower(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def residual_upper(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def trend_p_value(self) -> float | None: ...  # noqa: D102
-    @property
-    def scatter_p_value(self) -> float | None: ...  # noqa: D102
-
-
-def render(found: ResidualValues, request: ReleaseRequest) -> Rendering:
+def render(result: BinnedResiduals, request: ReleaseRequest) -> Rendering:
     """Files and report of released binned residuals; names, columns and rows are the same whatever was released."""
-    return Rendering(columns=_columns(found), plots=(_plot(found),), section=_section(found, request))
+    return Rendering(columns=_columns(result), plots=(_plot(result),), section=_section(result, request))
 
 
-def _columns(found: ResidualValues) -> dict[str, Column]:
-    nominal = f"{100 * found.confidence:.4g} %"
+def _columns(result: BinnedResiduals) -> dict[str, Column]:
+    nominal = f"{100 * result.confidence:.4g} %"
     interval = f"{nominal} interval of residual: where the exact counts of the same rows would put it"
     zone = f"{nominal} zone: where the residual of a model with true scores would be released"
     return {
-        "lower": Column(values=found.lower, meaning="lower edge of the bin, as a score"),
-        "upper": Column(values=found.upper, meaning="upper edge of the bin, as a score"),
-        "pool": Column(values=found.pool, meaning="pool the bin belongs to; bins of a pool share all that follows"),
-        "predicted": Column(values=found.predicted, meaning="mean score of the pool"),
-        "residual": Column(values=found.residual, meaning="mean of label minus score in the pool"),
-        "residual_lower": Column(values=found.residual_lower, meaning=f"lower end of the {interval}"),
-        "residual_upper": Column(values=found.residual_upper, meaning=f"upper end of the {interval}"),
-        "zone_lower": Column(values=found.zone_lower, meaning=f"lower end of the {zone}"),
-        "zone_upper": Column(values=found.zone_upper, meaning=f"upper end of the {zone}"),
-        "rows": Column(values=found.rows, meaning="noisy number of rows of the pool"),
+        "lower": Column(values=result.lower, meaning="lower edge of the bin, as a score"),
+        "upper": Column(values=result.upper, meaning="upper edge of the bin, as a score"),
+        "pool": Column(values=result.pool, meaning="pool the bin belongs to; bins of a pool share all that follows"),
+        "predicted": Column(values=result.predicted, meaning="mean score of the pool"),
+        "residual": Column(values=result.residual, meaning="mean of label minus score in the pool"),
+        "residual_lower": Column(values=result.residual_lower, meaning=f"lower end of the {interval}"),
+        "residual_upper": Column(values=result.residual_upper, meaning=f"upper end of the {interval}"),
+        "zone_lower": Column(values=result.zone_lower, meaning=f"lower end of the {zone}"),
+        "zone_upper": Column(values=result.zone_upper, meaning=f"upper end of the {zone}"),
+        "rows": Column(values=result.rows, meaning="noisy number of rows of the pool"),
     }
 
 
-def _defined(found: ResidualValues) -> bool:
-    return found.status == "ok"
+def _defined(result: BinnedResiduals) -> bool:
+    return result.status == "ok"
 
 
-def _points(found: ResidualValues) -> Points:
-    return points(found, found.residual, found.residual_lower, found.residual_upper)
+def _points(result: BinnedResiduals) -> Points:
+    return points(result, result.residual, result.residual_lower, result.residual_upper)
 
 
-def _plot(found: ResidualValues) -> Plot:
-    at = _points(found)
+def _plot(result: BinnedResiduals) -> Plot:
+    at = _points(result)
 
     def draw(alone: bool) -> Figure:
         figure, axes = _FRAME.axes(
@@ -99,20 +72,20 @@ def _plot(found: ResidualValues) -> Plot:
             x_label="Predicted share of positives (mean score of the pool)",
             y_label="Observed minus predicted (points)",
         )
-        _draw(axes, found, at)
+        _draw(axes, result, at)
         if alone:
-            if _defined(found):
+            if _defined(result):
                 _legend(axes)
-            figures.heading(figure, left=0.03, title="Binned residuals", lines=(_test_line(found), _size_line(found)))
+            figures.heading(figure, left=0.03, title="Binned residuals", lines=(_test_line(result), _size_line(result)))
         return figure
 
     return Plot(
         name="binned_residuals",
         title="Binned residuals",
-        description=_description(found, at),
+        description=_description(result, at),
         draw=draw,
         axes=_FRAME.box,
-        probes=_probes(found, at) if _defined(found) else (),
+        probes=_probes(result, at) if _defined(result) else (),
     )
 
 
@@ -122,7 +95,7 @@ def _legend(axes: Axes) -> None:
         loc="lower left",
         bbox_to_anchor=(-0.02, 1.0),
         ncols=3,
-        fontsize=LEGEND_SIZE,
+        fontsize=figures.LEGEND_SIZE,
         labelcolor=light("ink"),
         frameon=False,
         handlelength=1.4,
@@ -131,20 +104,20 @@ def _legend(axes: Axes) -> None:
     )
 
 
-def _limits(found: ResidualValues, at: Points) -> tuple[tuple[float, float], tuple[float, float]]:
+def _limits(result: BinnedResiduals, at: Points) -> tuple[tuple[float, float], tuple[float, float]]:
     """Ends of both axes; residuals in percentage points."""
-    if not _defined(found):
+    if not _defined(result):
         return (-0.01, 1.01), (-10.5, 10.5)
     reach = np.abs(np.concatenate([at.low, at.high, at.zone_low, at.zone_high])).max()
     reach = 108.0 * min(max(float(reach), 0.001), 1.0)
     return score_limits(at), (-reach, reach)
 
 
-def _draw(axes: Axes, found: ResidualValues, at: Points) -> None:
-    set_ticks(axes, *_limits(found, at))
+def _draw(axes: Axes, result: BinnedResiduals, at: Points) -> None:
+    figures.set_ticks(axes, *_limits(result, at))
     axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:+.3g}" if abs(value) > 1e-9 else "0")
-    if _defined(found):
+    if _defined(result):
         points_up = Points(
             x=at.x,
             y=100 * at.y,
@@ -156,9 +129,9 @@ def _draw(axes: Axes, found: ResidualValues, at: Points) -> None:
             last=at.last,
             rows=at.rows,
         )
-        draw_zone(axes, points_up, label=f"{level(found.confidence)} of a true model's", slope=0.0)
+        draw_zone(axes, points_up, label=f"{level(result.confidence)} of a true model's", slope=0.0)
     axes.axhline(0.0, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)))
-    if _defined(found):
+    if _defined(result):
         draw_points(axes, points_up, inside="released, with what noise hides", outside="beyond the zone")
     else:
         middle = axes.transAxes
@@ -169,8 +142,8 @@ def _draw(axes: Axes, found: ResidualValues, at: Points) -> None:
         )  # fmt: skip
 
 
-def _probes(found: ResidualValues, at: Points) -> tuple[Probe, ...]:
-    (left, right), (bottom, top) = _limits(found, at)
+def _probes(result: BinnedResiduals, at: Points) -> tuple[Probe, ...]:
+    (left, right), (bottom, top) = _limits(result, at)
 
     def up(value: float) -> float:
         return float(np.clip((100 * value - bottom) / (top - bottom), 0.0, 1.0))
@@ -196,32 +169,32 @@ def _signed(value: float) -> str:
     return text if text.startswith("-") or text == "0.0" else f"+{text}"
 
 
-def _table(found: ResidualValues) -> ValueTable:
-    alone = np.bincount(found.pool)[found.pool] == 1
+def _table(result: BinnedResiduals) -> ValueTable:
+    alone = np.bincount(result.pool)[result.pool] == 1
     rows = []
-    for i in range(found.pool.size):
+    for i in range(result.pool.size):
         cells = (
             (
-                percent(found.predicted[i]),
-                _signed(found.residual[i]),
-                f"{_signed(found.residual_lower[i])} to {_signed(found.residual_upper[i])}",
-                f"{_signed(found.zone_lower[i])} to {_signed(found.zone_upper[i])}",
-                f"≈{SPACE}{count(found.rows[i])}",
+                percent(result.predicted[i]),
+                _signed(result.residual[i]),
+                f"{_signed(result.residual_lower[i])} to {_signed(result.residual_upper[i])}",
+                f"{_signed(result.zone_lower[i])} to {_signed(result.zone_upper[i])}",
+                f"≈{SPACE}{count(result.rows[i])}",
             )
-            if _defined(found)
+            if _defined(result)
             else (ABSENT,) * 5
         )
-        rows.append((score_range(found.lower[i], found.upper[i], whole=bool(alone[i])), *cells))
+        rows.append((score_range(result.lower[i], result.upper[i], whole=bool(alone[i])), *cells))
     return ValueTable(
         caption="The residuals in numbers, in percentage points. Bins with a star share their values with a neighbour: "
         "alone, either has too few rows to tell through the noise.",
-        header=("Scores", "Predicted", "Residual", f"{level(found.confidence)} interval", "True model", "Rows"),
+        header=("Scores", "Predicted", "Residual", f"{level(result.confidence)} interval", "True model", "Rows"),
         rows=tuple(rows),
     )
 
 
-def _test_line(found: ResidualValues) -> str:
-    return f"Test of fit: p {_relation(known(found.p_value))}" if _defined(found) else "Test of fit undefined"
+def _test_line(result: BinnedResiduals) -> str:
+    return f"Test of fit: p {_relation(known(result.p_value))}" if _defined(result) else "Test of fit undefined"
 
 
 def _relation(p: float) -> str:
@@ -229,22 +202,22 @@ def _relation(p: float) -> str:
     return text if text.startswith("below") else f"= {text}"
 
 
-def _size_line(found: ResidualValues) -> str:
-    return f"released with noise; about {count(found.positives + found.negatives)} rows"
+def _size_line(result: BinnedResiduals) -> str:
+    return f"released with noise; about {count(result.positives + result.negatives)} rows"
 
 
-def _description(found: ResidualValues, at: Points) -> str:
-    if not _defined(found):
+def _description(result: BinnedResiduals, at: Points) -> str:
+    if not _defined(result):
         return "An empty plot of residuals: undefined because there are too few rows to tell through the noise."
     return (
         "Mean residuals against mean scores, from low scores on the left to high ones on the right; "
-        f"{int(at.outside.sum())} of {at.x.size} lie beyond the zone of a model with true scores. {_test_line(found)}."
+        f"{int(at.outside.sum())} of {at.x.size} lie beyond the zone of a model with true scores. {_test_line(result)}."
     )
 
 
-def _section(found: ResidualValues, request: ReleaseRequest) -> Section:
-    defined, at = _defined(found), _points(found)
-    speaks = known(found.p_value) < _NOTED
+def _section(result: BinnedResiduals, request: ReleaseRequest) -> Section:
+    defined, at = _defined(result), _points(result)
+    speaks = known(result.p_value) < _NOTED
     verdict = "the residuals speak against the scores" if speaks else "no sign that the scores are wrong"
     return Section(
         title="Binned residuals",
@@ -252,26 +225,26 @@ def _section(found: ResidualValues, request: ReleaseRequest) -> Section:
             "Each point gathers rows of similar score: how much more often they are positive than their scores say "
             "(above the line), or less often (below). The whisker shows where the point would be without noise.",
             "If the scores were true, about "
-            f"{level(found.confidence)} of the points would lie in the grey zone, and in no order. A bow or a tilt "
+            f"{level(result.confidence)} of the points would lie in the grey zone, and in no order. A bow or a tilt "
             "means that the model lacks a term.",
         ),
         headline=Headline(
             label="Test of fit (p-value)",
-            value=p_figure(known(found.p_value)) if defined else "undefined",
+            value=p_figure(known(result.p_value)) if defined else "undefined",
             interval=verdict if defined else None,
             scale=("0 wrong", "1"),
-            marks=(known(found.p_value),) * 3 if defined else None,
+            marks=(known(result.p_value),) * 3 if defined else None,
             reference=("", _NOTED),
         ),
         measures=(
             Measure(
                 label="Trend",
-                value=f"p {_relation(known(found.trend_p_value))}" if defined else ABSENT,
+                value=f"p {_relation(known(result.trend_p_value))}" if defined else ABSENT,
                 note="a shift, tilt or bow",
             ),
             Measure(
                 label="Scatter",
-                value=f"p {_relation(known(found.scatter_p_value))}" if defined else ABSENT,
+                value=f"p {_relation(known(result.scatter_p_value))}" if defined else ABSENT,
                 note="single pools too far off",
             ),
             Measure(
@@ -279,9 +252,11 @@ def _section(found: ResidualValues, request: ReleaseRequest) -> Section:
                 value=f"{int(at.outside.sum())} of {at.x.size}" if defined else ABSENT,
                 note="pools",
             ),
-            Measure(label="Rows", value=f"≈{SPACE}{count(found.positives + found.negatives)}", note="of both classes"),
+            Measure(
+                label="Rows", value=f"≈{SPACE}{count(result.positives + result.negatives)}", note="of both classes"
+            ),
         ),
-        table=_table(found),
+        table=_table(result),
         legend=(("point", "released residual"), ("outlier", "beyond the zone"), ("zone", "where a true model's lie")),
         notes=(
             "The p-value is how often a model with true scores would be released with residuals at least as "

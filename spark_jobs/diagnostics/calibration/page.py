@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.diagnostics._score_groups.page import Points, draw_points, draw_zone, points, score_range
+from spark_jobs.diagnostics.calibration.result import Calibration
 from spark_jobs.publishing import figures
-from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
+from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, p_text, percent
 from spark_jobs.publishing.rendering import (
     Column,
     Headline,
@@ -22,17 +23,6 @@ from spark_jobs.publishing.rendering import (
     ends_of,
     known,
 )
-from spark_jobs.publishing.score_pools import (
-    LEGEND_SIZE,
-    Points,
-    PoolValues,
-    draw_points,
-    draw_zone,
-    p_text,
-    points,
-    score_range,
-    set_ticks,
-)
 from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
@@ -44,62 +34,39 @@ _NOTED = 0.05
 _SCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
-class CalibrationValues(PoolValues, Protocol):
-    """The released values of a calibration."""
-
-    @property
-    def observed(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def observed_lower(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def observed_upper(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def statistic(self) -> float | None: ...  # noqa: D102
-    @property
-    def statistic_interval(self) -> tuple[float, float] | None: ...  # noqa: D102
-    @property
-    def degrees(self) -> int: ...  # noqa: D102
-    @property
-    def ece(self) -> float | None: ...  # noqa: D102
-    @property
-    def ece_interval(self) -> tuple[float, float] | None: ...  # noqa: D102
-    @property
-    def ece_calibrated(self) -> float | None: ...  # noqa: D102
-
-
-def render(found: CalibrationValues, request: ReleaseRequest) -> Rendering:
+def render(result: Calibration, request: ReleaseRequest) -> Rendering:
     """Files and report of a released calibration; names, columns and rows are the same whatever was released."""
-    return Rendering(columns=_columns(found), plots=(_plot(found),), section=_section(found, request))
+    return Rendering(columns=_columns(result), plots=(_plot(result),), section=_section(result, request))
 
 
-def _columns(found: CalibrationValues) -> dict[str, Column]:
-    nominal = f"{100 * found.confidence:.4g} %"
+def _columns(result: Calibration) -> dict[str, Column]:
+    nominal = f"{100 * result.confidence:.4g} %"
     interval = f"{nominal} interval of observed: where the exact counts of the same rows would put it"
     zone = f"{nominal} zone: where the observed share of a model with true scores would be released"
     return {
-        "lower": Column(values=found.lower, meaning="lower edge of the bin, as a score"),
-        "upper": Column(values=found.upper, meaning="upper edge of the bin, as a score"),
-        "pool": Column(values=found.pool, meaning="pool the bin belongs to; bins of a pool share all that follows"),
-        "predicted": Column(values=found.predicted, meaning="mean score of the pool"),
-        "observed": Column(values=found.observed, meaning="share of positives of the pool"),
-        "observed_lower": Column(values=found.observed_lower, meaning=f"lower end of the {interval}"),
-        "observed_upper": Column(values=found.observed_upper, meaning=f"upper end of the {interval}"),
-        "zone_lower": Column(values=found.zone_lower, meaning=f"lower end of the {zone}"),
-        "zone_upper": Column(values=found.zone_upper, meaning=f"upper end of the {zone}"),
-        "rows": Column(values=found.rows, meaning="noisy number of rows of the pool"),
+        "lower": Column(values=result.lower, meaning="lower edge of the bin, as a score"),
+        "upper": Column(values=result.upper, meaning="upper edge of the bin, as a score"),
+        "pool": Column(values=result.pool, meaning="pool the bin belongs to; bins of a pool share all that follows"),
+        "predicted": Column(values=result.predicted, meaning="mean score of the pool"),
+        "observed": Column(values=result.observed, meaning="share of positives of the pool"),
+        "observed_lower": Column(values=result.observed_lower, meaning=f"lower end of the {interval}"),
+        "observed_upper": Column(values=result.observed_upper, meaning=f"upper end of the {interval}"),
+        "zone_lower": Column(values=result.zone_lower, meaning=f"lower end of the {zone}"),
+        "zone_upper": Column(values=result.zone_upper, meaning=f"upper end of the {zone}"),
+        "rows": Column(values=result.rows, meaning="noisy number of rows of the pool"),
     }
 
 
-def _defined(found: CalibrationValues) -> bool:
-    return found.status == "ok"
+def _defined(result: Calibration) -> bool:
+    return result.status == "ok"
 
 
-def _points(found: CalibrationValues) -> Points:
-    return points(found, found.observed, found.observed_lower, found.observed_upper)
+def _points(result: Calibration) -> Points:
+    return points(result, result.observed, result.observed_lower, result.observed_upper)
 
 
-def _plot(found: CalibrationValues) -> Plot:
-    at = _points(found)
+def _plot(result: Calibration) -> Plot:
+    at = _points(result)
 
     def draw(alone: bool) -> Figure:
         figure, axes = _FRAME.axes(
@@ -107,50 +74,54 @@ def _plot(found: CalibrationValues) -> Plot:
             x_label="Predicted share of positives (mean score of the pool)",
             y_label="Observed share of positives",
         )
-        _draw(axes, found, at)
+        _draw(axes, result, at)
         if alone:
             axes.legend(
-                loc="upper left", fontsize=LEGEND_SIZE, labelcolor=light("ink"), edgecolor="none", framealpha=0.85
+                loc="upper left",
+                fontsize=figures.LEGEND_SIZE,
+                labelcolor=light("ink"),
+                edgecolor="none",
+                framealpha=0.85,
             )
-            figures.heading(figure, left=0.03, title="Calibration", lines=(_error_line(found), _test_line(found)))
+            figures.heading(figure, left=0.03, title="Calibration", lines=(_error_line(result), _test_line(result)))
         return figure
 
     return Plot(
         name="calibration",
         title="Calibration",
-        description=_description(found, at),
+        description=_description(result, at),
         draw=draw,
         axes=_FRAME.box,
-        probes=_probes(found, at) if _defined(found) else (),
+        probes=_probes(result, at) if _defined(result) else (),
     )
 
 
-def _limits(found: CalibrationValues, at: Points) -> tuple[float, float]:
+def _limits(result: Calibration, at: Points) -> tuple[float, float]:
     """Ends of both axes, which are the same: the released values with some room."""
-    if not _defined(found):
+    if not _defined(result):
         return -0.01, 1.01
     ends = np.concatenate([at.x, at.low, at.high, at.zone_low, at.zone_high])
     room = 0.05 * max(float(ends.max() - ends.min()), 0.02)
     return max(-0.01, float(ends.min()) - room), min(1.01, float(ends.max()) + room)
 
 
-def _draw(axes: Axes, found: CalibrationValues, at: Points) -> None:
-    limits = _limits(found, at)
-    set_ticks(axes, limits, limits)
+def _draw(axes: Axes, result: Calibration, at: Points) -> None:
+    limits = _limits(result, at)
+    figures.set_ticks(axes, limits, limits)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
-    if _defined(found):
-        draw_zone(axes, at, label=f"{level(found.confidence)} of a true model's", slope=1.0)
+    if _defined(result):
+        draw_zone(axes, at, label=f"{level(result.confidence)} of a true model's", slope=1.0)
     axes.plot([0, 1], [0, 1], color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), label="scores are true")
-    if _defined(found):
+    if _defined(result):
         draw_points(axes, at, inside="released share, with what noise hides", outside="beyond the zone")
     else:
         axes.text(0.33, 0.82, "undefined", color=light("muted"), size=20, ha="center", va="center")
         axes.text(0.33, 0.74, "too few rows to tell", color=light("muted"), size=10, ha="center", va="center")
 
 
-def _probes(found: CalibrationValues, at: Points) -> tuple[Probe, ...]:
-    low, high = _limits(found, at)
+def _probes(result: Calibration, at: Points) -> tuple[Probe, ...]:
+    low, high = _limits(result, at)
 
     def place(value: float) -> float:
         return float(np.clip((value - low) / (high - low), 0.0, 1.0))
@@ -171,80 +142,80 @@ def _probes(found: CalibrationValues, at: Points) -> tuple[Probe, ...]:
     )
 
 
-def _table(found: CalibrationValues) -> ValueTable:
-    alone = np.bincount(found.pool)[found.pool] == 1
+def _table(result: Calibration) -> ValueTable:
+    alone = np.bincount(result.pool)[result.pool] == 1
     rows = []
-    for i in range(found.pool.size):
+    for i in range(result.pool.size):
         cells = (
             (
-                percent(found.predicted[i]),
-                percent(found.observed[i]),
-                f"{percent(found.observed_lower[i])} to {percent(found.observed_upper[i])}",
-                f"{percent(found.zone_lower[i])} to {percent(found.zone_upper[i])}",
-                f"≈{SPACE}{count(found.rows[i])}",
+                percent(result.predicted[i]),
+                percent(result.observed[i]),
+                f"{percent(result.observed_lower[i])} to {percent(result.observed_upper[i])}",
+                f"{percent(result.zone_lower[i])} to {percent(result.zone_upper[i])}",
+                f"≈{SPACE}{count(result.rows[i])}",
             )
-            if _defined(found)
+            if _defined(result)
             else (ABSENT,) * 5
         )
-        rows.append((score_range(found.lower[i], found.upper[i], whole=bool(alone[i])), *cells))
+        rows.append((score_range(result.lower[i], result.upper[i], whole=bool(alone[i])), *cells))
     return ValueTable(
         caption="The diagram in numbers. Bins with a star share their values with a neighbour: alone, either has too "
         "few rows to tell through the noise, or too few that are expected in one of the classes.",
-        header=("Scores", "Predicted", "Observed", f"{level(found.confidence)} interval", "True model", "Rows"),
+        header=("Scores", "Predicted", "Observed", f"{level(result.confidence)} interval", "True model", "Rows"),
         rows=tuple(rows),
     )
 
 
-def _error_line(found: CalibrationValues) -> str:
-    if not _defined(found):
+def _error_line(result: Calibration) -> str:
+    if not _defined(result):
         return "Expected calibration error undefined"
-    return f"Expected calibration error {_percent(known(found.ece))}  ({_interval(found)})"
+    return f"Expected calibration error {_percent(known(result.ece))}  ({_interval(result)})"
 
 
-def _test_line(found: CalibrationValues) -> str:
-    if not _defined(found):
+def _test_line(result: Calibration) -> str:
+    if not _defined(result):
         return "Hosmer-Lemeshow test undefined"
-    p = p_text(known(found.p_value))
+    p = p_text(known(result.p_value))
     return f"Hosmer-Lemeshow test, noise included: p {p if p.startswith('below') else '= ' + p}"
 
 
-def _interval(found: CalibrationValues) -> str:
-    low, high = ends_of(found.ece_interval)
-    return f"{level(found.confidence)} interval {_percent(low)} to {_percent(high)}"
+def _interval(result: Calibration) -> str:
+    low, high = ends_of(result.ece_interval)
+    return f"{level(result.confidence)} interval {_percent(low)} to {_percent(high)}"
 
 
 def _percent(share: float) -> str:
     return f"{decimals(100 * share, 2)}{SPACE}%"
 
 
-def _description(found: CalibrationValues, at: Points) -> str:
-    if not _defined(found):
+def _description(result: Calibration, at: Points) -> str:
+    if not _defined(result):
         return "An empty reliability diagram: undefined because there are too few rows to tell through the noise."
     return (
         "Reliability diagram: observed share of positives against the predicted one, from low scores on the left to "
         f"high ones on the right; {int(at.outside.sum())} of {at.x.size} pools lie beyond the zone of a model with "
-        f"true scores. {_error_line(found)}. {_test_line(found)}."
+        f"true scores. {_error_line(result)}. {_test_line(result)}."
     )
 
 
-def _headline(found: CalibrationValues) -> Headline:
-    if not _defined(found):
+def _headline(result: Calibration) -> Headline:
+    if not _defined(result):
         return Headline(label="Expected calibration error", value="undefined", interval=None, scale=("0", "100 %"))
-    (low, high), limit = ends_of(found.ece_interval), known(found.ece_calibrated)
+    (low, high), limit = ends_of(result.ece_interval), known(result.ece_calibrated)
     end = next(scale for scale in _SCALES if scale >= min(1.0, 1.15 * max(high, limit)))
     return Headline(
         label="Expected calibration error",
-        value=_percent(known(found.ece)),
-        interval=_interval(found),
+        value=_percent(known(result.ece)),
+        interval=_interval(result),
         scale=("0", f"{100 * end:g}{SPACE}%"),
-        marks=(low / end, known(found.ece) / end, high / end),
+        marks=(low / end, known(result.ece) / end, high / end),
         reference=("a true model: below", limit / end),
     )
 
 
-def _section(found: CalibrationValues, request: ReleaseRequest) -> Section:
-    defined, at = _defined(found), _points(found)
-    low, high = ends_of(found.statistic_interval)
+def _section(result: Calibration, request: ReleaseRequest) -> Section:
+    defined, at = _defined(result), _points(result)
+    low, high = ends_of(result.statistic_interval)
     return Section(
         title="Calibration",
         reading=(
@@ -252,30 +223,32 @@ def _section(found: CalibrationValues, request: ReleaseRequest) -> Section:
             "scores say they are (to the right). On the dashed line scores are true; the whisker shows where the point "
             "would be without noise.",
             "The calibration error is the mean distance from the line. A model with true scores has one too, by "
-            f"chance: in {level(found.confidence)} of releases below the mark on the scale.",
+            f"chance: in {level(result.confidence)} of releases below the mark on the scale.",
         ),
-        headline=_headline(found),
+        headline=_headline(result),
         measures=(
             Measure(
                 label="Hosmer-Lemeshow test",
-                value=f"p {'' if known(found.p_value) < 0.001 else '= '}{p_text(known(found.p_value))}"
+                value=f"p {'' if known(result.p_value) < 0.001 else '= '}{p_text(known(result.p_value))}"
                 if defined
                 else ABSENT,
                 note="noise included",
             ),
             Measure(
                 label="Statistic",
-                value=decimals(found.statistic, 1) if defined else ABSENT,
-                note=f"{decimals(low, 1)} to {decimals(high, 1)}; {found.degrees} groups" if defined else "",
+                value=decimals(result.statistic, 1) if defined else ABSENT,
+                note=f"{decimals(low, 1)} to {decimals(high, 1)}; {result.degrees} groups" if defined else "",
             ),
             Measure(
                 label="Beyond the zone",
                 value=f"{int(at.outside.sum())} of {at.x.size}" if defined else ABSENT,
                 note="pools",
             ),
-            Measure(label="Rows", value=f"≈{SPACE}{count(found.positives + found.negatives)}", note="of both classes"),
+            Measure(
+                label="Rows", value=f"≈{SPACE}{count(result.positives + result.negatives)}", note="of both classes"
+            ),
         ),
-        table=_table(found),
+        table=_table(result),
         legend=(
             ("point", "released share"),
             ("outlier", "beyond the zone"),

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.diagnostics.residual_plot import ResidualPlot
+from spark_jobs.diagnostics.residual_plot.plots import quantile_plot
+from spark_jobs.diagnostics.residual_plot.result import ResidualPlot
 from spark_jobs.publishing import figures
-from spark_jobs.publishing.formats import ABSENT, SPACE, count, level, percent
+from spark_jobs.publishing.formats import ABSENT, SPACE, count, level, p_figure, p_text, percent
 from spark_jobs.publishing.heat_map import draw_heat_map, in_few_cells, shown_part
-from spark_jobs.publishing.quantile_plot import quantile_plot
 from spark_jobs.publishing.rendering import (
     Column,
     Headline,
@@ -26,7 +26,6 @@ from spark_jobs.publishing.rendering import (
     ValueTable,
     known,
 )
-from spark_jobs.publishing.score_pools import LEGEND_SIZE, p_figure, p_text, set_ticks
 from spark_jobs.publishing.theme import light
 from spark_jobs.publishing.value_axis import number
 
@@ -47,19 +46,19 @@ _TESTS = {
 }
 
 
-def render(found: ResidualPlot, request: ReleaseRequest) -> Rendering:
+def render(result: ResidualPlot, request: ReleaseRequest) -> Rendering:
     """Files and report of a released residual plot; names and columns are the same whatever was released."""
     return Rendering(
-        columns=_columns(found),
-        plots=(_plot(found), quantile_plot(found)),
-        section=_section(found, request),
+        columns=_columns(result),
+        plots=(_plot(result), quantile_plot(result)),
+        section=_section(result, request),
     )
 
 
-def _columns(found: ResidualPlot) -> dict[str, Column]:
+def _columns(result: ResidualPlot) -> dict[str, Column]:
     """A row for each cell of the box, column by column; what belongs to a column is repeated in its cells."""
-    nominal = f"{100 * found.confidence:.4g} %"
-    bins = found.bins
+    nominal = f"{100 * result.confidence:.4g} %"
+    bins = result.bins
 
     def across(values: NDArray[Any], meaning: str) -> Column:
         return Column(values=np.repeat(values, bins), meaning=meaning)
@@ -68,61 +67,61 @@ def _columns(found: ResidualPlot) -> dict[str, Column]:
         return Column(values=np.tile(values, bins), meaning=meaning)
 
     columns = {
-        "fitted_lower": across(found.fitted_edges[:-1], "lower edge of the cell, as a fitted value"),
-        "fitted_upper": across(found.fitted_edges[1:], "upper edge of the cell, as a fitted value"),
-        "residual_lower": upwards(found.residual_edges[:-1], "lower edge of the cell, as a residual"),
-        "residual_upper": upwards(found.residual_edges[1:], "upper edge of the cell, as a residual"),
-        "count": Column(values=found.counts.ravel(), meaning="released number of rows in the cell"),
-        "rows_below": across(found.counts_below[1:-1], "released number of rows below the box in this column"),
-        "rows_above": across(found.counts_above[1:-1], "released number of rows above the box in this column"),
-        "rows_left": upwards(found.counts_left, "released number of rows left of the box, with such a residual"),
-        "rows_right": upwards(found.counts_right, "released number of rows right of the box, with such a residual"),
-        "column_rows": across(found.column_rows, "noisy number of rows of the pool of columns"),
+        "fitted_lower": across(result.fitted_edges[:-1], "lower edge of the cell, as a fitted value"),
+        "fitted_upper": across(result.fitted_edges[1:], "upper edge of the cell, as a fitted value"),
+        "residual_lower": upwards(result.residual_edges[:-1], "lower edge of the cell, as a residual"),
+        "residual_upper": upwards(result.residual_edges[1:], "upper edge of the cell, as a residual"),
+        "count": Column(values=result.counts.ravel(), meaning="released number of rows in the cell"),
+        "rows_below": across(result.counts_below[1:-1], "released number of rows below the box in this column"),
+        "rows_above": across(result.counts_above[1:-1], "released number of rows above the box in this column"),
+        "rows_left": upwards(result.counts_left, "released number of rows left of the box, with such a residual"),
+        "rows_right": upwards(result.counts_right, "released number of rows right of the box, with such a residual"),
+        "column_rows": across(result.column_rows, "noisy number of rows of the pool of columns"),
     }
     for name, what in (("trend", "mean residual"), ("spread", "half the distance of the 16 % and 84 % quantiles")):
-        columns[name] = across(getattr(found, name), f"{what} of the pool of columns")
+        columns[name] = across(getattr(result, name), f"{what} of the pool of columns")
         for end in ("lower", "upper"):
             meaning = f"{end} end of its {nominal} interval: where the exact counts of the same rows would put it"
-            columns[f"{name}_{end}"] = across(getattr(found, f"{name}_{end}"), meaning)
+            columns[f"{name}_{end}"] = across(getattr(result, f"{name}_{end}"), meaning)
     return columns
 
 
-def _defined(found: ResidualPlot) -> bool:
-    return found.status == "ok"
+def _defined(result: ResidualPlot) -> bool:
+    return result.status == "ok"
 
 
-def _limits(found: ResidualPlot) -> tuple[tuple[float, float], tuple[float, float]]:
+def _limits(result: ResidualPlot) -> tuple[tuple[float, float], tuple[float, float]]:
     """Ends of both axes: the box and the frame around it without empty margins, and as far up as down."""
-    if not _defined(found):
-        return (found.fitted_lower, found.fitted_upper), (-found.residual_bound, found.residual_bound)
-    counts, fitted, residual = _cells(found)
+    if not _defined(result):
+        return (result.fitted_lower, result.fitted_upper), (-result.residual_bound, result.residual_bound)
+    counts, fitted, residual = _cells(result)
     across = shown_part(counts.sum(axis=1), fitted, kept=_KEPT)
     upwards = shown_part(counts.sum(axis=0), residual, kept=_KEPT)
     reach = max(abs(upwards[0]), abs(upwards[1]))
     return across, (-reach, reach)
 
 
-def _plot(found: ResidualPlot) -> Plot:
+def _plot(result: ResidualPlot) -> Plot:
     def draw(alone: bool) -> Figure:
         figure, axes = _FRAME.axes(
             alone=alone,
             x_label="Fitted value",
             y_label="Residual (outcome less fitted)",
         )
-        _draw(axes, found)
+        _draw(axes, result)
         if alone:
-            if _defined(found):
+            if _defined(result):
                 _legend(axes)
-            figures.heading(figure, left=0.03, title=TITLE, lines=(_verdict(found), _size_line(found)))
+            figures.heading(figure, left=0.03, title=TITLE, lines=(_verdict(result), _size_line(result)))
         return figure
 
     return Plot(
         name="residual_plot",
         title=TITLE,
-        description=_description(found),
+        description=_description(result),
         draw=draw,
         axes=_FRAME.box,
-        probes=_probes(found) if _defined(found) else (),
+        probes=_probes(result) if _defined(result) else (),
     )
 
 
@@ -132,7 +131,7 @@ def _legend(axes: Axes) -> None:
         loc="lower left",
         bbox_to_anchor=(-0.02, 1.0),
         ncols=2,
-        fontsize=LEGEND_SIZE,
+        fontsize=figures.LEGEND_SIZE,
         labelcolor=light("ink"),
         frameon=False,
         handlelength=1.4,
@@ -141,17 +140,17 @@ def _legend(axes: Axes) -> None:
     )
 
 
-def _draw(axes: Axes, found: ResidualPlot) -> None:
-    across, upwards = _limits(found)
-    set_ticks(axes, across, upwards)
+def _draw(axes: Axes, result: ResidualPlot) -> None:
+    across, upwards = _limits(result)
+    figures.set_ticks(axes, across, upwards)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(lambda value, _: number(value, 4, plain_below=6))
-    if not _defined(found):
+    if not _defined(result):
         axes.axhline(0.0, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)))
         figures.say_undefined(axes, "too few rows to tell through the noise")
         return
-    draw_heat_map(axes, *_cells(found), label="released rows, stronger for more")
-    corner, far = (found.fitted_lower, -found.residual_bound), (found.fitted_upper, found.residual_bound)
+    draw_heat_map(axes, *_cells(result), label="released rows, stronger for more")
+    corner, far = (result.fitted_lower, -result.residual_bound), (result.fitted_upper, result.residual_bound)
     axes.add_patch(
         Rectangle(
             corner, far[0] - corner[0], far[1] - corner[1], fill=False, edgecolor=light("muted"), linewidth=0.8,
@@ -159,38 +158,38 @@ def _draw(axes: Axes, found: ResidualPlot) -> None:
         )
     )  # fmt: skip
     axes.axhline(0.0, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), zorder=2)
-    x, place = _pools(found)
+    x, place = _pools(result)
     axes.fill_between(
-        x, found.trend_lower[place], found.trend_upper[place], color=light("spent"), alpha=BAND_OPACITY, linewidth=0,
+        x, result.trend_lower[place], result.trend_upper[place], color=light("spent"), alpha=BAND_OPACITY, linewidth=0,
         zorder=3,
     )  # fmt: skip
-    axes.plot(x, found.trend[place], color=light("spent"), linewidth=2.0, label="mean residual, with band", zorder=4)
+    axes.plot(x, result.trend[place], color=light("spent"), linewidth=2.0, label="mean residual, with band", zorder=4)
     for sign, label in ((1, "mean ± spread"), (-1, "_")):
-        edge = found.trend[place] + sign * found.spread[place]
+        edge = result.trend[place] + sign * result.spread[place]
         axes.plot(x, edge, color=light("spent"), linewidth=1.2, linestyle=(0, (2, 2)), label=label, zorder=4)
 
 
-def _cells(found: ResidualPlot) -> tuple[Int64Array, FloatArray, FloatArray]:
+def _cells(result: ResidualPlot) -> tuple[Int64Array, FloatArray, FloatArray]:
     """The counts of the box and, as a frame of cells, of the rows beyond it; and the edges of all cells."""
-    framed = np.pad(found.counts, 1)
-    framed[0, 1:-1], framed[-1, 1:-1] = found.counts_left, found.counts_right
-    framed[:, 0], framed[:, -1] = found.counts_below, found.counts_above
-    return in_few_cells(framed, found.fitted_edges, found.residual_edges)
+    framed = np.pad(result.counts, 1)
+    framed[0, 1:-1], framed[-1, 1:-1] = result.counts_left, result.counts_right
+    framed[:, 0], framed[:, -1] = result.counts_below, result.counts_above
+    return in_few_cells(framed, result.fitted_edges, result.residual_edges)
 
 
-def _pools(found: ResidualPlot) -> tuple[FloatArray, NDArray[np.intp]]:
+def _pools(result: ResidualPlot) -> tuple[FloatArray, NDArray[np.intp]]:
     """Where each pool of columns begins and ends, for lines that are level along a pool; and its first column."""
-    values = np.stack([found.trend, found.spread, found.trend_lower, found.trend_upper, found.column_rows])
+    values = np.stack([result.trend, result.spread, result.trend_lower, result.trend_upper, result.column_rows])
     starts = np.flatnonzero(np.append(True, (np.diff(values, axis=1) != 0).any(axis=0)))
-    ends = np.append(starts[1:], found.bins)
-    middles = (found.fitted_edges[starts] + found.fitted_edges[ends]) / 2
-    x = np.concatenate([found.fitted_edges[:1], middles, found.fitted_edges[-1:]])
+    ends = np.append(starts[1:], result.bins)
+    middles = (result.fitted_edges[starts] + result.fitted_edges[ends]) / 2
+    x = np.concatenate([result.fitted_edges[:1], middles, result.fitted_edges[-1:]])
     return x, np.concatenate([starts[:1], starts, starts[-1:]])
 
 
-def _probes(found: ResidualPlot) -> tuple[Probe, ...]:
-    (left, right), (bottom, top) = _limits(found)
-    x, place = _pools(found)
+def _probes(result: ResidualPlot) -> tuple[Probe, ...]:
+    (left, right), (bottom, top) = _limits(result)
+    x, place = _pools(result)
 
     def up(value: float) -> float:
         return float(np.clip((value - bottom) / (top - bottom), 0.0, 1.0))
@@ -198,13 +197,13 @@ def _probes(found: ResidualPlot) -> tuple[Probe, ...]:
     return tuple(
         Probe(
             x=float((at - left) / (right - left)),
-            y=up(found.trend[i]),
-            low=up(found.trend_lower[i]),
-            high=up(found.trend_upper[i]),
+            y=up(result.trend[i]),
+            low=up(result.trend_lower[i]),
+            high=up(result.trend_upper[i]),
             lines=(
-                f"fitted {number(at, 4)}: about {count(found.column_rows[i])} rows",
-                f"mean residual {number(found.trend[i], 3)} ({_interval(found, 'trend', i)})",
-                f"spread {number(found.spread[i], 3)} ({_interval(found, 'spread', i)})",
+                f"fitted {number(at, 4)}: about {count(result.column_rows[i])} rows",
+                f"mean residual {number(result.trend[i], 3)} ({_interval(result, 'trend', i)})",
+                f"spread {number(result.spread[i], 3)} ({_interval(result, 'spread', i)})",
             ),
         )
         for at, i in zip(x[1:-1], place[1:-1], strict=True)
@@ -212,34 +211,34 @@ def _probes(found: ResidualPlot) -> tuple[Probe, ...]:
     )
 
 
-def _interval(found: ResidualPlot, name: str, i: int) -> str:
-    low, high = getattr(found, f"{name}_lower")[i], getattr(found, f"{name}_upper")[i]
+def _interval(result: ResidualPlot, name: str, i: int) -> str:
+    low, high = getattr(result, f"{name}_lower")[i], getattr(result, f"{name}_upper")[i]
     return f"{number(low, 3)} to {number(high, 3)}"
 
 
-def _verdict(found: ResidualPlot) -> str:
+def _verdict(result: ResidualPlot) -> str:
     """The verdict in a line that fits the picture; the page has it in full."""
-    if not _defined(found):
+    if not _defined(result):
         return "Undefined: too few rows to tell through the noise"
-    words = [_FAULTS[name] for name in found.findings]
+    words = [_FAULTS[name] for name in result.findings]
     told = " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)
-    rate = f"in at most {100 * found.error_rate:.4g} of 100 models that hold"
+    rate = f"in at most {100 * result.error_rate:.4g} of 100 models that hold"
     return f"Found: {told} ({rate})" if told else "No shift, slope, curvature or change of spread was found"
 
 
 _FAULTS = {"line": "a slope", "curvature": "curvature", "variance": "unequal variance", "shift": "a shift"}
 
 
-def _size_line(found: ResidualPlot) -> str:
-    return f"released with noise; about {count(found.rows)} rows"
+def _size_line(result: ResidualPlot) -> str:
+    return f"released with noise; about {count(result.rows)} rows"
 
 
-def _description(found: ResidualPlot) -> str:
-    if not _defined(found):
+def _description(result: ResidualPlot) -> str:
+    if not _defined(result):
         return "An empty residual plot: undefined because there are too few rows to tell through the noise."
     return (
-        f"A heat map of residuals against fitted values on {found.bins} by {found.bins} cells, with the mean residual "
-        f"along the fitted values and lines one spread above and below it. {found.verdict}"
+        f"A heat map of residuals against fitted values on {result.bins} by {result.bins} cells, with the mean "
+        f"residual along the fitted values and lines one spread above and below it. {result.verdict}"
     )
 
 
@@ -248,16 +247,16 @@ def _p(value: float) -> str:
     return f"p {text}" if text.startswith("below") else f"p = {text}"
 
 
-def _section(found: ResidualPlot, request: ReleaseRequest) -> Section:
-    defined = _defined(found)
+def _section(result: ResidualPlot, request: ReleaseRequest) -> Section:
+    defined = _defined(result)
     private = request.model is not None and request.model.basis == "differentially_private"
     measures = [
-        Measure(label=label, value=_p(getattr(found, f"{name}_p_value")) if defined else ABSENT, note=note)
+        Measure(label=label, value=_p(getattr(result, f"{name}_p_value")) if defined else ABSENT, note=note)
         for name, (label, note) in _TESTS.items()
     ]
     measures += [
-        Measure(label="Rows", value=f"≈{SPACE}{count(found.rows)}", note="with a fitted value and an outcome"),
-        Measure(label="Outside the box", value=f"≈{SPACE}{count(found.overflow)}", note=_beyond(found)),
+        Measure(label="Rows", value=f"≈{SPACE}{count(result.rows)}", note="with a fitted value and an outcome"),
+        Measure(label="Outside the box", value=f"≈{SPACE}{count(result.overflow)}", note=_beyond(result)),
     ]
     return Section(
         title=TITLE,
@@ -269,14 +268,14 @@ def _section(found: ResidualPlot, request: ReleaseRequest) -> Section:
         ),
         headline=Headline(
             label="Test of the model (p-value)",
-            value=p_figure(known(found.p_value)) if defined else "undefined",
-            interval=found.verdict if defined else None,
+            value=p_figure(known(result.p_value)) if defined else "undefined",
+            interval=result.verdict if defined else None,
             scale=("0 wrong", "1"),
-            marks=(known(found.p_value),) * 3 if defined else None,
-            reference=("", found.error_rate),
+            marks=(known(result.p_value),) * 3 if defined else None,
+            reference=("", result.error_rate),
         ),
         measures=tuple(measures),
-        table=_table(found),
+        table=_table(result),
         legend=(
             ("band", "released rows; around the thin line, in one cell, all rows beyond the box"),
             ("spent", "mean residual with band, and one spread around it"),
@@ -284,8 +283,8 @@ def _section(found: ResidualPlot, request: ReleaseRequest) -> Section:
         ),
         notes=(
             "Bands say how far noise may have moved what the exact counts of these rows would show. Tests account for "
-            f"the noise and for chance: a model that holds is found fault with in at most {level(found.error_rate)} of "
-            "releases.",
+            "the noise and for chance: a model that holds is found fault with in at most "
+            f"{level(result.error_rate)} of releases.",
             *((_OF_PRIVATE_MODELS,) if private else ()),
         ),
         notice=None
@@ -295,12 +294,12 @@ def _section(found: ResidualPlot, request: ReleaseRequest) -> Section:
     )
 
 
-def _beyond(found: ResidualPlot) -> str:
+def _beyond(result: ResidualPlot) -> str:
     """How many of the rows lie beyond each side of the box; those beyond a corner count above or below."""
-    if not _defined(found):
+    if not _defined(result):
         return "rows"
-    sides = {side: float(getattr(found, f"counts_{side}").sum()) for side in ("left", "right", "below", "above")}
-    told = ", ".join(f"{percent(rows / max(found.rows, 1.0))} {side}" for side, rows in sides.items())
+    sides = {side: float(getattr(result, f"counts_{side}").sum()) for side in ("left", "right", "below", "above")}
+    told = ", ".join(f"{percent(rows / max(result.rows, 1.0))} {side}" for side, rows in sides.items())
     return f"rows: {told}"
 
 
@@ -310,23 +309,23 @@ _OF_PRIVATE_MODELS = (
 )
 
 
-def _table(found: ResidualPlot) -> ValueTable:
-    x, place = _pools(found)
+def _table(result: ResidualPlot) -> ValueTable:
+    x, place = _pools(result)
     rows = []
     for at, i in zip(x[1:-1], place[1:-1], strict=True):
         values = (
             (
-                number(found.trend[i], 3),
-                _interval(found, "trend", i),
-                number(found.spread[i], 3),
-                _interval(found, "spread", i),
-                f"≈{SPACE}{count(found.column_rows[i])}",
+                number(result.trend[i], 3),
+                _interval(result, "trend", i),
+                number(result.spread[i], 3),
+                _interval(result, "spread", i),
+                f"≈{SPACE}{count(result.column_rows[i])}",
             )
-            if _defined(found)
+            if _defined(result)
             else (ABSENT,) * 5
         )
         rows.append((number(at, 4), *values))
-    interval = f"{level(found.confidence)} interval"
+    interval = f"{level(result.confidence)} interval"
     return ValueTable(
         caption="The mean residual and the residuals' spread along the fitted values, in units of the outcome.",
         header=("Fitted around", "Mean residual", interval, "Spread", interval, "Rows"),

@@ -9,11 +9,10 @@ import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.ticker import MaxNLocator
 
-from spark_jobs.diagnostics.linear_regression import LinearFit
+from spark_jobs.diagnostics.linear_regression.result import LinearFit
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import one_line
 from spark_jobs.publishing.rendering import Plot, Probe, finite
-from spark_jobs.publishing.score_pools import set_ticks
 from spark_jobs.publishing.theme import light
 from spark_jobs.publishing.value_axis import number
 
@@ -31,47 +30,47 @@ _KEY_CHARACTERS = 16
 _MOST_PLACES = 3
 
 
-def places_of(found: LinearFit) -> list[int]:
+def places_of(result: LinearFit) -> list[int]:
     """The places that a short table has room for: the first, the last, and one between."""
-    many = found.at.size
+    many = result.at.size
     return list(range(many)) if many <= _MOST_PLACES else [0, many // 2, many - 1]
 
 
-def all_lines_plot(found: LinearFit, x_name: str, y_name: str) -> Plot:
+def all_lines_plot(result: LinearFit, x_name: str, y_name: str) -> Plot:
     """Every line in the public box; of more than a few hundred, evenly chosen ones of the list."""
-    one = found.keys is None
+    one = result.keys is None
 
     def draw(alone: bool) -> Figure:
         figure, axes = _FRAME.axes(alone=alone, x_label=one_line(x_name, 40), y_label=one_line(y_name, 40))
-        set_ticks(axes, *_limits(found))
+        figures.set_ticks(axes, *_limits(result))
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(lambda value, _: number(value, 4, plain_below=6))
-        chosen = np.unique(np.linspace(0, found.groups - 1, min(found.groups, MOST_LINES)).astype(int))
+        chosen = np.unique(np.linspace(0, result.groups - 1, min(result.groups, MOST_LINES)).astype(int))
         faint = max(0.1, min(1.0, (14.0 / len(chosen)) ** 0.7))
         for failed, token, dashes in ((True, "chance", (0, (3, 2))), (False, "curve", "solid")):
-            ends = [_ends(found, int(g)) for g in chosen if (found.status[g] != "ok") == failed]
+            ends = [_ends(result, int(g)) for g in chosen if (result.status[g] != "ok") == failed]
             if ends:  # one by one, so that where many lie it is darker
                 style = {"color": light(token), "linestyle": dashes, "alpha": faint}
                 axes.add_collection(LineCollection(ends, linewidth=1.8 if one else 1.0, **style), autolim=False)
         if one:
-            _dots(axes, found, 0, size=6.0)
+            _dots(axes, result, 0, size=6.0)
         if alone:
-            figures.heading(figure, left=0.03, title="Linear regression", lines=_lines(found))
+            figures.heading(figure, left=0.03, title="Linear regression", lines=_lines(result))
         return figure
 
     return Plot(
         name="linear_regression",
         title="Released line" if one else "Released lines",
-        description=_description(found),
+        description=_description(result),
         draw=draw,
         axes=_FRAME.box,
-        probes=_probes(found) if one else (),
+        probes=_probes(result) if one else (),
     )
 
 
-def panels_plot(found: LinearFit, x_name: str, y_name: str) -> Plot:
+def panels_plot(result: LinearFit, x_name: str, y_name: str) -> Plot:
     """The first groups of the list, a panel each, all on the same axes."""
-    shown = min(found.groups, MOST_PANELS)
+    shown = min(result.groups, MOST_PANELS)
     across = min(_ACROSS, shown)
     down = math.ceil(shown / across)
     width = max(_SIDE + across * _PANEL_WIDTH + 0.3, 4.2)
@@ -82,7 +81,7 @@ def panels_plot(found: LinearFit, x_name: str, y_name: str) -> Plot:
         height = body + (_FRAME.heading if alone else 0.0)
         figure, frame = figures.new_axes((width, height), (0, 0, 1, 1), x_label="", y_label="")
         frame.set_axis_off()
-        limits = _limits(found)
+        limits = _limits(result)
         for place in range(shown):
             row, column = divmod(place, across)
             axes = figure.add_axes(
@@ -93,21 +92,21 @@ def panels_plot(found: LinearFit, x_name: str, y_name: str) -> Plot:
                     (_PANEL_HEIGHT - 0.1) / height,
                 )
             )
-            _panel(axes, found, place, limits, edge=column == 0, foot=place + across >= shown)
+            _panel(axes, result, place, limits, edge=column == 0, foot=place + across >= shown)
         figure.text(0.5, 0.12 / height, one_line(x_name, 40), color=light("ink"), size=10, ha="center")
         middle = (_FOOT + (body - _FOOT) / 2) / height
         figure.text(
             0.12 / width, middle, one_line(y_name, 40), color=light("ink"), size=10, va="center", rotation="vertical"
         )
         if alone:
-            told = f"{shown} groups" if shown == found.groups else f"the first {shown} of {found.groups:,} groups"
+            told = f"{shown} groups" if shown == result.groups else f"the first {shown} of {result.groups:,} groups"
             figures.heading(figure, left=0.03, title="Groups", lines=(told, "released with noise"))
         return figure
 
     return Plot(
         name="linear_regression_groups",
         title="Groups",
-        description=f"The released lines of {shown} of {found.groups} groups, a panel for each.",
+        description=f"The released lines of {shown} of {result.groups} groups, a panel for each.",
         draw=draw,
         axes=box,
     )
@@ -115,7 +114,7 @@ def panels_plot(found: LinearFit, x_name: str, y_name: str) -> Plot:
 
 def _panel(
     axes: Axes,
-    found: LinearFit,
+    result: LinearFit,
     g: int,
     limits: tuple[tuple[float, float], tuple[float, float]],
     *,
@@ -139,86 +138,87 @@ def _panel(
     axes.tick_params(colors=light("muted"), labelsize=7, length=0, pad=3)
     axes.grid(color=light("hairline"), linewidth=0.6)
     axes.set_axisbelow(True)
-    ends = np.array(_ends(found, g))
-    failed = found.status[g] != "ok"
+    ends = np.array(_ends(result, g))
+    failed = result.status[g] != "ok"
     axes.plot(
         ends[:, 0], ends[:, 1], color=light("chance" if failed else "curve"), linewidth=1.4,
         linestyle=(0, (3, 2)) if failed else "solid",
     )  # fmt: skip
-    _dots(axes, found, g, size=5.5)
-    key = str((found.keys or ("",))[g])
+    _dots(axes, result, g, size=5.5)
+    key = str((result.keys or ("",))[g])
     axes.set_title(one_line(key, _KEY_CHARACTERS), color=light("ink"), size=7.5, pad=3)
 
 
-def _dots(axes: Axes, found: LinearFit, g: int, *, size: float) -> None:
-    low, high = found.predictions_lower[g], found.predictions_upper[g]
+def _dots(axes: Axes, result: LinearFit, g: int, *, size: float) -> None:
+    low, high = result.predictions_lower[g], result.predictions_upper[g]
     known = ~(np.isnan(low) | np.isnan(high))
-    axes.vlines(found.x[known], low[known], high[known], color=light("curve"), linewidth=1.4, zorder=3)
+    axes.vlines(result.x[known], low[known], high[known], color=light("curve"), linewidth=1.4, zorder=3)
     axes.plot(
-        found.x, found.predictions[g], color=light("curve"), marker="o", markersize=size, markeredgecolor="white",
+        result.x, result.predictions[g], color=light("curve"), marker="o", markersize=size, markeredgecolor="white",
         markeredgewidth=0.7, linestyle="none", zorder=4,
     )  # fmt: skip
 
 
-def _limits(found: LinearFit) -> tuple[tuple[float, float], tuple[float, float]]:
+def _limits(result: LinearFit) -> tuple[tuple[float, float], tuple[float, float]]:
     """The public box, with a little room."""
     ends = []
-    for low, high in (found.x_bounds, found.y_bounds):
+    for low, high in (result.x_bounds, result.y_bounds):
         room = _ROOM * (high - low)
         ends.append((low - room, high + room))
     return ends[0], ends[1]
 
 
-def _ends(found: LinearFit, g: int) -> list[tuple[float, float]]:
+def _ends(result: LinearFit, g: int) -> list[tuple[float, float]]:
     """Where the line enters the public box and where it leaves it; a line outside it, at its nearer edge."""
-    (left, right), (low, high) = found.x_bounds, found.y_bounds
+    (left, right), (low, high) = result.x_bounds, result.y_bounds
     at = np.linspace(left, right, 65)
-    heights = found.intercept[g] + found.slope[g] * at
+    heights = result.intercept[g] + result.slope[g] * at
     if np.isnan(heights).any():  # no slope of its own: through what is predicted
-        order = np.argsort(found.x)
-        heights = np.interp(at, found.x[order], found.predictions[g][order])
+        order = np.argsort(result.x)
+        heights = np.interp(at, result.x[order], result.predictions[g][order])
     heights = np.clip(heights, low, high)
     inside = np.flatnonzero((heights > low) & (heights < high))
     first, last = (0, at.size - 1) if inside.size == 0 else (max(inside[0] - 1, 0), min(inside[-1] + 1, at.size - 1))
     return [(float(at[first]), float(heights[first])), (float(at[last]), float(heights[last]))]
 
 
-def _lines(found: LinearFit) -> tuple[str, str]:
-    if found.keys is None:
+def _lines(result: LinearFit) -> tuple[str, str]:
+    if result.keys is None:
         told = ", ".join(
-            f"{number(float(found.predictions[0, k]), 4)} at {number(float(found.x[k]), 4)}" for k in places_of(found)
+            f"{number(float(result.predictions[0, k]), 4)} at {number(float(result.x[k]), 4)}"
+            for k in places_of(result)
         )
         return (f"Predicted: {told}", "released with noise")
-    drawn = "" if found.groups <= MOST_LINES else f", {MOST_LINES} of them drawn"
-    return (f"{found.groups:,} groups{drawn}", "released with noise")
+    drawn = "" if result.groups <= MOST_LINES else f", {MOST_LINES} of them drawn"
+    return (f"{result.groups:,} groups{drawn}", "released with noise")
 
 
-def _probes(found: LinearFit) -> tuple[Probe, ...]:
-    (left, right), (low, high) = _limits(found)
+def _probes(result: LinearFit) -> tuple[Probe, ...]:
+    (left, right), (low, high) = _limits(result)
 
     def up(value: float) -> float:
         return float(np.clip((value - low) / (high - low), 0.0, 1.0))
 
     probes = []
-    for k in np.argsort(found.x):
-        middle = float(found.predictions[0, k])
-        ends = [float(end) for end in (found.predictions_lower[0, k], found.predictions_upper[0, k])]
+    for k in np.argsort(result.x):
+        middle = float(result.predictions[0, k])
+        ends = [float(end) for end in (result.predictions_lower[0, k], result.predictions_upper[0, k])]
         known = all(finite(end) for end in ends)
         first, last = ends if known else (middle, middle)
         told = (f"({number(first, 4)} to {number(last, 4)})",) if known else ()
         probes.append(
             Probe(
-                x=float((found.x[k] - left) / (right - left)),
+                x=float((result.x[k] - left) / (right - left)),
                 y=up(middle),
                 low=up(first),
                 high=up(last),
-                lines=(f"at {number(float(found.x[k]), 4)}", f"predicted {number(middle, 4)}", *told),
+                lines=(f"at {number(float(result.x[k]), 4)}", f"predicted {number(middle, 4)}", *told),
             )
         )
     return tuple(probes)
 
 
-def _description(found: LinearFit) -> str:
-    if found.keys is None:
-        return f"A line in the public box of both values. {_lines(found)[0]}."
-    return f"The released lines of {found.groups} groups in the public box of both values."
+def _description(result: LinearFit) -> str:
+    if result.keys is None:
+        return f"A line in the public box of both values. {_lines(result)[0]}."
+    return f"The released lines of {result.groups} groups in the public box of both values."

@@ -1,18 +1,19 @@
-"""One figure of a classifier, the AUC or the average precision: data file, picture and part of the report."""
+"""One figure of a classifier in [0, 1]: its data file, its picture and its part of the report."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from spark_jobs.contract.figures import UNCHECKED, UNDEFINED
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.diagnostics._score_figures.result import ScoreFigure
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level
 from spark_jobs.publishing.rendering import (
@@ -40,26 +41,19 @@ _BAR, _DOT, _LENS = 14.0, 10.0, 3.0
 _MOST_TICKS = 4
 
 
-class FigureValues(Protocol):
-    """The released values of one figure in [0, 1]."""
-
-    @property
-    def value(self) -> float | None: ...  # noqa: D102
-    @property
-    def interval(self) -> tuple[float, float] | None: ...  # noqa: D102
-    @property
-    def positives(self) -> float | None: ...  # noqa: D102
-    @property
-    def negatives(self) -> float | None: ...  # noqa: D102
-    @property
-    def status(self) -> str: ...  # noqa: D102
-    @property
-    def confidence(self) -> float: ...  # noqa: D102
-
-
 @dataclass(frozen=True, kw_only=True)
 class Wording:
-    """What differs between the figures: names and sentences."""
+    """What differs between the kinds of figure.
+
+    Attributes:
+        kind: of the diagnostic; names its files and its column.
+        title: of the section and the picture.
+        label: of the headline.
+        short: its name where there is little room.
+        reading: how to read it, in a sentence or two each.
+        chance_label: names the mark of ``chance``.
+        chance: what scores that say nothing would reach; None where that is unknown.
+    """
 
     kind: str
     title: str
@@ -67,68 +61,25 @@ class Wording:
     short: str
     reading: tuple[str, ...]
     chance_label: str
+    chance: Callable[[ScoreFigure], float | None]
 
 
-AUC = Wording(
-    kind="auc",
-    title="Area under the ROC curve",
-    label="Area under the curve (AUC)",
-    short="AUC",
-    reading=(
-        "The AUC is how often a positive row, picked at random, scores above a negative one, ties counting half: one "
-        "half is the toss of a coin, one is perfect.",
-    ),
-    chance_label="½ chance",
-)
-AVERAGE_PRECISION = Wording(
-    kind="average_precision",
-    title="Average precision",
-    label="Average precision",
-    short="AP",
-    reading=(
-        "Go down the rows from the highest score, and note at each positive row which share of the rows so far are "
-        "positive: the average precision is the mean of these shares. Scores that say nothing give the share of "
-        "positives in the whole table; one is perfect.",
-    ),
-    chance_label="chance",
-)
-
-
-def render_auc(result: FigureValues, request: ReleaseRequest) -> Rendering:
-    """Files and report of a released AUC."""
-    return _render(result, request, AUC)
-
-
-def render_average_precision(result: FigureValues, request: ReleaseRequest) -> Rendering:
-    """Files and report of a released average precision."""
-    return _render(result, request, AVERAGE_PRECISION)
-
-
-def _render(result: FigureValues, request: ReleaseRequest, wording: Wording) -> Rendering:
+def render_figure(result: ScoreFigure, request: ReleaseRequest, wording: Wording) -> Rendering:
+    """Files and report of one released figure, in the words of its kind."""
     return Rendering(
         columns=_columns(result, wording), plots=(_plot(result, wording),), section=_section(result, request, wording)
     )
 
 
-def _defined(result: FigureValues) -> bool:
+def _defined(result: ScoreFigure) -> bool:
     return result.status != UNDEFINED and finite(result.value)
 
 
-def _ends(result: FigureValues) -> tuple[float, float]:
+def _ends(result: ScoreFigure) -> tuple[float, float]:
     return ends_of(result.interval)
 
 
-def _chance(result: FigureValues, wording: Wording) -> float | None:
-    """What scores that say nothing would reach: one half, or the noisy share of positives if it is known."""
-    if wording.kind == "auc":
-        return 0.5
-    if result.positives is None or result.negatives is None:
-        return None
-    share = result.positives / max(result.positives + result.negatives, 1.0)
-    return min(max(share, 0.0), 1.0) if finite(share) else None
-
-
-def _columns(result: FigureValues, wording: Wording) -> dict[str, Column]:
+def _columns(result: ScoreFigure, wording: Wording) -> dict[str, Column]:
     low, high = _ends(result)
     end = f"end of the {100 * result.confidence:.4g} % interval of where the exact rows put it; null if not paid for"
     sizes = [known(size) for size in (result.positives, result.negatives)]
@@ -141,7 +92,7 @@ def _columns(result: FigureValues, wording: Wording) -> dict[str, Column]:
     }
 
 
-def _plot(result: FigureValues, wording: Wording) -> Plot:
+def _plot(result: ScoreFigure, wording: Wording) -> Plot:
     def draw(alone: bool) -> Figure:
         figure, axes = _FRAME.axes(alone=alone, x_label="", y_label="")
         _draw(axes, result, wording)
@@ -160,13 +111,13 @@ def _plot(result: FigureValues, wording: Wording) -> Plot:
     )
 
 
-def _draw(axes: Axes, result: FigureValues, wording: Wording) -> None:
+def _draw(axes: Axes, result: ScoreFigure, wording: Wording) -> None:
     """The figure on the whole scale and, below, a closer look at its interval."""
     axes.set_axis_off()
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
     _track(axes, _WHOLE, ((0.0, "0"), (1.0, "1 perfect")))
-    chance = _chance(result, wording)
+    chance = wording.chance(result)
     if chance is not None:
         axes.plot(
             [chance] * 2, [_WHOLE - 0.07, _WHOLE + 0.07], color=light("chance"), linewidth=1.6, linestyle=(0, (3, 2))
@@ -185,7 +136,7 @@ def _draw(axes: Axes, result: FigureValues, wording: Wording) -> None:
         _say(axes, value, _WHOLE - 0.2, decimals(value, _places(result)), colour="ink")
 
 
-def _draw_closer(axes: Axes, result: FigureValues, interval: tuple[float, float]) -> None:
+def _draw_closer(axes: Axes, result: ScoreFigure, interval: tuple[float, float]) -> None:
     middle = known(result.value)
     reach = _LENS * max(interval[1] - middle, middle - interval[0], 1e-4)
     first, last = max(0.0, middle - reach), min(1.0, middle + reach)
@@ -227,24 +178,24 @@ def _say(axes: Axes, place: float, height: float, text: str, *, colour: str) -> 
     axes.text(place, height, text, color=light(colour), size=9, ha=side, va="bottom")
 
 
-def _places(result: FigureValues) -> int:
+def _places(result: ScoreFigure) -> int:
     low, high = _ends(result)
     return 4 if high - low < 0.01 else 3
 
 
-def _line(result: FigureValues, wording: Wording) -> str:
+def _line(result: ScoreFigure, wording: Wording) -> str:
     if not _defined(result):
         return f"{wording.short} undefined: a class is too small to tell through the noise"
     told = f"{wording.short} {decimals(result.value, _places(result))}"
     return told if result.interval is None else f"{told}  ({_interval(result)})"
 
 
-def _interval(result: FigureValues) -> str:
+def _interval(result: ScoreFigure) -> str:
     low, high = (decimals(end, _places(result)) for end in _ends(result))
     return f"{level(result.confidence)} interval {low} to {high}"
 
 
-def _notes(result: FigureValues) -> tuple[str, ...]:
+def _notes(result: ScoreFigure) -> tuple[str, ...]:
     if result.interval is not None:
         return (
             "The interval says how far the noise may have moved the figure of these rows, not which other rows might "
@@ -255,8 +206,8 @@ def _notes(result: FigureValues) -> tuple[str, ...]:
     return ()
 
 
-def _section(result: FigureValues, request: ReleaseRequest, wording: Wording) -> Section:
-    defined, chance = _defined(result), _chance(result, wording)
+def _section(result: ScoreFigure, request: ReleaseRequest, wording: Wording) -> Section:
+    defined, chance = _defined(result), wording.chance(result)
     low, high = _ends(result)
     marks = None
     if defined:

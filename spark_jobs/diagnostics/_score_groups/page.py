@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
 from spark_jobs.arrays import BoolArray, FloatArray
+from spark_jobs.diagnostics.binned_residuals.result import BinnedResiduals
+from spark_jobs.diagnostics.calibration.result import Calibration
 from spark_jobs.publishing.formats import SPACE, decimals
 from spark_jobs.publishing.theme import light
 
@@ -17,38 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ZONE_OPACITY = 0.3
-LEAST_SIMULATED = 0.003
-"""One over 400 and one, rounded up."""
-LEGEND_SIZE = 8.5
-
-
-class PoolValues(Protocol):
-    """What both results have: values of bins, of which neighbouring ones may share a pool."""
-
-    @property
-    def lower(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def upper(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def pool(self) -> NDArray[Any]: ...  # noqa: D102
-    @property
-    def predicted(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def zone_lower(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def zone_upper(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def rows(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def positives(self) -> float: ...  # noqa: D102
-    @property
-    def negatives(self) -> float: ...  # noqa: D102
-    @property
-    def p_value(self) -> float: ...  # noqa: D102
-    @property
-    def status(self) -> str: ...  # noqa: D102
-    @property
-    def confidence(self) -> float: ...  # noqa: D102
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,20 +45,20 @@ class Points:
         return beyond
 
 
-def points(found: PoolValues, y: FloatArray, low: FloatArray, high: FloatArray) -> Points:
+def points(result: BinnedResiduals | Calibration, y: FloatArray, low: FloatArray, high: FloatArray) -> Points:
     """The pools of a result; ``y``, ``low`` and ``high`` are arrays of bins."""
-    first = np.flatnonzero(np.diff(found.pool, prepend=-1))
-    last = np.append(first[1:], found.pool.size) - 1
+    first = np.flatnonzero(np.diff(result.pool, prepend=-1))
+    last = np.append(first[1:], result.pool.size) - 1
     return Points(
-        x=found.predicted[first],
+        x=result.predicted[first],
         y=y[first],
         low=low[first],
         high=high[first],
-        zone_low=found.zone_lower[first],
-        zone_high=found.zone_upper[first],
-        first=found.lower[first],
-        last=found.upper[last],
-        rows=found.rows[first],
+        zone_low=result.zone_lower[first],
+        zone_high=result.zone_upper[first],
+        first=result.lower[first],
+        last=result.upper[last],
+        rows=result.rows[first],
     )
 
 
@@ -131,30 +99,6 @@ def score_limits(at: Points) -> tuple[float, float]:
     """Ends of the score axis: the released scores with some room, within [0, 1]."""
     room = 0.06 * max(float(at.x.max() - at.x.min()), 0.05)
     return max(0.0, float(at.x.min()) - room), min(1.0, float(at.x.max()) + room)
-
-
-def set_ticks(axes: Axes, across: tuple[float, float], upwards: tuple[float, float]) -> None:
-    """Both axes' ends, and round ticks within them."""
-    axes.set_xlim(across)
-    axes.set_ylim(upwards)
-    for axis, (low, high) in ((axes.xaxis, across), (axes.yaxis, upwards)):
-        ticks = MaxNLocator(nbins=7, steps=[1, 2, 5, 10]).tick_values(low, high)
-        axis.set_ticks([tick for tick in ticks if low <= tick <= high])
-
-
-def p_text(p: float) -> str:
-    """A p-value as printed."""
-    return "below 0.001" if p < 0.001 else decimals(p, 3)
-
-
-def p_figure(p: float) -> str:
-    """A p-value as a headline: short."""
-    return f"<{SPACE}0.001" if p < 0.001 else decimals(p, 3)
-
-
-def simulated_p(p: float) -> str:
-    """A p-value by rank among some 400 simulated copies, which can show none below that, after ``p``."""
-    return f"= {decimals(p, 3)}" if p > LEAST_SIMULATED else f"≤ {LEAST_SIMULATED:g}"
 
 
 def score_range(first: float, last: float, *, whole: bool) -> str:

@@ -6,19 +6,20 @@ import numpy as np
 
 from spark_jobs.contract.options import EcdfOptions, ReferenceDistribution
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.diagnostics.ecdf import Distance, Ecdf
-from spark_jobs.publishing.ecdf_plot import defined, ecdf_plot, quantile_text, told_by
-from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, one_line, percent
+from spark_jobs.diagnostics.ecdf.plots import defined, ecdf_plot, quantile_text, told_by
+from spark_jobs.diagnostics.ecdf.result import Distance, Ecdf
+from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, one_line, percent, simulated_p
 from spark_jobs.publishing.rendering import Column, Headline, Measure, Rendering, Section, ValueTable, ends_of, known
-from spark_jobs.publishing.score_pools import simulated_p
 from spark_jobs.publishing.value_axis import number
 
 _NAME_CHARACTERS = 60
 
 
-def render(found: Ecdf, request: ReleaseRequest) -> Rendering:
+def render(result: Ecdf, request: ReleaseRequest) -> Rendering:
     """Files and report of a released distribution function; names, columns and rows are the same for any."""
-    return Rendering(columns=_columns(found), plots=(ecdf_plot(found, _reference(request)),), section=_section(found))
+    return Rendering(
+        columns=_columns(result), plots=(ecdf_plot(result, _reference(request)),), section=_section(result)
+    )
 
 
 def _reference(request: ReleaseRequest) -> ReferenceDistribution | None:
@@ -26,23 +27,23 @@ def _reference(request: ReleaseRequest) -> ReferenceDistribution | None:
     return asked[0] if asked else None
 
 
-def _columns(found: Ecdf) -> dict[str, Column]:
-    nominal = f"{100 * found.confidence:.4g} %"
+def _columns(result: Ecdf) -> dict[str, Column]:
+    nominal = f"{100 * result.confidence:.4g} %"
     band = f"{nominal} band of cdf, value by value: where the exact counts of the same rows would put it"
     everywhere = f"{nominal} band that holds the whole function at once"
     columns = {
-        "value": Column(values=found.values, meaning="where a cell starts: rows' values are rounded down to it"),
-        "cdf": Column(values=found.cdf, meaning="fraction of the rows whose rounded value is at most this"),
-        "lower": Column(values=found.lower, meaning=f"lower end of the {band}"),
-        "upper": Column(values=found.upper, meaning=f"upper end of the {band}"),
-        "lower_everywhere": Column(values=found.lower_everywhere, meaning=f"lower end of the {everywhere}"),
-        "upper_everywhere": Column(values=found.upper_everywhere, meaning=f"upper end of the {everywhere}"),
+        "value": Column(values=result.values, meaning="where a cell starts: rows' values are rounded down to it"),
+        "cdf": Column(values=result.cdf, meaning="fraction of the rows whose rounded value is at most this"),
+        "lower": Column(values=result.lower, meaning=f"lower end of the {band}"),
+        "upper": Column(values=result.upper, meaning=f"upper end of the {band}"),
+        "lower_everywhere": Column(values=result.lower_everywhere, meaning=f"lower end of the {everywhere}"),
+        "upper_everywhere": Column(values=result.upper_everywhere, meaning=f"upper end of the {everywhere}"),
     }
-    if found.comparison is not None:
-        judged = found.comparison.distance
+    if result.comparison is not None:
+        judged = result.comparison.distance
         low, high = ends_of(judged.interval)
         columns["earlier_cdf"] = Column(
-            values=found.comparison.cdf,
+            values=result.comparison.cdf,
             meaning="cdf of the release that this one is compared with; "
             + (
                 "their distance is undefined"
@@ -54,66 +55,66 @@ def _columns(found: Ecdf) -> dict[str, Column]:
     return columns
 
 
-def _name(found: Ecdf) -> str:
+def _name(result: Ecdf) -> str:
     """What the values are called in the report."""
-    return "scores" if found.named is None else one_line(found.named, _NAME_CHARACTERS)
+    return "scores" if result.named is None else one_line(result.named, _NAME_CHARACTERS)
 
 
-def _table(found: Ecdf) -> ValueTable:
-    header = ["Share of the rows", "At most", f"{level(found.confidence)} interval"]
-    compared = told_by(found)
+def _table(result: Ecdf) -> ValueTable:
+    header = ["Share of the rows", "At most", f"{level(result.confidence)} interval"]
+    compared = told_by(result)
     rows = []
-    for quantile in found.quantiles:
-        cells = [number(known(quantile.value)), quantile_text(quantile)] if defined(found) else [ABSENT, ABSENT]
-        if found.comparison is not None:
-            cells.append(ABSENT if compared is None else number(float(found.earlier_quantile(quantile.level))))
+    for quantile in result.quantiles:
+        cells = [number(known(quantile.value)), quantile_text(quantile)] if defined(result) else [ABSENT, ABSENT]
+        if result.comparison is not None:
+            cells.append(ABSENT if compared is None else number(float(result.earlier_quantile(quantile.level))))
         rows.append((percent(quantile.level), *cells))
-    if found.comparison is not None:
+    if result.comparison is not None:
         header.append("Earlier release")
     return ValueTable(
-        caption=f"Quantiles of {_name(found)}: the smallest value that this share of the rows does not exceed.",
+        caption=f"Quantiles of {_name(result)}: the smallest value that this share of the rows does not exceed.",
         header=tuple(header),
         rows=tuple(rows),
     )
 
 
-def _headline(found: Ecdf) -> Headline:
-    low, high = found.bounds
-    scale, label = (number(low, 4), number(high, 4)), f"Median of {_name(found)}"
-    if not defined(found):
+def _headline(result: Ecdf) -> Headline:
+    low, high = result.bounds
+    scale, label = (number(low, 4), number(high, 4)), f"Median of {_name(result)}"
+    if not defined(result):
         return Headline(label=label, value="undefined", interval=None, scale=scale)
-    median = found.median
-    edges = np.append(found.values, high)
+    median = result.median
+    edges = np.append(result.values, high)
     places = [known(each) for each in (median.lower, median.value, median.upper)]
     marks = np.interp(places, edges, np.linspace(0.0, 1.0, edges.size))
     return Headline(
         label=label,
         value=number(known(median.value), 4),
-        interval=f"{level(found.confidence)} interval {quantile_text(median)}",
+        interval=f"{level(result.confidence)} interval {quantile_text(median)}",
         scale=scale,
         marks=(float(marks[0]), float(marks[1]), float(marks[2])),
     )
 
 
-def _measures(found: Ecdf) -> tuple[Measure, ...]:
-    low, high = found.bounds
+def _measures(result: Ecdf) -> tuple[Measure, ...]:
+    low, high = result.bounds
     measures = [
         Measure(
             label="Rows",
-            value=f"≈{SPACE}{count(found.rows)}",
-            note="with a score" if found.named is None else f"with a value of {_name(found)}",
+            value=f"≈{SPACE}{count(result.rows)}",
+            note="with a score" if result.named is None else f"with a value of {_name(result)}",
         ),
         Measure(
             label="Bounds",
             value=f"{number(low, 4)} to {number(high, 4)}",
-            note="found privately" if found.bounds_found else "public",
+            note="found privately" if result.bounds_found else "public",
         ),
     ]
-    if found.distance is not None:
-        measures += _judged(found.distance, "the reference", "Kolmogorov-Smirnov test", told=defined(found))
-    if found.comparison is not None:
-        told = told_by(found) is not None
-        measures += _judged(found.comparison.distance, "the earlier release", "Test of a change", told=told)
+    if result.distance is not None:
+        measures += _judged(result.distance, "the reference", "Kolmogorov-Smirnov test", told=defined(result))
+    if result.comparison is not None:
+        told = told_by(result) is not None
+        measures += _judged(result.comparison.distance, "the earlier release", "Test of a change", told=told)
     return tuple(measures)
 
 
@@ -137,16 +138,16 @@ def _judged(distance: Distance, to: str, test: str, *, told: bool) -> tuple[Meas
     )
 
 
-def _notes(found: Ecdf) -> tuple[str, ...]:
+def _notes(result: Ecdf) -> tuple[str, ...]:
     notes = [
         "Values are rounded down to a fixed grid, and those beyond the bounds count at the nearer one. Bands and "
         "intervals say how far the noise may have moved the fractions of these rows, not which other rows might have "
         "been in the table.",
     ]
-    if found.bounds_found:
+    if result.bounds_found:
         notes.append("The bounds were found by noisy searches; a few rows lie beyond either of them.")
-    if found.comparison is not None:
-        earlier = found.comparison
+    if result.comparison is not None:
+        earlier = result.comparison
         of = "its scores" if earlier.named is None else one_line(earlier.named, _NAME_CHARACTERS)
         notes.append(
             f"The earlier release is {one_line(earlier.released_by, 200)}, with {of}. The test asks whether both "
@@ -159,32 +160,32 @@ def _notes(found: Ecdf) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _section(found: Ecdf) -> Section:
+def _section(result: Ecdf) -> Section:
     legend = [
         ("curve", "released fractions"),
-        ("band", f"{level(found.confidence)} band of each fraction"),
+        ("band", f"{level(result.confidence)} band of each fraction"),
         ("band-outer", "of the whole function"),
         ("outlier", "quantiles with intervals"),
     ]
-    if found.distance is not None:
+    if result.distance is not None:
         legend.append(("chance", "reference"))
-    if told_by(found) is not None:
+    if told_by(result) is not None:
         legend += [("earlier", "earlier release"), ("gap", "largest gap")]
     return Section(
-        title=f"Distribution of {_name(found)}",
+        title=f"Distribution of {_name(result)}",
         reading=(
             "At each value, from left to right, the line shows which share of the rows has at most that value "
             "(upwards). Where it is steep there are many rows; where it is flat there are few, or none: noise hides "
             "which.",
             "Half of the rows have at most the median. A whisker shows where its quantile would be without noise.",
         ),
-        headline=_headline(found),
-        measures=_measures(found),
-        table=_table(found),
+        headline=_headline(result),
+        measures=_measures(result),
+        table=_table(result),
         legend=tuple(legend),
-        notes=_notes(found),
+        notes=_notes(result),
         notice=None
-        if defined(found)
+        if defined(result)
         else "Undefined: through the noise, there are too few rows to tell how they are distributed. The release has "
         "been made and paid for like any other.",
     )

@@ -8,10 +8,11 @@ import numpy as np
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.diagnostics.roc_comparison import RocComparison
-from spark_jobs.diagnostics.roc_curve import RocCurve
+from spark_jobs.diagnostics.roc_comparison.result import RocComparison
+from spark_jobs.diagnostics.roc_curve.page import READ_AT, drawn_points, point_at
+from spark_jobs.diagnostics.roc_curve.result import RocCurve
 from spark_jobs.publishing import figures
-from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
+from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent, simulated_p
 from spark_jobs.publishing.rendering import (
     Column,
     Headline,
@@ -25,8 +26,6 @@ from spark_jobs.publishing.rendering import (
     finite,
     known,
 )
-from spark_jobs.publishing.roc_curve import READ_AT, drawn_points, point_at
-from spark_jobs.publishing.score_pools import simulated_p
 from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
@@ -42,18 +41,18 @@ _PROBES, _MARGIN = 41, 0.01
 _TITLE = "ROC curves of two models"
 
 
-def render(found: RocComparison, request: ReleaseRequest) -> Rendering:
+def render(result: RocComparison, request: ReleaseRequest) -> Rendering:
     """Files and report of a comparison; names, columns, rows and tables are the same whatever was released."""
-    return Rendering(columns=_columns(found), plots=(_plot(found),), section=_section(found, request))
+    return Rendering(columns=_columns(result), plots=(_plot(result),), section=_section(result, request))
 
 
-def _curves(found: RocComparison) -> dict[str, RocCurve]:
-    return {"first": found.first, "second": found.second}
+def _curves(result: RocComparison) -> dict[str, RocCurve]:
+    return {"first": result.first, "second": result.second}
 
 
-def _columns(found: RocComparison) -> dict[str, Column]:
+def _columns(result: RocComparison) -> dict[str, Column]:
     columns: dict[str, Column] = {}
-    for which, curve in _curves(found).items():
+    for which, curve in _curves(result).items():
         of = f"of the {which} model"
         band = f"{100 * curve.confidence:.4g} % band of tpr, point by point, {of}"
         columns |= {
@@ -68,38 +67,38 @@ def _columns(found: RocComparison) -> dict[str, Column]:
     return columns
 
 
-def _defined(found: RocComparison) -> bool:
-    return found.status == "ok"
+def _defined(result: RocComparison) -> bool:
+    return result.status == "ok"
 
 
-def _plot(found: RocComparison) -> Plot:
+def _plot(result: RocComparison) -> Plot:
     def draw(alone: bool) -> Figure:
         figure, axes = _FRAME.axes(
             alone=alone,
             x_label="Negatives flagged by mistake (false positive rate)",
             y_label="Positives caught (true positive rate)",
         )
-        _draw(axes, found)
+        _draw(axes, result)
         if alone:
             axes.legend(loc="lower right", fontsize=9, labelcolor=light("ink"), edgecolor="none", framealpha=0.85)
-            figures.heading(figure, left=0.03, title=_TITLE, lines=(_verdict(found), _difference_line(found)))
+            figures.heading(figure, left=0.03, title=_TITLE, lines=(_verdict(result), _difference_line(result)))
         return figure
 
     return Plot(
         name="roc_comparison",
         title=_TITLE,
-        description=_description(found),
+        description=_description(result),
         draw=draw,
         axes=_FRAME.box,
-        probes=_probes(found) if _defined(found) else (),
+        probes=_probes(result) if _defined(result) else (),
     )
 
 
-def _probes(found: RocComparison) -> tuple[Probe, ...]:
+def _probes(result: RocComparison) -> tuple[Probe, ...]:
     """What each curve catches, at evenly spaced shares of mistakes: a whisker from one curve to the other."""
     probes = []
     for fpr in np.linspace(0.0, 1.0, _PROBES):
-        first, second = (float(_caught(curve, float(fpr))[0]) for curve in (found.first, found.second))
+        first, second = (float(_caught(curve, float(fpr))[0]) for curve in (result.first, result.second))
         x, one, other = ((_MARGIN + value) / (1 + 2 * _MARGIN) for value in (float(fpr), first, second))
         lines = (
             f"at most {percent(float(fpr))} by mistake",
@@ -110,14 +109,14 @@ def _probes(found: RocComparison) -> tuple[Probe, ...]:
     return tuple(probes)
 
 
-def _draw(axes: Axes, found: RocComparison) -> None:
+def _draw(axes: Axes, result: RocComparison) -> None:
     ticks = np.linspace(0.0, 1.0, 6)
     axes.set_xticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
     axes.set_yticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
     axes.set_xlim(-_MARGIN, 1 + _MARGIN)
     axes.set_ylim(-_MARGIN, 1 + _MARGIN)
-    if _defined(found):
-        for which, curve in _curves(found).items():
+    if _defined(result):
+        for which, curve in _curves(result).items():
             shown, colour = drawn_points(curve), light(_COLOURS[which])
             axes.fill_between(
                 curve.fpr[shown], curve.tpr_lower[shown], curve.tpr_upper[shown], color=colour, alpha=0.16, linewidth=0
@@ -135,32 +134,34 @@ def _draw(axes: Axes, found: RocComparison) -> None:
     axes.plot([0, 1], [0, 1], color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), label="chance")
 
 
-def _verdict(found: RocComparison) -> str:
-    if not _defined(found):
+def _verdict(result: RocComparison) -> str:
+    if not _defined(result):
         return "Undefined: too few rows to tell through the noise"
-    if known(found.comparison.p_value) < SURE:
-        return f"The curves differ on these rows (p {simulated_p(known(found.comparison.p_value))})"
-    return f"No difference of the curves can be told from the noise (p {simulated_p(known(found.comparison.p_value))})"
+    if known(result.comparison.p_value) < SURE:
+        return f"The curves differ on these rows (p {simulated_p(known(result.comparison.p_value))})"
+    return f"No difference of the curves can be told from the noise (p {simulated_p(known(result.comparison.p_value))})"
 
 
-def _interval(found: RocComparison) -> str:
-    low, high = ends_of(found.comparison.auc_interval)
-    return f"{level(found.comparison.confidence)} interval {decimals(low)} to {decimals(high)}"
+def _interval(result: RocComparison) -> str:
+    low, high = ends_of(result.comparison.auc_interval)
+    return f"{level(result.comparison.confidence)} interval {decimals(low)} to {decimals(high)}"
 
 
-def _difference_line(found: RocComparison) -> str:
-    if not _defined(found):
+def _difference_line(result: RocComparison) -> str:
+    if not _defined(result):
         return "released with noise"
-    return f"AUC of the first less that of the second: {decimals(found.comparison.auc_difference)} ({_interval(found)})"
+    return (
+        f"AUC of the first less that of the second: {decimals(result.comparison.auc_difference)} ({_interval(result)})"
+    )
 
 
-def _description(found: RocComparison) -> str:
-    if not _defined(found):
+def _description(result: RocComparison) -> str:
+    if not _defined(result):
         return (
             "An empty ROC plot: one of the curves is undefined, because a class is too small to tell through the noise."
         )
-    areas = " and ".join(f"{decimals(curve.auc)} of the {which} model" for which, curve in _curves(found).items())
-    return f"Two ROC curves with bands, of areas {areas}. {_verdict(found)}. {_difference_line(found)}."
+    areas = " and ".join(f"{decimals(curve.auc)} of the {which} model" for which, curve in _curves(result).items())
+    return f"Two ROC curves with bands, of areas {areas}. {_verdict(result)}. {_difference_line(result)}."
 
 
 def _caught(curve: RocCurve, fpr: float) -> FloatArray:
@@ -168,12 +169,12 @@ def _caught(curve: RocCurve, fpr: float) -> FloatArray:
     return np.array([curve.tpr[i], curve.tpr_lower[i], curve.tpr_upper[i]])
 
 
-def _table(found: RocComparison) -> ValueTable:
+def _table(result: RocComparison) -> ValueTable:
     rows = []
     for fpr in READ_AT:
         cells = [ABSENT] * 5
-        if _defined(found):
-            first, second = (_caught(curve, fpr) for curve in (found.first, found.second))
+        if _defined(result):
+            first, second = (_caught(curve, fpr) for curve in (result.first, result.second))
             cells = [
                 percent(float(first[0])),
                 f"{percent(float(first[1]))} to {percent(float(first[2]))}",
@@ -182,7 +183,7 @@ def _table(found: RocComparison) -> ValueTable:
                 f"{100 * float(first[0] - second[0]):+.1f}{SPACE}points",
             ]
         rows.append((f"at most {100 * fpr:.0f} %", *cells))
-    band = f"{level(found.comparison.confidence)} band"
+    band = f"{level(result.comparison.confidence)} band"
     return ValueTable(
         caption="Both curves in numbers: what each catches within a bound on false positives.",
         header=("Allowed by mistake", "First catches", band, "Second catches", band, "Difference"),
@@ -190,8 +191,8 @@ def _table(found: RocComparison) -> ValueTable:
     )
 
 
-def _section(found: RocComparison, request: ReleaseRequest) -> Section:
-    defined, compared = _defined(found), found.comparison
+def _section(result: RocComparison, request: ReleaseRequest) -> Section:
+    defined, compared = _defined(result), result.comparison
     low, high = ends_of(compared.auc_interval)
     marks = tuple(float((1 + each) / 2) for each in (low, known(compared.auc_difference), high))
     return Section(
@@ -199,13 +200,13 @@ def _section(found: RocComparison, request: ReleaseRequest) -> Section:
         reading=(
             "Each curve shows what a model catches against what it flags by mistake; the first is the request's own "
             "model, the second the one it is compared with.",
-            f"{_verdict(found)}. The test asks whether the exact curves of these rows are equal; of other rows it says "
-            "nothing.",
+            f"{_verdict(result)}. The test asks whether the exact curves of these rows are equal; of other rows it "
+            "says nothing.",
         ),
         headline=Headline(
             label="AUC of the first model less that of the second",
             value=decimals(compared.auc_difference) if defined else "undefined",
-            interval=_interval(found) if defined else None,
+            interval=_interval(result) if defined else None,
             scale=("-1 second perfect", "1 first perfect"),
             marks=(marks[0], marks[1], marks[2]) if defined else None,
             reference=("0 equal", 0.5),
@@ -227,20 +228,20 @@ def _section(found: RocComparison, request: ReleaseRequest) -> Section:
                     value=decimals(curve.auc) if defined and finite(curve.auc) else ABSENT,
                     note=" to ".join(map(decimals, ends_of(curve.auc_interval))) if defined else "",
                 )
-                for which, curve in _curves(found).items()
+                for which, curve in _curves(result).items()
             ),
             Measure(
                 label="Positives",
-                value=f"≈{SPACE}{count(found.first.positives)}",
+                value=f"≈{SPACE}{count(result.first.positives)}",
                 note=f"{request.needed_label.column} = {request.needed_label.positive}",
             ),
             Measure(
                 label="Negatives",
-                value=f"≈{SPACE}{count(found.first.negatives)}",
+                value=f"≈{SPACE}{count(result.first.negatives)}",
                 note=f"{request.needed_label.column} = {request.needed_label.negative}",
             ),
         ),
-        table=_table(found),
+        table=_table(result),
         legend=(("curve", "first model, with band"), ("second", "second model, with band"), ("chance", "chance")),
         notes=(
             "Bands, interval and p-values account for the noise of this release alone: they speak of these rows. The "

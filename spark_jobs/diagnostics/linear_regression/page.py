@@ -10,9 +10,15 @@ from spark_jobs.arrays import BoolArray
 from spark_jobs.contract.figures import OK
 from spark_jobs.contract.options import LinearRegressionOptions
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.diagnostics.linear_regression import LinearFit
+from spark_jobs.diagnostics.linear_regression.plots import (
+    MOST_LINES,
+    MOST_PANELS,
+    all_lines_plot,
+    panels_plot,
+    places_of,
+)
+from spark_jobs.diagnostics.linear_regression.result import LinearFit
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, level
-from spark_jobs.publishing.line_plots import MOST_LINES, MOST_PANELS, all_lines_plot, panels_plot, places_of
 from spark_jobs.publishing.rendering import Column, Headline, Measure, Plot, Rendering, Section, ValueTable, finite
 from spark_jobs.publishing.value_axis import number
 
@@ -33,13 +39,13 @@ _NAMES = {
 }
 
 
-def render(found: LinearFit, request: ReleaseRequest) -> Rendering:
+def render(result: LinearFit, request: ReleaseRequest) -> Rendering:
     """Files and report of released lines: a row for each group of the request, whoever is in it."""
     x_name, y_name = _axes_of(request)
-    plots: tuple[Plot, ...] = (all_lines_plot(found, x_name, y_name),)
-    if found.keys is not None:
-        plots += (panels_plot(found, x_name, y_name),)
-    return Rendering(columns=_columns(found), plots=plots, section=_section(found, x_name, y_name))
+    plots: tuple[Plot, ...] = (all_lines_plot(result, x_name, y_name),)
+    if result.keys is not None:
+        plots += (panels_plot(result, x_name, y_name),)
+    return Rendering(columns=_columns(result), plots=plots, section=_section(result, x_name, y_name))
 
 
 def _axes_of(request: ReleaseRequest) -> tuple[str, str]:
@@ -49,32 +55,32 @@ def _axes_of(request: ReleaseRequest) -> tuple[str, str]:
     return "x", "y"
 
 
-def _columns(found: LinearFit) -> dict[str, Column]:
+def _columns(result: LinearFit) -> dict[str, Column]:
     """One row for each group, ready to be joined to a map by its key."""
-    nominal = f"{100 * found.confidence:.4g} % interval: where the same method would be without noise"
-    keys = [""] if found.keys is None else [str(key) for key in found.keys]
+    nominal = f"{100 * result.confidence:.4g} % interval: where the same method would be without noise"
+    keys = [""] if result.keys is None else [str(key) for key in result.keys]
     columns = {
         "group": Column(values=np.array(keys, dtype=object), meaning="public key of the group; empty for all rows"),
-        "status": Column(values=np.array(found.status, dtype=object), meaning="ok, or undefined: no slope of its own"),
-        "method": Column(values=np.array(found.methods, dtype=object), meaning="what released the line"),
+        "status": Column(values=np.array(result.status, dtype=object), meaning="ok, or undefined: no slope of its own"),
+        "method": Column(values=np.array(result.methods, dtype=object), meaning="what released the line"),
         "rows": Column(
-            values=found.rows,
+            values=result.rows,
             meaning="public number of rows of the group"
-            if found.public_sizes
+            if result.public_sizes
             else "noisy number of rows of the group, at least 0: many of them add up to too many",
         ),
     }
     for name, meaning in (("slope", "units of y per unit of x"), ("intercept", "of the line at x = 0")):
-        columns[name] = Column(values=getattr(found, name), meaning=meaning)
+        columns[name] = Column(values=getattr(result, name), meaning=meaning)
         for end in ("lower", "upper"):
-            values = getattr(found, f"{name}_{end}")
+            values = getattr(result, f"{name}_{end}")
             columns[f"{name}_{end}"] = Column(values=values, meaning=f"{end} end of its {nominal}; NaN where unknown")
-    for k, at in enumerate(found.at):
+    for k, at in enumerate(result.at):
         name = f"prediction_{at:g}"
-        where = f"the line at {at:g} of the range of x, x = {found.x[k]:.6g}"
-        columns[name] = Column(values=found.predictions[:, k], meaning=where)
+        where = f"the line at {at:g} of the range of x, x = {result.x[k]:.6g}"
+        columns[name] = Column(values=result.predictions[:, k], meaning=where)
         for end in ("lower", "upper"):
-            values = getattr(found, f"predictions_{end}")[:, k]
+            values = getattr(result, f"predictions_{end}")[:, k]
             columns[f"{name}_{end}"] = Column(values=values, meaning=f"{end} end of its {nominal}; NaN where unknown")
     return columns
 
@@ -83,21 +89,23 @@ def _interval(low: float, high: float) -> str:
     return f"{number(low, 4)} to {number(high, 4)}" if finite(low) and finite(high) else ABSENT
 
 
-def _section(found: LinearFit, x_name: str, y_name: str) -> Section:
-    failed = sum(status != "ok" for status in found.status)
-    used = Counter(found.methods)
-    grouped = found.keys is not None
-    sizes = "public" if found.public_sizes else "released with noise"
+def _section(result: LinearFit, x_name: str, y_name: str) -> Section:
+    failed = sum(status != "ok" for status in result.status)
+    used = Counter(result.methods)
+    grouped = result.keys is not None
+    sizes = "public" if result.public_sizes else "released with noise"
     measures = [
-        Measure(label="Groups", value=f"{found.groups:,}", note="of the request's list"),
+        Measure(label="Groups", value=f"{result.groups:,}", note="of the request's list"),
         Measure(label="Undefined lines", value=f"{failed:,}", note="no slope of their own"),
         Measure(
             label="Rows",
-            value=(f"≈{SPACE}" if not found.public_sizes else "") + count(found.total_rows),
+            value=(f"≈{SPACE}" if not result.public_sizes else "") + count(result.total_rows),
             note=f"{sizes}{', all groups' if grouped else ''}",
         ),
         Measure(
-            label="Method", value=_NAMES.get(used.most_common(1)[0][0], found.method), note=_others(used, found.method)
+            label="Method",
+            value=_NAMES.get(used.most_common(1)[0][0], result.method),
+            note=_others(used, result.method),
         ),
     ]
     return Section(
@@ -105,20 +113,20 @@ def _section(found: LinearFit, x_name: str, y_name: str) -> Section:
         reading=(
             f"A line through the points of {'each group' if grouped else 'the table'}: how {y_name} goes with "
             f"{x_name}. Dots show where the line is evaluated.",
-            f"Whiskers are {level(found.confidence)} intervals: where the same method would put the line without "
+            f"Whiskers are {level(result.confidence)} intervals: where the same method would put the line without "
             "noise. They say nothing of which other rows might have been seen.",
         ),
-        headline=_headline(found) if not grouped else None,
+        headline=_headline(result) if not grouped else None,
         measures=tuple(measures if grouped else measures[1:]),
-        table=_groups_table(found) if grouped else _line_table(found),
+        table=_groups_table(result) if grouped else _line_table(result),
         legend=(
             ("curve", "released line"),
             ("chance", "no slope of its own could be told"),
             ("point", "where it is evaluated, with interval"),
         ),
-        notes=_notes(found),
+        notes=_notes(result),
         notice=None
-        if failed < found.groups
+        if failed < result.groups
         else "Undefined: no slope can be told through the noise. The release has been made and paid for.",
     )
 
@@ -129,63 +137,65 @@ def _others(used: Counter[str], asked: str) -> str:
     return "; ".join(f"{_NAMES.get(name, name)}: {groups:,}" for name, groups in used.most_common())
 
 
-def _headline(found: LinearFit) -> Headline:
-    low, high = found.y_bounds
-    ends = [found.predictions_lower[0, 0], found.predictions[0, 0], found.predictions_upper[0, 0]]
+def _headline(result: LinearFit) -> Headline:
+    low, high = result.y_bounds
+    ends = [result.predictions_lower[0, 0], result.predictions[0, 0], result.predictions_upper[0, 0]]
     marks = None
     if all(finite(end) for end in ends):
         first, middle, last = (float(np.clip((end - low) / (high - low), 0.0, 1.0)) for end in ends)
         marks = (first, middle, last)
     known = marks is not None
     return Headline(
-        label=f"Predicted at {number(float(found.x[0]), 4)}",
-        value=number(float(found.predictions[0, 0]), 4),
-        interval=f"{level(found.confidence)} interval {_interval(ends[0], ends[2])}" if known else None,
+        label=f"Predicted at {number(float(result.x[0]), 4)}",
+        value=number(float(result.predictions[0, 0]), 4),
+        interval=f"{level(result.confidence)} interval {_interval(ends[0], ends[2])}" if known else None,
         scale=(number(low, 4), number(high, 4)),
         marks=marks,
     )
 
 
-def _line_table(found: LinearFit) -> ValueTable:
+def _line_table(result: LinearFit) -> ValueTable:
     rows = [
         (
-            f"At {number(float(found.x[k]), 4)}",
-            number(float(found.predictions[0, k]), 4),
-            _interval(found.predictions_lower[0, k], found.predictions_upper[0, k]),
+            f"At {number(float(result.x[k]), 4)}",
+            number(float(result.predictions[0, k]), 4),
+            _interval(result.predictions_lower[0, k], result.predictions_upper[0, k]),
         )
-        for k in range(found.at.size)
+        for k in range(result.at.size)
     ]
     for name in ("slope", "intercept"):
-        low, high = getattr(found, f"{name}_lower")[0], getattr(found, f"{name}_upper")[0]
-        rows.append((name.capitalize(), number(float(getattr(found, name)[0]), 4), _interval(low, high)))
+        low, high = getattr(result, f"{name}_lower")[0], getattr(result, f"{name}_upper")[0]
+        rows.append((name.capitalize(), number(float(getattr(result, name)[0]), 4), _interval(low, high)))
     return ValueTable(
-        caption="The released line.", header=("", "Released", f"{level(found.confidence)} interval"), rows=tuple(rows)
+        caption="The released line.", header=("", "Released", f"{level(result.confidence)} interval"), rows=tuple(rows)
     )
 
 
-def _groups_table(found: LinearFit) -> ValueTable:
-    places = places_of(found)
+def _groups_table(result: LinearFit) -> ValueTable:
+    places = places_of(result)
     rows = []
-    for g in range(min(found.groups, _LISTED)):
-        predicted = [number(float(found.predictions[g, k]), 4) for k in places]
+    for g in range(min(result.groups, _LISTED)):
+        predicted = [number(float(result.predictions[g, k]), 4) for k in places]
         rows.append(
             (
-                str((found.keys or ("",))[g]),
+                str((result.keys or ("",))[g]),
                 *predicted,
-                number(float(found.slope[g]), 4),
-                _interval(found.slope_lower[g], found.slope_upper[g]),
-                ("" if found.public_sizes else f"≈{SPACE}") + count(float(found.rows[g])),
-                found.status[g],
+                number(float(result.slope[g]), 4),
+                _interval(result.slope_lower[g], result.slope_upper[g]),
+                ("" if result.public_sizes else f"≈{SPACE}") + count(float(result.rows[g])),
+                result.status[g],
             )
         )
-    shown = "All groups." if found.groups <= _LISTED else f"The first {_LISTED} of {found.groups:,} groups, as listed."
+    shown = (
+        "All groups." if result.groups <= _LISTED else f"The first {_LISTED} of {result.groups:,} groups, as listed."
+    )
     return ValueTable(
         caption=f"{shown} The data file has a row for each.",
         header=(
             "Group",
-            *(f"At {number(float(found.x[k]), 4)}" for k in places),
+            *(f"At {number(float(result.x[k]), 4)}" for k in places),
             "Slope",
-            f"{level(found.confidence)} interval",
+            f"{level(result.confidence)} interval",
             "Rows",
             "Status",
         ),
@@ -193,33 +203,33 @@ def _groups_table(found: LinearFit) -> ValueTable:
     )
 
 
-def _notes(found: LinearFit) -> tuple[str, ...]:
-    (left, right), (low, high) = found.x_bounds, found.y_bounds
+def _notes(result: LinearFit) -> tuple[str, ...]:
+    (left, right), (low, high) = result.x_bounds, result.y_bounds
     notes = [
         f"Values are moved into the public ranges {number(left, 4)} to {number(right, 4)} and {number(low, 4)} to "
         f"{number(high, 4)} before anything is counted, and rounded to a fixed grid.",
     ]
-    if found.keys is not None:
+    if result.keys is not None:
         notes.append(
             "The list of groups is the request's: an empty group has a line like any other, made of noise. A row lies "
             "in one group, so that every group is released at the full cost."
         )
-        if found.groups > MOST_PANELS:
-            drawn = f"; {MOST_LINES} evenly chosen ones are drawn in one box" if found.groups > MOST_LINES else ""
+        if result.groups > MOST_PANELS:
+            drawn = f"; {MOST_LINES} evenly chosen ones are drawn in one box" if result.groups > MOST_LINES else ""
             notes.append(f"The first {MOST_PANELS} groups of the list have a panel each{drawn}.")
-    if found.groups > 1 and any(method.startswith("noisy_moments") for method in found.methods):
+    if result.groups > 1 and any(method.startswith("noisy_moments") for method in result.methods):
         notes.append(
             "Lines of noisy moments are drawn to one of all groups, as far as noise hides their own: where it hides "
             "much, groups look more alike than they are. Intervals are about each group by itself."
         )
-    if _without_intervals(found):
+    if _without_intervals(result):
         notes.append(
             "Where no interval is given, the method's noise depends on the rows: it would have to be paid for."
         )
     return tuple(notes)
 
 
-def _without_intervals(found: LinearFit) -> bool:
+def _without_intervals(result: LinearFit) -> bool:
     """Whether a line is given and its interval is not; what is undefined has neither."""
-    given: BoolArray = np.array(found.status) == OK
-    return bool(np.isnan(found.slope_lower[given]).any())
+    given: BoolArray = np.array(result.status) == OK
+    return bool(np.isnan(result.slope_lower[given]).any())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.diagnostics.roc_curve.result import RocCurve
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
 from spark_jobs.publishing.rendering import (
@@ -42,43 +42,12 @@ _MARGIN = 0.01
 _STEPS = 1500
 
 
-class RocValues(Protocol):
-    """The released values of a ROC curve, in scikit-learn's order: thresholds fall, the first is infinite."""
-
-    @property
-    def fpr(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def tpr(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def thresholds(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def tpr_lower(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def tpr_upper(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def tpr_lower_everywhere(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def tpr_upper_everywhere(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def auc(self) -> float | None: ...  # noqa: D102
-    @property
-    def auc_interval(self) -> tuple[float, float] | None: ...  # noqa: D102
-    @property
-    def positives(self) -> float: ...  # noqa: D102
-    @property
-    def negatives(self) -> float: ...  # noqa: D102
-    @property
-    def status(self) -> str: ...  # noqa: D102
-    @property
-    def confidence(self) -> float: ...  # noqa: D102
-
-
-def render(curve: RocValues, request: ReleaseRequest) -> Rendering:
+def render(result: RocCurve, request: ReleaseRequest) -> Rendering:
     """Files and report of a released ROC curve; names, columns, rows and tables are the same whatever was released."""
-    return Rendering(columns=_columns(curve), plots=(_plot(curve),), section=_section(curve, request))
+    return Rendering(columns=_columns(result), plots=(_plot(result),), section=_section(result, request))
 
 
-def _columns(curve: RocValues) -> dict[str, Column]:
+def _columns(curve: RocCurve) -> dict[str, Column]:
     nominal = f"{100 * curve.confidence:.4g} %"
     band = f"{nominal} band of tpr, point by point: where the exact counts of the same rows would put it"
     everywhere = f"{nominal} band that holds the whole curve at once"
@@ -95,12 +64,12 @@ def _columns(curve: RocValues) -> dict[str, Column]:
     }
 
 
-def defined_curve(curve: RocValues) -> bool:
+def defined_curve(curve: RocCurve) -> bool:
     """Whether there is a curve to draw."""
     return curve.status == "ok" and finite(curve.auc)
 
 
-def _plot(curve: RocValues) -> Plot:
+def _plot(curve: RocCurve) -> Plot:
     def draw(alone: bool) -> Figure:
         figure, axes = _FRAME.axes(
             alone=alone,
@@ -123,7 +92,7 @@ def _plot(curve: RocValues) -> Plot:
     )
 
 
-def _draw_curve(axes: Axes, curve: RocValues) -> None:
+def _draw_curve(axes: Axes, curve: RocCurve) -> None:
     ticks = np.linspace(0.0, 1.0, 6)
     axes.set_xticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
     axes.set_yticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
@@ -159,7 +128,7 @@ def _draw_curve(axes: Axes, curve: RocValues) -> None:
     axes.plot([0, 1], [0, 1], color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), label="chance")
 
 
-def drawn_points(curve: RocValues) -> NDArray[np.intp]:
+def drawn_points(curve: RocCurve) -> NDArray[np.intp]:
     """Points that draw the curve to a fraction of a pixel: the first in each small step along it, and the last."""
     if len(curve.fpr) <= _STEPS:
         return np.arange(len(curve.fpr))
@@ -168,7 +137,7 @@ def drawn_points(curve: RocValues) -> NDArray[np.intp]:
     return np.unique(np.append(first, len(along) - 1))
 
 
-def point_at(curve: RocValues, fpr: float) -> int:
+def point_at(curve: RocCurve, fpr: float) -> int:
     """The highest released point whose false positive rate is at most ``fpr``."""
     return max(0, int(np.searchsorted(curve.fpr, fpr + 1e-12, side="right")) - 1)
 
@@ -181,7 +150,7 @@ def _cut(threshold: float) -> str:
     return f"{threshold:.3f}" if finite(threshold) else "above all"
 
 
-def _probes(curve: RocValues) -> tuple[Probe, ...]:
+def _probes(curve: RocCurve) -> tuple[Probe, ...]:
     found = []
     for fpr in _PROBES:
         i = point_at(curve, fpr)
@@ -206,7 +175,7 @@ def _range(low: float, high: float) -> str:
     return f"{percent(low)} to {percent(high)}" if finite(low) and finite(high) else ABSENT
 
 
-def _table(curve: RocValues) -> ValueTable:
+def _table(curve: RocCurve) -> ValueTable:
     rows = []
     for fpr in READ_AT:
         i = point_at(curve, fpr)
@@ -234,32 +203,32 @@ def _table(curve: RocValues) -> ValueTable:
     )
 
 
-def _auc(curve: RocValues) -> str:
+def _auc(curve: RocCurve) -> str:
     return decimals(curve.auc, _places(curve))
 
 
-def _places(curve: RocValues) -> int:
+def _places(curve: RocCurve) -> int:
     """As many places as the interval can tell apart."""
     low, high = ends_of(curve.auc_interval)
     return 3 if not high - low < 0.01 else 4
 
 
-def _auc_line(curve: RocValues) -> str:
+def _auc_line(curve: RocCurve) -> str:
     if not defined_curve(curve):
         return "AUC undefined"
     return f"AUC {_auc(curve)}  ({_interval(curve)})"
 
 
-def _interval(curve: RocValues) -> str:
+def _interval(curve: RocCurve) -> str:
     (low, high), places = ends_of(curve.auc_interval), _places(curve)
     return f"{level(curve.confidence)} interval {decimals(low, places)} to {decimals(high, places)}"
 
 
-def _band_line(curve: RocValues) -> str:
+def _band_line(curve: RocCurve) -> str:
     return f"released with noise; class sizes about {count(curve.positives)} and {count(curve.negatives)}"
 
 
-def _description(curve: RocValues) -> str:
+def _description(curve: RocCurve) -> str:
     if not defined_curve(curve):
         return "An empty ROC plot: the curve is undefined because a class is too small to tell through the noise."
     points = "; ".join(
@@ -271,7 +240,7 @@ def _description(curve: RocValues) -> str:
     )
 
 
-def _section(curve: RocValues, request: ReleaseRequest) -> Section:
+def _section(curve: RocCurve, request: ReleaseRequest) -> Section:
     defined = defined_curve(curve)
     low, high = ends_of(curve.auc_interval)
     meaning = f" \N{EN DASH} here about {round(100 * known(curve.auc))} times in 100" if defined else ""

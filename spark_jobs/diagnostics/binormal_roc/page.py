@@ -34,9 +34,9 @@ _PROBES, _MARGIN = 41, 0.01
 _TITLE = "Symmetric binormal ROC curve"
 
 
-def render(curve: BinormalRoc, request: ReleaseRequest) -> Rendering:
+def render(result: BinormalRoc, request: ReleaseRequest) -> Rendering:
     """Files and report of a released binormal curve; names, columns and rows are the same whatever was released."""
-    return Rendering(columns=_columns(curve), plots=(_plot(curve),), section=_section(curve, request))
+    return Rendering(columns=_columns(result), plots=(_plot(result),), section=_section(result, request))
 
 
 def _columns(curve: BinormalRoc) -> dict[str, Column]:

@@ -8,8 +8,6 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from spark_jobs.contract.figures import SHRUNK, UNDEFINED
-from spark_jobs.contract.options import LinearFitOptions
-from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics._fits.result import PrivateFit
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, one_line, percent, visible
@@ -32,46 +30,42 @@ _ROOM = 0.06
 _MOST_TICKS = 5
 
 
-def render(found: PrivateFit, request: ReleaseRequest) -> Rendering:
-    """Files and report of a released model: a row for each term of the request, whatever was released."""
-    outcome = _outcome(found, request)
-    return Rendering(columns=_columns(found), plots=(_plot(found, outcome),), section=_section(found, outcome))
+def render_fit(result: PrivateFit, outcome: str) -> Rendering:
+    """Files and report of a released model: a row for each term of the request, whatever was released.
+
+    Args:
+        result: the released model.
+        outcome: what the coefficients are about, as the request names it.
+    """
+    return Rendering(columns=_columns(result), plots=(_plot(result, outcome),), section=_section(result, outcome))
 
 
-def _outcome(found: PrivateFit, request: ReleaseRequest) -> str:
-    """What the coefficients are about, as the request names it."""
-    for options in request.diagnostics:
-        if found.kind == "linear" and isinstance(options, LinearFitOptions):
-            return options.outcome
-    return "outcome" if request.label is None else f"{request.label.column} = {request.label.positive}"
-
-
-def _columns(found: PrivateFit) -> dict[str, Column]:
+def _columns(result: PrivateFit) -> dict[str, Column]:
     """A row for each term, the intercept first."""
-    noisy = f"{level(found.confidence)} interval for what these rows give without noise"
-    both = f"{level(found.confidence)} interval for noise and sampling together"
+    noisy = f"{level(result.confidence)} interval for what these rows give without noise"
+    both = f"{level(result.confidence)} interval for noise and sampling together"
     return {
-        "term": Column(values=np.array(found.terms, dtype=object), meaning="feature, or column = level"),
-        "coefficient": Column(values=found.coefficients, meaning="in the column's own units"),
-        "lower": Column(values=found.lower, meaning=f"lower end of the {noisy}"),
-        "upper": Column(values=found.upper, meaning=f"upper end of the {noisy}"),
-        "lower_population": Column(values=found.lower_population, meaning=f"lower end of the {both}"),
-        "upper_population": Column(values=found.upper_population, meaning=f"upper end of the {both}"),
-        "span": Column(values=found.spans, meaning="how far the term can move by its public bounds; 1 for a level"),
+        "term": Column(values=np.array(result.terms, dtype=object), meaning="feature, or column = level"),
+        "coefficient": Column(values=result.coefficients, meaning="in the column's own units"),
+        "lower": Column(values=result.lower, meaning=f"lower end of the {noisy}"),
+        "upper": Column(values=result.upper, meaning=f"upper end of the {noisy}"),
+        "lower_population": Column(values=result.lower_population, meaning=f"lower end of the {both}"),
+        "upper_population": Column(values=result.upper_population, meaning=f"upper end of the {both}"),
+        "span": Column(values=result.spans, meaning="how far the term can move by its public bounds; 1 for a level"),
     }
 
 
-def _shown(found: PrivateFit) -> int:
-    return min(len(found.terms) - 1, _MOST_SHOWN)
+def _shown(result: PrivateFit) -> int:
+    return min(len(result.terms) - 1, _MOST_SHOWN)
 
 
-def _plot(found: PrivateFit, outcome: str) -> Plot:
-    body = _STRIP * _shown(found) + _FOOT + 0.15
-    moved = "log odds" if found.kind == "logistic" else one_line(outcome, 24)
+def _plot(result: PrivateFit, outcome: str) -> Plot:
+    body = _STRIP * _shown(result) + _FOOT + 0.15
+    moved = "log odds" if result.kind == "logistic" else one_line(outcome, 24)
 
     def draw(alone: bool) -> Figure:
         width, height = (_WIDTH, body + _HEADING) if alone else (_SMALL, body)
-        left, bottom, wide, high = _box(found, width, body)
+        left, bottom, wide, high = _box(result, width, body)
         share = body / height
         figure, axes = figures.new_axes(
             (width, height),
@@ -79,59 +73,59 @@ def _plot(found: PrivateFit, outcome: str) -> Plot:
             x_label=f"Change of {moved} over the range",
             y_label="",
         )
-        _draw(axes, found)
+        _draw(axes, result)
         if alone:
-            lines = (f"with {level(found.confidence)} intervals", "released with noise")
-            figures.heading(figure, left=0.03, title=TITLES[found.kind], lines=lines)
+            lines = (f"with {level(result.confidence)} intervals", "released with noise")
+            figures.heading(figure, left=0.03, title=TITLES[result.kind], lines=lines)
         return figure
 
     return Plot(
-        name=f"{found.kind}_fit",
-        title=TITLES[found.kind],
-        description=_description(found),
+        name=f"{result.kind}_fit",
+        title=TITLES[result.kind],
+        description=_description(result),
         draw=draw,
-        axes=_box(found, _SMALL, body),
-        probes=_probes(found),
+        axes=_box(result, _SMALL, body),
+        probes=_probes(result),
     )
 
 
-def _box(found: PrivateFit, width: float, body: float) -> tuple[float, float, float, float]:
-    longest = max(len(one_line(term, _LABEL_CHARACTERS)) for term in found.terms[: 1 + _shown(found)])
+def _box(result: PrivateFit, width: float, body: float) -> tuple[float, float, float, float]:
+    longest = max(len(one_line(term, _LABEL_CHARACTERS)) for term in result.terms[: 1 + _shown(result)])
     labels = min(_LABELS, 0.3 + _OF_CHARACTER * longest)
     return labels / width, _FOOT / body, 1 - (labels + _EDGE) / width, 1 - (_FOOT + 0.1) / body
 
 
-def _effects(found: PrivateFit) -> tuple[np.ndarray, ...]:
+def _effects(result: PrivateFit) -> tuple[np.ndarray, ...]:
     """Coefficient, noise interval and whole interval of every shown term, times its span; shape (5, shown)."""
-    arrays = (found.coefficients, found.lower, found.upper, found.lower_population, found.upper_population)
-    last = 1 + _shown(found)
-    return tuple((array * found.spans)[1:last] for array in arrays)
+    arrays = (result.coefficients, result.lower, result.upper, result.lower_population, result.upper_population)
+    last = 1 + _shown(result)
+    return tuple((array * result.spans)[1:last] for array in arrays)
 
 
-def _limits(found: PrivateFit) -> tuple[float, float]:
-    if found.status == UNDEFINED:
+def _limits(result: PrivateFit) -> tuple[float, float]:
+    if result.status == UNDEFINED:
         return -1.0, 1.0
-    _, _, _, low, high = _effects(found)
+    _, _, _, low, high = _effects(result)
     ends = float(min(low.min(), 0.0)), float(max(high.max(), 0.0))
     room = _ROOM * (ends[1] - ends[0]) or 1.0
     return ends[0] - room, ends[1] + room
 
 
-def _draw(axes: Axes, found: PrivateFit) -> None:
-    value, low, high, lowest, highest = _effects(found)
-    names = [one_line(term, _LABEL_CHARACTERS) for term in found.terms[1 : 1 + value.size]]
-    low_end, high_end = _limits(found)
+def _draw(axes: Axes, result: PrivateFit) -> None:
+    value, low, high, lowest, highest = _effects(result)
+    names = [one_line(term, _LABEL_CHARACTERS) for term in result.terms[1 : 1 + value.size]]
+    low_end, high_end = _limits(result)
     axes.set_xlim(low_end, high_end)
     ticks = MaxNLocator(nbins=_MOST_TICKS, steps=[1, 2, 5, 10]).tick_values(low_end, high_end)
     ticks = [tick for tick in ticks if low_end <= tick <= high_end]
     axes.set_xticks(ticks, [number(tick, 4, plain_below=6) for tick in ticks])
-    if found.status == UNDEFINED:
+    if result.status == UNDEFINED:
         axes.set_xticks([])
     axes.set_ylim(value.size - 0.5, -0.5)
     axes.set_yticks(range(value.size), names)
     axes.grid(axis="y", visible=False)
     axes.axvline(0.0, color=light("chance"), linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
-    if found.status == UNDEFINED:
+    if result.status == UNDEFINED:
         axes.text(
             0.5, 0.5, "undefined", color=light("muted"), size=13, ha="center", va="center", transform=axes.transAxes
         )
@@ -143,11 +137,11 @@ def _draw(axes: Axes, found: PrivateFit) -> None:
     axes.plot(value, places, color=colour, marker="o", markersize=6, linestyle="none", zorder=3)
 
 
-def _probes(found: PrivateFit) -> tuple[Probe, ...]:
-    if found.status == UNDEFINED:
+def _probes(result: PrivateFit) -> tuple[Probe, ...]:
+    if result.status == UNDEFINED:
         return ()
-    value = _effects(found)[0]
-    first, last = _limits(found)
+    value = _effects(result)[0]
+    first, last = _limits(result)
 
     def along(x: float) -> float:
         return float(np.clip((x - first) / (last - first), 0.0, 1.0))
@@ -155,75 +149,75 @@ def _probes(found: PrivateFit) -> tuple[Probe, ...]:
     probes = []
     for place in range(value.size):
         up = 1 - (place + 0.5) / value.size
-        own = float(found.coefficients[1 + place])
+        own = float(result.coefficients[1 + place])
         lines = (
-            one_line(found.terms[1 + place], _LABEL_CHARACTERS),
+            one_line(result.terms[1 + place], _LABEL_CHARACTERS),
             number(own, 4),
-            f"{number(float(found.lower[1 + place]), 4)} to {number(float(found.upper[1 + place]), 4)}",
+            f"{number(float(result.lower[1 + place]), 4)} to {number(float(result.upper[1 + place]), 4)}",
         )
         probes.append(Probe(x=along(float(value[place])), y=up, low=up, high=up, lines=lines))
     return tuple(sorted(probes, key=lambda probe: probe.x))
 
 
-def _description(found: PrivateFit) -> str:
-    if found.status == UNDEFINED:
+def _description(result: PrivateFit) -> str:
+    if result.status == UNDEFINED:
         return "An empty plot of coefficients: undefined because there are too few rows to tell through the noise."
     told = "; ".join(
         f"{one_line(term, _LABEL_CHARACTERS)} {number(float(value), 4)}"
-        for term, value in list(zip(found.terms, found.coefficients, strict=True))[1:7]
+        for term, value in list(zip(result.terms, result.coefficients, strict=True))[1:7]
     )
-    more = "" if len(found.terms) <= 7 else f"; and {len(found.terms) - 7} more"
+    more = "" if len(result.terms) <= 7 else f"; and {len(result.terms) - 7} more"
     return f"Coefficients with intervals, each times the range of its feature. {told}{more}."
 
 
-def _section(found: PrivateFit, outcome: str) -> Section:
-    linear = found.kind == "linear"
+def _section(result: PrivateFit, outcome: str) -> Section:
+    linear = result.kind == "linear"
     what = one_line(outcome, 60)
     moved = what if linear else f"log odds of {what}"
     return Section(
-        title=f"{TITLES[found.kind]} of {what}" if linear else TITLES[found.kind],
+        title=f"{TITLES[result.kind]} of {what}" if linear else TITLES[result.kind],
         reading=(
             f"A coefficient says by how much the {moved} goes up with one unit more of the feature, the others being "
             "equal; that of a level, how far the level is above the reference. The picture shows each coefficient "
             "times the public range of its feature, so that features in different units can be compared.",
-            f"The wide bars are {level(found.confidence)} intervals for what these rows would give without noise; the "
+            f"The wide bars are {level(result.confidence)} intervals for what these rows would give without noise; the "
             "thin lines add which rows happened to be seen.",
             "The fit can score the same table: its noise is in the model, so a diagnostic of it costs only its own "
             "budget. Such a diagnostic looks at the rows that the model was fitted to, and flatters it a little.",
         ),
-        measures=_measures(found),
-        table=_table(found),
+        measures=_measures(result),
+        table=_table(result),
         legend=(("point", "released coefficient"), ("band", "interval for the noise; thin: and for sampling")),
-        notes=_notes(found),
-        notice=_notice(found),
+        notes=_notes(result),
+        notice=_notice(result),
     )
 
 
-def _measures(found: PrivateFit) -> tuple[Measure, ...]:
-    rows = Measure(label="Rows", value=f"≈{SPACE}{count(found.rows)}", note="through the noise")
-    if found.kind == "logistic":
-        return (rows, Measure(label="Positives", value=percent(found.fit["positives"]), note="through the noise"))
+def _measures(result: PrivateFit) -> tuple[Measure, ...]:
+    rows = Measure(label="Rows", value=f"≈{SPACE}{count(result.rows)}", note="through the noise")
+    if result.kind == "logistic":
+        return (rows, Measure(label="Positives", value=percent(result.fit["positives"]), note="through the noise"))
     return (
         rows,
-        Measure(label="R²", value=decimals(found.fit["r_squared"]), note="share of the outcome's variance explained"),
-        Measure(label="Residuals", value=number(found.fit["residual_stddev"], 4), note="their standard deviation"),
+        Measure(label="R²", value=decimals(result.fit["r_squared"]), note="share of the outcome's variance explained"),
+        Measure(label="Residuals", value=number(result.fit["residual_stddev"], 4), note="their standard deviation"),
     )
 
 
-def _table(found: PrivateFit) -> ValueTable:
-    defined = found.status != UNDEFINED
+def _table(result: PrivateFit) -> ValueTable:
+    defined = result.status != UNDEFINED
     rows = tuple(
         (
             visible(term),
-            number(float(found.coefficients[i]), 4) if defined else ABSENT,
-            _interval(found.lower[i], found.upper[i]),
-            _interval(found.lower_population[i], found.upper_population[i]),
-            number(float(found.coefficients[i] * found.spans[i]), 4) if defined and i else ABSENT,
+            number(float(result.coefficients[i]), 4) if defined else ABSENT,
+            _interval(result.lower[i], result.upper[i]),
+            _interval(result.lower_population[i], result.upper_population[i]),
+            number(float(result.coefficients[i] * result.spans[i]), 4) if defined and i else ABSENT,
         )
-        for i, term in enumerate(found.terms)
+        for i, term in enumerate(result.terms)
     )
     return ValueTable(
-        caption=f"Coefficients, with {level(found.confidence)} intervals.",
+        caption=f"Coefficients, with {level(result.confidence)} intervals.",
         header=("Term", "Coefficient", "Interval: noise", "Interval: noise and sampling", "Over the range"),
         rows=rows,
     )
@@ -233,30 +227,30 @@ def _interval(low: float, high: float) -> str:
     return f"{number(float(low), 4)} to {number(float(high), 4)}" if finite(low) and finite(high) else ABSENT
 
 
-def _notes(found: PrivateFit) -> tuple[str, ...]:
+def _notes(result: PrivateFit) -> tuple[str, ...]:
     notes = [
         "Values are moved into the public ranges of the request before anything is summed; the model does the same "
         "with the values that it scores.",
     ]
-    if found.model is not None:
-        notes.append(f"The manifest holds the model as a request takes it, under results, {found.kind}_fit, model.")
-    if found.kind == "logistic":
+    if result.model is not None:
+        notes.append(f"The manifest holds the model as a request takes it, under results, {result.kind}_fit, model.")
+    if result.kind == "logistic":
         notes.append(
             "The model is fitted by a polynomial in place of the logistic curve. It ranks rows about as well as a "
             "plain logistic regression; its probabilities are rougher, which a calibration diagram shows."
         )
-    if found.ridge > 0:
-        notes.append(f"Slopes were pulled towards 0 by a ridge of {number(found.ridge, 3)} rows.")
+    if result.ridge > 0:
+        notes.append(f"Slopes were pulled towards 0 by a ridge of {number(result.ridge, 3)} rows.")
     return tuple(notes)
 
 
-def _notice(found: PrivateFit) -> str | None:
-    if found.status == UNDEFINED:
+def _notice(result: PrivateFit) -> str | None:
+    if result.status == UNDEFINED:
         return (
             "Undefined: the number of rows cannot be told from noise, and so there are no coefficients. The "
             "release has been made and paid for like any other."
         )
-    if found.status == SHRUNK:
+    if result.status == SHRUNK:
         return (
             "The noise is too large for a plain fit, so coefficients were pulled towards 0; the intervals are for what "
             "the same pull gives without noise. Fewer features, tighter bounds or more budget would help."

@@ -10,11 +10,10 @@ from scipy import stats
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.options import ReferenceDistribution
-from spark_jobs.diagnostics.ecdf import Comparison, Ecdf, Quantile
+from spark_jobs.diagnostics.ecdf.result import Comparison, Ecdf, Quantile
 from spark_jobs.publishing import figures
-from spark_jobs.publishing.formats import count, level, one_line, percent
+from spark_jobs.publishing.formats import count, level, one_line, percent, simulated_p
 from spark_jobs.publishing.rendering import Plot, Probe, known
-from spark_jobs.publishing.score_pools import LEGEND_SIZE, simulated_p
 from spark_jobs.publishing.theme import light
 from spark_jobs.publishing.value_axis import ValueAxis, number
 
@@ -28,15 +27,15 @@ _MARGIN = 0.012
 _STEPS, _PROBES, _MOST_MARKS, _NAME_CHARACTERS = 240, 51, 11, 40
 
 
-def defined(found: Ecdf) -> bool:
+def defined(result: Ecdf) -> bool:
     """Whether the release tells anything."""
-    return found.status == "ok"
+    return result.status == "ok"
 
 
-def told_by(found: Ecdf) -> Comparison | None:
+def told_by(result: Ecdf) -> Comparison | None:
     """The comparison with an earlier release, where both tell anything."""
-    compared = found.comparison
-    return compared if compared is not None and compared.status == "ok" and defined(found) else None
+    compared = result.comparison
+    return compared if compared is not None and compared.status == "ok" and defined(result) else None
 
 
 def quantile_text(quantile: Quantile) -> str:
@@ -44,78 +43,78 @@ def quantile_text(quantile: Quantile) -> str:
     return f"{number(known(quantile.lower), 4)} to {number(known(quantile.upper), 4)}"
 
 
-def title(found: Ecdf) -> str:
+def title(result: Ecdf) -> str:
     """What the picture is of, without a user's text."""
-    return "Distribution of scores" if found.named is None else "Distribution of values"
+    return "Distribution of scores" if result.named is None else "Distribution of values"
 
 
-def ecdf_plot(found: Ecdf, reference: ReferenceDistribution | None) -> Plot:
+def ecdf_plot(result: Ecdf, reference: ReferenceDistribution | None) -> Plot:
     """The plot, of the released function and of what the request holds it against."""
-    axis = _axis(found)
-    named = "Score" if found.named is None else one_line(found.named, _NAME_CHARACTERS)
+    axis = _axis(result)
+    named = "Score" if result.named is None else one_line(result.named, _NAME_CHARACTERS)
 
     def draw(alone: bool) -> Figure:
         figure, axes = FRAME.axes(
             alone=alone,
-            x_label=named + (", logarithmic" if found.logarithmic else ""),
+            x_label=named + (", logarithmic" if result.logarithmic else ""),
             y_label="Rows with at most this value",
         )
-        _draw(axes, found, axis, reference)
-        if alone and defined(found):
+        _draw(axes, result, axis, reference)
+        if alone and defined(result):
             axes.legend(
-                loc="upper left" if found.cdf[int((axis.first + axis.last) / 2)] < 0.5 else "lower right",
-                fontsize=LEGEND_SIZE, labelcolor=light("ink"), edgecolor="none", framealpha=0.85,
+                loc="upper left" if result.cdf[int((axis.first + axis.last) / 2)] < 0.5 else "lower right",
+                fontsize=figures.LEGEND_SIZE, labelcolor=light("ink"), edgecolor="none", framealpha=0.85,
             )  # fmt: skip
         if alone:
-            figures.heading(figure, left=0.03, title=title(found), lines=(_median_line(found), _second_line(found)))
+            figures.heading(figure, left=0.03, title=title(result), lines=(_median_line(result), _second_line(result)))
         return figure
 
     return Plot(
         name="ecdf",
-        title=title(found),
-        description=_description(found),
+        title=title(result),
+        description=_description(result),
         draw=draw,
         axes=FRAME.box,
-        probes=_probes(found, axis) if defined(found) else (),
+        probes=_probes(result, axis) if defined(result) else (),
     )
 
 
-def _axis(found: Ecdf) -> ValueAxis:
-    edges = np.append(found.values, found.bounds[1])
-    shown = [known(end) for each in found.quantiles for end in (each.lower, each.upper)] if defined(found) else []
-    fractions = found.cdf if defined(found) else np.arange(1, found.cdf.size + 1) / found.cdf.size
-    return ValueAxis.around(edges, fractions, logarithmic=found.logarithmic, shown=shown)
+def _axis(result: Ecdf) -> ValueAxis:
+    edges = np.append(result.values, result.bounds[1])
+    shown = [known(end) for each in result.quantiles for end in (each.lower, each.upper)] if defined(result) else []
+    fractions = result.cdf if defined(result) else np.arange(1, result.cdf.size + 1) / result.cdf.size
+    return ValueAxis.around(edges, fractions, logarithmic=result.logarithmic, shown=shown)
 
 
-def _draw(axes: Axes, found: Ecdf, axis: ValueAxis, reference: ReferenceDistribution | None) -> None:
+def _draw(axes: Axes, result: Ecdf, axis: ValueAxis, reference: ReferenceDistribution | None) -> None:
     shares = np.linspace(0.0, 1.0, 6)
     axes.set_yticks(shares, [f"{100 * share:.0f} %" for share in shares])
     axes.set_xticks(*axis.ticks())
     axes.set_xlim(axis.first - _MARGIN * (axis.last - axis.first), axis.last + _MARGIN * (axis.last - axis.first))
     axes.set_ylim(-_MARGIN, 1 + _MARGIN)
-    if not defined(found):
+    if not defined(result):
         figures.say_undefined(axes, "too few rows to tell")
         return
-    shown = _shown(found, axis)
+    shown = _shown(result, axis)
     bands = {
-        "of the whole function": (found.lower_everywhere, found.upper_everywhere),
-        "of each fraction": (found.lower, found.upper),
+        "of the whole function": (result.lower_everywhere, result.upper_everywhere),
+        "of each fraction": (result.lower, result.upper),
     }
     for (what, (lower, upper)), alpha in zip(bands.items(), BAND_OPACITY, strict=True):
         low, high = (np.append(band[shown], band[shown[-1]]) for band in (lower, upper))
         axes.fill_between(
             np.append(shown, axis.last), low, high, step="post", color=light("curve"), alpha=alpha, linewidth=0,
-            label=f"{level(found.confidence)} band {what}",
+            label=f"{level(result.confidence)} band {what}",
         )  # fmt: skip
     if reference is not None:
         _draw_reference(axes, axis, reference)
-    compared = told_by(found)
+    compared = told_by(result)
     if compared is not None:
         _draw_steps(axes, compared.cdf, shown, axis, colour="ink", label="earlier release", dashed=True)
-    _draw_steps(axes, found.cdf, shown, axis, colour="curve", label="released fractions")
+    _draw_steps(axes, result.cdf, shown, axis, colour="curve", label="released fractions")
     if compared is not None:
-        _draw_gap(axes, found, compared)
-    _draw_quantiles(axes, found, axis)
+        _draw_gap(axes, result, compared)
+    _draw_quantiles(axes, result, axis)
 
 
 def _draw_steps(
@@ -136,10 +135,10 @@ def _draw_steps(
     )  # fmt: skip
 
 
-def _draw_gap(axes: Axes, found: Ecdf, compared: Comparison) -> None:
+def _draw_gap(axes: Axes, result: Ecdf, compared: Comparison) -> None:
     """A bar between the two functions, where they are furthest apart."""
-    cell = int(np.searchsorted(found.values, known(compared.distance.at)))
-    ends = found.cdf[cell], compared.cdf[cell]
+    cell = int(np.searchsorted(result.values, known(compared.distance.at)))
+    ends = result.cdf[cell], compared.cdf[cell]
     axes.vlines(cell + 0.5, min(ends), max(ends), color=light("spent"), linewidth=2.6, zorder=3, label="largest gap")
 
 
@@ -166,9 +165,9 @@ def _cdf(reference: ReferenceDistribution, values: FloatArray) -> FloatArray:
     return np.asarray(made, dtype=np.float64)
 
 
-def _draw_quantiles(axes: Axes, found: Ecdf, axis: ValueAxis) -> None:
+def _draw_quantiles(axes: Axes, result: Ecdf, axis: ValueAxis) -> None:
     """Dots on the function where quantiles are, with the intervals that noise leaves them."""
-    marks = found.quantiles if len(found.quantiles) <= _MOST_MARKS else (found.median,)
+    marks = result.quantiles if len(result.quantiles) <= _MOST_MARKS else (result.median,)
     levels = np.array([mark.level for mark in marks])
     ends = axis.place([[known(mark.lower) for mark in marks], [known(mark.upper) for mark in marks]])
     axes.hlines(levels, ends[0], ends[1], color=light("spent"), linewidth=1.5, zorder=3)
@@ -178,71 +177,71 @@ def _draw_quantiles(axes: Axes, found: Ecdf, axis: ValueAxis) -> None:
     )  # fmt: skip
 
 
-def _shown(found: Ecdf, axis: ValueAxis) -> NDArray[np.intp]:
+def _shown(result: Ecdf, axis: ValueAxis) -> NDArray[np.intp]:
     """Cells that draw the functions to a fraction of a pixel: evenly spaced in place, and in each one's fractions."""
-    first, last = int(axis.first), min(int(np.ceil(axis.last)), found.cdf.size - 1)
+    first, last = int(axis.first), min(int(np.ceil(axis.last)), result.cdf.size - 1)
     inside = np.linspace(first, last, _STEPS)
-    compared = told_by(found)
-    functions = [found.cdf] if compared is None else [found.cdf, compared.cdf]
+    compared = told_by(result)
+    functions = [result.cdf] if compared is None else [result.cdf, compared.cdf]
     risen = [first + np.searchsorted(cdf[first : last + 1], np.linspace(0.0, 1.0, _STEPS)) for cdf in functions]
-    places = np.concatenate([inside, *risen, _probe_cells(found, axis)])
+    places = np.concatenate([inside, *risen, _probe_cells(result, axis)])
     return np.unique(np.clip(places, first, last).astype(np.intp))
 
 
-def _probe_cells(found: Ecdf, axis: ValueAxis) -> Int64Array:
-    return np.unique(np.linspace(axis.first, min(axis.last, found.cdf.size - 1), _PROBES).astype(np.int64))
+def _probe_cells(result: Ecdf, axis: ValueAxis) -> Int64Array:
+    return np.unique(np.linspace(axis.first, min(axis.last, result.cdf.size - 1), _PROBES).astype(np.int64))
 
 
-def _probes(found: Ecdf, axis: ValueAxis) -> tuple[Probe, ...]:
-    cells = _probe_cells(found, axis)
+def _probes(result: Ecdf, axis: ValueAxis) -> tuple[Probe, ...]:
+    cells = _probe_cells(result, axis)
     scale = 1 + 2 * _MARGIN
-    compared = told_by(found)
+    compared = told_by(result)
 
     def share(place: float) -> float:
         return (float(place) + _MARGIN) / scale
 
     def lines(cell: int) -> tuple[str, ...]:
-        band = f"({percent(found.lower[cell])} to {percent(found.upper[cell])})"
-        here = f"at most {number(found.values[cell], 4)}"
+        band = f"({percent(result.lower[cell])} to {percent(result.upper[cell])})"
+        here = f"at most {number(result.values[cell], 4)}"
         if compared is None:
-            return here, f"{percent(found.cdf[cell])} of the rows", band
-        return here, f"{percent(found.cdf[cell])} {band}", f"earlier {percent(compared.cdf[cell])}"
+            return here, f"{percent(result.cdf[cell])} of the rows", band
+        return here, f"{percent(result.cdf[cell])} {band}", f"earlier {percent(compared.cdf[cell])}"
 
     return tuple(
         Probe(
             x=share(float(axis.fraction(cell))),
-            y=share(found.cdf[cell]),
-            low=share(found.lower[cell]),
-            high=share(found.upper[cell]),
+            y=share(result.cdf[cell]),
+            low=share(result.lower[cell]),
+            high=share(result.upper[cell]),
             lines=lines(int(cell)),
         )
         for cell in cells
     )
 
 
-def _median_line(found: Ecdf) -> str:
-    if not defined(found):
+def _median_line(result: Ecdf) -> str:
+    if not defined(result):
         return "Median undefined"
-    median = found.median
-    return f"Median {number(known(median.value), 4)}  ({level(found.confidence)} interval {quantile_text(median)})"
+    median = result.median
+    return f"Median {number(known(median.value), 4)}  ({level(result.confidence)} interval {quantile_text(median)})"
 
 
-def _second_line(found: Ecdf) -> str:
-    compared = told_by(found)
+def _second_line(result: Ecdf) -> str:
+    compared = told_by(result)
     if compared is None:
-        return f"released with noise; about {count(found.rows)} rows"
+        return f"released with noise; about {count(result.rows)} rows"
     gap = compared.distance
     place, p_value = number(known(gap.at), 4), simulated_p(known(gap.p_value))
     return f"Largest gap to the earlier release {percent(gap.value)} at {place} (p {p_value})"
 
 
-def _description(found: Ecdf) -> str:
-    if not defined(found):
+def _description(result: Ecdf) -> str:
+    if not defined(result):
         return "An empty plot: the distribution is undefined because there are too few rows to tell through the noise."
     read = "; ".join(
-        f"{percent(quantile.level)} are at most {number(known(quantile.value), 4)}" for quantile in found.quantiles[:7]
+        f"{percent(quantile.level)} are at most {number(known(quantile.value), 4)}" for quantile in result.quantiles[:7]
     )
-    compared = told_by(found)
+    compared = told_by(result)
     apart = (
         ""
         if compared is None
@@ -250,6 +249,6 @@ def _description(found: Ecdf) -> str:
         f"{number(known(compared.distance.at), 4)}."
     )
     return (
-        f"Share of rows with at most a value, rising from lower left to upper right; {read}. {_median_line(found)}."
+        f"Share of rows with at most a value, rising from lower left to upper right; {read}. {_median_line(result)}."
         f"{apart}"
     )

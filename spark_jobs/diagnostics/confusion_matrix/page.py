@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.diagnostics.confusion_matrix import ConfusionMatrix
-from spark_jobs.diagnostics.confusion_matrix.result import COUNTS, RATES
+from spark_jobs.diagnostics.confusion_matrix.plots import NAMES, draw_matrix, draw_rates
+from spark_jobs.diagnostics.confusion_matrix.result import COUNTS, RATES, ConfusionMatrix
 from spark_jobs.publishing import figures
-from spark_jobs.publishing.confusion_plots import NAMES, draw_matrix, draw_rates
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, level, percent
 from spark_jobs.publishing.rendering import Column, Measure, Plot, Rendering, Section, ValueTable
 

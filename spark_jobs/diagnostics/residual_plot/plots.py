@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spark_jobs.diagnostics.residual_plot import ResidualPlot
+from spark_jobs.diagnostics.residual_plot.result import ResidualPlot
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import level
 from spark_jobs.publishing.rendering import Plot, Probe
-from spark_jobs.publishing.score_pools import LEGEND_SIZE, set_ticks
 from spark_jobs.publishing.theme import light
 from spark_jobs.publishing.value_axis import number
 
@@ -23,9 +22,9 @@ _FRAME = figures.Frame(width=5.6, height=4.8, heading=0.95, small=4.7, box=(0.17
 _ROOM = 0.06
 
 
-def quantile_plot(found: ResidualPlot) -> Plot:
+def quantile_plot(result: ResidualPlot) -> Plot:
     """Released quantiles with their intervals, and the line on which normal residuals would lie."""
-    defined = found.status == "ok"
+    defined = result.status == "ok"
 
     def draw(alone: bool) -> Figure:
         figure, axes = _FRAME.axes(
@@ -33,16 +32,20 @@ def quantile_plot(found: ResidualPlot) -> Plot:
             x_label="Quantile of a standard normal distribution",
             y_label="Quantile of the residuals",
         )
-        set_ticks(axes, *_limits(found))
+        figures.set_ticks(axes, *_limits(result))
         axes.yaxis.set_major_formatter(lambda value, _: number(value, 4, plain_below=5))
         if defined:
-            _draw(axes, found)
+            _draw(axes, result)
         else:
             figures.say_undefined(axes, "too few rows to tell through the noise")
         if alone:
             if defined:
                 axes.legend(
-                    loc="upper left", fontsize=LEGEND_SIZE, labelcolor=light("ink"), edgecolor="none", framealpha=0.85
+                    loc="upper left",
+                    fontsize=figures.LEGEND_SIZE,
+                    labelcolor=light("ink"),
+                    edgecolor="none",
+                    framealpha=0.85,
                 )
             figures.heading(figure, left=0.03, title=TITLE, lines=("released with noise; on the line if normal",))
         return figure
@@ -50,68 +53,70 @@ def quantile_plot(found: ResidualPlot) -> Plot:
     return Plot(
         name="residual_quantiles",
         title=TITLE,
-        description=_description(found),
+        description=_description(result),
         draw=draw,
         axes=_FRAME.box,
-        probes=_probes(found) if defined else (),
+        probes=_probes(result) if defined else (),
         legend=(
             ("curve", "released quantiles"),
-            ("band", f"{level(found.confidence)} band"),
+            ("band", f"{level(result.confidence)} band"),
             ("chance", "a normal distribution"),
         ),
     )
 
 
-def _limits(found: ResidualPlot) -> tuple[tuple[float, float], tuple[float, float]]:
-    ends = found.qq_theoretical[[0, -1]]
-    values = np.concatenate([found.qq_lower, found.qq_upper, found.qq_line]) if found.status == "ok" else np.zeros(1)
+def _limits(result: ResidualPlot) -> tuple[tuple[float, float], tuple[float, float]]:
+    ends = result.qq_theoretical[[0, -1]]
+    values = (
+        np.concatenate([result.qq_lower, result.qq_upper, result.qq_line]) if result.status == "ok" else np.zeros(1)
+    )
     low, high = float(values.min()), float(values.max())
     if not high > low:
-        low, high = -found.residual_bound, found.residual_bound
+        low, high = -result.residual_bound, result.residual_bound
     room = _ROOM * (high - low)
     side = _ROOM * float(ends[1] - ends[0])
     return (float(ends[0]) - side, float(ends[1]) + side), (low - room, high + room)
 
 
-def _draw(axes: Axes, found: ResidualPlot) -> None:
-    x = found.qq_theoretical
+def _draw(axes: Axes, result: ResidualPlot) -> None:
+    x = result.qq_theoretical
     axes.fill_between(
-        x, found.qq_lower, found.qq_upper, color=light("curve"), alpha=0.22, linewidth=0,
-        label=f"{level(found.confidence)} band",
+        x, result.qq_lower, result.qq_upper, color=light("curve"), alpha=0.22, linewidth=0,
+        label=f"{level(result.confidence)} band",
     )  # fmt: skip
     axes.plot(
-        x, found.qq_line, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), label="a normal distribution"
+        x, result.qq_line, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), label="a normal distribution"
     )
-    axes.plot(x, found.qq_residual, color=light("curve"), linewidth=1.8, label="released quantiles")
+    axes.plot(x, result.qq_residual, color=light("curve"), linewidth=1.8, label="released quantiles")
 
 
-def _probes(found: ResidualPlot) -> tuple[Probe, ...]:
-    (left, right), (low, high) = _limits(found)
+def _probes(result: ResidualPlot) -> tuple[Probe, ...]:
+    (left, right), (low, high) = _limits(result)
 
     def up(value: float) -> float:
         return float(np.clip((value - low) / (high - low), 0.0, 1.0))
 
     return tuple(
         Probe(
-            x=float((found.qq_theoretical[i] - left) / (right - left)),
-            y=up(found.qq_residual[i]),
-            low=up(found.qq_lower[i]),
-            high=up(found.qq_upper[i]),
+            x=float((result.qq_theoretical[i] - left) / (right - left)),
+            y=up(result.qq_residual[i]),
+            low=up(result.qq_lower[i]),
+            high=up(result.qq_upper[i]),
             lines=(
-                f"residual {number(found.qq_residual[i], 3)}",
-                f"({number(found.qq_lower[i], 3)} to {number(found.qq_upper[i], 3)})",
-                f"normal: {number(found.qq_line[i], 3)}",
+                f"residual {number(result.qq_residual[i], 3)}",
+                f"({number(result.qq_lower[i], 3)} to {number(result.qq_upper[i], 3)})",
+                f"normal: {number(result.qq_line[i], 3)}",
             ),
         )
-        for i in range(found.qq_theoretical.size)
+        for i in range(result.qq_theoretical.size)
     )
 
 
-def _description(found: ResidualPlot) -> str:
-    if found.status != "ok":
+def _description(result: ResidualPlot) -> str:
+    if result.status != "ok":
         return "An empty plot of quantiles: undefined because there are too few rows to tell through the noise."
-    inside = int(((found.qq_lower <= found.qq_line) & (found.qq_line <= found.qq_upper)).sum())
+    inside = int(((result.qq_lower <= result.qq_line) & (result.qq_line <= result.qq_upper)).sum())
     return (
         "Quantiles of the residuals against those of a normal distribution, rising from lower left to upper right; "
-        f"the normal line lies within the band at {inside} of {found.qq_line.size} quantiles."
+        f"the normal line lies within the band at {inside} of {result.qq_line.size} quantiles."
     )

@@ -1,0 +1,30 @@
+"""The page of each kind of diagnostic: found by its kind, typed on its own result, loaded when it is asked for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import get_type_hints
+
+import pytest
+
+from spark_jobs.application.draft import diagnostic, renderer
+from spark_jobs.contract.options import DIAGNOSTICS
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.publishing.rendering import Rendering
+
+
+@pytest.mark.parametrize("kind", DIAGNOSTICS)
+def test_page_renders_the_result_that_its_diagnostic_summarises(kind: str) -> None:
+    hints = get_type_hints(renderer(kind))
+    assert list(hints.values())[1:] == [ReleaseRequest, Rendering]
+    result = hints["result"]
+    assert result.__module__.startswith("spark_jobs.diagnostics.")
+    assert result is get_type_hints(diagnostic(kind).summarise)["return"]
+
+
+def test_who_measures_and_summarises_loads_no_plotting() -> None:
+    kinds = ", ".join(f"spark_jobs.diagnostics.{kind}" for kind in DIAGNOSTICS)
+    program = f"import sys, {kinds}; print([name for name in sys.modules if name.split('.')[0] == 'matplotlib'])"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+    assert run.stdout.strip() == "[]"
