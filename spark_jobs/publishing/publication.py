@@ -32,9 +32,7 @@ def publish(results: Mapping[str, Released], *, facts: ReleaseFacts) -> tuple[Re
     Raises:
         ValueError: results and request are not about the same diagnostics or the same neighbours.
     """
-    kinds = tuple(options.kind for options in facts.request.diagnostics)
-    _check(results, kinds, facts)
-    ordered = {kind: results[kind] for kind in kinds}
+    ordered = _as_requested(results, facts)
     guarantee = stamp.guarantee(result for result, _ in results.values())
     marks = stamp.marks(guarantee, facts.status)
     paragraphs = privacy_statement.privacy_statement(facts, guarantee)
@@ -91,12 +89,15 @@ def publish(results: Mapping[str, Released], *, facts: ReleaseFacts) -> tuple[Re
     return release, files
 
 
-def _check(results: Mapping[str, Released], kinds: tuple[str, ...], facts: ReleaseFacts) -> None:
+def _as_requested(results: Mapping[str, Released], facts: ReleaseFacts) -> dict[str, Released]:
+    """The results in the order of the request."""
+    kinds = tuple(options.kind for options in facts.request.diagnostics)
     if set(results) != set(kinds):
         raise ValueError(f"results must be those asked for: {', '.join(kinds)}")
     for kind in kinds:
         if results[kind][0].neighbours != facts.request.neighbours:
             raise ValueError(f"the result of {kind} was released under other neighbours than the request's")
+    return {kind: results[kind] for kind in kinds}
 
 
 def _picture(plot: Plot, marks: tuple[stamp.Mark, ...], media_type: str) -> bytes:
