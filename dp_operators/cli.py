@@ -298,11 +298,9 @@ def _request(path: Path, output: str | None, ledger: str | None) -> ReleaseReque
 def _release(
     request: ReleaseRequest, ledger: PrivacyLedger, runner: Any, *, key: str, allotment: str | None, actor: str | None
 ) -> Published:
-    from dp_operators.release_check.expectations import warm_up
-    from dp_operators.release_check.release_contract import check_release
+    from dp_operators.release_check import check_release
     from dp_operators.releasing import release
 
-    warm_up()
     return release(
         request,
         ledger=ledger,

@@ -16,9 +16,8 @@ from pathlib import Path
 import pytest
 
 import dp_operators.releasing
-from dp_operators import cli
+from dp_operators import cli, release_check
 from dp_operators.budget.cli import run
-from dp_operators.release_check import expectations, release_contract
 from dp_operators.releasing import LocalRunner
 from tests.support import fake_application
 from tests.support.release_lab import Lab, accept, judge
@@ -36,8 +35,7 @@ def dp_budget(lab, monkeypatch, capsys):
     """Runs a command line beside the fake application; gives its exit code, output and errors."""
     runner = functools.partial(LocalRunner, command=FAKE)
     monkeypatch.setattr(dp_operators.releasing, "LocalRunner", runner)
-    monkeypatch.setattr(release_contract, "check_release", accept)
-    monkeypatch.setattr(expectations, "warm_up", lambda: None)
+    monkeypatch.setattr(release_check, "check_release", accept)
     monkeypatch.setenv("DP_LEDGER_URL", lab.url)
     monkeypatch.chdir(lab.folder)
 

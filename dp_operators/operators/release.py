@@ -15,7 +15,7 @@ from dp_operators.operators.errors import told_to_airflow
 from dp_operators.operators.exhausted import budget_may_be_exhausted
 from dp_operators.operators.intervals import blocks_of_run
 from dp_operators.operators.keys import DEPLOYMENT, release_key
-from dp_operators.operators.runners import Warmed, check_runner, make_runner
+from dp_operators.operators.runners import check_runner, make_runner
 from dp_operators.operators.undefined import end_undefined, require_ending
 from dp_operators.sensors.budget import require_on_exhausted
 from spark_jobs.contract.errors import RequestRefused
@@ -222,11 +222,11 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         return ReleaseRequest.parse(with_references(fields, ledger))
 
     def _release(self, context: Context) -> Published:
-        from dp_operators.release_check.release_contract import check_release
+        from dp_operators.release_check import check_release
         from dp_operators.releasing import release
 
         fields = checked_fields(self.request)
-        self._running = Warmed(runner=self._runner())
+        self._running = self._runner()
         hook = PrivacyLedgerHook(self.privacy_ledger_conn_id)
         key = release_key(context, deployment=self.deployment or hook.deployment or DEPLOYMENT)
         self.log.info("Releasing %s", key)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook
@@ -15,9 +14,7 @@ from spark_jobs.contract.errors import RequestRefused
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
-    from dp_operators.releasing import Runner, SparkSubmitRunner, Submission
-    from dp_operators.releasing.processes import Progress
-    from spark_jobs.contract.request import ReleaseRequest
+    from dp_operators.releasing import Runner, SparkSubmitRunner
 
 RUNNERS = ("local", "spark_submit")
 
@@ -31,28 +28,6 @@ SETTINGS = {
     "keytab": "spark.kerberos.keytab",
 }
 """Extras of a Spark connection that are Spark settings by another name."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Warmed:
-    """A runner during whose run the release contract's library is imported, so that nobody waits for it later."""
-
-    runner: Runner
-
-    def check(self, request: ReleaseRequest) -> None:
-        """As the runner does."""
-        self.runner.check(request)
-
-    def run(self, submission: Submission, progress: Progress) -> None:
-        """As the runner does."""
-        from dp_operators.release_check.expectations import warm_up
-
-        warm_up()
-        self.runner.run(submission, progress)
-
-    def kill(self) -> None:
-        """As the runner does."""
-        self.runner.kill()
 
 
 def make_runner(

@@ -1,8 +1,9 @@
-"""Which values of a released result are figures, and what is published where noise leaves none: null, and a status.
+"""The status of a released result, and what is published of its figures where noise leaves none: null.
 
 Whether a result is defined is decided by noisy sizes alone. Where it is not, every figure is null (None in Python, NaN
 in arrays, null in the manifest and in data files): a number there would be read as a finding. What stays are the public
-facts, the noisy sizes that decided, and the noisy counts themselves.
+facts, the noisy sizes that decided, and the noisy counts themselves. Which fields are figures is declared by the
+options of each kind (``contract.options``).
 """
 
 from __future__ import annotations
@@ -18,38 +19,6 @@ STATUSES = (OK, SHRUNK, UNCHECKED, UNDEFINED)
 DEFINED_ABOVE = 3.0
 """Standard deviations of its noise that a noisy size must reach for the result to be defined."""
 
-_CURVE = (
-    "auc", "auc_interval", "fpr", "tpr", "tpr_lower", "tpr_upper", "tpr_lower_everywhere", "tpr_upper_everywhere",
-)  # fmt: skip
-_RATES = ("accuracy", "precision", "recall", "specificity", "f1")
-_FIT = ("model", "coefficients", "lower", "upper", "lower_population", "upper_population")
-
-FIGURES: Mapping[str, tuple[str, ...]] = {
-    "roc_curve": _CURVE,
-    "roc_comparison": ("auc_difference", "auc_interval", "auc_p_value", "largest_difference", "p_value"),
-    "auc": ("value", "interval"),
-    "average_precision": ("value", "interval"),
-    "binormal_roc": ("separation", "auc", "auc_interval", "tpr", "tpr_lower", "tpr_upper"),
-    "confusion_matrix": tuple(f"{rate}{end}" for rate in _RATES for end in ("", "_lower", "_upper")),
-    "binned_residuals": (
-        "predicted", "residual", "residual_lower", "residual_upper", "zone_lower", "zone_upper",
-        "p_value", "trend_p_value", "scatter_p_value",
-    ),
-    "calibration": (
-        "predicted", "observed", "observed_lower", "observed_upper", "zone_lower", "zone_upper",
-        "statistic", "statistic_interval", "p_value", "ece", "ece_interval", "ece_calibrated",
-    ),
-    "ecdf": ("cdf", "lower", "upper", "lower_everywhere", "upper_everywhere", "quantiles", "distance"),
-    "residual_plot": (
-        "trend", "trend_lower", "trend_upper", "spread", "spread_lower", "spread_upper",
-        "qq_residual", "qq_lower", "qq_upper", "qq_line",
-        "line_p_value", "curvature_p_value", "variance_p_value", "shift_p_value", "p_value",
-    ),
-    "linear_regression": (),
-    "linear_fit": (*_FIT, "residual_stddev", "r_squared"),
-    "logistic_fit": (*_FIT, "positives"),
-}  # fmt: skip
-"""By kind, the fields of a result that are null where its status is ``undefined``; of lines, each group has its own."""
 _NO_FIGURES = {"level", "confidence"}
 """What is public inside a figure that has fields of its own."""
 
@@ -68,9 +37,9 @@ def undefined_kinds(statuses: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(kind for kind, status in statuses.items() if status == UNDEFINED)
 
 
-def is_withheld(kind: str, result: Mapping[str, Any]) -> bool:
-    """Whether every figure of a result of this kind is null."""
-    return all(_is_null(result[name]) for name in FIGURES[kind])
+def is_withheld(figures: Iterable[str], result: Mapping[str, Any]) -> bool:
+    """Whether every one of these fields of a result is null, but for what is public inside it."""
+    return all(_is_null(result[name]) for name in figures)
 
 
 def _is_null(value: Any) -> bool:

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_jobs.contract.figures import FIGURES, UNDEFINED
+from spark_jobs.contract.figures import UNDEFINED
+from spark_jobs.contract.options import DIAGNOSTICS
 
 R = TypeVar("R")
 _PUBLIC = {"level", "confidence"}
@@ -16,7 +17,8 @@ _PUBLIC = {"level", "confidence"}
 
 def publishable(kind: str, result: R) -> R:
     """``result`` as it is; where its status is ``undefined``, with None or NaN for each of the kind's figures."""
-    return without_figures(result, FIGURES[kind]) if getattr(result, "status", None) == UNDEFINED else result
+    undefined = getattr(result, "status", None) == UNDEFINED
+    return without_figures(result, DIAGNOSTICS[kind].figures) if undefined else result
 
 
 def without_figures(result: R, names: tuple[str, ...]) -> R:

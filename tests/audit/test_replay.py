@@ -15,10 +15,9 @@ from pydantic import ValidationError
 
 from spark_jobs.application.draft import diagnostic
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.options import DIAGNOSTICS
+from spark_jobs.contract.options import DIAGNOSTICS, PointCells, PointSums, ResidualCells
 from spark_jobs.contract.options.base import ScoreCells
 from spark_jobs.contract.options.fits import CrossProductCells, LabelProductCells
-from spark_jobs.contract.options.linear import PointCells, PointSums, ResidualCells
 from spark_jobs.contract.options.scores import OtherScoreCells
 from spark_jobs.contract.options.values import ValueCells
 from spark_jobs.contract.privacy import Neighbours

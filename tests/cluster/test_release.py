@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dp_operators.budget import ChargeState, PrivacyLedger
-from dp_operators.release_check.release_contract import check_release
+from dp_operators.release_check import check_release
 from dp_operators.releasing import Published, SparkSubmitRunner, release
 from spark_jobs.contract import PrivacyUnit, Release, ReleaseRequest
 from spark_jobs.contract.store.failpoints import VARIABLE

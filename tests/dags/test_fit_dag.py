@@ -12,7 +12,7 @@ from airflow.dag_processing.dagbag import DagBag
 
 from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.demo import lake, setting
-from dp_operators.release_check.release_contract import check_release
+from dp_operators.release_check import check_release
 from dp_operators.releasing import ReleaseKey
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.store.layout import release_folder

@@ -16,7 +16,7 @@ import pytest
 from dp_operators.budget import Charge, ChargeState, PrivacyLedger
 from dp_operators.demo import lake, setting
 from dp_operators.demo.__main__ import Home
-from dp_operators.release_check.release_contract import check_release
+from dp_operators.release_check import check_release
 from spark_jobs.contract.release import Release
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]

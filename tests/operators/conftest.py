@@ -19,5 +19,4 @@ def fake_application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "dp_operators.operators.release.make_runner",
         lambda *_, **__: LocalRunner(command=command, private_dir=tmp_path / "private", grace=5.0),
     )
-    monkeypatch.setattr("dp_operators.release_check.expectations.warm_up", lambda: None)
-    monkeypatch.setattr("dp_operators.release_check.release_contract.check_release", lambda release, read: None)
+    monkeypatch.setattr("dp_operators.release_check.check_release", lambda release, read: None)

@@ -35,8 +35,7 @@ def shared(
             command=(sys.executable, "-m", "tests.support.fake_application"), private_dir=tmp_path / "private"
         ),
     )
-    monkeypatch.setattr("dp_operators.release_check.expectations.warm_up", lambda: None)
-    monkeypatch.setattr("dp_operators.release_check.release_contract.check_release", lambda release, read: None)
+    monkeypatch.setattr("dp_operators.release_check.check_release", lambda release, read: None)
     yield found
     found.close()
 

@@ -17,7 +17,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.operators.errors import LedgerAway
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
-from dp_operators.release_check.release_contract import ReleaseCheckFailed
+from dp_operators.release_check import ReleaseCheckFailed
 from dp_operators.releasing import LocalRunner
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.request import ReleaseRequest
@@ -44,8 +44,7 @@ def application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         command=(sys.executable, "-m", "tests.support.fake_application"), private_dir=private, grace=5.0
     )
     monkeypatch.setattr("dp_operators.operators.release.make_runner", lambda *_, **__: runner)
-    monkeypatch.setattr("dp_operators.release_check.expectations.warm_up", lambda: None)
-    monkeypatch.setattr("dp_operators.release_check.release_contract.check_release", lambda release, read: None)
+    monkeypatch.setattr("dp_operators.release_check.check_release", lambda release, read: None)
     return private
 
 
@@ -230,7 +229,7 @@ class TestRelease:
         def broken(release: Any, read: Any) -> None:
             raise ReleaseCheckFailed(["roc_curve: tpr never falls"])
 
-        monkeypatch.setattr("dp_operators.release_check.release_contract.check_release", broken)
+        monkeypatch.setattr("dp_operators.release_check.check_release", broken)
         assert "roc_curve: tpr never falls" in failure(make())
         assert [charge.state for charge in account.history("visits")] == [ChargeState.RESERVED]
 

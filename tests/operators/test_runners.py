@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dp_operators.operators.runners import Warmed, make_runner
+from dp_operators.operators.runners import make_runner
 from dp_operators.releasing import LocalRunner, SparkSubmitRunner
 from spark_jobs.contract.errors import RequestRefused
 
@@ -82,24 +82,3 @@ def test_options_of_the_other_runner_are_refused(kind: str, fields: dict[str, An
     with pytest.raises(RequestRefused) as refused:
         make(kind, **fields)
     assert str(refused.value).startswith(line)
-
-
-def test_warmed_runner_runs_checks_and_ends_as_the_runner_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[Any] = []
-    monkeypatch.setattr("dp_operators.release_check.expectations.warm_up", lambda: said.append("warm"))
-
-    class Runner:
-        def check(self, request: Any) -> None:
-            said.append(request)
-
-        def run(self, submission: Any, progress: Any) -> None:
-            said.append((submission, progress))
-
-        def kill(self) -> None:
-            said.append("kill")
-
-    warmed = Warmed(runner=Runner())
-    warmed.check("request")  # type: ignore[arg-type]
-    warmed.run("submission", print)  # type: ignore[arg-type]
-    warmed.kill()
-    assert said == ["request", "warm", ("submission", print), "kill"]

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from dp_operators.release_check.release_contract import check_release
+from dp_operators.release_check import check_release
 from spark_jobs.application.draft import draft
 from spark_jobs.application.run import measure
 from spark_jobs.contract.options import ScoreCells

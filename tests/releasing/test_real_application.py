@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from dp_operators.budget.events import Event, events_of
-from dp_operators.release_check.release_contract import check_release
+from dp_operators.release_check import check_release
 from dp_operators.releasing import LocalRunner, Published, ReleaseFailed
 from spark_jobs.contract import Release
 from spark_jobs.contract.store.failpoints import VARIABLE

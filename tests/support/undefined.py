@@ -6,7 +6,8 @@ import json
 
 import numpy as np
 
-from spark_jobs.contract.figures import FIGURES, UNDEFINED, is_withheld
+from spark_jobs.contract.figures import UNDEFINED, is_withheld
+from spark_jobs.contract.options import DIAGNOSTICS
 
 
 def is_undefined(kind, result):
@@ -14,8 +15,8 @@ def is_undefined(kind, result):
     fields = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     if result.status != UNDEFINED:
         return False
-    assert is_withheld(kind, fields)
-    for name in FIGURES[kind]:
+    assert is_withheld(DIAGNOSTICS[kind].figures, fields)
+    for name in DIAGNOSTICS[kind].figures:
         value = getattr(result, name, None)
         assert np.isnan(value).all() if isinstance(value, np.ndarray) else not isinstance(value, float)
     return True

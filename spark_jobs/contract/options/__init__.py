@@ -9,13 +9,8 @@ from spark_jobs.contract.options.fits import (
     LinearFitOptions,
     LogisticFitOptions,
 )
-from spark_jobs.contract.options.linear import (
-    LinearRegressionOptions,
-    PointCells,
-    PointSums,
-    ResidualCells,
-    ResidualPlotOptions,
-)
+from spark_jobs.contract.options.linear import LinearRegressionOptions, PointCells, PointSums
+from spark_jobs.contract.options.residuals import ResidualCells, ResidualPlotOptions
 from spark_jobs.contract.options.scores import (
     AucOptions,
     AveragePrecisionOptions,

@@ -10,6 +10,7 @@ from pydantic import field_validator
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.expressions.blocks import BlockExpression
 from spark_jobs.contract.privacy import MAX_EPSILON, ExactDecimal, Neighbours, PrivacyUnit, exact_decimal, plain
+from spark_jobs.contract.result_checks import Check
 from spark_jobs.contract.tables import Model, TableSource
 from spark_jobs.contract.values import Frozen
 
@@ -111,8 +112,13 @@ class Options(Frozen):
     Attributes:
         kind: which diagnostic.
         weight: its part of the budget, against the weights of the request's other diagnostics; 1 if left out.
+        figures: of a result, the fields that are null where its status is ``undefined``; none where groups have a
+            status each.
+        checks: what a result meets that is defined, in its JSON form.
     """
 
+    figures: ClassVar[tuple[str, ...]]
+    checks: ClassVar[tuple[Check, ...]]
     kind: str
     weight: ExactDecimal | None = None
 

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.expressions.parser import parse
+from spark_jobs.contract.figures import OK, SHRUNK
 from spark_jobs.contract.grids import are_bounds
 from spark_jobs.contract.options.base import Options, Statistic
+from spark_jobs.contract.result_checks import (
+    Check,
+    Fields,
+    among,
+    ascending,
+    finite,
+    numbers,
+    positive,
+    same_length,
+    within,
+)
+from spark_jobs.contract.tables import LinearModel, LogisticModel
 from spark_jobs.contract.values import Frozen
 
 MOST_TERMS = 128
@@ -220,6 +233,38 @@ class _FitOptions(Fitting, Options):
         return self.model_dump(exclude={"kind", "weight", "features", "categorical", "outcome", "outcome_bounds"})
 
 
+def _model(kind: type[LinearModel | LogisticModel]) -> Check:
+    """The released model is one that a request takes, with the released coefficients."""
+
+    def broken(result: Fields) -> Iterator[str]:
+        coefficients = numbers(result, "coefficients")
+        try:
+            model = kind.parse(result["model"])
+        except RequestRefused:
+            yield "model is one that a request takes"
+            return
+        levels = [value for each in model.categorical.values() for value in list(each.values())[1:]]
+        if model.basis != "differentially_private":
+            yield "model is differentially private"
+        if [model.intercept, *model.coefficients.values(), *levels] != coefficients:
+            yield "model has the released coefficients"
+
+    return Check(names=("model", "coefficients"), broken=broken)
+
+
+_ENDS = ("lower_population", "lower", "coefficients", "upper", "upper_population")
+_FIT: tuple[Check, ...] = (
+    among("status", values=(OK, SHRUNK)),
+    same_length("terms", "spans", *_ENDS),
+    finite(*_ENDS),
+    ascending(*_ENDS),
+    finite("spans"),
+    positive("spans"),
+    finite("rows", "ridge", least=0),
+)
+"""What the result of both fits meets."""
+
+
 class LinearFitOptions(_FitOptions):
     """Linear model of several features, fitted by noisy sums.
 
@@ -228,6 +273,13 @@ class LinearFitOptions(_FitOptions):
         outcome_bounds: its public bounds; values beyond them count as the nearer one.
     """
 
+    figures: ClassVar[tuple[str, ...]] = ("model", *_ENDS, "residual_stddev", "r_squared")
+    checks: ClassVar[tuple[Check, ...]] = (
+        *_FIT,
+        within("r_squared", nullable=True),
+        finite("residual_stddev", least=0, nullable=True),
+        _model(LinearModel),
+    )
     kind: Literal["linear_fit"]
     outcome: Name
     outcome_bounds: tuple[float, float]
@@ -251,6 +303,12 @@ class LinearFitOptions(_FitOptions):
 class LogisticFitOptions(LogisticFitting, _FitOptions):
     """Logistic model of the request's label, fitted by noisy sums."""
 
+    figures: ClassVar[tuple[str, ...]] = ("model", *_ENDS, "positives")
+    checks: ClassVar[tuple[Check, ...]] = (
+        *_FIT,
+        within("positives", nullable=True),
+        _model(LogisticModel),
+    )
     kind: Literal["logistic_fit"]
 
     @property

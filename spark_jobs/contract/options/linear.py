@@ -1,4 +1,4 @@
-"""Diagnostics of linear models: residual plots of a given one, and private lines through groups of points."""
+"""Private lines through groups of points: their options, and what they are made from."""
 
 from __future__ import annotations
 
@@ -11,9 +11,21 @@ from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.expressions.blocks import ALL
 from spark_jobs.contract.expressions.parser import parse
 from spark_jobs.contract.expressions.tree import columns
-from spark_jobs.contract.grids import MAX_BOUND, RESIDUAL_KEYS, are_bounds, check_grid
+from spark_jobs.contract.figures import OK, UNDEFINED
+from spark_jobs.contract.grids import are_bounds, check_grid
 from spark_jobs.contract.options.base import MAX_KEYS, Options, RequestContext, Statistic
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.contract.result_checks import (
+    Check,
+    among,
+    ascending,
+    finite,
+    inside,
+    interval,
+    null_together,
+    null_where,
+    shape,
+)
 from spark_jobs.contract.tables import SparkMLModel
 
 Amount = Annotated[str, Field(min_length=1, max_length=1000)]
@@ -31,25 +43,6 @@ MIN_CELLS_OF_MEDIANS = 16
 MAX_KEYS_OF_AUTO = MAX_KEYS // 2
 """Of counts by group, for ``auto`` to choose medians: beyond, lines are made from sums."""
 SUMS_OF_GROUP = 6
-
-
-class ResidualCells(Statistic):
-    """The statistic of a residual plot: rows per cell of fitted value and residual (``statistics.ResidualCounts``).
-
-    Attributes:
-        outcome: what the model is about; the residual is the outcome minus the model's own output.
-        unit: the smallest size that matters, of both.
-    """
-
-    of_model: ClassVar[str | None] = "fitted values"
-    kind: Literal["residuals"] = "residuals"
-    outcome: str
-    unit: float
-
-    @property
-    def max_keys(self) -> int:
-        """A count for each cell."""
-        return RESIDUAL_KEYS
 
 
 class _PointStatistic(Statistic):
@@ -102,56 +95,8 @@ class PointSums(_PointStatistic):
         return self.lines * SUMS_OF_GROUP
 
 
-class ResidualPlotOptions(Options):
-    """Residuals against fitted values, with a trend, a spread, tests of both, and a Q-Q view.
-
-    Attributes:
-        outcome: what the model predicts: a column of numbers or booleans, or an expression.
-        unit: the smallest size that matters, of fitted values and residuals; public.
-        method: what releases the counts, a name of ``spark_jobs.mechanisms.histograms``, or by public facts.
-        bins: of either axis, a power of two; None lets the noise decide.
-        coverage: the part of the rows that the box is to hold.
-        confidence: nominal level of intervals.
-    """
-
-    kind: Literal["residual_plot"]
-    outcome: Amount
-    unit: Annotated[float, Field(allow_inf_nan=False)] = 1.0
-    method: Literal[
-        "auto", "adaptive_grid", "ahp", "dawa", "geometric", "greedy_h", "hb", "laplace", "mwem", "uniform"
-    ] = "auto"
-    bins: Annotated[int, Field(ge=2, le=256)] | None = None
-    coverage: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
-
-    @field_validator("outcome")
-    @classmethod
-    def _allowed(cls, value: str) -> str:
-        return _expression(value)
-
-    @field_validator("unit")
-    @classmethod
-    def _of_size(cls, value: float) -> float:
-        if not 1 / MAX_BOUND <= value <= MAX_BOUND:
-            raise RequestRefused(
-                "", given=value, bound="must be above 0, a number between 1e-100 and 1e100",
-                remedy="give the smallest size that matters, such as 0.01 of an amount of money",
-            )  # fmt: skip
-        return value
-
-    @field_validator("bins")
-    @classmethod
-    def _power(cls, value: int | None) -> int | None:
-        return value if value is None else _power_of_two(value)
-
-    @property
-    def statistic(self) -> Statistic:
-        """Counts of fitted values and residuals together."""
-        return ResidualCells(outcome=self.outcome, unit=self.unit)
-
-    def chosen(self) -> dict[str, Any]:
-        """The options that ``diagnostics.residual_plot.measure`` takes."""
-        return {name: value for name, value in super().chosen().items() if name not in ("outcome", "unit")}
+_LINES = ("slope", "intercept")
+_ENDS = tuple((f"{name}_lower", f"{name}_upper") for name in (*_LINES, "predictions"))
 
 
 class LinearRegressionOptions(Options):
@@ -176,6 +121,21 @@ class LinearRegressionOptions(Options):
         cells: of either axis, a power of two.
     """
 
+    figures: ClassVar[tuple[str, ...]] = ()
+    checks: ClassVar[tuple[Check, ...]] = (
+        shape("status", "methods", "rows", *_LINES, *_ENDS[0], *_ENDS[1], sizes=("keys",)),
+        shape("predictions", *_ENDS[2], sizes=("keys", "x")),
+        among("status", values=(OK, UNDEFINED)),
+        null_where(*_LINES, by="status", value=UNDEFINED),
+        null_where(*_ENDS[0], *_ENDS[1], by="status", value=UNDEFINED, only=False),
+        finite(*_LINES, *_ENDS[0], *_ENDS[1], *_ENDS[2], "total_rows", nullable=True),
+        finite("rows", least=0, nullable=True),
+        finite("x", "predictions"),
+        interval("y_bounds"),
+        inside("predictions", "y_bounds"),
+        *(null_together(*ends) for ends in _ENDS),
+        *(ascending(low, low.removesuffix("_lower"), high, nullable=True) for low, high in _ENDS),
+    )
     kind: Literal["linear_regression"]
     x: Amount
     y: Amount
@@ -197,7 +157,7 @@ class LinearRegressionOptions(Options):
     @field_validator("x", "y")
     @classmethod
     def _allowed(cls, value: str) -> str:
-        return _expression(value)
+        return expression(value)
 
     @field_validator("x_bounds", "y_bounds", mode="before")
     @classmethod
@@ -216,7 +176,7 @@ class LinearRegressionOptions(Options):
     @field_validator("cells")
     @classmethod
     def _power(cls, value: int) -> int:
-        return _power_of_two(value)
+        return power_of_two(value)
 
     @field_validator("groups", mode="before")
     @classmethod
@@ -371,12 +331,14 @@ def _no_bounds(given: Any) -> RequestRefused:
     )  # fmt: skip
 
 
-def _power_of_two(value: int) -> int:
+def power_of_two(value: int) -> int:
+    """``value``, refused unless it is a power of two."""
     if value.bit_count() != 1:
         raise RequestRefused("", given=value, bound="must be a power of two", remedy="round it, e.g. to 32")
     return value
 
 
-def _expression(text: str) -> str:
+def expression(text: str) -> str:
+    """``text``, refused unless it is an expression of the allow-list."""
     parse(text, what="")
     return text

@@ -12,6 +12,22 @@ from pydantic import Field, TypeAdapter, field_validator, model_validator
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.expressions.parser import check_feature
 from spark_jobs.contract.options.base import MIN_EPSILON, SCORE_CELLS, Options, RequestContext, ScoreCells, Statistic
+from spark_jobs.contract.result_checks import (
+    Check,
+    adjoining,
+    ascending,
+    counts_up,
+    ends,
+    finite,
+    inside,
+    never_falls,
+    never_rises,
+    null_first,
+    null_together,
+    part,
+    same_length,
+    within,
+)
 from spark_jobs.contract.tables import ColumnsModel, LinearModel, LogisticModel
 
 OtherModel = Annotated[ColumnsModel | LinearModel | LogisticModel, Field(discriminator="kind")]
@@ -60,6 +76,22 @@ class RocCurveOptions(Options):
             ``spark_jobs.mechanisms.histograms``; None for a tree of them, whose noise is known.
     """
 
+    figures: ClassVar[tuple[str, ...]] = (
+        "auc", "auc_interval", "fpr", "tpr", "tpr_lower", "tpr_upper", "tpr_lower_everywhere", "tpr_upper_everywhere",
+    )  # fmt: skip
+    checks: ClassVar[tuple[Check, ...]] = (
+        same_length("thresholds", *figures[2:]),
+        within(*figures),
+        null_first("thresholds"),
+        within("thresholds", nullable=True),
+        never_rises("thresholds", nullable=True),
+        never_falls("fpr", "tpr"),
+        ends("fpr", "tpr", first=0, last=1),
+        ascending("tpr_lower", "tpr", "tpr_upper"),
+        ascending("tpr_lower_everywhere", "tpr", "tpr_upper_everywhere"),
+        inside("auc", "auc_interval"),
+        finite("positives", "negatives"),
+    )
     kind: Literal["roc_curve"]
     method: Literal["auto", "tree", "fixed_cells", "equi_depth", "recursive_medians"] = "auto"
     thresholds: Annotated[int, Field(ge=2, le=65536)] | None = None
@@ -102,6 +134,17 @@ class RocComparisonOptions(Options):
         confidence: nominal level of bands and intervals.
     """
 
+    figures: ClassVar[tuple[str, ...]] = (
+        "auc_difference", "auc_interval", "auc_p_value", "largest_difference", "p_value",
+    )  # fmt: skip
+    checks: ClassVar[tuple[Check, ...]] = (
+        same_length("first.fpr", "second.fpr"),
+        part("first", figures=RocCurveOptions.figures, checks=RocCurveOptions.checks),
+        part("second", figures=RocCurveOptions.figures, checks=RocCurveOptions.checks),
+        within("auc_difference", "auc_interval", low=-1),
+        inside("auc_difference", "auc_interval"),
+        within("auc_p_value", "largest_difference", "p_value"),
+    )
     kind: Literal["roc_comparison"]
     other: OtherModel
     confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
@@ -124,6 +167,15 @@ class RocComparisonOptions(Options):
     def chosen(self) -> dict[str, Any]:
         """The options that ``diagnostics.roc_comparison.measure`` takes."""
         return {"confidence": self.confidence}
+
+
+_BINS: tuple[Check, ...] = (
+    adjoining("lower", "upper", first=0, last=1),
+    counts_up("pool"),
+    finite("rows", least=0),
+    finite("positives", "negatives"),
+)
+"""What bins of the score meet that are pooled where they have too few rows."""
 
 
 class GroupedOptions(Options):
@@ -153,6 +205,17 @@ class BinnedResidualsOptions(GroupedOptions):
     Recursive medians need a power of two of them. See ``GroupedOptions``.
     """
 
+    figures: ClassVar[tuple[str, ...]] = (
+        "predicted", "residual", "residual_lower", "residual_upper", "zone_lower", "zone_upper",
+        "p_value", "trend_p_value", "scatter_p_value",
+    )  # fmt: skip
+    checks: ClassVar[tuple[Check, ...]] = (
+        *_BINS,
+        same_length("lower", "upper", "pool", "rows", *figures[:6]),
+        within("predicted", "p_value", "trend_p_value", "scatter_p_value"),
+        within("residual", "residual_lower", "residual_upper", "zone_lower", "zone_upper", low=-1),
+        ascending("residual_lower", "residual", "residual_upper"),
+    )
     kind: Literal["binned_residuals"]
 
 
@@ -162,6 +225,19 @@ class CalibrationOptions(GroupedOptions):
     ``bins`` are 10, or 8 of recursive medians, which need a power of two. See ``GroupedOptions``.
     """
 
+    figures: ClassVar[tuple[str, ...]] = (
+        "predicted", "observed", "observed_lower", "observed_upper", "zone_lower", "zone_upper",
+        "statistic", "statistic_interval", "p_value", "ece", "ece_interval", "ece_calibrated",
+    )  # fmt: skip
+    checks: ClassVar[tuple[Check, ...]] = (
+        *_BINS,
+        same_length("lower", "upper", "pool", "rows", *figures[:6]),
+        within(*figures[:6], "p_value", "ece", "ece_calibrated"),
+        ascending("observed_lower", "observed", "observed_upper"),
+        finite("statistic", "statistic_interval", "ece_interval"),
+        inside("statistic", "statistic_interval"),
+        inside("ece", "ece_interval"),
+    )
     kind: Literal["calibration"]
 
 
@@ -187,6 +263,16 @@ class FigureOptions(Options):
         return MIN_EPSILON_OF_SMOOTH if self.method in ("polynomial", "cauchy") else MIN_EPSILON
 
 
+_AREA: tuple[Check, ...] = (
+    within("value"),
+    within("interval", nullable=True),
+    inside("value", "interval", nullable=True),
+    null_together("interval", "positives", "negatives"),
+    finite("positives", "negatives", nullable=True),
+)
+"""What a single figure meets; it has no interval where the sizes of the classes were not paid for."""
+
+
 class AucOptions(FigureOptions):
     """Area under the ROC curve; see ``FigureOptions``.
 
@@ -194,6 +280,8 @@ class AucOptions(FigureOptions):
         interval: whether to pay a small part for noisy class sizes, without which no interval can be given.
     """
 
+    figures: ClassVar[tuple[str, ...]] = ("value", "interval")
+    checks: ClassVar[tuple[Check, ...]] = _AREA
     kind: Literal["auc"]
     interval: bool = True
 
@@ -207,6 +295,8 @@ class AveragePrecisionOptions(FigureOptions):
             be given.
     """
 
+    figures: ClassVar[tuple[str, ...]] = ("value", "interval")
+    checks: ClassVar[tuple[Check, ...]] = _AREA
     kind: Literal["average_precision"]
     method: Literal["auto", "polynomial", "cauchy", "laplace", "counts", "weighted_counts"] = "auto"  # type: ignore[assignment]
     interval: bool = True
@@ -219,8 +309,23 @@ class BinormalRocOptions(FigureOptions):
         points: points of the curve.
     """
 
+    figures: ClassVar[tuple[str, ...]] = ("separation", "auc", "auc_interval", "tpr", "tpr_lower", "tpr_upper")
+    checks: ClassVar[tuple[Check, ...]] = (
+        same_length("fpr", "tpr", "tpr_lower", "tpr_upper"),
+        within("fpr", "tpr", "tpr_lower", "tpr_upper", "auc", "auc_interval"),
+        never_falls("fpr", "tpr"),
+        ascending("tpr_lower", "tpr", "tpr_upper"),
+        inside("auc", "auc_interval"),
+        finite("separation", "positives", "negatives"),
+    )
     kind: Literal["binormal_roc"]
     points: Annotated[int, Field(ge=2, le=65536)] = 201
+
+
+_COUNTS = ("true_positives", "false_positives", "false_negatives", "true_negatives")
+_RATES = tuple(
+    (f"{rate}_lower", rate, f"{rate}_upper") for rate in ("accuracy", "precision", "recall", "specificity", "f1")
+)
 
 
 class ConfusionMatrixOptions(Options):
@@ -231,6 +336,15 @@ class ConfusionMatrixOptions(Options):
         confidence: nominal level of the intervals.
     """
 
+    figures: ClassVar[tuple[str, ...]] = tuple(name for rate in _RATES for name in rate)
+    checks: ClassVar[tuple[Check, ...]] = (
+        same_length("thresholds", *_COUNTS, *figures),
+        within("thresholds"),
+        finite(*_COUNTS),
+        *(null_together(*rate) for rate in _RATES),
+        within(*figures, nullable=True),
+        *(ascending(*rate, nullable=True) for rate in _RATES),
+    )
     kind: Literal["confusion_matrix"]
     thresholds: Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1, max_length=100)] = (0.5,)
     confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9

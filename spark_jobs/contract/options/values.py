@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -12,6 +12,18 @@ from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.figures import OK
 from spark_jobs.contract.grids import MAX_BOUND, are_bounds, check_grid, unit_of_log
 from spark_jobs.contract.options.base import Options, ScoreCells, Statistic
+from spark_jobs.contract.result_checks import (
+    Check,
+    ascending,
+    finite,
+    inside,
+    interval,
+    never_falls,
+    null_together,
+    rows,
+    same_length,
+    within,
+)
 from spark_jobs.contract.values import Frozen
 
 FOUND_UNIT, FOUND_DOUBLINGS, FOUND_GRID_CELLS = 2.0**-20, 64, 2**20
@@ -19,7 +31,7 @@ FOUND_UNIT, FOUND_DOUBLINGS, FOUND_GRID_CELLS = 2.0**-20, 64, 2**20
 
 
 MOST_CELLS = 2**20
-Finite = Annotated[float, Field(allow_inf_nan=False)]
+FiniteFloat = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class ValueCells(Statistic):
@@ -57,7 +69,7 @@ class ReferenceDistribution(Frozen):
     """
 
     distribution: Literal["uniform", "normal", "lognormal", "exponential"]
-    parameters: tuple[Finite, ...]
+    parameters: tuple[FiniteFloat, ...]
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -94,11 +106,11 @@ class EarlierFunction(Frozen):
     release: Annotated[str, Field(min_length=1, max_length=2000)] | None = None
     named: str | None
     status: Literal["ok", "undefined"]
-    lower: Finite
-    upper: Finite
+    lower: FiniteFloat
+    upper: FiniteFloat
     cells: Annotated[int, Field(ge=2, le=MOST_CELLS)]
     scale: Literal["linear", "log"]
-    unit: Finite | None
+    unit: FiniteFloat | None
     starts: Annotated[tuple[int, ...], Field(max_length=MOST_CELLS)]
     cdf: Annotated[tuple[Annotated[float, Field(gt=0, le=1)], ...], Field(max_length=MOST_CELLS)]
     rows: Annotated[float, Field(ge=0, le=1e30)]
@@ -150,6 +162,19 @@ class EarlierFunction(Frozen):
         )
 
 
+_BANDS = ("lower_everywhere", "lower", "cdf", "upper", "upper_everywhere")
+
+
+def _distance(name: str) -> tuple[Check, ...]:
+    """What a distance of two distribution functions meets, if there is one and both are defined."""
+    value, interval, p_value = (f"{name}.{field}" for field in ("value", "interval", "p_value"))
+    return (
+        null_together(value, interval, p_value),
+        within(value, interval, p_value, nullable=True),
+        inside(value, interval, nullable=True),
+    )
+
+
 class EcdfOptions(Options):
     """Distribution function with its inverse, of a column or of the model's scores.
 
@@ -169,6 +194,18 @@ class EcdfOptions(Options):
             committed manifest, by ``dp_operators.releasing``.
     """
 
+    figures: ClassVar[tuple[str, ...]] = (*_BANDS, "quantiles", "distance")
+    checks: ClassVar[tuple[Check, ...]] = (
+        same_length("values", *_BANDS),
+        finite("values", "bounds", "rows"),
+        within(*_BANDS),
+        never_falls("values", *_BANDS),
+        ascending(*_BANDS),
+        interval("bounds"),
+        rows("quantiles", within("level"), finite("value", "interval"), inside("value", "interval")),
+        *_distance("distance"),
+        *_distance("comparison.distance"),
+    )
     kind: Literal["ecdf"]
     column: Annotated[str, Field(min_length=1, max_length=255)] | None = None
     bounds: tuple[float, float] | None = None

@@ -1,0 +1,128 @@
+"""Residual plots of a given model: their options, and what they are made from."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, field_validator
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.grids import MAX_BOUND, RESIDUAL_KEYS
+from spark_jobs.contract.options.base import Options, Statistic
+from spark_jobs.contract.options.linear import Amount, expression, power_of_two
+from spark_jobs.contract.result_checks import (
+    Check,
+    add_up,
+    always_rises,
+    among,
+    ascending,
+    finite,
+    never_falls,
+    same_length,
+    shape,
+    whole,
+    within,
+)
+
+_EDGES = ("fitted_edges", "residual_edges")
+_BEYOND = ("counts_left", "counts_right", "counts_below", "counts_above")
+
+
+class ResidualCells(Statistic):
+    """The statistic of a residual plot: rows per cell of fitted value and residual (``statistics.ResidualCounts``).
+
+    Attributes:
+        outcome: what the model is about; the residual is the outcome minus the model's own output.
+        unit: the smallest size that matters, of both.
+    """
+
+    of_model: ClassVar[str | None] = "fitted values"
+    kind: Literal["residuals"] = "residuals"
+    outcome: str
+    unit: float
+
+    @property
+    def max_keys(self) -> int:
+        """A count for each cell."""
+        return RESIDUAL_KEYS
+
+
+class ResidualPlotOptions(Options):
+    """Residuals against fitted values, with a trend, a spread, tests of both, and a Q-Q view.
+
+    Attributes:
+        outcome: what the model predicts: a column of numbers or booleans, or an expression.
+        unit: the smallest size that matters, of fitted values and residuals; public.
+        method: what releases the counts, a name of ``spark_jobs.mechanisms.histograms``, or by public facts.
+        bins: of either axis, a power of two; None lets the noise decide.
+        coverage: the part of the rows that the box is to hold.
+        confidence: nominal level of intervals.
+    """
+
+    figures: ClassVar[tuple[str, ...]] = (
+        "trend", "trend_lower", "trend_upper", "spread", "spread_lower", "spread_upper",
+        "qq_residual", "qq_lower", "qq_upper", "qq_line",
+        "line_p_value", "curvature_p_value", "variance_p_value", "shift_p_value", "p_value",
+    )  # fmt: skip
+    checks: ClassVar[tuple[Check, ...]] = (
+        finite("rows", "overflow", least=0),
+        shape("counts", sizes=("bins", "bins")),
+        shape("counts_left", "counts_right", "trend_fitted", "column_rows", *figures[:6], sizes=("bins",)),
+        shape(*_EDGES, sizes=("bins",), more=1),
+        shape("counts_below", "counts_above", sizes=("bins",), more=2),
+        finite("counts", *_BEYOND, least=0),
+        whole("counts", *_BEYOND),
+        add_up(*_BEYOND, total="overflow"),
+        finite(*_EDGES),
+        always_rises(*_EDGES),
+        finite("trend_fitted", *figures[:4], "spread_upper"),
+        finite("column_rows", "spread_lower", least=0),
+        ascending("trend_lower", "trend", "trend_upper"),
+        ascending("spread_lower", "spread", "spread_upper"),
+        same_length("qq_theoretical", *figures[6:10]),
+        finite("qq_theoretical", *figures[6:10]),
+        never_falls("qq_theoretical", "qq_residual", "qq_lower", "qq_upper"),
+        ascending("qq_lower", "qq_residual", "qq_upper"),
+        same_length("points_fitted", "points_residual"),
+        finite("points_fitted", "points_residual"),
+        within(*figures[10:]),
+        among("findings", values=("line", "curvature", "variance", "shift")),
+    )
+    kind: Literal["residual_plot"]
+    outcome: Amount
+    unit: Annotated[float, Field(allow_inf_nan=False)] = 1.0
+    method: Literal[
+        "auto", "adaptive_grid", "ahp", "dawa", "geometric", "greedy_h", "hb", "laplace", "mwem", "uniform"
+    ] = "auto"
+    bins: Annotated[int, Field(ge=2, le=256)] | None = None
+    coverage: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
+
+    @field_validator("outcome")
+    @classmethod
+    def _allowed(cls, value: str) -> str:
+        return expression(value)
+
+    @field_validator("unit")
+    @classmethod
+    def _of_size(cls, value: float) -> float:
+        if not 1 / MAX_BOUND <= value <= MAX_BOUND:
+            raise RequestRefused(
+                "", given=value, bound="must be above 0, a number between 1e-100 and 1e100",
+                remedy="give the smallest size that matters, such as 0.01 of an amount of money",
+            )  # fmt: skip
+        return value
+
+    @field_validator("bins")
+    @classmethod
+    def _power(cls, value: int | None) -> int | None:
+        return value if value is None else power_of_two(value)
+
+    @property
+    def statistic(self) -> Statistic:
+        """Counts of fitted values and residuals together."""
+        return ResidualCells(outcome=self.outcome, unit=self.unit)
+
+    def chosen(self) -> dict[str, Any]:
+        """The options that ``diagnostics.residual_plot.measure`` takes."""
+        return {name: value for name, value in super().chosen().items() if name not in ("outcome", "unit")}

@@ -1,0 +1,339 @@
+"""What a released result meets: rules that the options of each kind declare, and the rules that a result breaks.
+
+Rules read the JSON form of a result. It is noisy already, so a broken rule says nothing about anybody: it is an error
+of the program. It is reported as a line that states the rule, and never a value.
+
+Names are those of fields. ``distance.value`` is the field ``value`` of the object ``distance``, and null where the
+object is. A field holds a number or lists of numbers; a rule for numbers is one for each of them. Where a rule is
+``nullable``, they may be null.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from spark_jobs.contract.figures import STATUSES, UNDEFINED, is_withheld
+
+Fields = Mapping[str, Any]
+ANOTHER_FORM = "the result has another form"
+_ERRORS_OF_FORM = (KeyError, TypeError, IndexError, ValueError, OverflowError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """A rule for some fields of a result.
+
+    Attributes:
+        names: the fields that it reads.
+        broken: gives a line for each part of the rule that a result breaks; raises ``KeyError``, ``TypeError``,
+            ``IndexError``, ``ValueError`` or ``OverflowError`` if the result has not the form that the rule is for.
+        low, high: of a rule that bounds each number, the bounds.
+        ascending: whether the rule is that numbers do not fall from one field to the next.
+    """
+
+    names: tuple[str, ...]
+    broken: Callable[[Fields], Iterable[str]]
+    low: float | None = None
+    high: float | None = None
+    ascending: bool = False
+
+
+class NotANumberError(ValueError):
+    """A field holds NaN; the message is the line that says so."""
+
+
+def departures(result: Fields, *, figures: tuple[str, ...], checks: tuple[Check, ...]) -> list[str]:
+    """The rules that a result breaks, each once; of an undefined result, whether one of its figures is not null.
+
+    Args:
+        result: the JSON form of a result.
+        figures: the fields that are null in an undefined result; none if the result has a status for each group.
+        checks: the rules for a result that is defined.
+    """
+    lines: list[str] = []
+    try:
+        if figures and result["status"] == UNDEFINED:
+            return [] if is_withheld(figures, result) else ["every figure of an undefined result is null"]
+    except _ERRORS_OF_FORM:
+        return [ANOTHER_FORM]
+    for check in (among("status", values=STATUSES), *checks):
+        try:
+            lines += check.broken(result)
+        except NotANumberError as error:
+            lines.append(str(error))
+        except _ERRORS_OF_FORM:
+            lines.append(ANOTHER_FORM)
+    return list(dict.fromkeys(lines))
+
+
+def value_at(result: Fields, name: str) -> Any:
+    """The value of a field, by its name with dots; null inside an object that is null.
+
+    Raises:
+        KeyError, TypeError: there is no such field.
+    """
+    value: Any = result
+    for part in name.split("."):
+        value = None if value is None else value[part]
+    return value
+
+
+def numbers(result: Fields, name: str, *, nullable: bool = False) -> list[Any]:
+    """All numbers of a field, in order; null among them where the field may have none.
+
+    Raises:
+        KeyError, TypeError: there is no such field, or it holds something else.
+        NotANumberError: it holds NaN.
+    """
+    values = list(_flat(value_at(result, name)))
+    for value in values:
+        if isinstance(value, bool) or not (isinstance(value, (int, float)) or (nullable and value is None)):
+            raise TypeError(f"{name} holds something else than numbers")
+    if any(value is not None and math.isnan(value) for value in values):
+        raise NotANumberError(f"{name} is a number")
+    return values
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    if isinstance(value, list):
+        for each in value:
+            yield from _flat(each)
+    else:
+        yield value
+
+
+def _listed(result: Fields, name: str) -> list[Any]:
+    value = value_at(result, name)
+    if not isinstance(value, list):
+        raise TypeError(f"{name} is no list")
+    return value
+
+
+def _each(
+    names: tuple[str, ...], rule: str, holds: Callable[[list[Any]], bool], nullable: bool = False, **bounds: Any
+) -> Check:
+    """A rule for the numbers of each field by itself."""
+
+    def broken(result: Fields) -> Iterator[str]:
+        for name in names:
+            if not holds([value for value in numbers(result, name, nullable=nullable) if value is not None]):
+                yield f"{name} {rule}"
+
+    return Check(names=names, broken=broken, **bounds)
+
+
+def _together(names: tuple[str, ...], line: str, holds: Callable[[Fields], bool]) -> Check:
+    """A rule for all fields together."""
+    return Check(names=names, broken=lambda result: [] if holds(result) else [line])
+
+
+def within(*names: str, low: float = 0, high: float = 1, nullable: bool = False) -> Check:
+    """Numbers are from ``low`` to ``high``."""
+
+    def holds(values: list[Any]) -> bool:
+        return all(low <= value <= high for value in values)
+
+    return _each(names, f"is within [{low:g}, {high:g}]", holds, nullable, low=low, high=high)
+
+
+def finite(*names: str, least: float | None = None, nullable: bool = False) -> Check:
+    """Numbers are finite, and not below ``least`` where that is given."""
+
+    def holds(values: list[Any]) -> bool:
+        return all(math.isfinite(value) and (least is None or value >= least) for value in values)
+
+    rule = "is finite" if least is None else f"is finite and not below {least:g}"
+    return _each(names, rule, holds, nullable, low=least)
+
+
+def positive(*names: str) -> Check:
+    """Numbers are above 0."""
+    return _each(names, "is above 0", lambda values: all(value > 0 for value in values))
+
+
+def whole(*names: str) -> Check:
+    """Numbers are whole."""
+    return _each(names, "is whole", lambda values: all(value == int(value) for value in values))
+
+
+def _steps(names: tuple[str, ...], rule: str, follows: Callable[[Any, Any], bool], nullable: bool = False) -> Check:
+    return _each(names, rule, lambda values: all(follows(right, left) for left, right in pairwise(values)), nullable)
+
+
+def never_falls(*names: str) -> Check:
+    """No number is below the one before."""
+    return _steps(names, "never falls", operator.ge)
+
+
+def never_rises(*names: str, nullable: bool = False) -> Check:
+    """No number is above the one before."""
+    return _steps(names, "never rises", operator.le, nullable)
+
+
+def always_rises(*names: str) -> Check:
+    """Every number is above the one before."""
+    return _steps(names, "always rises", operator.gt)
+
+
+def counts_up(*names: str) -> Check:
+    """Every number is the one before, or one more."""
+    return _steps(names, "goes up by 0 or 1 at a time", lambda right, left: right - left in (0, 1))
+
+
+def ends(*names: str, first: float, last: float) -> Check:
+    """The first number is ``first``, the last one ``last``."""
+    rule = f"runs from {first:g} to {last:g}"
+    return _each(names, rule, lambda values: [values[0], values[-1]] == [first, last])
+
+
+def interval(*names: str) -> Check:
+    """A field is two numbers, the second not below the first."""
+    return _each(names, "is an interval", lambda values: len(values) == 2 and values[0] <= values[1])
+
+
+def among(*names: str, values: tuple[str, ...]) -> Check:
+    """Values are some of a public list."""
+
+    def broken(result: Fields) -> Iterator[str]:
+        for name in names:
+            if any(value not in values for value in _flat(value_at(result, name))):
+                yield f"{name} is one of {', '.join(values)}"
+
+    return Check(names=names, broken=broken)
+
+
+def null_first(name: str) -> Check:
+    """The first value of a list is null, and no other is."""
+
+    def holds(result: Fields) -> bool:
+        first, *others = _listed(result, name)
+        return first is None and None not in others
+
+    return _together((name,), f"{name} is null in the first place and nowhere else", holds)
+
+
+def ascending(*names: str, nullable: bool = False) -> Check:
+    """In every place, numbers do not fall from one field to the next."""
+
+    def broken(result: Fields) -> Iterator[str]:
+        for lower, upper in pairwise(names):
+            columns = (numbers(result, name, nullable=nullable) for name in (lower, upper))
+            if any(None not in pair and pair[1] < pair[0] for pair in zip(*columns, strict=True)):
+                yield f"{upper} is not below {lower}"
+
+    return Check(names=names, broken=broken, ascending=True)
+
+
+def inside(name: str, ends_of: str, *, nullable: bool = False) -> Check:
+    """The numbers of a field lie in the interval that another field gives by its two ends."""
+
+    def holds(result: Fields) -> bool:
+        if nullable and value_at(result, ends_of) is None:
+            return True
+        low, high = numbers(result, ends_of)
+        return all(low <= value <= high for value in numbers(result, name))
+
+    return _together((name, ends_of), f"{name} is within {ends_of}", holds)
+
+
+def adjoining(lower: str, upper: str, *, first: float, last: float) -> Check:
+    """Of bins, each begins where the one before ends, the first at ``first``; the last one ends at ``last``."""
+    line = f"{lower} and {upper} follow each other from {first:g} to {last:g}"
+    return _together(
+        (lower, upper), line, lambda result: [*numbers(result, lower), last] == [first, *numbers(result, upper)]
+    )
+
+
+def same_length(*names: str) -> Check:
+    """Lists have one length."""
+    line = f"{', '.join(names)} have one length"
+    return _together(names, line, lambda result: len({len(_listed(result, name)) for name in names}) == 1)
+
+
+def shape(*names: str, sizes: tuple[str, ...], more: int = 0) -> Check:
+    """Lists have, along each axis, the size that is the number in a field, or the length of the list in it.
+
+    Args:
+        names: the lists.
+        sizes: a field for each axis; null stands for 1.
+        more: how much longer the lists are than that, along every axis.
+    """
+
+    def holds(result: Fields) -> bool:
+        wanted = [_size(value_at(result, name)) + more for name in sizes]
+        return all(_has_shape(value_at(result, name), wanted) for name in names)
+
+    size = " by ".join(f"{name} + {more}" if more else name for name in sizes)
+    return _together((*names, *sizes), f"the size of {', '.join(names)} is {size}", holds)
+
+
+def _size(value: Any) -> int:
+    if value is None:
+        return 1
+    return len(value) if isinstance(value, list) else int(value)
+
+
+def _has_shape(value: Any, sizes: list[int]) -> bool:
+    if not sizes or not isinstance(value, list):
+        return not sizes and not isinstance(value, list)
+    return len(value) == sizes[0] and all(_has_shape(each, sizes[1:]) for each in value)
+
+
+def add_up(*parts: str, total: str) -> Check:
+    """The numbers of some fields add up to the number of another."""
+
+    def holds(result: Fields) -> bool:
+        return [sum(value for name in parts for value in numbers(result, name))] == numbers(result, total)
+
+    return _together((*parts, total), f"{', '.join(parts)} add up to {total}", holds)
+
+
+def null_together(*names: str) -> Check:
+    """Fields are null together; lists, in the same places."""
+
+    def holds(result: Fields) -> bool:
+        values = [value_at(result, name) for name in names]
+        lists = all(isinstance(value, list) for value in values)
+        return len({tuple(each is None for each in (_flat(value) if lists else [value])) for value in values}) == 1
+
+    return _together(names, f"{', '.join(names)} are null together", holds)
+
+
+def null_where(*names: str, by: str, value: str, only: bool = True) -> Check:
+    """Lists are null where the list ``by`` has a value, and, if ``only``, nowhere else."""
+
+    def holds(result: Fields) -> bool:
+        null = [each == value for each in _listed(result, by)]
+        return all(
+            (given is None) == must if only else given is None or not must
+            for name in names
+            for given, must in zip(_listed(result, name), null, strict=True)
+        )
+
+    line = f"{', '.join(names)} are null where {by} is {value}"
+    return _together((*names, by), f"{line} and nowhere else" if only else line, holds)
+
+
+def rows(name: str, *checks: Check) -> Check:
+    """Each object of a list meets some rules."""
+
+    def broken(result: Fields) -> Iterator[str]:
+        for row in _listed(result, name):
+            for check in checks:
+                yield from (f"{name}: {line}" for line in check.broken(row))
+
+    return Check(names=(name, *(f"{name}.{inner}" for check in checks for inner in check.names)), broken=broken)
+
+
+def part(name: str, *, figures: tuple[str, ...], checks: tuple[Check, ...]) -> Check:
+    """A field is a result of its own, with a status of its own."""
+    inner = (*figures, *(read for check in checks for read in check.names))
+    return Check(
+        names=(name, *(f"{name}.{read}" for read in inner)),
+        broken=lambda result: [f"{name}: {line}" for line in departures(result[name], figures=figures, checks=checks)],
+    )
