@@ -49,6 +49,7 @@ def drafted(made: ReleaseRequest, drawn: Draw) -> Any:
     return draft(made, drawn, key=None, rules=rules(made))
 
 
+@pytest.mark.sampled("diagnostics")
 @pytest.mark.parametrize("unit", [{}, {"column": "person", "max_rows": 3}], ids=["row", "person"])
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("diagnostics", [[RESIDUALS], [LINE], [RESIDUALS, GROUPED]], ids=["plot", "line", "both"])

@@ -1,4 +1,5 @@
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from spark_jobs.diagnostics import calibration
 from spark_jobs.diagnostics._score_groups import pools
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts
+from tests.suites.diagnostic import DiagnosticSuite
 from tests.support.grouped_rows import calibration_error, exact_pools, hosmer_lemeshow, of_pools, snapped
 from tests.support.score_rows import NASTY_ROWS, column
 from tests.support.scored_rows import GRID, ten_data_sets
@@ -75,16 +77,16 @@ def check_form(found, bins):
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-@EVERY_METHOD
-@pytest.mark.parametrize("epsilon", ["0.01", "1"])
 @pytest.mark.usefixtures("few_copies")
-@EVERY_DATA_SET
-def test_every_release_has_the_form_of_every_other(name, epsilon, method):
-    found = calibration.release(counts_of(name, 4096), epsilon=epsilon, method=method, bins=8, noise=SeededNoise(5))
-    reference = calibration.release(nothing(4096), epsilon=epsilon, method=method, bins=8, noise=SeededNoise(6))
-    check_form(found, 8)
-    check_form(reference, 8)
-    assert found.to_dict().keys() == reference.to_dict().keys()
+class TestForm(DiagnosticSuite):
+    release = staticmethod(calibration.release)
+    tables = {name: partial(counts_of, name, 4096) for name in DATA_SETS}
+    empty = staticmethod(lambda: nothing(4096))
+    nasty = staticmethod(lambda: ScoreCounts.from_arrays(column(NASTY_ROWS, 0), column(NASTY_ROWS, 1), cells=4096))
+    settings = [{"epsilon": epsilon, "method": method, "bins": 8} for epsilon in ("0.01", "1") for method in METHODS]
+
+    def check_form(self, result, options):
+        check_form(result, options["bins"])
 
 
 @EVERY_METHOD
@@ -144,11 +146,6 @@ def test_no_small_table_breaks_a_release(cells, rows, epsilon, method, neighbour
         statistic, epsilon=epsilon, method=method, neighbours=neighbours, noise=SeededNoise(seed)
     )
     check_form(calibration.summarise(measurement, seed=seed), measurement.bins.size - 1)
-
-
-def test_rows_that_do_not_fit_never_raise():
-    statistic = ScoreCounts.from_arrays(column(NASTY_ROWS, 0), column(NASTY_ROWS, 1))
-    check_form(calibration.release(statistic, epsilon=1, noise=SeededNoise(1)), 10)
 
 
 def test_the_same_draw_and_seed_make_the_same_release():

@@ -2,6 +2,7 @@ import json
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +17,7 @@ from spark_jobs.diagnostics import ecdf
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts, ValueCounts
 from spark_jobs.statistics.value_grid import ValueGrid
+from tests.suites.diagnostic import DiagnosticSuite
 from tests.support.noises import worst_loss
 from tests.support.undefined import is_undefined
 from tests.support.valued_rows import counted, fractions, ten_data_sets
@@ -51,18 +53,19 @@ def check_form(released):
     json.dumps(released.to_dict(), allow_nan=False)
 
 
-@EVERY_DATA_SET
-@pytest.mark.parametrize("epsilon", ["0.01", "1"])
-@pytest.mark.parametrize("smoothing", ["2-norm", "1-norm"])
-def test_every_release_has_the_form_of_every_other(name, epsilon, smoothing):
-    options = {"epsilon": epsilon, "smoothing": smoothing, "points": 64}
-    released = ecdf.release(counted(DATA_SETS[name]), noise=SeededNoise(5), **options)
-    reference = ecdf.release(counted(np.array([])), noise=SeededNoise(6), **options)
-    for one in (released, reference):
-        check_form(one)
-    assert released.cdf.shape == reference.cdf.shape
-    shapes = [{key: np.shape(value) for key, value in one.to_dict().items()} for one in (released, reference)]
-    assert shapes[0] == shapes[1]
+class TestForm(DiagnosticSuite):
+    release = staticmethod(ecdf.release)
+    tables = {name: partial(counted, values) for name, values in DATA_SETS.items()}
+    empty = staticmethod(lambda: counted(np.array([])))
+    nasty = staticmethod(lambda: counted(np.array([np.nan, np.inf, -np.inf, 1e308, -1e308, 0.0, -0.0, 5e-324])))
+    settings = [
+        {"epsilon": epsilon, "smoothing": smoothing, "points": 64}
+        for smoothing in ("2-norm", "1-norm")
+        for epsilon in ("0.01", "1")
+    ]
+
+    def check_form(self, result, options):
+        check_form(result)
 
 
 @EVERY_DATA_SET

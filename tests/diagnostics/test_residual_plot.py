@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,20 +13,25 @@ from spark_jobs.diagnostics import residual_plot
 from spark_jobs.mechanisms.histograms import METHODS
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ResidualCounts
+from tests.suites.diagnostic import DiagnosticSuite
 from tests.support.noises import Recording
-from tests.support.residual_plots import EVERY_TABLE, TABLES, check_form, counted
+from tests.support.residual_plots import TABLES, check_form, counted
 from tests.support.residual_rows import ROWS, columns, nasty_pairs
 
 
-@pytest.mark.parametrize("neighbours", list(Neighbours))
-@pytest.mark.parametrize("epsilon", ["0.01", "1"])
 @pytest.mark.usefixtures("few_copies")
-@EVERY_TABLE
-def test_every_release_has_the_form_of_every_other(name, epsilon, neighbours):
-    plot = residual_plot.release(counted(name), epsilon=epsilon, neighbours=neighbours, noise=SeededNoise(5))
-    check_form(plot)
-    reference = residual_plot.release(counted("ordinary"), epsilon=1, noise=SeededNoise(6))
-    assert plot.to_dict().keys() == reference.to_dict().keys()
+class TestForm(DiagnosticSuite):
+    release = staticmethod(residual_plot.release)
+    tables = {name: partial(counted, name) for name in TABLES}
+    empty = staticmethod(partial(counted, "empty"))
+    sizes_follow_noise = True  # there are as many bins and points as the noisy number of rows bears
+    nasty = staticmethod(lambda: ResidualCounts.from_arrays(*columns(nasty_pairs(5))))
+    settings = [
+        {"epsilon": epsilon, "neighbours": neighbours} for epsilon in ("0.01", "1") for neighbours in Neighbours
+    ]
+
+    def check_form(self, result, options):
+        check_form(result)
 
 
 @pytest.mark.parametrize("name", ["empty", "nulls", "one row"])
@@ -64,11 +70,6 @@ def test_no_small_table_breaks_a_release(rows, epsilon, bins, coverage, unit, ne
         statistic, epsilon=epsilon, bins=bins, coverage=coverage, neighbours=neighbours, noise=SeededNoise(seed)
     )
     check_form(residual_plot.summarise(measurement, seed=seed))
-
-
-def test_nasty_rows_never_raise():
-    statistic = ResidualCounts.from_arrays(*columns(nasty_pairs(5)))
-    check_form(residual_plot.release(statistic, epsilon=1, noise=SeededNoise(1)))
 
 
 def test_the_same_draw_and_seed_make_the_same_release():

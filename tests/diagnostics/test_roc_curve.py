@@ -1,6 +1,7 @@
 import json
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import roc_curve as roc
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts
+from tests.suites.diagnostic import DiagnosticSuite
 from tests.support.curve_forms import check_form
 from tests.support.noises import worst_loss
+from tests.support.score_rows import NASTY_ROWS, column
 from tests.support.scored_rows import GRID, exact_curve, ten_data_sets
 
 DATA_SETS = ten_data_sets()
@@ -32,18 +35,24 @@ def nothing(cells=GRID):
     return ScoreCounts.from_arrays([], [], cells=cells)
 
 
-@pytest.mark.parametrize(
-    ("method", "epsilon"),
-    [("auto", "0.05"), ("auto", "1"), ("tree", "0.2"), ("equi_depth", "1"), ("fixed_cells", "1")],
-)
-@EVERY_DATA_SET
-def test_every_release_has_the_form_of_every_other(name, method, epsilon):
-    curve = roc.release(counts_of(name), epsilon=epsilon, method=method, noise=SeededNoise(5))
-    check_form(curve)
-    reference = roc.release(nothing(), epsilon=epsilon, method=method, noise=SeededNoise(6))
-    check_form(reference)
-    assert curve.fpr.shape == reference.fpr.shape
-    assert curve.to_dict().keys() == reference.to_dict().keys()
+class TestForm(DiagnosticSuite):
+    release = staticmethod(roc.release)
+    tables = {name: partial(counts_of, name) for name in DATA_SETS}
+    empty = staticmethod(nothing)
+    nasty = staticmethod(lambda: ScoreCounts.from_arrays(column(NASTY_ROWS, 0), column(NASTY_ROWS, 1)))
+    settings = [
+        {"epsilon": epsilon, "method": method}
+        for method, epsilon in (
+            ("auto", "0.05"),
+            ("auto", "1"),
+            ("tree", "0.2"),
+            ("equi_depth", "1"),
+            ("fixed_cells", "1"),
+        )
+    ]
+
+    def check_form(self, result, options):
+        check_form(result)
 
 
 @given(
