@@ -32,15 +32,10 @@ class Check:
         names: the fields that it reads.
         broken: gives a line for each part of the rule that a result breaks; raises ``KeyError``, ``TypeError``,
             ``IndexError``, ``ValueError`` or ``OverflowError`` if the result has not the form that the rule is for.
-        low, high: of a rule that bounds each number, the bounds.
-        ascending: whether the rule is that numbers do not fall from one field to the next.
     """
 
     names: tuple[str, ...]
     broken: Callable[[Fields], Iterable[str]]
-    low: float | None = None
-    high: float | None = None
-    ascending: bool = False
 
 
 class NotANumberError(ValueError):
@@ -114,9 +109,7 @@ def _listed(result: Fields, name: str) -> list[Any]:
     return value
 
 
-def _each(
-    names: tuple[str, ...], rule: str, holds: Callable[[list[Any]], bool], nullable: bool = False, **bounds: Any
-) -> Check:
+def _each(names: tuple[str, ...], rule: str, holds: Callable[[list[Any]], bool], nullable: bool = False) -> Check:
     """A rule for the numbers of each field by itself."""
 
     def broken(result: Fields) -> Iterator[str]:
@@ -124,7 +117,7 @@ def _each(
             if not holds([value for value in numbers(result, name, nullable=nullable) if value is not None]):
                 yield f"{name} {rule}"
 
-    return Check(names=names, broken=broken, **bounds)
+    return Check(names=names, broken=broken)
 
 
 def _together(names: tuple[str, ...], line: str, holds: Callable[[Fields], bool]) -> Check:
@@ -138,7 +131,7 @@ def within(*names: str, low: float = 0, high: float = 1, nullable: bool = False)
     def holds(values: list[Any]) -> bool:
         return all(low <= value <= high for value in values)
 
-    return _each(names, f"is within [{low:g}, {high:g}]", holds, nullable, low=low, high=high)
+    return _each(names, f"is within [{low:g}, {high:g}]", holds, nullable)
 
 
 def finite(*names: str, least: float | None = None, nullable: bool = False) -> Check:
@@ -148,7 +141,7 @@ def finite(*names: str, least: float | None = None, nullable: bool = False) -> C
         return all(math.isfinite(value) and (least is None or value >= least) for value in values)
 
     rule = "is finite" if least is None else f"is finite and not below {least:g}"
-    return _each(names, rule, holds, nullable, low=least)
+    return _each(names, rule, holds, nullable)
 
 
 def positive(*names: str) -> Check:
@@ -226,7 +219,7 @@ def ascending(*names: str, nullable: bool = False) -> Check:
             if any(None not in pair and pair[1] < pair[0] for pair in zip(*columns, strict=True)):
                 yield f"{upper} is not below {lower}"
 
-    return Check(names=names, broken=broken, ascending=True)
+    return Check(names=names, broken=broken)
 
 
 def inside(name: str, ends_of: str, *, nullable: bool = False) -> Check:
