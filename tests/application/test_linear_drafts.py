@@ -76,6 +76,7 @@ def form(value: Any) -> Any:
     return len(value) if isinstance(value, list) else "one"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("method", ["auto", "noisy_stats", "noisy_intercept", "noisy_moments", "dp_grad_descent"])
 def test_lines_of_no_row_and_of_many_have_the_same_form(method: str) -> None:
     made = asked({**GROUPED, "method": method}, model=None)
@@ -110,6 +111,7 @@ def test_a_private_line_costs_no_more_for_many_groups() -> None:
     assert costs[0] == costs[1] == 1
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("diagnostic", "changes"),
     [
