@@ -127,6 +127,16 @@ def test_what_tests_leave_in_the_temporary_folder_fails_the_run(tmp_path: Path, 
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
+def test_folders_of_killed_runs_are_removed_by_the_next_run(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    dead, living = (tmp_path / "temporary" / f"dp-tests-{number}-x" for number in (ended.pid, os.getpid()))
+    for folder in (dead, living):
+        (folder / "pytest-of-somebody").mkdir(parents=True)
+    assert run_pytest(tmp_path, "def test_it(tmp_path):\n    assert False\n").returncode == 1
+    assert list((tmp_path / "temporary").iterdir()) == [living]
+
+
 def test_engines_come_first_and_share_a_process() -> None:
     cluster, spark, plain = (
         "tests/cluster/test_cluster.py::test_a",

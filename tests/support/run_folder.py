@@ -10,6 +10,7 @@ import atexit
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,12 +22,33 @@ JAVA = "java"
 LOCK = ".lockfile"
 """Of the package that brings the PostgreSQL server; processes share it, so none may remove it before the end."""
 IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
+PREFIX = "dp-tests-"
+
+
+def _remove_those_of_dead_runs() -> None:
+    """Remove the folders of runs that were killed: their names hold the number of a process that is gone."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*"):
+        number = folder.name.removeprefix(PREFIX).partition("-")[0]
+        with suppress(FileNotFoundError):  # another run removes it
+            if number.isdigit() and folder.stat().st_uid == os.getuid() and not _is_alive(int(number)):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _make() -> Path:
     if IS_WORKER:  # the folder is that of the controller, whose environment a worker inherits
         return Path(os.environ["TMPDIR"])
-    folder = Path(tempfile.mkdtemp(prefix="dp-tests-"))
+    _remove_those_of_dead_runs()
+    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
     os.environ["TMPDIR"] = str(folder)
     # Java does not read TMPDIR
     (folder / JAVA).mkdir()
@@ -41,7 +63,7 @@ _PROCESS = os.getpid()
 
 
 def _remove() -> None:
-    if os.getpid() == _PROCESS and not any(FOLDER.glob(f"{OWN}*")):
+    if os.getpid() == _PROCESS:
         shutil.rmtree(FOLDER, ignore_errors=True)
 
 
@@ -57,7 +79,7 @@ def leftovers() -> list[str]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Fail the run for what its tests left behind; where none failed, remove their ``tmp_path`` folders too."""
+    """Fail the run for what its tests left behind; ``--basetemp`` keeps what lies in ``tmp_path`` folders."""
     if IS_WORKER:
         return
     left = leftovers()
@@ -66,9 +88,6 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         terminal.stats.setdefault("error", []).append(_report(left))
         if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-    if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-        for folder in FOLDER.glob(f"{OWN}*"):
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _report(left: list[str]) -> pytest.TestReport:
