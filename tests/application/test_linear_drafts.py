@@ -49,6 +49,7 @@ def drafted(made: ReleaseRequest, drawn: Draw) -> Any:
     return draft(made, drawn, key=None, rules=rules(made))
 
 
+@pytest.mark.slow
 @pytest.mark.sampled("diagnostics")
 @pytest.mark.parametrize("unit", [{}, {"column": "person", "max_rows": 3}], ids=["row", "person"])
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
@@ -76,6 +77,7 @@ def form(value: Any) -> Any:
     return len(value) if isinstance(value, list) else "one"
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("method", ["auto", "noisy_stats", "noisy_intercept", "noisy_moments", "dp_grad_descent"])
 def test_lines_of_no_row_and_of_many_have_the_same_form(method: str) -> None:
@@ -87,6 +89,7 @@ def test_lines_of_no_row_and_of_many_have_the_same_form(method: str) -> None:
     assert forms[0] == forms[1] == forms[2]
 
 
+@pytest.mark.slow
 def test_ten_thousand_groups_with_a_row_each_make_a_page_that_can_be_read() -> None:
     keys = [f"{place:05d}" for place in range(10_000)]
     made = asked({**GROUPED, "groups": keys}, model=None)
@@ -111,6 +114,7 @@ def test_a_private_line_costs_no_more_for_many_groups() -> None:
     assert costs[0] == costs[1] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("diagnostic", "changes"),

@@ -31,6 +31,7 @@ def accepted(fields: dict[str, Any]) -> ReleaseRequest:
     return request
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @settings(TRIED)
 @given(data=st.data())
@@ -68,6 +69,7 @@ LEAST = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", LEAST)
 def test_the_least_share_is_enough(case: str) -> None:
     options, epsilon = LEAST[case]

@@ -70,6 +70,7 @@ def test_without_noise_both_areas_are_those_of_scikit_learn(name: str) -> None:
     assert found.comparison.auc_difference == pytest.approx(found.first.auc - found.second.auc, abs=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled("name")
 @pytest.mark.usefixtures("few_copies")
 @pytest.mark.parametrize("epsilon", ["0.05", "1"])

@@ -79,12 +79,14 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmProcess]:
         yield process
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", pages_with_python())
 def test_python_of_a_page_runs(page: Path, tmp_path: Path, warm: WarmProcess) -> None:
     code, output = warm.run(program([block for block in code_blocks(page) if block.language == "python"]), tmp_path)
     assert code == 0, output
 
 
+@pytest.mark.slow
 def test_failing_python_is_noticed(tmp_path: Path, warm: WarmProcess) -> None:
     for code in ("raise SystemExit('no')\n", "1 / 0\n", "import no_such_module\n"):
         broken = Block(page=ROOT / "README.md", line=1, language="python", title="", code=code)
@@ -293,6 +295,7 @@ def test_reference_lists_the_applications_arguments() -> None:
         )
 
 
+@pytest.mark.slow
 def test_site_builds_without_a_warning_and_asks_no_other_host(tmp_path: Path) -> None:
     mkdocs = Path(sys.executable).parent / "mkdocs"
     done = subprocess.run(
