@@ -147,6 +147,7 @@ def test_filter_for_squares_agrees_with_the_published_formula() -> None:
     assert sqrt(2 * chance * squares) + squares / 2 == pytest.approx(1, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_adaptive_adversary_stays_within_the_approximate_cap() -> None:
     """Randomised responses, each as large as the adversary likes after seeing the loss so far.
 

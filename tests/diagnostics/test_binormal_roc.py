@@ -21,6 +21,8 @@ LABELS = np.repeat([0, 1], 20000)
 SCORES = norm.cdf(RNG.normal(0, 1, 40000) + 1.1 * LABELS - 0.5)
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["even", "ties", "separated", "two rows"])
 def test_without_noise_it_is_the_curve_of_the_exact_area(name: str) -> None:
     labels, scores = SETS[name]
@@ -39,6 +41,8 @@ def test_a_curve_that_is_binormal_is_found() -> None:
     assert found.separation == pytest.approx(1.1, abs=0.05)
 
 
+@pytest.mark.slow
+@pytest.mark.verify
 def test_bands_hold_the_curve_of_the_exact_area_at_their_level() -> None:
     labels, scores = SETS["even"]
     statistic, noise = ScoreCounts.from_arrays(labels, scores), SeededNoise(6)

@@ -42,6 +42,7 @@ def test_without_noise_rates_are_scikit_learns(name: str) -> None:
         assert [found.counts[count][i] for count in module.result.COUNTS] == [tp, fp, fn, tn]
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("thresholds", [(0.5,), (0.2, 0.4, 0.6, 0.8)])
 @pytest.mark.parametrize("neighbours", Neighbours)
 def test_intervals_cover_at_their_level(thresholds: tuple[float, ...], neighbours: Neighbours) -> None:

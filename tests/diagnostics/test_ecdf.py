@@ -235,6 +235,7 @@ def test_options_out_of_their_bounds_are_refused_in_a_line(options, line):
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.verify
 def test_counts_reach_the_target_at_32768_cells_where_a_row_is_replaced():
     """Mean squared error of the counts times epsilon squared; the ECDF paper's theorem 1 gives 8,192."""
     random = np.random.default_rng(6)

@@ -27,6 +27,8 @@ def test_references_are_scipys_distributions(name):
     np.testing.assert_array_equal(cdf(at), theirs.cdf(at))
 
 
+@pytest.mark.slow
+@pytest.mark.sampled("name")
 @pytest.mark.parametrize("data", ten_data_sets())
 @pytest.mark.parametrize("name", ["uniform", "normal"])
 def test_without_noise_the_distance_is_scipys_up_to_the_grid(data, name):
@@ -54,6 +56,7 @@ def test_without_noise_the_p_value_is_scipys():
     assert found.interval == pytest.approx((found.value, found.value), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_without_noise_the_distance_of_two_releases_is_scipys():
     random = np.random.default_rng(11)
     one, other = random.normal(0.5, 0.12, 700), random.normal(0.53, 0.12, 900)

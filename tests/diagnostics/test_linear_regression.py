@@ -93,6 +93,7 @@ def test_every_release_has_the_form_of_every_other(method, neighbours, public_si
         assert found.methods == reference.methods
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["auto", "noisy_stats"])
 @pytest.mark.parametrize("neighbours", RELATIONS)
 def test_ten_thousand_groups_of_one_row_each_are_released_like_any_other(method, neighbours):

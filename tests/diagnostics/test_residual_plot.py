@@ -43,6 +43,7 @@ def test_a_table_with_hardly_a_row_says_nothing(name):
     assert np.isnan(plot.trend).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", sorted(METHODS))
 @pytest.mark.usefixtures("few_copies")
 def test_every_histogram_method_makes_a_plot(method):
@@ -54,6 +55,7 @@ def test_every_histogram_method_makes_a_plot(method):
     assert sum(spending.epsilon for spending in measurement.spendings) == measurement.epsilon == 1
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(
     rows=ROWS,

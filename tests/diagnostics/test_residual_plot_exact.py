@@ -48,6 +48,8 @@ def _cells(values, edges):
     return found
 
 
+@pytest.mark.slow
+@pytest.mark.verify
 def test_without_noise_the_box_holds_what_was_asked_for():
     for name in ("ordinary", "fan", "far from 0", "large"):
         fitted, residual = TABLES[name]
@@ -58,6 +60,7 @@ def test_without_noise_the_box_holds_what_was_asked_for():
             assert plot.residual_bound <= 1.5 * np.quantile(np.abs(residual), coverage)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ordinary", "fan", "curved", "heavy tails"])
 def test_without_noise_trend_spread_and_quantiles_are_those_of_the_rows(name):
     fitted, residual = TABLES[name]
