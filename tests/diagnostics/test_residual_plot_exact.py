@@ -99,6 +99,7 @@ def test_rows_beyond_the_box_are_points_on_the_side_where_they_lie():
     assert (plot.points_residual > plot.residual_bound).sum() > 50
 
 
+@pytest.mark.verify
 def test_p_values_agree_with_tests_of_the_rows_where_there_is_no_noise():
     """RESET's and Breusch and Pagan's, on the same rows: of the same order, for coarse cells lose a little."""
     for seed in range(6):

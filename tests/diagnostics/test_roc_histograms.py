@@ -54,6 +54,7 @@ def test_every_release_has_the_form_of_every_other(method, histogram, neighbours
     assert forms == {((9,), tuple(curve.to_dict()))}
 
 
+@pytest.mark.slow
 @EVERY_METHOD
 @pytest.mark.parametrize(
     ("name", "histogram"),

@@ -45,6 +45,8 @@ SETS: dict[str, tuple[Any, Any]] = {
 }
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", SETS)
 def test_without_noise_figures_are_scikit_learns(name: str) -> None:
     labels, scores = SETS[name]

@@ -55,6 +55,7 @@ def test_area_from_a_shared_release_is_near() -> None:
     assert np.mean(errors) < 0.004
 
 
+@pytest.mark.verify
 def test_intervals_and_bands_from_a_shared_release_cover() -> None:
     curves = [read("roc_curve", shared(seed)) for seed in range(30)]
     covered = np.mean([curve.auc_interval[0] <= EXACT <= curve.auc_interval[1] for curve in curves])

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ SELECTIONS = {"test": "not verify and not soak", "verify": "verify", "storm": "s
 """What the Makefile's targets select; ``soak`` runs ``storm``."""
 
 
+@cache
 def selection(target: str) -> str:
     """The marker expression that a target gives to pytest."""
     text = (ROOT / "Makefile").read_text()
@@ -30,6 +32,7 @@ def selection(target: str) -> str:
     return expression
 
 
+@cache
 def selected(expression: str, markers: frozenset[str]) -> bool:
     return Expression.compile(expression).evaluate(lambda name, **_: name in markers)
 
