@@ -36,6 +36,7 @@ from decimal import ROUND_FLOOR, Decimal, localcontext
 from typing import Any
 
 from dp_operators.budget.values import exact_budget
+from spark_jobs.contract.account import Composition
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import (
     MAX_DIGITS,
@@ -47,7 +48,8 @@ from spark_jobs.contract.privacy import (
     plain,
 )
 
-PURE, ZCDP, APPROXIMATE = COMPOSITIONS = ("pure", "zcdp", "approximate")
+COMPOSITIONS: tuple[Composition, ...] = ("pure", "zcdp", "approximate")
+PURE, ZCDP, APPROXIMATE = COMPOSITIONS
 KINDS = ("pure", "gaussian", "approximate")
 """Kinds of charges: an epsilon, a rho, or an epsilon with a delta."""
 
@@ -64,14 +66,15 @@ class Limits:
     rho: Decimal | None
 
 
-def known_composition(composition: Any) -> str:
+def known_composition(composition: Any) -> Composition:
     """``composition``, if there is such a one.
 
     Raises:
         RequestRefused: there is none.
     """
-    if composition in COMPOSITIONS:
-        return str(composition)
+    for known in COMPOSITIONS:
+        if composition == known:
+            return known
     raise RequestRefused(
         "composition", given=composition, bound="must be one of " + ", ".join(COMPOSITIONS), remedy="choose one"
     )

@@ -8,6 +8,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+from spark_jobs.contract.account import Composition
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.expressions.blocks import ALL, BlockExpression
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
@@ -65,7 +66,7 @@ class Account:
 
     name: str
     cap: Budget
-    composition: str
+    composition: Composition
     slack: Decimal = Decimal(0)
     neighbours: Neighbours
     unit: PrivacyUnit

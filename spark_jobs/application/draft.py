@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from spark_jobs.application.draw import Draw
+from spark_jobs.application.draw import ReleaseDraw
 from spark_jobs.contract.options import EcdfOptions, OtherScoreCells, ScoreCells
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.tables import Model
-from spark_jobs.diagnostics._shared_groups import SharedGroups, read_as
+from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
+from spark_jobs.diagnostics.diagnostic import diagnostic
+from spark_jobs.mechanisms import codec
 from spark_jobs.publishing import ReleaseFacts, publish
-from spark_jobs.publishing.rendering import Renderer
 from spark_jobs.statistics.score_counts import DEFAULT_CELLS
 
 ASSUMED_OF_MODEL = {
@@ -23,17 +23,6 @@ ASSUMED_OF_MODEL = {
 }
 
 GRID_RULE = f"A score is rounded down to a fixed grid of {DEFAULT_CELLS:,} cells before anything is counted."
-
-
-def diagnostic(kind: str) -> Any:
-    """The module of ``spark_jobs.diagnostics`` that makes diagnostics of this kind."""
-    return import_module(f"spark_jobs.diagnostics.{kind}")
-
-
-def renderer(kind: str) -> Renderer:
-    """What makes files and a report's section of a result of this kind."""
-    render: Renderer = import_module(f"spark_jobs.diagnostics.{kind}.page").render
-    return render
 
 
 def assumptions(request: ReleaseRequest, *, charged: bool) -> tuple[str, ...]:
@@ -74,15 +63,15 @@ def _checked(charged: bool) -> str:
 
 def draft(
     request: ReleaseRequest,
-    draw: Draw,
+    draw: ReleaseDraw,
     *,
     key: str | None,
     rules: tuple[str, ...],
 ) -> tuple[Release, dict[str, bytes]]:
     """The manifest and the files of the release that ``draw`` makes."""
     results = {
-        kind: (diagnostic(kind).summarise(measurement, seed=draw.seed), renderer(kind))
-        for kind, measurement in _measurements(request, draw).items()
+        kind: (diagnostic(kind).summarise(drawn, seed=draw.seed), diagnostic(kind).render)
+        for kind, drawn in _draws(request, draw).items()
     }
     facts = ReleaseFacts(
         request=request,
@@ -99,14 +88,16 @@ def draft(
     return publish(results, facts=facts)
 
 
-def _measurements(request: ReleaseRequest, draw: Draw) -> dict[str, Any]:
-    """Each diagnostic's measurement: its own, or its reading of the one that it shares with others."""
-    made = {kind: diagnostic(kind).Measurement.from_dict(fields) for kind, fields in draw.measurements.items()}
+def _draws(request: ReleaseRequest, draw: ReleaseDraw) -> dict[str, Any]:
+    """Each diagnostic's draw: its own, or its reading of the one that it shares with others."""
+    draws = {kind: diagnostic(kind).measurement.decode(fields) for kind, fields in draw.measurements.items()}
     if draw.shared is not None:
-        shared = SharedGroups.from_dict(draw.shared["measurement"])
-        sharing = set(draw.shared["kinds"])
-        made |= {options.kind: read_as(options, shared) for options in request.diagnostics if options.kind in sharing}
-    return made
+        shared = codec.decode(SharedGroups, draw.shared["measurement"])
+        for options in request.diagnostics:
+            read_shared = diagnostic(options.kind).read_shared
+            if options.kind in draw.shared["kinds"] and read_shared is not None:
+                draws[options.kind] = read_shared(options, shared)
+    return draws
 
 
 def versions() -> dict[str, str]:

@@ -10,7 +10,7 @@ from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.release import ReleasePart
 
-FORMAT = 1
+FORMAT = 2
 
 
 class NotThisDraw(Exception):
@@ -18,7 +18,7 @@ class NotThisDraw(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draw:
+class ReleaseDraw:
     """What the noise came out as, and all that the results are made from.
 
     Attributes:
@@ -75,7 +75,7 @@ class Draw:
         return json.dumps(fields, separators=(",", ":"), allow_nan=False).encode()
 
     @classmethod
-    def from_json(cls, content: bytes, *, charge_id: str | None, request_sha256: str) -> Draw:
+    def from_json(cls, content: bytes, *, charge_id: str | None, request_sha256: str) -> ReleaseDraw:
         """The draw in ``content``, if it is the one of this charge and request.
 
         Raises:

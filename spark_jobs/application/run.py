@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spark_jobs.application.count_statistics import Counts
-from spark_jobs.application.draft import diagnostic, draft, versions
-from spark_jobs.application.draw import Draw, NotThisDraw
+from spark_jobs.application.draft import draft, versions
+from spark_jobs.application.draw import NotThisDraw, ReleaseDraw
 from spark_jobs.application.progress import Announcer
 from spark_jobs.application.refusal_guard import WatchedNoise, no_refusal_after
 from spark_jobs.contract.account import AccountState
@@ -25,7 +25,8 @@ from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.contract.store.layout import ReleaseLayout, Stage
 from spark_jobs.contract.store.objects import ObjectStore
 from spark_jobs.contract.store.sealing import Seal, SealBroken, sha256
-from spark_jobs.diagnostics._shared_groups import measure_shared
+from spark_jobs.diagnostics._shared_groups.measurement import measure_shared
+from spark_jobs.diagnostics.diagnostic import Draw, Terms, diagnostic
 from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.tables.rules import rules
 
@@ -91,7 +92,8 @@ def run_charged(
         raise NotThisDraw
     announcer.stage(Stage.WRITING)
     failpoint("before_results")
-    draw = Draw.from_json(seal.open("draw.json", stored), charge_id=seal.charge_id, request_sha256=seal.request_sha256)
+    content = seal.open("draw.json", stored)
+    draw = ReleaseDraw.from_json(content, charge_id=seal.charge_id, request_sha256=seal.request_sha256)
     with no_refusal_after():
         release, files = draft(request, draw, key=charged.key, rules=rules(request))
     failpoint("after_results")
@@ -155,7 +157,7 @@ def run_uncharged(
 
 def make_draw(
     request: ReleaseRequest, *, charge_id: str | None, noise: Noise, master: str | None, announcer: Announcer
-) -> Draw:
+) -> ReleaseDraw:
     """Count the table and draw the noise, once; the counts are gone when this returns.
 
     Raises:
@@ -187,7 +189,7 @@ def make_draw(
     return made
 
 
-def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, noise: Noise) -> Draw:
+def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, noise: Noise) -> ReleaseDraw:
     """The noisy statistics of every diagnostic of ``request``, within its budget.
 
     Each part of the budget runs at what is allotted to it for one row (``contract.budget_split``, group privacy);
@@ -218,7 +220,7 @@ def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, n
         told = tuple(part.spending(event.label, event.epsilon, event.delta) for event in measurement.spendings)
         parts.append(ReleasePart(kinds=part.kinds, cost=spent, spendings=told))
         largest.append(watched.take_largest())
-    return Draw(
+    return ReleaseDraw(
         charge_id=charge_id,
         request_sha256=request.sha256,
         drawn_at=dt.datetime.now(dt.UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z"),
@@ -237,16 +239,18 @@ def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, n
     )
 
 
-def _measure_part(request: ReleaseRequest, part: BudgetPart, counts: Counts, noise: Noise) -> Any:
-    """The measurement that one part of the budget buys: of a diagnostic, or of several that share it."""
+def _measure_part(request: ReleaseRequest, part: BudgetPart, counts: Counts, noise: Noise) -> Draw:
+    """What one part of the budget buys: the draw of a diagnostic, or of several that share it."""
     (options, *_) = part.diagnostics
-    statistics, epsilon = [counts[statistic] for statistic in options.statistics], part.epsilon_per_row
-    if part.shared:
-        return measure_shared(
-            statistics[0], kinds=part.kinds, epsilon=epsilon, neighbours=request.neighbours, noise=noise
-        )
-    delta = {"delta": part.delta_per_row} if options.takes_delta else {}
-    statistic = statistics[0] if len(statistics) == 1 else tuple(statistics)
-    return diagnostic(options.kind).measure(
-        statistic, epsilon=epsilon, neighbours=request.neighbours, noise=noise, **delta, **options.chosen()
+    statistics = [counts[statistic] for statistic in options.statistics]
+    terms = Terms(
+        epsilon=part.epsilon_per_row,
+        delta=part.delta_per_row if options.accepts_delta else 0,
+        neighbours=request.neighbours,
+        noise=noise,
     )
+    if part.shared:
+        return measure_shared(statistics[0], part.kinds, terms)
+    statistic = statistics[0] if len(statistics) == 1 else tuple(statistics)
+    draw: Draw = diagnostic(options.kind).measurement.measure(statistic, options, terms)
+    return draw

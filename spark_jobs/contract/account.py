@@ -12,6 +12,9 @@ from spark_jobs.contract.values import Frozen
 
 _NAME = "account.json"
 
+Composition = Literal["pure", "zcdp", "approximate"]
+"""How the charges of an account add up."""
+
 
 class AccountState(Frozen):
     """The account's figures at the moment of the reservation; every attempt of one release is given the same.
@@ -28,7 +31,7 @@ class AccountState(Frozen):
     """
 
     name: str
-    composition: Literal["pure", "zcdp", "approximate"] = "pure"
+    composition: Composition = "pure"
     block: str = "all"
     cap: Budget
     spent_before: Budget

@@ -88,16 +88,13 @@ def split_budget(request: ReleaseRequest) -> tuple[BudgetPart, ...]:
     """The parts of the request's budget, in the order of its diagnostics; a shared part stands where its first does."""
     ample = request.budget.epsilon > SHARED_UP_TO * request.unit.max_rows
     groups = tuple((options,) for options in request.diagnostics) if ample else _groups(request.diagnostics)
-    everything = sum((options.part for options in request.diagnostics), Decimal(0))
-    approximate = sum((options.part for options in request.diagnostics if options.takes_delta), Decimal(0))
+    everything, approximate = _weight(request.diagnostics), _weight_of_delta(request.diagnostics)
     return tuple(
         BudgetPart(
             diagnostics=group,
             granted=Budget(
-                epsilon=_part(request.budget.epsilon, sum((options.part for options in group), Decimal(0)), everything),
-                delta=_part(
-                    request.budget.delta, sum((o.part for o in group if o.takes_delta), Decimal(0)), approximate
-                ),
+                epsilon=_part(request.budget.epsilon, _weight(group), everything),
+                delta=_part(request.budget.delta, _weight_of_delta(group), approximate),
             ),
             max_rows=request.unit.max_rows,
         )
@@ -105,15 +102,23 @@ def split_budget(request: ReleaseRequest) -> tuple[BudgetPart, ...]:
     )
 
 
+def _weight(diagnostics: Sequence[Options]) -> Decimal:
+    return sum((options.effective_weight for options in diagnostics), Decimal(0))
+
+
+def _weight_of_delta(diagnostics: Sequence[Options]) -> Decimal:
+    return _weight([options for options in diagnostics if options.accepts_delta])
+
+
 def _groups(diagnostics: Sequence[Options]) -> tuple[tuple[Options, ...], ...]:
-    sharing = tuple(options for options in diagnostics if options.sharing)
+    sharing = tuple(options for options in diagnostics if options.can_share)
     if len(sharing) < 2:
         return tuple((options,) for options in diagnostics)
     groups: list[tuple[Options, ...]] = []
     for options in diagnostics:
         if options is sharing[0]:
             groups.append(sharing)
-        elif not options.sharing:
+        elif not options.can_share:
             groups.append((options,))
     return tuple(groups)
 

@@ -10,9 +10,7 @@ between cuts are measured in log-odds: there a cell of [0, 0.001] is as wide as 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -58,19 +56,6 @@ class NoisyCells:
         sizes = np.maximum(self.counts.sum(axis=-1, keepdims=True), 1.0)
         balanced: FloatArray = (above / (sizes + 3 * self.stddev * np.sqrt(above.shape[-1]))).sum(axis=0)
         return balanced
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {"cuts": self.cuts.tolist(), "counts": self.counts.tolist(), "scale": self.scale}
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> NoisyCells:
-        """The cells that ``to_dict`` described."""
-        return cls(
-            cuts=np.array(fields["cuts"], dtype=np.int64),
-            counts=np.array(fields["counts"], dtype=np.int64),
-            scale=fields["scale"],
-        )
 
 
 def noisy_cells(

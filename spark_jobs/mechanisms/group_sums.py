@@ -19,10 +19,8 @@ made for the width loses a hundred times what it was meant to (Chen 2018, sectio
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal, localcontext
-from typing import Any
 
 import numpy as np
 
@@ -78,26 +76,6 @@ class NoisyGroups:
         zeros = np.zeros((copies, 3, self.cuts.size - 1), dtype=np.int64)
         drawn = _noisy(zeros, self.cuts, self.epsilons, self.neighbours, noise)
         return self._triples(drawn[:, 0], drawn[:, 1], drawn[:, 2])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; decimals as strings."""
-        return {
-            "grid": self.grid,
-            "cuts": self.cuts.tolist(),
-            "positives": self.positives.tolist(),
-            "negatives": self.negatives.tolist(),
-            "centred": self.centred.tolist(),
-            "epsilons": [[str(epsilon) for epsilon in part] for part in self.epsilons],
-            "neighbours": str(self.neighbours),
-        }
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> NoisyGroups:
-        """The groups that ``to_dict`` described."""
-        counts, sums = (tuple(map(Decimal, part)) for part in fields["epsilons"])
-        arrays = {name: np.array(fields[name], np.int64) for name in ("cuts", "positives", "negatives", "centred")}
-        neighbours = Neighbours(fields["neighbours"])
-        return cls(grid=fields["grid"], epsilons=(counts, sums), neighbours=neighbours, **arrays)
 
     def _triples(self, positives: Int64Array, negatives: Int64Array, centred: Int64Array) -> FloatArray:
         rows = positives.astype(np.float64) + negatives

@@ -31,11 +31,6 @@ class Spending:
         """Plain JSON types; decimals as strings."""
         return {"label": self.label, "epsilon": plain(self.epsilon), "delta": plain(self.delta)}
 
-    @classmethod
-    def from_dict(cls, fields: dict[str, str]) -> Spending:
-        """The spending that ``to_dict`` described."""
-        return cls(label=fields["label"], epsilon=Decimal(fields["epsilon"]), delta=Decimal(fields["delta"]))
-
 
 class BudgetMeter:
     """An allowance ``(epsilon, delta)`` that cannot go below zero.

@@ -38,12 +38,11 @@ without categorical columns a replaced row costs no more than an added one, not 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -164,33 +163,6 @@ class NoisyProducts:
             # a cost and a sensitivity that make the same scale
             drawn = noise.gaussian(np.zeros(shape, dtype=np.int64), rho=0.5, l2_sensitivity=self.scale)
         return self.layout.filled(drawn / float(self.layout.unit**2))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {
-            "numbers": self.layout.numbers,
-            "columns": list(self.layout.columns),
-            "outcome": self.layout.outcome,
-            "unit": self.layout.unit,
-            "entries": self.entries.tolist(),
-            "method": self.method,
-            "scale": self.scale,
-        }
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> NoisyProducts:
-        """The matrix that ``to_dict`` described."""
-        return cls(
-            layout=Layout(
-                numbers=fields["numbers"],
-                columns=tuple(fields["columns"]),
-                outcome=fields["outcome"],
-                unit=fields["unit"],
-            ),
-            entries=np.array(fields["entries"], dtype=np.int64),
-            method=fields["method"],
-            scale=fields["scale"],
-        )
 
 
 def noisy_products(

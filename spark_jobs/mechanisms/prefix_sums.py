@@ -15,9 +15,7 @@ replacement may change both totals, so neither is public then.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -65,27 +63,6 @@ class NoisyTree:
         weights = np.zeros(self.tree.cells)
         weights[first:last] = 1.0
         return self.variance(weights)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {
-            "cells": self.tree.cells,
-            "branching": self.tree.branching,
-            "root": self.tree.root,
-            "scale": self.scale,
-            "total": self.total,
-            "nodes": [level.tolist() for level in self.nodes],
-        }
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> NoisyTree:
-        """The tree that ``to_dict`` described."""
-        return cls(
-            tree=Tree(cells=fields["cells"], branching=fields["branching"], root=fields["root"]),
-            nodes=tuple(np.array(level, dtype=np.int64) for level in fields["nodes"]),
-            scale=fields["scale"],
-            total=fields["total"],
-        )
 
 
 def rows_changed(neighbours: Neighbours) -> int:

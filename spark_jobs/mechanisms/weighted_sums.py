@@ -12,9 +12,7 @@ sequence.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -51,19 +49,6 @@ class Weights:
         rows = np.add.reduceat(counts, self.cuts[:-1], axis=-1)
         return int((rows.astype(np.int64) * self.weights).sum())
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {"cuts": self.cuts.tolist(), "weights": self.weights.tolist(), "unit": self.unit}
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Weights:
-        """The weights that ``to_dict`` described."""
-        return cls(
-            cuts=np.array(fields["cuts"], dtype=np.int64),
-            weights=np.array(fields["weights"], dtype=np.int64),
-            unit=fields["unit"],
-        )
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WeightedSum:
@@ -77,15 +62,6 @@ class WeightedSum:
     weights: Weights
     total: int
     scale: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {"weights": self.weights.to_dict(), "total": self.total, "scale": self.scale}
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> WeightedSum:
-        """The sum that ``to_dict`` described."""
-        return cls(weights=Weights.from_dict(fields["weights"]), total=int(fields["total"]), scale=fields["scale"])
 
 
 def weighted_sum(

@@ -1,44 +1,84 @@
-"""The diagnostics a request may ask for, with their options and the statistics that they are made from."""
+"""The kinds of diagnostics that a request may ask for: their options, and the statistics that they are made from."""
 
 from __future__ import annotations
 
-from spark_jobs.contract.options.base import Options, ScoreCells, Statistic
+from spark_jobs.contract.options.base import (
+    Options,
+    ScoreCells,
+    Settings,
+    Statistic,
+)
 from spark_jobs.contract.options.fits import (
     CrossProductCells,
+    FitSettings,
     LabelProductCells,
     LinearFitOptions,
     LogisticFitOptions,
+    LogisticFitSettings,
 )
-from spark_jobs.contract.options.linear import LinearRegressionOptions, PointCells, PointSums
-from spark_jobs.contract.options.residuals import ResidualCells, ResidualPlotOptions
-from spark_jobs.contract.options.scores import (
+from spark_jobs.contract.options.linear import (
+    LinearRegressionOptions,
+    LinearRegressionSettings,
+    PointCells,
+    PointSums,
+)
+from spark_jobs.contract.options.residuals import ResidualCells, ResidualPlotOptions, ResidualPlotSettings
+from spark_jobs.contract.options.score_figures import (
     AucOptions,
+    AucSettings,
     AveragePrecisionOptions,
-    BinnedResidualsOptions,
+    AveragePrecisionSettings,
     BinormalRocOptions,
-    CalibrationOptions,
+    BinormalRocSettings,
     ConfusionMatrixOptions,
+    ConfusionMatrixSettings,
+)
+from spark_jobs.contract.options.scores import (
+    BinnedResidualsOptions,
+    BinnedResidualsSettings,
+    CalibrationOptions,
+    CalibrationSettings,
+    GroupedSettings,
     OtherScoreCells,
     RocComparisonOptions,
+    RocComparisonSettings,
     RocCurveOptions,
+    RocCurveSettings,
 )
-from spark_jobs.contract.options.values import EarlierFunction, EcdfOptions, ReferenceDistribution, ValueCells
+from spark_jobs.contract.options.values import (
+    EarlierFunction,
+    EcdfOptions,
+    EcdfSettings,
+    ReferenceDistribution,
+    ValueCells,
+)
 
 __all__ = [
     "DIAGNOSTICS",
     "AucOptions",
+    "AucSettings",
     "AveragePrecisionOptions",
+    "AveragePrecisionSettings",
     "BinnedResidualsOptions",
+    "BinnedResidualsSettings",
     "BinormalRocOptions",
+    "BinormalRocSettings",
     "CalibrationOptions",
+    "CalibrationSettings",
     "ConfusionMatrixOptions",
+    "ConfusionMatrixSettings",
     "CrossProductCells",
     "EarlierFunction",
     "EcdfOptions",
+    "EcdfSettings",
+    "FitSettings",
+    "GroupedSettings",
     "LabelProductCells",
     "LinearFitOptions",
     "LinearRegressionOptions",
+    "LinearRegressionSettings",
     "LogisticFitOptions",
+    "LogisticFitSettings",
     "Options",
     "OtherScoreCells",
     "PointCells",
@@ -46,9 +86,13 @@ __all__ = [
     "ReferenceDistribution",
     "ResidualCells",
     "ResidualPlotOptions",
+    "ResidualPlotSettings",
     "RocComparisonOptions",
+    "RocComparisonSettings",
     "RocCurveOptions",
+    "RocCurveSettings",
     "ScoreCells",
+    "Settings",
     "Statistic",
     "ValueCells",
 ]

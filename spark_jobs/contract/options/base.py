@@ -22,6 +22,11 @@ MIN_DELTA = Decimal("1e-20")
 MAX_KEYS = 2**26
 """How many counts and sums the statistics of one request may have together, whatever the rows. A driver needs some 100
 bytes for each that is not 0: 6 GB at the very most, where every cell of every statistic has rows."""
+HistogramMethod = Literal["adaptive_grid", "ahp", "dawa", "geometric", "greedy_h", "hb", "laplace", "mwem", "uniform"]
+"""A mechanism of ``spark_jobs.mechanisms.histograms``."""
+HistogramChoice = Literal[
+    "auto", "adaptive_grid", "ahp", "dawa", "geometric", "greedy_h", "hb", "laplace", "mwem", "uniform"
+]
 SCORE_CELLS = 65536
 """Cells of the grid of scores."""
 
@@ -106,15 +111,19 @@ class RequestContext(Protocol):
         ...
 
 
+class Settings(Frozen):
+    """What can be chosen of a diagnostic whatever the table: the options that Python's ``release`` takes as well."""
+
+
 class Options(Frozen):
-    """What the options of every diagnostic have.
+    """An entry of a request's ``diagnostics``: a kind, with its settings and what it reads of the table.
 
     Attributes:
         kind: which diagnostic.
-        weight: its part of the budget, against the weights of the request's other diagnostics; 1 if left out.
-        figures: of a result, the fields that are null where its status is ``undefined``; none where groups have a
-            status each.
-        checks: what a result meets that is defined, in its JSON form.
+        weight: its share of the budget, relative to the weights of the request's other diagnostics; 1 if left out.
+        figures: the fields of a result that are null where its status is ``undefined``; none where groups have a status
+            each.
+        checks: what a defined result meets, in its JSON form.
     """
 
     figures: ClassVar[tuple[str, ...]]
@@ -136,8 +145,8 @@ class Options(Frozen):
         return weight
 
     @property
-    def part(self) -> Decimal:
-        """The weight that holds: the request's, or 1."""
+    def effective_weight(self) -> Decimal:
+        """The weight that counts: the request's, or 1."""
         return Decimal(1) if self.weight is None else self.weight
 
     @property
@@ -147,7 +156,7 @@ class Options(Frozen):
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:
-        """All that Spark has to count for it: of several its ``measure`` is given a tuple, in this order."""
+        """All that Spark has to count for it; of several, a measurement is given a tuple in this order."""
         return (self.statistic,)
 
     @property
@@ -156,8 +165,8 @@ class Options(Frozen):
         return False
 
     @property
-    def takes_delta(self) -> bool:
-        """Whether it is given a share of the budget's delta: it spends delta, or does where there is some."""
+    def accepts_delta(self) -> bool:
+        """Whether it is given a share of the budget's delta: it needs delta, or uses it if there is any."""
         return self.approximate
 
     def sizes_are_public(self, neighbours: Neighbours) -> bool:
@@ -165,13 +174,9 @@ class Options(Frozen):
         return False
 
     @property
-    def sharing(self) -> bool:
-        """Whether it is made from counts that it may share with others of the request, at one cost."""
+    def can_share(self) -> bool:
+        """Whether it can be made from one noisy measurement together with other diagnostics of the request."""
         return False
-
-    def chosen(self) -> dict[str, Any]:
-        """The options that the diagnostic's own ``measure`` takes."""
-        return self.model_dump(exclude={"kind", "weight", "share"})
 
     @property
     def min_epsilon(self) -> Decimal:

@@ -11,7 +11,7 @@ from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.expressions.parser import parse
 from spark_jobs.contract.figures import OK, SHRUNK
 from spark_jobs.contract.grids import are_bounds
-from spark_jobs.contract.options.base import Options, Statistic
+from spark_jobs.contract.options.base import Options, Settings, Statistic
 from spark_jobs.contract.result_checks import (
     Check,
     Fields,
@@ -29,6 +29,8 @@ from spark_jobs.contract.values import Frozen
 MOST_TERMS = 128
 """Of a fit, the intercept and the outcome among them: its sums are as many as the pairs of them."""
 Level = bool | int | str
+FitMethod = Literal["auto", "laplace", "gaussian"]
+InterceptMethod = Literal["matched", "polynomial"]
 Name = Annotated[str, Field(min_length=1, max_length=1000)]
 
 
@@ -129,8 +131,8 @@ class LabelProductCells(_Products):
     kind: Literal["label_products"] = "label_products"
 
 
-class Fitting(Frozen):
-    """How a fit is made of its sums.
+class FitSettings(Settings):
+    """How a fit is made from its sums.
 
     Attributes:
         method: how the sums are noised: ``laplace``, ``gaussian`` (spends delta), or ``auto``: the less noisy one that
@@ -138,12 +140,12 @@ class Fitting(Frozen):
         confidence: nominal level of the intervals.
     """
 
-    method: Literal["auto", "laplace", "gaussian"] = "auto"
+    method: FitMethod = "auto"
     confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
 
 
-class LogisticFitting(Fitting):
-    """How a logistic fit is made of its sums.
+class LogisticFitSettings(FitSettings):
+    """How a logistic fit is made from its sums.
 
     Attributes:
         radius: the linear predictors for which the polynomial stands for the logistic function: up to so much.
@@ -151,10 +153,10 @@ class LogisticFitting(Fitting):
     """
 
     radius: Annotated[float, Field(ge=1, le=16)] = 4.0
-    intercept: Literal["matched", "polynomial"] = "matched"
+    intercept: InterceptMethod = "matched"
 
 
-class _FitOptions(Fitting, Options):
+class _FitOptions(FitSettings, Options):
     """What both fits have.
 
     Attributes:
@@ -213,7 +215,7 @@ class _FitOptions(Fitting, Options):
         return self.method == "gaussian"
 
     @property
-    def takes_delta(self) -> bool:
+    def accepts_delta(self) -> bool:
         """Whether it is given a share of the budget's delta, if there is any."""
         return self.method != "laplace"
 
@@ -227,10 +229,6 @@ class _FitOptions(Fitting, Options):
                 for name, levels in self.categorical.items()
             ),
         }
-
-    def chosen(self) -> dict[str, Any]:
-        """The options that ``measure`` takes; the statistic knows the terms."""
-        return self.model_dump(exclude={"kind", "weight", "features", "categorical", "outcome", "outcome_bounds"})
 
 
 def _model(kind: type[LinearModel | LogisticModel]) -> Check:
@@ -253,6 +251,8 @@ def _model(kind: type[LinearModel | LogisticModel]) -> Check:
 
 
 _ENDS = ("lower_population", "lower", "coefficients", "upper", "upper_population")
+
+
 _FIT: tuple[Check, ...] = (
     among("status", values=(OK, SHRUNK)),
     same_length("terms", "spans", *_ENDS),
@@ -280,7 +280,7 @@ class LinearFitOptions(_FitOptions):
         finite("residual_stddev", least=0, nullable=True),
         _model(LinearModel),
     )
-    kind: Literal["linear_fit"]
+    kind: Literal["linear_fit"] = "linear_fit"
     outcome: Name
     outcome_bounds: tuple[float, float]
 
@@ -300,7 +300,7 @@ class LinearFitOptions(_FitOptions):
         return CrossProductCells(**self.terms_of_rows, outcome=_bounded(self.outcome, self.outcome_bounds))
 
 
-class LogisticFitOptions(LogisticFitting, _FitOptions):
+class LogisticFitOptions(LogisticFitSettings, _FitOptions):
     """Logistic model of the request's label, fitted by noisy sums."""
 
     figures: ClassVar[tuple[str, ...]] = ("model", *_ENDS, "positives")
@@ -309,7 +309,7 @@ class LogisticFitOptions(LogisticFitting, _FitOptions):
         within("positives", nullable=True),
         _model(LogisticModel),
     )
-    kind: Literal["logistic_fit"]
+    kind: Literal["logistic_fit"] = "logistic_fit"
 
     @property
     def statistic(self) -> LabelProductCells:

@@ -1,4 +1,4 @@
-"""Private lines through groups of points: their options, and what they are made from."""
+"""Diagnostics of linear models: residual plots of a given one, and private lines through groups of points."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_jobs.contract.expressions.parser import parse
 from spark_jobs.contract.expressions.tree import columns
 from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.contract.grids import are_bounds, check_grid
-from spark_jobs.contract.options.base import MAX_KEYS, Options, RequestContext, Statistic
+from spark_jobs.contract.options.base import MAX_KEYS, Options, RequestContext, Settings, Statistic
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.result_checks import (
     Check,
@@ -32,6 +32,10 @@ Amount = Annotated[str, Field(min_length=1, max_length=1000)]
 """A column of numbers or booleans, or an expression of the allow-list."""
 Bounds = tuple[float, float]
 Keys = tuple[str | int, ...]
+LineMethod = Literal[
+    "auto", "noisy_moments", "noisy_moments_zcdp", "noisy_stats", "noisy_stats_zcdp", "noisy_intercept",
+    "dp_exp_theil_sen", "dp_wide_theil_sen", "dp_ss_theil_sen", "dp_grad_descent", "dp_grad_descent_zcdp",
+]  # fmt: skip
 
 MOST_GROUPS = 100_000
 MOST_KEY_CHARACTERS = 255
@@ -95,11 +99,42 @@ class PointSums(_PointStatistic):
         return self.lines * SUMS_OF_GROUP
 
 
+class LinearRegressionSettings(Settings):
+    """How lines are made from points, or from their sums.
+
+    Attributes:
+        method: see ``spark_jobs.diagnostics.linear_regression``; those of zCDP spend delta. Theil-Sen and gradient
+            descent need the single points, of which a request may count 2^26 cells; others need sums.
+        at: where the line is evaluated, as fractions of the way from the lower bound of x to the upper one.
+        size_bound: a public guess at the rows of a group, from which ``auto`` chooses where sizes are private.
+        matchings: how many partners each row gets, of Theil-Sen methods; None: all others in groups of at most 256
+            rows, else 10.
+        public_sizes: under ``replace_one``, whether each group's size is public, and a row that is replaced stays in
+            its group and within the request's filter: a weaker promise than the relation's, so the request must say it.
+            What decides which rows are used may then read declared public columns alone, and neither x nor y.
+        confidence: nominal level of intervals.
+    """
+
+    method: LineMethod = "auto"
+    at: Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1, max_length=100)] = (0.25, 0.75)
+    size_bound: Annotated[int, Field(ge=1, le=10**12)] | None = None
+    matchings: Annotated[int, Field(ge=1, le=10**6)] | None = None
+    public_sizes: bool = False
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+    @property
+    def spends_delta(self) -> bool:
+        """Whether the method is one of zCDP."""
+        return self.method.endswith("_zcdp")
+
+
 _LINES = ("slope", "intercept")
+
+
 _ENDS = tuple((f"{name}_lower", f"{name}_upper") for name in (*_LINES, "predictions"))
 
 
-class LinearRegressionOptions(Options):
+class LinearRegressionOptions(LinearRegressionSettings, Options):
     """A private line through the points of each group.
 
     Attributes:
@@ -108,16 +143,6 @@ class LinearRegressionOptions(Options):
         group_by: the column that says which group a row is of.
         groups: public keys of the groups, in the order in which they are released: texts, or whole
             numbers; compared with the column as text.
-        method: see the reference of ``spark_jobs.diagnostics.linear_regression``; those of zCDP spend delta. Theil-Sen
-            and gradient descent need the single points, of which a request may count 2^26 cells; others need sums.
-        at: where the line is evaluated, in parts of the way from the lower bound of x to the upper one.
-        size_bound: a public guess at the rows of a group, from which ``auto`` chooses.
-        matchings: how many partners each row gets, of Theil-Sen methods; None: all others in groups of at most 256
-            rows, else 10.
-        public_sizes: under ``replace_one``, whether each group's size is public, and a row that is replaced stays in
-            its group and within the request's filter: a weaker promise than the relation's, so the request must say it.
-            What decides which rows are used may then read declared public columns alone, and neither x nor y.
-        confidence: nominal level of intervals.
         cells: of either axis, a power of two.
     """
 
@@ -136,22 +161,13 @@ class LinearRegressionOptions(Options):
         *(null_together(*ends) for ends in _ENDS),
         *(ascending(low, low.removesuffix("_lower"), high, nullable=True) for low, high in _ENDS),
     )
-    kind: Literal["linear_regression"]
+    kind: Literal["linear_regression"] = "linear_regression"
     x: Amount
     y: Amount
     x_bounds: Bounds
     y_bounds: Bounds
     group_by: Annotated[str, Field(min_length=1, max_length=255)] | None = None
     groups: Keys | None = None
-    method: Literal[
-        "auto", "noisy_moments", "noisy_moments_zcdp", "noisy_stats", "noisy_stats_zcdp", "noisy_intercept",
-        "dp_exp_theil_sen", "dp_wide_theil_sen", "dp_ss_theil_sen", "dp_grad_descent", "dp_grad_descent_zcdp",
-    ] = "auto"  # fmt: skip
-    at: Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1, max_length=100)] = (0.25, 0.75)
-    size_bound: Annotated[int, Field(ge=1, le=10**12)] | None = None
-    matchings: Annotated[int, Field(ge=1, le=10**6)] | None = None
-    public_sizes: bool = False
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
     cells: Annotated[int, Field(ge=2, le=16384)] = 1024
 
     @field_validator("x", "y")
@@ -218,12 +234,7 @@ class LinearRegressionOptions(Options):
     @property
     def approximate(self) -> bool:
         """Whether it spends delta."""
-        return self.method.endswith("_zcdp")
-
-    def chosen(self) -> dict[str, Any]:
-        """The options that ``diagnostics.linear_regression.measure`` takes."""
-        names = ("method", "at", "size_bound", "matchings", "public_sizes", "confidence")
-        return {name: getattr(self, name) for name in names}
+        return self.spends_delta
 
     def sizes_are_public(self, neighbours: Neighbours) -> bool:
         """Whether the size of each group is public, and a row that is replaced stays in its group."""
@@ -332,13 +343,11 @@ def _no_bounds(given: Any) -> RequestRefused:
 
 
 def power_of_two(value: int) -> int:
-    """``value``, refused unless it is a power of two."""
     if value.bit_count() != 1:
         raise RequestRefused("", given=value, bound="must be a power of two", remedy="round it, e.g. to 32")
     return value
 
 
 def expression(text: str) -> str:
-    """``text``, refused unless it is an expression of the allow-list."""
     parse(text, what="")
     return text

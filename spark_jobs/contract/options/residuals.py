@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.grids import MAX_BOUND, RESIDUAL_KEYS
-from spark_jobs.contract.options.base import Options, Statistic
+from spark_jobs.contract.options.base import HistogramChoice, Options, Settings, Statistic
 from spark_jobs.contract.options.linear import Amount, expression, power_of_two
 from spark_jobs.contract.result_checks import (
     Check,
@@ -47,16 +47,34 @@ class ResidualCells(Statistic):
         return RESIDUAL_KEYS
 
 
-class ResidualPlotOptions(Options):
+class ResidualPlotSettings(Settings):
+    """How a residual plot is made from its counts.
+
+    Attributes:
+        method: the mechanism that releases the counts, a name of ``spark_jobs.mechanisms.histograms``; ``auto`` chooses
+            by public facts.
+        bins: of either axis, a power of two; None lets the noise decide.
+        coverage: the fraction of rows that the box should hold along either axis.
+        confidence: nominal level of intervals.
+    """
+
+    method: HistogramChoice = "auto"
+    bins: Annotated[int, Field(ge=2, le=256)] | None = None
+    coverage: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
+
+    @field_validator("bins")
+    @classmethod
+    def _power(cls, value: int | None) -> int | None:
+        return value if value is None else power_of_two(value)
+
+
+class ResidualPlotOptions(ResidualPlotSettings, Options):
     """Residuals against fitted values, with a trend, a spread, tests of both, and a Q-Q view.
 
     Attributes:
         outcome: what the model predicts: a column of numbers or booleans, or an expression.
         unit: the smallest size that matters, of fitted values and residuals; public.
-        method: what releases the counts, a name of ``spark_jobs.mechanisms.histograms``, or by public facts.
-        bins: of either axis, a power of two; None lets the noise decide.
-        coverage: the part of the rows that the box is to hold.
-        confidence: nominal level of intervals.
     """
 
     figures: ClassVar[tuple[str, ...]] = (
@@ -88,15 +106,9 @@ class ResidualPlotOptions(Options):
         within(*figures[10:]),
         among("findings", values=("line", "curvature", "variance", "shift")),
     )
-    kind: Literal["residual_plot"]
+    kind: Literal["residual_plot"] = "residual_plot"
     outcome: Amount
     unit: Annotated[float, Field(allow_inf_nan=False)] = 1.0
-    method: Literal[
-        "auto", "adaptive_grid", "ahp", "dawa", "geometric", "greedy_h", "hb", "laplace", "mwem", "uniform"
-    ] = "auto"
-    bins: Annotated[int, Field(ge=2, le=256)] | None = None
-    coverage: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
 
     @field_validator("outcome")
     @classmethod
@@ -113,16 +125,7 @@ class ResidualPlotOptions(Options):
             )  # fmt: skip
         return value
 
-    @field_validator("bins")
-    @classmethod
-    def _power(cls, value: int | None) -> int | None:
-        return value if value is None else power_of_two(value)
-
     @property
     def statistic(self) -> Statistic:
         """Counts of fitted values and residuals together."""
         return ResidualCells(outcome=self.outcome, unit=self.unit)
-
-    def chosen(self) -> dict[str, Any]:
-        """The options that ``diagnostics.residual_plot.measure`` takes."""
-        return {name: value for name, value in super().chosen().items() if name not in ("outcome", "unit")}

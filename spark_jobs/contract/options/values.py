@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.figures import OK
 from spark_jobs.contract.grids import MAX_BOUND, are_bounds, check_grid, unit_of_log
-from spark_jobs.contract.options.base import Options, ScoreCells, Statistic
+from spark_jobs.contract.options.base import Options, ScoreCells, Settings, Statistic
 from spark_jobs.contract.result_checks import (
     Check,
     ascending,
@@ -32,6 +32,8 @@ FOUND_UNIT, FOUND_DOUBLINGS, FOUND_GRID_CELLS = 2.0**-20, 64, 2**20
 
 MOST_CELLS = 2**20
 FiniteFloat = Annotated[float, Field(allow_inf_nan=False)]
+GridScale = Literal["linear", "log"]
+SmoothingNorm = Literal["2-norm", "1-norm"]
 
 
 class ValueCells(Statistic):
@@ -49,7 +51,7 @@ class ValueCells(Statistic):
     column: str
     lower: float
     upper: float
-    scale: Literal["linear", "log"]
+    scale: GridScale
     unit: float | None
     cells: int
 
@@ -109,7 +111,7 @@ class EarlierFunction(Frozen):
     lower: FiniteFloat
     upper: FiniteFloat
     cells: Annotated[int, Field(ge=2, le=MOST_CELLS)]
-    scale: Literal["linear", "log"]
+    scale: GridScale
     unit: FiniteFloat | None
     starts: Annotated[tuple[int, ...], Field(max_length=MOST_CELLS)]
     cdf: Annotated[tuple[Annotated[float, Field(gt=0, le=1)], ...], Field(max_length=MOST_CELLS)]
@@ -162,28 +164,10 @@ class EarlierFunction(Frozen):
         )
 
 
-_BANDS = ("lower_everywhere", "lower", "cdf", "upper", "upper_everywhere")
-
-
-def _distance(name: str) -> tuple[Check, ...]:
-    """What a distance of two distribution functions meets, if there is one and both are defined."""
-    value, interval, p_value = (f"{name}.{field}" for field in ("value", "interval", "p_value"))
-    return (
-        null_together(value, interval, p_value),
-        within(value, interval, p_value, nullable=True),
-        inside(value, interval, nullable=True),
-    )
-
-
-class EcdfOptions(Options):
-    """Distribution function with its inverse, of a column or of the model's scores.
+class EcdfSettings(Settings):
+    """How a distribution function is made from counts on a grid.
 
     Attributes:
-        column: a column of numbers; None for the scores.
-        bounds: public bounds of the column's values; None finds them privately, at a part of the budget.
-        scale: ``linear``, or ``log`` for amounts over several orders of magnitude.
-        unit: the smallest size that matters, for ``log`` and for bounds that are found.
-        cells: of the grid, a power of two.
         points: rows of the released summary; the data file has every cell.
         smoothing: the norm in which noisy fractions are made to rise.
         confidence: nominal level of bands and intervals.
@@ -194,26 +178,8 @@ class EcdfOptions(Options):
             committed manifest, by ``dp_operators.releasing``.
     """
 
-    figures: ClassVar[tuple[str, ...]] = (*_BANDS, "quantiles", "distance")
-    checks: ClassVar[tuple[Check, ...]] = (
-        same_length("values", *_BANDS),
-        finite("values", "bounds", "rows"),
-        within(*_BANDS),
-        never_falls("values", *_BANDS),
-        ascending(*_BANDS),
-        interval("bounds"),
-        rows("quantiles", within("level"), finite("value", "interval"), inside("value", "interval")),
-        *_distance("distance"),
-        *_distance("comparison.distance"),
-    )
-    kind: Literal["ecdf"]
-    column: Annotated[str, Field(min_length=1, max_length=255)] | None = None
-    bounds: tuple[float, float] | None = None
-    scale: Literal["linear", "log"] = "linear"
-    unit: Annotated[float, Field(ge=1 / MAX_BOUND, le=MAX_BOUND)] | None = None
-    cells: Literal[256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144] = 32768
     points: Annotated[int, Field(ge=2, le=4096)] = 512
-    smoothing: Literal["2-norm", "1-norm"] = "2-norm"
+    smoothing: SmoothingNorm = "2-norm"
     confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
     quantiles: Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1, max_length=99)] = (
         0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95,
@@ -232,6 +198,51 @@ class EcdfOptions(Options):
                 remedy="ask by the operator or by dp-budget run",
             )  # fmt: skip
         return value
+
+
+_BANDS = ("lower_everywhere", "lower", "cdf", "upper", "upper_everywhere")
+
+
+def _distance(name: str) -> tuple[Check, ...]:
+    """What a distance of two distribution functions meets, if there is one and both are defined."""
+    value, interval, p_value = (f"{name}.{field}" for field in ("value", "interval", "p_value"))
+    return (
+        null_together(value, interval, p_value),
+        within(value, interval, p_value, nullable=True),
+        inside(value, interval, nullable=True),
+    )
+
+
+class EcdfOptions(EcdfSettings, Options):
+    """Distribution function with its inverse, of a column or of the model's scores.
+
+    Attributes:
+        column: a column of numbers; None for the scores.
+        bounds: public bounds of the column's values; None finds them privately, at a part of the budget.
+        scale: ``linear``, or ``log`` for amounts over several orders of magnitude.
+        unit: the smallest size that matters, for ``log`` and for bounds that are found.
+        cells: of the grid, a power of two.
+    """
+
+    size_public: ClassVar[bool] = False
+    figures: ClassVar[tuple[str, ...]] = (*_BANDS, "quantiles", "distance")
+    checks: ClassVar[tuple[Check, ...]] = (
+        same_length("values", *_BANDS),
+        finite("values", "bounds", "rows"),
+        within(*_BANDS),
+        never_falls("values", *_BANDS),
+        ascending(*_BANDS),
+        interval("bounds"),
+        rows("quantiles", within("level"), finite("value", "interval"), inside("value", "interval")),
+        *_distance("distance"),
+        *_distance("comparison.distance"),
+    )
+    kind: Literal["ecdf"] = "ecdf"
+    column: Annotated[str, Field(min_length=1, max_length=255)] | None = None
+    bounds: tuple[float, float] | None = None
+    scale: GridScale = "linear"
+    unit: Annotated[float, Field(ge=1 / MAX_BOUND, le=MAX_BOUND)] | None = None
+    cells: Literal[256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144] = 32768
 
     @model_validator(mode="after")
     def _of_a_column(self) -> Self:
@@ -297,14 +308,12 @@ class EcdfOptions(Options):
             column=self.column, lower=lower, upper=upper, scale=self.scale, unit=self.unit, cells=self.cells
         )
 
-    def chosen(self) -> dict[str, Any]:
-        """The options that ``diagnostics.ecdf.measure`` takes."""
-        options = super().chosen()
-        finding = self.column is not None and options.pop("bounds") is None
-        return {
-            **{name: options[name] for name in ("points", "smoothing", "confidence", "quantiles")},
-            "find_bounds": self.scale if finding else None,
-            "reference": self.reference,
-            "compare_with": self.compare_with,
-            "named": self.column,
-        }
+    @property
+    def named(self) -> str | None:
+        """What the values are called: the column; None for scores."""
+        return self.column
+
+    @property
+    def find_bounds(self) -> GridScale | None:
+        """The scale of the cells between bounds that are to be found privately; None where bounds are public."""
+        return self.scale if self.column is not None and self.bounds is None else None

@@ -12,7 +12,7 @@ import numpy as np
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, SHRUNK, UNDEFINED
 from spark_jobs.diagnostics._fits.intervals import spreads
-from spark_jobs.diagnostics._fits.measurement import FitMeasurement
+from spark_jobs.diagnostics._fits.measurement import FitDraw
 from spark_jobs.diagnostics._fits.result import PrivateFit
 from spark_jobs.diagnostics._fits.solving import Solution, solve
 from spark_jobs.diagnostics.undefined import publishable
@@ -23,8 +23,8 @@ Line = Callable[[Solution], tuple[FloatArray, FloatArray]]
 """From solutions to intercept and slopes of the linear predictor, on features in [-1, 1]: shapes (...) and (..., p)."""
 
 
-def tell(
-    measurement: FitMeasurement, *, kind: str, line: Line, fit: Callable[[Solution], dict[str, float]], seed: int
+def summarise_fit(
+    measurement: FitDraw, *, kind: str, line: Line, fit: Callable[[Solution], dict[str, float]], seed: int
 ) -> PrivateFit:
     """The model that a measurement makes; the same measurement and seed give the same one.
 
@@ -72,17 +72,17 @@ def tell(
     return publishable(f"{kind}_fit", released)
 
 
-def terms_of(measurement: FitMeasurement) -> tuple[str, ...]:
+def terms_of(measurement: FitDraw) -> tuple[str, ...]:
     """The names of coefficients, the intercept first."""
     levels = (f"{each.column} = {level}" for each in measurement.categorical for level in each.told)
     return ("intercept", *(each.name for each in measurement.features), *levels)
 
 
-def _ones(measurement: FitMeasurement) -> list[float]:
+def _ones(measurement: FitDraw) -> list[float]:
     return [1.0 for each in measurement.categorical for _ in each.told]
 
 
-def _in_units(measurement: FitMeasurement, intercept: FloatArray, slopes: FloatArray) -> FloatArray:
+def _in_units(measurement: FitDraw, intercept: FloatArray, slopes: FloatArray) -> FloatArray:
     """Coefficients of the columns as they are: intercept, then slopes; shape (..., p + 1)."""
     features = measurement.features
     halves = np.array([*(each.half for each in features), *_ones(measurement)])
@@ -92,7 +92,7 @@ def _in_units(measurement: FitMeasurement, intercept: FloatArray, slopes: FloatA
     return np.concatenate([np.asarray(start)[..., None], own], axis=-1)
 
 
-def _model(measurement: FitMeasurement, kind: str, coefficients: FloatArray) -> dict[str, Any]:
+def _model(measurement: FitDraw, kind: str, coefficients: FloatArray) -> dict[str, Any]:
     values = iter(coefficients.tolist())
     model: dict[str, Any] = {"kind": kind, "basis": BASIS, "intercept": next(values)}
     model["coefficients"] = {each.name: next(values) for each in measurement.features}
@@ -106,7 +106,7 @@ def _model(measurement: FitMeasurement, kind: str, coefficients: FloatArray) -> 
     return model
 
 
-def _status(rows: float, measurement: FitMeasurement, found: Solution) -> str:
+def _status(rows: float, measurement: FitDraw, found: Solution) -> str:
     if rows < max(1.0, DEFINED_ABOVE * measurement.products.stddev):
         return UNDEFINED
     return SHRUNK if found.ridge > 0 else OK

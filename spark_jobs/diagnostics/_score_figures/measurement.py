@@ -8,19 +8,20 @@ noisy sizes, which are paid for; without them the noise's size stays private too
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from spark_jobs.contract.privacy import Neighbours, exact_difference, exact_sum
+from spark_jobs.contract.options import AucSettings, AveragePrecisionSettings, RocCurveSettings
+from spark_jobs.contract.privacy import Neighbours, exact_difference
 from spark_jobs.diagnostics._score_figures.weighted import FINER, measure_precision
-from spark_jobs.diagnostics.roc_curve import measurement as roc
+from spark_jobs.diagnostics.diagnostic import Draw, Terms
+from spark_jobs.diagnostics.roc_curve.measurement import RocDraw, measure_curve
 from spark_jobs.mechanisms.continuous_noise import RESIDUAL_DELTA, Density, SmoothNoise, laplace_noise
-from spark_jobs.mechanisms.meter import BudgetMeter, Spending
-from spark_jobs.mechanisms.noise import Cost, Noise
+from spark_jobs.mechanisms.meter import BudgetMeter
+from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.pure_release import LEAST_EPSILON, MOST_EPSILON, pure_noise, release_pure
 from spark_jobs.mechanisms.smooth_sensitivity import (
@@ -43,7 +44,7 @@ _DIGITS = 60
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Measurement:
+class FigureDraw(Draw):
     """The draw: the noisy figure or the noisy counts it will be made from, and the public facts needed to read them.
 
     Attributes:
@@ -51,9 +52,6 @@ class Measurement:
         method: ``polynomial``, ``cauchy``, ``laplace``, ``counts`` or ``weighted_counts``: as requested, or as ``auto``
             and the looks at the scores chose.
         confidence: nominal level of the interval.
-        neighbours: the relation of the guarantee.
-        guarantee: ``contract.release.PRIVATE`` or ``NOT_PRIVATE``.
-        spendings: what each part cost; they add up to the release's cost.
         value: the noisy figure; None where it is made from counts.
         sizes: noisy sizes of the classes, negatives first; None where they were not paid for.
         counts: the noisy counts; None for a direct release.
@@ -63,23 +61,10 @@ class Measurement:
     figure: str
     method: str
     confidence: float
-    neighbours: Neighbours
-    guarantee: str
-    spendings: tuple[Spending, ...]
     value: float | None = None
     sizes: tuple[int, int] | None = None
-    counts: roc.Measurement | None = None
+    counts: RocDraw | None = None
     weighted: WeightedSum | None = None
-
-    @property
-    def epsilon(self) -> Decimal:
-        """What all of it cost."""
-        return exact_sum(*(spending.epsilon for spending in self.spendings))
-
-    @property
-    def delta(self) -> Decimal:
-        """What all of it cost in delta."""
-        return exact_sum(*(spending.delta for spending in self.spendings))
 
     @property
     def shape(self) -> SmoothNoise:
@@ -87,103 +72,56 @@ class Measurement:
         last = self.spendings[-1]
         return noise_shape(self.method, last.epsilon, last.delta)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {
-            "figure": self.figure,
-            "method": self.method,
-            "confidence": self.confidence,
-            "neighbours": str(self.neighbours),
-            "guarantee": self.guarantee,
-            "spendings": [spending.to_dict() for spending in self.spendings],
-            "value": self.value,
-            "sizes": None if self.sizes is None else list(self.sizes),
-            "counts": None if self.counts is None else self.counts.to_dict(),
-            "weighted": None if self.weighted is None else self.weighted.to_dict(),
-        }
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Measurement:
-        """The measurement that ``to_dict`` described."""
-        counts, sizes, weighted = fields["counts"], fields["sizes"], fields.get("weighted")
-        return cls(
-            figure=fields["figure"],
-            method=fields["method"],
-            confidence=fields["confidence"],
-            neighbours=Neighbours(fields["neighbours"]),
-            guarantee=fields["guarantee"],
-            spendings=tuple(Spending.from_dict(spending) for spending in fields["spendings"]),
-            value=fields["value"],
-            sizes=None if sizes is None else (int(sizes[0]), int(sizes[1])),
-            counts=None if counts is None else roc.Measurement.from_dict(counts),
-            weighted=None if weighted is None else WeightedSum.from_dict(weighted),
-        )
-
 
 def measure_figure(
-    statistic: ScoreCounts,
-    *,
-    figure: Figure,
-    method: str,
-    epsilon: Cost,
-    delta: Cost,
-    neighbours: Neighbours,
-    noise: Noise,
-    interval: bool,
-    confidence: float,
-) -> Measurement:
+    statistic: ScoreCounts, options: AucSettings | AveragePrecisionSettings, terms: Terms, *, figure: Figure
+) -> FigureDraw:
     """Draw the noise of one figure; ``(epsilon, delta)``-DP, pure but for ``laplace``.
 
     Spendings compose sequentially: for a direct release the noisy sizes of the classes, which are disjoint, then the
-    figure; for others see ``roc_curve.measure`` and ``weighted.measure_precision``. A direct release spends at most 10
-    of epsilon (``mechanisms.pure_release``).
+    figure; for others see ``roc_curve.measurement`` and ``weighted.measure_precision``. A direct release spends at most
+    10 of epsilon (``mechanisms.pure_release``).
 
     Args:
-        statistic: exact counts; private.
+        statistic: exact counts of both classes; private.
+        options: the settings.
+        terms: budget, relation and noise; delta is spent by ``laplace`` alone.
         figure: which.
-        method: ``auto``, ``polynomial``, ``cauchy``, ``laplace``, ``counts`` or, of an average precision,
-            ``weighted_counts``.
-        epsilon: what the release may cost.
-        delta: what it may cost in delta; spent by ``laplace`` alone.
-        neighbours: the relation.
-        noise: where the noise comes from.
-        interval: whether to pay for the sizes.
-        confidence: nominal level of the interval.
 
     Raises:
         RequestRefused: ``laplace`` without a delta above 0.
     """
-    meter = BudgetMeter(epsilon, delta)
+    meter, method = terms.meter(), str(options.method)
     if method == "auto":
-        method = _automatic(figure, meter.granted.epsilon, interval=interval)
+        method = _automatic(figure, meter.granted.epsilon, interval=options.interval)
     sizes = value = counts = weighted = None
     if method in ("auto", "weighted_counts"):
         counts, weighted = measure_precision(
-            statistic, method=method, meter=meter, neighbours=neighbours, noise=noise, confidence=confidence
+            statistic,
+            method=method,
+            meter=meter,
+            neighbours=terms.neighbours,
+            noise=terms.noise,
+            confidence=options.confidence,
         )
         method, spendings = "counts" if weighted is None else "weighted_counts", meter.events
     elif method == "counts":
-        finer = FINER if figure == "average_precision" else 1
-        counts = roc.measure(
+        counts = measure_curve(
             statistic,
-            epsilon=meter.remaining,
-            neighbours=neighbours,
-            noise=noise,
-            confidence=confidence,
-            finer=finer,
+            RocCurveSettings(confidence=options.confidence),
+            Terms(epsilon=meter.remaining, neighbours=terms.neighbours, noise=terms.noise),
+            finer=FINER if figure == "average_precision" else 1,
         )
         spendings = counts.spendings
     else:
-        value, sizes = _direct(
-            statistic, figure, method, meter=meter, neighbours=neighbours, noise=noise, interval=interval
-        )
+        value, sizes = _direct(statistic, figure, method, meter=meter, terms=terms, interval=options.interval)
         spendings = meter.events
-    return Measurement(
+    return FigureDraw(
         figure=figure,
         method=method,
-        confidence=confidence,
-        neighbours=neighbours,
-        guarantee=noise.guarantee,
+        confidence=options.confidence,
+        neighbours=terms.neighbours,
+        guarantee=terms.noise.guarantee,
         spendings=spendings,
         value=value,
         sizes=sizes,
@@ -206,11 +144,11 @@ def _direct(
     method: str,
     *,
     meter: BudgetMeter,
-    neighbours: Neighbours,
-    noise: Noise,
+    terms: Terms,
     interval: bool,
 ) -> tuple[float, tuple[int, int] | None]:
     """The noisy figure, and the noisy sizes of the classes where an interval is wanted."""
+    neighbours, noise = terms.neighbours, terms.noise
     rest = meter.granted.epsilon * (1 - SIZES_SHARE) if interval else meter.granted.epsilon
     # refused now if at all: once sizes are drawn it would be too late
     noise_shape(method, min(rest, MOST_EPSILON), meter.remaining_delta)

@@ -23,7 +23,7 @@ UNSEEN = 0.12
 """Chosen so that nine tenths of 90 % intervals hold over tables of several shapes; see ``docs/mechanisms/auc.md``."""
 
 
-def precision_from_counts(measurement: roc.Measurement, made: Trace, *, seed: int) -> tuple[float, tuple[float, float]]:
+def precision_from_counts(measurement: roc.RocDraw, made: Trace, *, seed: int) -> tuple[float, tuple[float, float]]:
     """The figure and its interval, by seeded simulation of the noise, of a curve that is defined.
 
     Args:
@@ -40,7 +40,7 @@ def precision_from_counts(measurement: roc.Measurement, made: Trace, *, seed: in
     return value, (float(np.clip(value - below, 0, 1)), float(np.clip(value - above, 0, 1)))
 
 
-def _copies(measurement: roc.Measurement, made: Trace, *, seed: int) -> FloatArray:
+def _copies(measurement: roc.RocDraw, made: Trace, *, seed: int) -> FloatArray:
     """The figure of the released counts, read without their noise, and of copies with fresh noise around them."""
     curve, noise = made.edges, SeededNoise(seed)
     copies = COPIES if measurement.cuts.size <= MANY_CELLS else COPIES_OF_FULL_GRID

@@ -9,7 +9,7 @@ import numpy as np
 
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNCHECKED, UNDEFINED
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.diagnostics._score_figures.measurement import Measurement, bound_for
+from spark_jobs.diagnostics._score_figures.measurement import FigureDraw, bound_for
 from spark_jobs.diagnostics._score_figures.precision import precision_from_counts
 from spark_jobs.diagnostics._score_figures.result import ScoreFigure
 from spark_jobs.diagnostics._score_figures.weighted import precision_from_sum
@@ -26,7 +26,7 @@ SIZES_PART = 0.25
 R = TypeVar("R", bound=ScoreFigure)
 
 
-def summarise_as(made: type[R], measurement: Measurement, *, seed: int) -> R:
+def summarise_as(made: type[R], measurement: FigureDraw, *, seed: int) -> R:
     """The figure that a measurement makes; the same measurement and seed give the same figure.
 
     Args:
@@ -47,7 +47,7 @@ def summarise_as(made: type[R], measurement: Measurement, *, seed: int) -> R:
     return publishable(measurement.figure, released)
 
 
-def _direct(measurement: Measurement) -> dict[str, Any]:
+def _direct(measurement: FigureDraw) -> dict[str, Any]:
     value, sizes = float(measurement.value or 0.0), measurement.sizes
     if sizes is None:
         return {"value": value, "interval": None, "positives": None, "negatives": None, "status": UNCHECKED}
@@ -61,13 +61,13 @@ def _direct(measurement: Measurement) -> dict[str, Any]:
     }
 
 
-def least_size(measurement: Measurement) -> float:
+def least_size(measurement: FigureDraw) -> float:
     """What a noisy class size must reach for a direct release to be defined: three standard deviations of its noise."""
     scale = laplace_scale(measurement.spendings[0].epsilon, rows_changed(measurement.neighbours))
     return max(1.0, DEFINED_ABOVE * math.sqrt(laplace_variance(scale)))
 
 
-def half_width(measurement: Measurement) -> float:
+def half_width(measurement: FigureDraw) -> float:
     """How far the noise may have moved a direct release, at the measurement's level.
 
     The noise is scaled by a bound that falls as the smaller class grows. A lower confidence limit of both sizes gives
@@ -89,7 +89,7 @@ def half_width(measurement: Measurement) -> float:
     return min(bound, 1.0) * quantile(shape, 1 - (1 - SIZES_PART) * miss)
 
 
-def _from_counts(measurement: Measurement, *, seed: int) -> dict[str, Any]:
+def _from_counts(measurement: FigureDraw, *, seed: int) -> dict[str, Any]:
     counts = measurement.counts
     if counts is None:
         raise ValueError("counts: got None; must be the noisy counts of the release")

@@ -13,7 +13,7 @@ from decimal import Decimal
 import numpy as np
 
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.options import RocCurveOptions
+from spark_jobs.contract.options import RocCurveSettings
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics._score_figures.densities import expected_rows, fine_cuts, narrow_at_top
 from spark_jobs.diagnostics._score_figures.weights import choose_weights, draw_copies, precision_given
@@ -49,7 +49,7 @@ def measure_precision(
     neighbours: Neighbours,
     noise: Noise,
     confidence: float,
-) -> tuple[roc.Measurement, WeightedSum | None]:
+) -> tuple[roc.RocDraw, WeightedSum | None]:
     """Counts of both classes and a noisy sum of weights; what is left of the meter's epsilon is spent.
 
     Rounds compose in sequence: the looks, the counts of disjoint cells, the sum. What each of them measures depends on
@@ -69,7 +69,7 @@ def measure_precision(
     grid, epsilon = counts.shape[1], float(meter.granted.epsilon)
     ample = roc.FULL_GRID_SIGNAL if epsilon >= AMPLE_EPSILON else math.inf
     looks, signal = roc.look_at_scores(counts, meter=meter, neighbours=neighbours, noise=noise, ample=ample)
-    options = RocCurveOptions(kind="roc_curve", confidence=confidence)
+    options = RocCurveSettings(confidence=confidence)
     points = roc.points_for(options, epsilon=epsilon, grid=grid)
     few = method == "auto" and signal < LEAST_SIGNAL
     alone = few or signal >= ample or roc.are_tied(looks)
@@ -86,7 +86,7 @@ def measure_precision(
     negatives, positives = (
         noisy_tree(totals(row, cuts), tree=tree, epsilon=cost, neighbours=neighbours, noise=noise) for row in counts
     )
-    counted = roc.Measurement(
+    counted = roc.RocDraw(
         method="auto",
         thresholds=points,
         confidence=confidence,
@@ -120,7 +120,7 @@ def _cells(looks: tuple[NoisyCells, ...], signal: float, *, grid: int) -> Int64A
 
 
 def precision_from_sum(
-    counts: roc.Measurement, weighted: WeightedSum, made: Trace, *, seed: int
+    counts: roc.RocDraw, weighted: WeightedSum, made: Trace, *, seed: int
 ) -> tuple[float, tuple[float, float]]:
     """The figure and its interval, of a curve that is defined.
 

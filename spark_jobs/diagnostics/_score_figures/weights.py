@@ -62,7 +62,7 @@ class Copies:
     figures: FloatArray
 
 
-def draw_copies(measurement: roc.Measurement, *, seed: int, cuts: Int64Array | None = None) -> Copies:
+def draw_copies(measurement: roc.RocDraw, *, seed: int, cuts: Int64Array | None = None) -> Copies:
     """Posterior draws of fine counts; a deterministic function of released values.
 
     Args:
@@ -82,7 +82,7 @@ def draw_copies(measurement: roc.Measurement, *, seed: int, cuts: Int64Array | N
     return Copies(cuts=fine, middle=middle, drawn=drawn, figures=_precision(drawn, fine))
 
 
-def _partition(measurement: roc.Measurement, reading: Reading, expected: FloatArray, looks: list[Seen]) -> Int64Array:
+def _partition(measurement: roc.RocDraw, reading: Reading, expected: FloatArray, looks: list[Seen]) -> Int64Array:
     """A fine partition that is finest at the top, and has all cuts that were counted between."""
     grid, counted = measurement.grid, measurement.cuts
     cuts = fine_cuts(grid, counted, *(look.cuts for look in looks))
@@ -94,7 +94,7 @@ def _partition(measurement: roc.Measurement, reading: Reading, expected: FloatAr
     return np.unique(np.concatenate([counted, top, *within, *(look.cuts for look in looks)]))
 
 
-def choose_weights(measurement: roc.Measurement, *, epsilon: float, seed: int) -> Weights:
+def choose_weights(measurement: roc.RocDraw, *, epsilon: float, seed: int) -> Weights:
     """The weights whose noisy sum leaves least unknown of the figure; from released values alone.
 
     Args:

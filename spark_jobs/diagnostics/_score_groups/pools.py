@@ -18,7 +18,7 @@ import numpy as np
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.figures import DEFINED_ABOVE
-from spark_jobs.diagnostics._score_groups.measurement import Measurement
+from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
 from spark_jobs.mechanisms.noise import SeededNoise
 
 COPIES = 2000
@@ -130,7 +130,7 @@ class Pools:
         )
 
 
-def pools(measurement: Measurement, *, seed: int, expected: float = 0.0, copies: int | None = None) -> Pools:
+def pools(measurement: GroupsDraw, *, seed: int, expected: float = 0.0, copies: int | None = None) -> Pools:
     """The pools of a draw, and their simulated noise; deterministic.
 
     Args:

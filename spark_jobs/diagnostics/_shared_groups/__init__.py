@@ -10,10 +10,3 @@ Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``), or repl
 noise): rounds that place the groups compose in sequence with the groups' numbers, for which see
 ``mechanisms.group_sums``.
 """
-
-from __future__ import annotations
-
-from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups, measure_shared
-from spark_jobs.diagnostics._shared_groups.views import READERS, read_as
-
-__all__ = ["READERS", "SharedGroups", "measure_shared", "read_as"]

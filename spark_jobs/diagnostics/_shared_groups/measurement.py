@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.privacy import Neighbours, exact_sum
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.diagnostics.roc_curve.measurement import cells_for, look_at_scores, place_cells
 from spark_jobs.mechanisms.cells import NoisyCells, totals
 from spark_jobs.mechanisms.group_sums import NoisyGroups, centred_sums
-from spark_jobs.mechanisms.meter import BudgetMeter, Spending
-from spark_jobs.mechanisms.noise import Cost, Noise
+from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.statistics import ScoreCounts
 
@@ -26,71 +25,30 @@ MOST_GROUPS = 256
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SharedGroups:
-    """The draw: noisy numbers of groups of scores, and the public facts needed to read them.
+class SharedGroups(Draw):
+    """Noisy numbers of groups of scores, and the public facts needed to read them; the counts are the last spending.
 
     Attributes:
-        neighbours: the relation of the guarantee.
-        guarantee: ``contract.release.PRIVATE`` or ``NOT_PRIVATE``.
-        spendings: what each part cost, the counts last; they add up to the release's cost.
         groups: the noisy numbers.
         located: the noisy counts by which the groups were placed.
     """
 
-    neighbours: Neighbours
-    guarantee: str
-    spendings: tuple[Spending, ...]
     groups: NoisyGroups
     located: tuple[NoisyCells, ...]
 
-    @property
-    def epsilon(self) -> Decimal:
-        """What all of it cost."""
-        return exact_sum(*(spending.epsilon for spending in self.spendings))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {
-            "neighbours": str(self.neighbours),
-            "guarantee": self.guarantee,
-            "spendings": [spending.to_dict() for spending in self.spendings],
-            "groups": self.groups.to_dict(),
-            "located": [cells.to_dict() for cells in self.located],
-        }
+def measure_shared(statistic: ScoreCounts, kinds: Collection[str], terms: Terms) -> SharedGroups:
+    """Draw the noise of a shared measurement; ``epsilon``-DP for one row added, removed or replaced.
 
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> SharedGroups:
-        """The draw that ``to_dict`` described."""
-        return cls(
-            neighbours=Neighbours(fields["neighbours"]),
-            guarantee=fields["guarantee"],
-            spendings=tuple(Spending.from_dict(spending) for spending in fields["spendings"]),
-            groups=NoisyGroups.from_dict(fields["groups"]),
-            located=tuple(NoisyCells.from_dict(cells) for cells in fields["located"]),
-        )
-
-
-def measure_shared(
-    statistic: ScoreCounts,
-    *,
-    kinds: Collection[str],
-    epsilon: Cost,
-    neighbours: Neighbours,
-    noise: Noise,
-) -> SharedGroups:
-    """Draw the noise of a shared release; ``epsilon``-DP for one row added, removed or replaced.
-
-    Spendings compose sequentially: the looks that place the groups, the sums of scores where one of ``kinds`` needs
-    them, and the counts of both classes. Groups depend on public facts and on earlier releases alone.
+    Spendings compose sequentially: the noisy histograms that place the groups, the sums of scores where one of
+    ``kinds`` needs them, and the counts of both classes. Groups depend on public facts and on earlier releases alone.
 
     Args:
-        statistic: exact counts; private.
+        statistic: exact counts of both classes; private.
         kinds: the diagnostics that will be made from it; public.
-        epsilon: what the release may cost; all of it is spent.
-        neighbours: the relation. ``REPLACE_ONE`` doubles all noise.
-        noise: where the noise comes from.
+        terms: budget, relation and noise; all of epsilon is spent.
     """
-    meter = BudgetMeter(epsilon)
+    meter, neighbours, noise = terms.meter(), terms.neighbours, terms.noise
     counts = np.stack([statistic.negatives, statistic.positives])
     grid = counts.shape[1]
     located, signal = look_at_scores(counts, meter=meter, neighbours=neighbours, noise=noise)

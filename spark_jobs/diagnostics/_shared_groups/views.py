@@ -1,19 +1,15 @@
-"""From a shared release to each diagnostic's own measurement: post-processing, free of charge."""
+"""From a shared draw to each diagnostic's own: post-processing, free of charge."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.contract.options import Options
-from spark_jobs.diagnostics._score_groups import measurement as score_groups
+from spark_jobs.contract.options import GroupedSettings, RocCurveSettings
+from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
 from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
-from spark_jobs.diagnostics.binned_residuals import DEFAULT_BINS as RESIDUAL_BINS
-from spark_jobs.diagnostics.calibration import DEFAULT_BINS as CALIBRATION_BINS
 from spark_jobs.diagnostics.roc_curve import measurement as roc
 from spark_jobs.mechanisms.group_sums import NoisyGroups
 from spark_jobs.mechanisms.noise import Noise, laplace_scale
@@ -58,16 +54,12 @@ class MergedGroups(NoisyGroups):
         return merged
 
 
-def read_as(options: Options, shared: SharedGroups) -> Any:
-    """The measurement of the diagnostic that ``options`` ask for, as if it had been made for it alone."""
-    return READERS[options.kind](options, shared)
-
-
-def _roc_curve(options: Any, shared: SharedGroups) -> roc.Measurement:
+def curve_of_groups(options: RocCurveSettings, shared: SharedGroups) -> roc.RocDraw:
+    """The draw of a ROC curve: the groups are its cells."""
     groups, counted = shared.groups, shared.spendings[-1].epsilon
     flat = Tree(cells=groups.positives.size, branching=max(2, groups.positives.size), root="absent")
     scale = laplace_scale(counted, rows_changed(shared.neighbours))
-    return roc.Measurement(
+    return roc.RocDraw(
         method="auto",
         thresholds=roc.points_for(options, epsilon=float(shared.epsilon), grid=groups.grid),
         confidence=options.confidence,
@@ -82,8 +74,9 @@ def _roc_curve(options: Any, shared: SharedGroups) -> roc.Measurement:
     )
 
 
-def _grouped(options: Any, shared: SharedGroups, bins: int) -> score_groups.Measurement:
-    groups = shared.groups
+def groups_of_groups(options: GroupedSettings, shared: SharedGroups) -> GroupsDraw:
+    """The draw of binned residuals or of a calibration: groups are joined, or shown as several bins."""
+    groups, bins = shared.groups, options.bins or options.default_bins["auto"]
     count = groups.positives.size
     if count >= bins:
         # runs of groups that hold near-equal numbers of rows, by the noisy counts, one for each bin
@@ -95,7 +88,7 @@ def _grouped(options: Any, shared: SharedGroups, bins: int) -> score_groups.Meas
         shown, ends = groups.cuts, np.arange(1, bins + 1, dtype=np.int64)
     else:
         shown, ends = _split(groups, bins)
-    return score_groups.Measurement(
+    return GroupsDraw(
         method="auto",
         confidence=options.confidence,
         neighbours=shared.neighbours,
@@ -118,19 +111,3 @@ def _split(groups: NoisyGroups, bins: int) -> tuple[Int64Array, Int64Array]:
         for low, high, part in zip(groups.cuts[:-1], groups.cuts[1:], parts, strict=True)
     ]
     return np.append(np.concatenate(pieces), groups.cuts[-1]), np.cumsum(parts)
-
-
-def _binned_residuals(options: Any, shared: SharedGroups) -> score_groups.Measurement:
-    return _grouped(options, shared, options.bins or RESIDUAL_BINS["auto"])
-
-
-def _calibration(options: Any, shared: SharedGroups) -> score_groups.Measurement:
-    return _grouped(options, shared, options.bins or CALIBRATION_BINS["auto"])
-
-
-READERS: Mapping[str, Callable[[Any, SharedGroups], Any]] = {
-    "roc_curve": _roc_curve,
-    "binned_residuals": _binned_residuals,
-    "calibration": _calibration,
-}
-"""How each diagnostic that can share reads a shared release."""

@@ -7,7 +7,7 @@ from scipy.special import logit
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import OK, UNDEFINED
-from spark_jobs.diagnostics._score_groups.measurement import Measurement
+from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
 from spark_jobs.diagnostics._score_groups.pools import Pools, either_p_value, interval, pools, tidy, zone
 from spark_jobs.diagnostics.binned_residuals.result import BinnedResiduals
 from spark_jobs.diagnostics.undefined import publishable
@@ -16,7 +16,7 @@ DIRECTIONS = 3
 """A shift, a tilt and a bow of the log-odds: what a forgotten intercept, slope or square does to residuals."""
 
 
-def summarise(measurement: Measurement, *, seed: int) -> BinnedResiduals:
+def summarise(measurement: GroupsDraw, *, seed: int) -> BinnedResiduals:
     """The binned residuals that a measurement makes; the same measurement and seed give the same ones.
 
     Args:

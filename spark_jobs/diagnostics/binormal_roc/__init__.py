@@ -10,7 +10,6 @@ Guarantee: that of ``spark_jobs.diagnostics.auc``, whose release it is made from
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -19,45 +18,30 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.contract.options import BinormalRocOptions
+from spark_jobs.contract.options import AucSettings, BinormalRocOptions, BinormalRocSettings
 from spark_jobs.contract.privacy import Neighbours, plain
 from spark_jobs.diagnostics import auc
+from spark_jobs.diagnostics._score_figures.measurement import FigureDraw
+from spark_jobs.diagnostics.diagnostic import Diagnostic, Draw, Measurement, Terms
 from spark_jobs.diagnostics.undefined import listed, publishable
-from spark_jobs.mechanisms.meter import Spending
-from spark_jobs.mechanisms.noise import Cost, Noise, SecureNoise
 from spark_jobs.statistics import ScoreCounts
 
-__all__ = ["BinormalRoc", "Measurement", "measure", "release", "summarise"]
+__all__ = ["DIAGNOSTIC", "BinormalDraw", "BinormalRoc", "measure", "release", "summarise"]
 
-SECURE = SecureNoise()
 DECIMALS = 9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Measurement:
+class BinormalDraw(Draw):
     """The draw: a noisy AUC with noisy class sizes, and how many points to draw.
 
     Attributes:
-        area: the release of the AUC.
+        area: the draw of the AUC.
         points: of the curve.
     """
 
-    area: auc.Measurement
+    area: FigureDraw
     points: int
-
-    @property
-    def spendings(self) -> tuple[Spending, ...]:
-        """What each part cost."""
-        return self.area.spendings
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {"area": self.area.to_dict(), "points": self.points}
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Measurement:
-        """The measurement that ``to_dict`` described."""
-        return cls(area=auc.Measurement.from_dict(fields["area"]), points=fields["points"])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -110,46 +94,21 @@ class BinormalRoc:
         }
 
 
-def measure(
-    statistic: ScoreCounts,
-    *,
-    epsilon: Cost,
-    delta: Cost = 0,
-    neighbours: Neighbours = Neighbours.ADD_REMOVE,
-    noise: Noise = SECURE,
-    method: str = "auto",
-    points: int = 201,
-    confidence: float = 0.9,
-) -> Measurement:
-    """Draw the noise of the curve's AUC; see the package for the guarantee.
-
-    Args:
-        statistic: exact counts of both classes; private.
-        epsilon: what the release may cost.
-        delta: what ``laplace`` may spend; the others spend none.
-        neighbours: the relation.
-        noise: where the noise comes from.
-        method: of the AUC; see ``spark_jobs.diagnostics.auc``.
-        points: of the curve.
-        confidence: nominal level of the band.
-
-    Raises:
-        RequestRefused: an option is out of its bounds, or ``laplace`` without a delta.
-    """
-    options = BinormalRocOptions(kind="binormal_roc", method=method, points=points, confidence=confidence)
-    area = auc.measure(
-        statistic,
-        epsilon=epsilon,
-        delta=delta,
-        neighbours=neighbours,
-        noise=noise,
-        method=options.method,
-        confidence=options.confidence,
+def measure_area(statistic: ScoreCounts, options: BinormalRocSettings, terms: Terms) -> BinormalDraw:
+    """Draw the noise of the curve's AUC; see ``diagnostics.auc`` for the guarantee."""
+    area = auc.DIAGNOSTIC.measurement.measure(
+        statistic, AucSettings(method=options.method, confidence=options.confidence), terms
     )
-    return Measurement(area=area, points=options.points)
+    return BinormalDraw(
+        area=area,
+        points=options.points,
+        neighbours=area.neighbours,
+        guarantee=area.guarantee,
+        spendings=area.spendings,
+    )
 
 
-def summarise(measurement: Measurement, *, seed: int) -> BinormalRoc:
+def summarise(measurement: BinormalDraw, *, seed: int) -> BinormalRoc:
     """The curve that a measurement makes; the same measurement and seed give the same one."""
     area = auc.summarise(measurement.area, seed=seed)
     positives, negatives = area.positives or 0.0, area.negatives or 0.0
@@ -197,30 +156,14 @@ def _curve(fpr: FloatArray, area: float, least: float) -> FloatArray:
     return inner
 
 
-def release(
-    statistic: ScoreCounts,
-    *,
-    epsilon: Cost,
-    delta: Cost = 0,
-    neighbours: Neighbours = Neighbours.ADD_REMOVE,
-    noise: Noise = SECURE,
-    method: str = "auto",
-    points: int = 201,
-    confidence: float = 0.9,
-) -> BinormalRoc:
-    """Measure and summarise in one call; see ``measure`` for arguments and the package for the guarantee.
+class Call(BinormalRocSettings, Terms):
+    """The arguments of ``release``."""
 
-    Raises:
-        RequestRefused: an option is out of its bounds, or ``laplace`` without a delta.
-    """
-    measurement = measure(
-        statistic,
-        epsilon=epsilon,
-        delta=delta,
-        neighbours=neighbours,
-        noise=noise,
-        method=method,
-        points=points,
-        confidence=confidence,
-    )
-    return summarise(measurement, seed=int(noise.words(1)[0] >> 1))
+
+DIAGNOSTIC = Diagnostic(
+    options=BinormalRocOptions,
+    call=Call,
+    measurement=Measurement[ScoreCounts, BinormalDraw](draw=BinormalDraw, measure=measure_area),
+    summarise=summarise,
+)
+measure, release = DIAGNOSTIC.measure, DIAGNOSTIC.release

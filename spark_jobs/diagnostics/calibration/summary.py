@@ -8,7 +8,7 @@ import numpy as np
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import OK, UNDEFINED
-from spark_jobs.diagnostics._score_groups.measurement import Measurement
+from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
 from spark_jobs.diagnostics._score_groups.pools import Pools, Triples, interval, p_value, pools, tidy, zone
 from spark_jobs.diagnostics.calibration.intervals import Excesses, error_estimate, statistic_interval
 from spark_jobs.diagnostics.calibration.result import Calibration
@@ -31,7 +31,7 @@ class Figures:
     ece_calibrated: float = 1.0
 
 
-def summarise(measurement: Measurement, *, seed: int) -> Calibration:
+def summarise(measurement: GroupsDraw, *, seed: int) -> Calibration:
     """The calibration that a measurement makes; the same measurement and seed give the same one.
 
     Args:

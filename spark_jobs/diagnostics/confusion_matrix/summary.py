@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
-from spark_jobs.diagnostics.confusion_matrix.measurement import Measurement
+from spark_jobs.diagnostics.confusion_matrix.measurement import ConfusionDraw
 from spark_jobs.diagnostics.confusion_matrix.result import COUNTS, RATES, ConfusionMatrix
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, monotone, rows_changed
@@ -19,7 +19,7 @@ DECIMALS = 9
 Named = Mapping[str, FloatArray]
 
 
-def summarise(measurement: Measurement, *, seed: int) -> ConfusionMatrix:
+def summarise(measurement: ConfusionDraw, *, seed: int) -> ConfusionMatrix:
     """The matrices that a measurement makes; the same measurement and seed give the same ones.
 
     Args:
@@ -81,7 +81,7 @@ def _fraction(rate: str, counts: Named) -> tuple[FloatArray, FloatArray]:
     }[rate]
 
 
-def _errors(tree: NoisyTree, measurement: Measurement, noise: SeededNoise) -> FloatArray:
+def _errors(tree: NoisyTree, measurement: ConfusionDraw, noise: SeededNoise) -> FloatArray:
     """Copies of the noise in one class's prefix counts."""
     levels = [level.size for level in tree.nodes]
     drawn = noise.laplace(

@@ -2,40 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.options import EarlierFunction, EcdfOptions, ReferenceDistribution
+from spark_jobs.contract.options import EarlierFunction, EcdfOptions, EcdfSettings, ReferenceDistribution
+from spark_jobs.contract.options.values import GridScale
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.diagnostics.ecdf.earlier import Earlier
 from spark_jobs.diagnostics.ecdf.locating import found_cuts
-from spark_jobs.mechanisms.meter import BudgetMeter, Spending
-from spark_jobs.mechanisms.noise import Cost, Noise, SecureNoise
+from spark_jobs.mechanisms.meter import BudgetMeter
+from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree
 from spark_jobs.mechanisms.trees import Tree, best_tree
 from spark_jobs.statistics import ScoreCounts, ValueCounts
 from spark_jobs.statistics.value_grid import ValueGrid
 
-SECURE = SecureNoise()
-QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Measurement:
+class EcdfDraw(Draw):
     """The draw: the noisy counts of one ECDF release, and the public facts needed to read them.
 
     Attributes:
         named: the column, in words for plots; None for scores.
-        points, smoothing, confidence, quantiles, reference, compare_with: as requested; see ``measure``.
-        neighbours: the relation of the guarantee.
-        guarantee: ``contract.release.PRIVATE`` or ``NOT_PRIVATE``.
-        spendings: what each part cost; they add up to the release's cost.
+        points, smoothing, confidence, quantiles, reference, compare_with: as requested (``EcdfSettings``).
         grid: the public grid that rows were counted on.
         cuts: the counted cells, as cuts of the grid; all of it, unless bounds were found.
         tree: noisy counts of those cells.
@@ -49,121 +43,60 @@ class Measurement:
     quantiles: tuple[float, ...]
     reference: ReferenceDistribution | None
     compare_with: EarlierFunction | None
-    neighbours: Neighbours
-    guarantee: str
-    spendings: tuple[Spending, ...]
     grid: ValueGrid
     cuts: Int64Array
     tree: NoisyTree
     bounds_found: bool
 
-    @property
-    def epsilon(self) -> Decimal:
-        """What all of it cost."""
-        return sum((spending.epsilon for spending in self.spendings), Decimal(0))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {
-            "named": self.named,
-            "points": self.points,
-            "smoothing": self.smoothing,
-            "confidence": self.confidence,
-            "quantiles": list(self.quantiles),
-            "reference": None if self.reference is None else self.reference.model_dump(mode="json"),
-            "compare_with": None if self.compare_with is None else self.compare_with.model_dump(mode="json"),
-            "neighbours": str(self.neighbours),
-            "guarantee": self.guarantee,
-            "spendings": [spending.to_dict() for spending in self.spendings],
-            "grid": grid_fields(self.grid),
-            "cuts": self.cuts.tolist() if self.bounds_found else None,
-            "tree": self.tree.to_dict(),
-        }
+class EcdfChoices(EcdfSettings):
+    """What a distribution function is made of, beside its settings: a request takes it from its column and bounds.
 
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Measurement:
-        """The measurement that ``to_dict`` described."""
-        grid = ValueGrid(**fields["grid"])
-        cuts, reference, earlier = fields["cuts"], fields["reference"], fields["compare_with"]
-        return cls(
-            named=fields["named"],
-            points=fields["points"],
-            smoothing=fields["smoothing"],
-            confidence=fields["confidence"],
-            quantiles=tuple(fields["quantiles"]),
-            reference=None if reference is None else ReferenceDistribution.parse(reference),
-            compare_with=None if earlier is None else EarlierFunction.parse(earlier),
-            neighbours=Neighbours(fields["neighbours"]),
-            guarantee=fields["guarantee"],
-            spendings=tuple(Spending.from_dict(spending) for spending in fields["spendings"]),
-            grid=grid,
-            cuts=np.arange(grid.size + 1) if cuts is None else np.array(cuts, dtype=np.int64),
-            tree=NoisyTree.from_dict(fields["tree"]),
-            bounds_found=cuts is not None,
-        )
+    Attributes:
+        find_bounds: None if the grid's bounds are good; else ``linear`` or ``log``, the scale of the cells between
+            bounds that are found privately within those of a logarithmic grid.
+        size_public: whether the number of counted rows is public, and so exact; under ``REPLACE_ONE`` alone, and only
+            if *no* row can be left out: a replacement by a null or a filtered row would change the number.
+        named: what the values are called in plots.
+    """
+
+    find_bounds: GridScale | None = None
+    size_public: bool = False
+    named: str | None = None
 
 
-def measure(
-    statistic: ValueCounts | ScoreCounts,
-    *,
-    epsilon: Cost,
-    neighbours: Neighbours = Neighbours.ADD_REMOVE,
-    noise: Noise = SECURE,
-    find_bounds: str | None = None,
-    size_public: bool = False,
-    points: int = 512,
-    smoothing: str = "2-norm",
-    confidence: float = 0.9,
-    quantiles: Sequence[float] = QUANTILES,
-    reference: ReferenceDistribution | None = None,
-    compare_with: EarlierFunction | None = None,
-    named: str | None = None,
-) -> Measurement:
-    """Draw the noise of an ECDF release; ``epsilon``-DP for one row added, removed or replaced.
+def measure_function(
+    statistic: ValueCounts | ScoreCounts, options: EcdfChoices | EcdfOptions, terms: Terms
+) -> EcdfDraw:
+    """Draw the noise of a distribution function; ``epsilon``-DP for one row added, removed or replaced.
 
     The cells are disjoint and one tree is measured over them (``mechanisms.prefix_sums``: sensitivity and proof). Where
     bounds are found first, by a quarter of the budget, the tree has the rest (sequential composition).
 
     Args:
         statistic: exact counts of values, or of both classes' scores; private.
-        epsilon: what the release may cost; all of it is spent.
-        neighbours: the relation. ``REPLACE_ONE`` doubles all noise.
-        noise: where the noise comes from.
-        find_bounds: None if the grid's bounds are good; else ``linear`` or ``log``, the scale of the cells between
-            bounds that are found privately within those of a logarithmic grid.
-        size_public: whether the number of counted rows is public, and so exact; under ``REPLACE_ONE`` alone, and only
-            if *no* row can be left out: a replacement by a null or a filtered row would change the number.
-        points: rows of the summary.
-        smoothing: ``2-norm`` or ``1-norm``.
-        confidence: nominal level of bands and intervals.
-        quantiles: levels to report.
-        reference: a distribution to hold the values against.
-        compare_with: an earlier release's function on the very same grid, to hold them against.
-        named: what the values are called in plots.
+        options: the settings, with what the values are.
+        terms: budget, relation and noise; all of epsilon is spent. ``REPLACE_ONE`` doubles all noise.
 
     Raises:
-        RequestRefused: an option is out of its bounds, the size is called public where it is not, or the earlier
-            release is on another grid.
+        RequestRefused: the size is called public where it is not, or the earlier release is on another grid.
     """
-    options = EcdfOptions(
-        kind="ecdf", points=points, smoothing=smoothing, confidence=confidence, quantiles=tuple(quantiles),
-        reference=reference,
-    )  # fmt: skip
-    _check_size(neighbours, size_public=size_public)
-    meter = BudgetMeter(epsilon)
+    neighbours, noise, find_bounds = terms.neighbours, terms.noise, options.find_bounds
+    _check_size(neighbours, size_public=options.size_public)
+    meter = terms.meter()
     counts, grid = _line(statistic)
-    _check_earlier(compare_with, None if find_bounds is not None else grid)
+    _check_earlier(options.compare_with, None if find_bounds is not None else grid)
     counts, cuts = _located(counts, grid, find_bounds, meter=meter, neighbours=neighbours, noise=noise)
-    shape = _shape(cuts.size - 1, size_public=size_public)
+    shape = _shape(cuts.size - 1, size_public=options.size_public)
     rest = meter.spend_rest(label=f"counts in {cuts.size - 1:,} cells")
-    return Measurement(
-        named=named,
+    return EcdfDraw(
+        named=options.named,
         points=min(options.points, cuts.size - 1),
         smoothing=options.smoothing,
         confidence=options.confidence,
         quantiles=options.quantiles,
         reference=options.reference,
-        compare_with=compare_with,
+        compare_with=options.compare_with,
         neighbours=neighbours,
         guarantee=noise.guarantee,
         spendings=meter.events,

@@ -10,7 +10,7 @@ from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
 from spark_jobs.diagnostics.ecdf.distance import SMOOTHERS, distance_between, distance_to, reference_cdf
 from spark_jobs.diagnostics.ecdf.earlier import Earlier
-from spark_jobs.diagnostics.ecdf.measurement import Measurement
+from spark_jobs.diagnostics.ecdf.measurement import EcdfDraw
 from spark_jobs.diagnostics.ecdf.noise_model import NoiseModel, reach
 from spark_jobs.diagnostics.ecdf.result import Comparison, Ecdf, Quantile
 from spark_jobs.diagnostics.undefined import publishable
@@ -20,7 +20,7 @@ _DECIMALS = 9
 """Digits kept of fractions: below any noise, above the differences between machines' last bits."""
 
 
-def summarise(measurement: Measurement, *, seed: int) -> Ecdf:
+def summarise(measurement: EcdfDraw, *, seed: int) -> Ecdf:
     """The function that a measurement makes; the same measurement and seed give the same one.
 
     Args:
@@ -51,7 +51,7 @@ def summarise(measurement: Measurement, *, seed: int) -> Ecdf:
     return replace(made, quantiles=quantiles, distance=distance, comparison=_comparison(made, measurement, seed))
 
 
-def _undefined(made: Ecdf, measurement: Measurement, seed: int) -> Ecdf:
+def _undefined(made: Ecdf, measurement: EcdfDraw, seed: int) -> Ecdf:
     quantiles = tuple(Quantile(level=level, value=None, lower=None, upper=None) for level in measurement.quantiles)
     reference = measurement.reference
     distance = None if reference is None else distance_to(made, reference_cdf(reference), seed=seed)
@@ -59,7 +59,7 @@ def _undefined(made: Ecdf, measurement: Measurement, seed: int) -> Ecdf:
     return publishable("ecdf", replace(made, quantiles=quantiles, distance=distance, comparison=comparison))
 
 
-def _comparison(made: Ecdf, measurement: Measurement, seed: int) -> Comparison | None:
+def _comparison(made: Ecdf, measurement: EcdfDraw, seed: int) -> Comparison | None:
     """With the earlier release that the request holds; it costs nothing, both are public."""
     asked = measurement.compare_with
     if asked is None:
@@ -74,7 +74,7 @@ def _comparison(made: Ecdf, measurement: Measurement, seed: int) -> Comparison |
     )
 
 
-def _without_bands(measurement: Measurement, cdf: FloatArray, size: float) -> Ecdf:
+def _without_bands(measurement: EcdfDraw, cdf: FloatArray, size: float) -> Ecdf:
     edges = measurement.grid.edges[measurement.cuts]
     tree = measurement.tree
     noise = NoiseModel(tree=tree.tree, scale=tree.scale, rows=max(size, 1.0))

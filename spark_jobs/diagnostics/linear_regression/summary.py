@@ -11,7 +11,7 @@ from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.contract.options.linear import GRADIENTS
 from spark_jobs.diagnostics.linear_regression.choosing import MEAN
 from spark_jobs.diagnostics.linear_regression.intervals import Simulated, reach_of_lines, reach_of_sums
-from spark_jobs.diagnostics.linear_regression.measurement import Measurement, NoisyHeights, Part
+from spark_jobs.diagnostics.linear_regression.measurement import LinesDraw, NoisyHeights, Part
 from spark_jobs.diagnostics.linear_regression.result import LinearFit
 from spark_jobs.diagnostics.linear_regression.shrinkage import shrunk_lines
 from spark_jobs.mechanisms.regression.lines import NoisyLines
@@ -37,7 +37,7 @@ class _Lines:
     reach: FloatArray
 
 
-def summarise(measurement: Measurement, *, seed: int) -> LinearFit:
+def summarise(measurement: LinesDraw, *, seed: int) -> LinearFit:
     """The lines that a measurement makes; the same measurement and seed give the same ones.
 
     Args:

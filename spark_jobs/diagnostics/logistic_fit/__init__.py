@@ -1,7 +1,7 @@
 """Private logistic models of several variables, from noisy sums of products.
 
 Guarantee: ``epsilon``-DP, or ``(epsilon, delta)``-DP by Gaussian noise, for one row added or removed, or replaced.
-Everything that is told of the model, its intervals too, is made from one noisy matrix (``mechanisms.moment_matrix``,
+The model and its intervals are all made from one noisy matrix (``mechanisms.moment_matrix``,
 with the proof).
 
 The logistic log likelihood ``-log(1 + exp(-u))`` is replaced by its best polynomial of degree two on
@@ -12,37 +12,42 @@ direction at any radius, and so the same ROC curve; the radius stretches it.
 
 ``intercept="matched"`` moves the intercept so that the mean probability is the noisy share of positives, if the linear
 predictor is normal with the mean and variance that the noisy sums give it; ``"polynomial"`` keeps the polynomial's own.
+
+Example:
+    >>> from spark_jobs.mechanisms.noise import SeededNoise
+    >>> from spark_jobs.statistics.cross_products import Bounded
+    >>> design = LabelProductCells(features=(Bounded(name="x", lower=0, upper=1),))
+    >>> x, y = [0.0, 0.0, 1.0, 1.0] * 5000, [0, 0, 0, 1] * 5000
+    >>> result = release(CrossProducts.from_arrays({"x": x}, y, design=design), epsilon=1, noise=SeededNoise(1))
+    >>> result.model["kind"], result.model["bounds"], round(result.fit["positives"], 2)
+    ('logistic', {'x': [0.0, 1.0]}, 0.25)
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit, logit
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.options.fits import LogisticFitting
-from spark_jobs.contract.privacy import Budget, Neighbours
-from spark_jobs.diagnostics._fits.measurement import SECURE, FitMeasurement, measured, measured_fields
+from spark_jobs.contract.options import LabelProductCells, LogisticFitOptions, LogisticFitSettings
+from spark_jobs.diagnostics._fits.measurement import FitDraw, measured
 from spark_jobs.diagnostics._fits.result import PrivateFit
 from spark_jobs.diagnostics._fits.solving import Solution
-from spark_jobs.diagnostics._fits.summary import tell
-from spark_jobs.mechanisms.noise import Cost, Noise
+from spark_jobs.diagnostics._fits.summary import summarise_fit
+from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
 from spark_jobs.statistics import CrossProducts
-from spark_jobs.statistics.cross_products import LabelProductCells
 
-__all__ = ["Measurement", "PrivateFit", "measure", "release", "summarise"]
+__all__ = ["DIAGNOSTIC", "LogisticFitDraw", "PrivateFit", "measure", "release", "summarise"]
 
 NODES = 61
 HALVINGS = 60
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Measurement(FitMeasurement):
+class LogisticFitDraw(FitDraw):
     """The draw of a logistic fit.
 
     Attributes:
@@ -53,52 +58,24 @@ class Measurement(FitMeasurement):
     radius: float
     intercept: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {**super().to_dict(), "radius": self.radius, "intercept": self.intercept}
 
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
-        """The measurement that ``to_dict`` described."""
-        return cls(**measured_fields(fields), radius=fields["radius"], intercept=fields["intercept"])
-
-
-def measure(
-    statistic: CrossProducts,
-    *,
-    epsilon: Cost,
-    delta: Cost = 0,
-    neighbours: Neighbours = Neighbours.ADD_REMOVE,
-    noise: Noise = SECURE,
-    method: str = "auto",
-    confidence: float = 0.9,
-    radius: float = 4.0,
-    intercept: str = "matched",
-) -> Measurement:
+def measure_sums(statistic: CrossProducts, options: LogisticFitSettings, terms: Terms) -> LogisticFitDraw:
     """Draw the noise of a logistic fit; ``(epsilon, delta)``-DP for one row added, removed or replaced.
 
     Args:
         statistic: exact sums of a design with a label; private.
-        epsilon: what the release may cost; all of it is spent.
-        delta: the same; spent if the noise is Gaussian.
-        neighbours: the relation.
-        noise: where the noise comes from.
-        method: ``laplace``, ``gaussian`` or ``auto``: the less noisy one.
-        confidence: nominal level of intervals.
-        radius: linear predictors up to this are approximated.
-        intercept: ``matched`` or ``polynomial``.
+        options: the settings.
+        terms: budget, relation and noise; delta is spent if the noise is Gaussian.
 
     Raises:
-        RequestRefused: an option is out of its bounds, or the sums are not of a label.
+        RequestRefused: the sums are not of a label.
     """
     if not isinstance(statistic.design, LabelProductCells):
         raise RequestRefused("statistic", bound="must have a label", remedy="use linear_fit for other outcomes")
-    options = LogisticFitting(method=method, confidence=confidence, radius=radius, intercept=intercept)
-    fields = measured(statistic, options, epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise)
-    return Measurement(**fields, radius=options.radius, intercept=options.intercept)
+    return LogisticFitDraw(**measured(statistic, options, terms), radius=options.radius, intercept=options.intercept)
 
 
-def summarise(measurement: Measurement, *, seed: int) -> PrivateFit:
+def summarise(measurement: LogisticFitDraw, *, seed: int) -> PrivateFit:
     """The model that a measurement makes; the same measurement and seed give the same one.
 
     Args:
@@ -117,7 +94,7 @@ def summarise(measurement: Measurement, *, seed: int) -> PrivateFit:
     def fit(found: Solution) -> dict[str, float]:
         return {"positives": float((1.0 + found.outcome) / 2.0)}
 
-    return tell(measurement, kind="logistic", line=line, fit=fit, seed=seed)
+    return summarise_fit(measurement, kind="logistic", line=line, fit=fit, seed=seed)
 
 
 def stretched(radius: float) -> float:
@@ -149,42 +126,14 @@ def _matching(found: Solution, slopes: FloatArray) -> FloatArray:
     return matched
 
 
-def release(
-    statistic: CrossProducts,
-    *,
-    epsilon: Cost,
-    delta: Cost = 0,
-    neighbours: Neighbours = Neighbours.ADD_REMOVE,
-    noise: Noise = SECURE,
-    method: str = "auto",
-    confidence: float = 0.9,
-    radius: float = 4.0,
-    intercept: str = "matched",
-) -> PrivateFit:
-    """Measure and summarise in one call; arguments as ``measure``.
+class Call(LogisticFitSettings, Terms):
+    """The arguments of ``release``."""
 
-    Raises:
-        RequestRefused: an option is out of its bounds.
 
-    Example:
-        >>> from spark_jobs.mechanisms.noise import SeededNoise
-        >>> from spark_jobs.statistics.cross_products import Bounded
-        >>> design = LabelProductCells(features=(Bounded(name="x", lower=0, upper=1),))
-        >>> x, y = [0.0, 0.0, 1.0, 1.0] * 5000, [0, 0, 0, 1] * 5000
-        >>> found = release(CrossProducts.from_arrays({"x": x}, y, design=design), epsilon=1, noise=SeededNoise(1))
-        >>> found.model["kind"], found.model["bounds"], round(found.fit["positives"], 2)
-        ('logistic', {'x': [0.0, 1.0]}, 0.25)
-    """
-    Budget(epsilon=epsilon, delta=delta)
-    measurement = measure(
-        statistic,
-        epsilon=epsilon,
-        delta=delta,
-        neighbours=neighbours,
-        noise=noise,
-        method=method,
-        confidence=confidence,
-        radius=radius,
-        intercept=intercept,
-    )
-    return summarise(measurement, seed=int(noise.words(1)[0] >> 1))
+DIAGNOSTIC = Diagnostic(
+    options=LogisticFitOptions,
+    call=Call,
+    measurement=Measurement[CrossProducts, LogisticFitDraw](draw=LogisticFitDraw, measure=measure_sums),
+    summarise=summarise,
+)
+measure, release = DIAGNOSTIC.measure, DIAGNOSTIC.release

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.diagnostics.residual_plot.measurement import Measurement
+from spark_jobs.diagnostics.residual_plot.measurement import ResidualDraw
 from spark_jobs.mechanisms.histograms import release_histogram
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
@@ -19,19 +19,19 @@ PLAIN = frozenset({"geometric", "laplace"})
 """Methods that add noise of one public law to every cell."""
 
 
-def copies_of(measurement: Measurement) -> int:
+def copies_of(measurement: ResidualDraw) -> int:
     """How many copies are made."""
     if measurement.method not in PLAIN:
         return COPIES_OF_METHODS
     return int(min(COPIES, max(COPIES_OF_METHODS, MOST_NUMBERS // measurement.cells.size)))
 
 
-def cell_variance(measurement: Measurement) -> float:
+def cell_variance(measurement: ResidualDraw) -> float:
     """Of plain noise in one cell at what the counts cost: exact for plain methods, a yardstick for others."""
     return laplace_variance(laplace_scale(measurement.cells_epsilon, rows_changed(measurement.neighbours)))
 
 
-def noisy_copies(measurement: Measurement, means: FloatArray, noise: SeededNoise, *, sampled: bool) -> FloatArray:
+def noisy_copies(measurement: ResidualDraw, means: FloatArray, noise: SeededNoise, *, sampled: bool) -> FloatArray:
     """Releases of tables with these expected counts, by the measurement's method; shape (copies, *means.shape).
 
     Args:

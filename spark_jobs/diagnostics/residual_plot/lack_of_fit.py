@@ -37,7 +37,7 @@ from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics._score_groups.pools import either_p_value
 from spark_jobs.diagnostics.residual_plot.columns import heights
 from spark_jobs.diagnostics.residual_plot.copies import cell_variance, noisy_copies
-from spark_jobs.diagnostics.residual_plot.measurement import Measurement
+from spark_jobs.diagnostics.residual_plot.measurement import ResidualDraw
 from spark_jobs.mechanisms.noise import SeededNoise
 
 LINE, CURVATURE, VARIANCE, SHIFT = "line", "curvature", "variance", "shift"
@@ -80,7 +80,7 @@ class Faults:
 NOTHING = Faults(p_values=dict.fromkeys(TESTS, 1.0), signs=dict.fromkeys(TESTS, 0), either=1.0)
 
 
-def find_faults(measurement: Measurement, noise: SeededNoise) -> Faults:
+def find_faults(measurement: ResidualDraw, noise: SeededNoise) -> Faults:
     """The tests on a measurement; ``noise`` is of a public seed.
 
     Args:

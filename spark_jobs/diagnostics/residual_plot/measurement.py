@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.contract.privacy import Neighbours, exact_sum, share
+from spark_jobs.contract.options import ResidualPlotSettings
+from spark_jobs.contract.privacy import Neighbours, share
+from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.diagnostics.residual_plot.box import Box, box, noisy_bounds
 from spark_jobs.mechanisms.histograms import release_histogram
-from spark_jobs.mechanisms.meter import BudgetMeter, Spending
-from spark_jobs.mechanisms.noise import Cost, Noise
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.statistics import ResidualCounts
 
@@ -33,15 +31,12 @@ BY_DEFAULT = "geometric"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Measurement:
+class ResidualDraw(Draw):
     """The draw: all noisy numbers of one release, and the public facts needed to read them.
 
     Attributes:
         method: of the histogram; never ``auto``.
         confidence: nominal level of intervals.
-        neighbours: the relation of the guarantee.
-        guarantee: ``contract.release.PRIVATE`` or ``NOT_PRIVATE``.
-        spendings: what each part cost; they add up to the release's cost.
         unit: the statistic's, public.
         rows: noisy number of rows.
         box: the grid, in units.
@@ -51,80 +46,34 @@ class Measurement:
 
     method: str
     confidence: float
-    neighbours: Neighbours
-    guarantee: str
-    spendings: tuple[Spending, ...]
     unit: float
     rows: int
     box: Box
     cells: FloatArray
 
     @property
-    def epsilon(self) -> Decimal:
-        """What all of it cost."""
-        return exact_sum(*(spending.epsilon for spending in self.spendings))
-
-    @property
     def cells_epsilon(self) -> Decimal:
         """What the counts cost, the last spending."""
         return self.spendings[-1].epsilon
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {
-            "method": self.method,
-            "confidence": self.confidence,
-            "neighbours": str(self.neighbours),
-            "guarantee": self.guarantee,
-            "spendings": [spending.to_dict() for spending in self.spendings],
-            "unit": self.unit,
-            "rows": self.rows,
-            "fitted": self.box.fitted.tolist(),
-            "residual": self.box.residual.tolist(),
-            "cells": self.cells.tolist(),
-        }
 
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Measurement:
-        """The measurement that ``to_dict`` described."""
-        fitted, residual, cells = (np.array(fields[name], np.float64) for name in ("fitted", "residual", "cells"))
-        return cls(
-            method=fields["method"],
-            confidence=fields["confidence"],
-            neighbours=Neighbours(fields["neighbours"]),
-            guarantee=fields["guarantee"],
-            spendings=tuple(Spending.from_dict(spending) for spending in fields["spendings"]),
-            unit=fields["unit"],
-            rows=fields["rows"],
-            box=Box(fitted=fitted, residual=residual),
-            cells=cells,
-        )
+def measure_residuals(statistic: ResidualCounts, options: ResidualPlotSettings, terms: Terms) -> ResidualDraw:
+    """Draw the noise of a residual plot; ``epsilon``-DP for one row added, removed or replaced.
 
+    Spendings compose sequentially, each adapted to what was released before it:
 
-def measure_residuals(
-    statistic: ResidualCounts,
-    *,
-    epsilon: Cost,
-    neighbours: Neighbours,
-    noise: Noise,
-    method: str,
-    bins: int | None,
-    coverage: float,
-    confidence: float,
-) -> Measurement:
-    """Size, bounds, counts, one after the other; ``epsilon``-DP for one row added, removed or replaced.
+    * the number of rows, of sensitivity 1 under either relation (a row may be replaced by one that is not counted);
+    * three searches for bounds (``box.noisy_bounds``), by the proof of ``sparse_vector.first_crossing``;
+    * the counts of disjoint cells, by the proof of the histogram's method; they are the cells of a grid that is made
+      of released numbers, with all rows beyond it in cells around it.
 
     Args:
-        statistic: exact counts; private.
-        epsilon: what the release may cost; all of it is spent.
-        neighbours: the relation.
-        noise: where the noise comes from.
-        method: of the histogram, or ``auto``.
-        bins: of either axis; None lets the noise decide.
-        coverage: the part of the rows within the bounds of either axis.
-        confidence: nominal level of intervals.
+        statistic: exact counts of fitted values and residuals; private.
+        options: the settings; ``auto`` is plain integer noise, whose law the tests and intervals know best.
+        terms: budget, relation and noise; all of epsilon is spent. ``REPLACE_ONE`` doubles all noise but that of the
+            size.
     """
-    meter = BudgetMeter(epsilon)
+    meter, neighbours, noise = terms.meter(), terms.neighbours, terms.noise
     size_cost = meter.spend_share(SIZE_SHARE, label="number of rows")
     # a row that is replaced by one that is not counted, or the other way round, changes it by 1 as well
     rows = int(noise.laplace(np.array([statistic.total]), epsilon=size_cost, l1_sensitivity=1)[0])
@@ -133,24 +82,27 @@ def measure_residuals(
     bounds = noisy_bounds(
         statistic,
         rows=max(rows, 1),
-        coverage=coverage,
+        coverage=options.coverage,
         epsilon=share(bounds_cost, 3),
         neighbours=neighbours,
         noise=noise,
     )
     rest = meter.spend_rest(label="counts in the cells")
-    chosen = box(bounds, bins or default_bins(rows, epsilon=float(rest), coverage=coverage, neighbours=neighbours))
+    chosen = box(
+        bounds,
+        options.bins or default_bins(rows, epsilon=float(rest), coverage=options.coverage, neighbours=neighbours),
+    )
     histogram = release_histogram(
         chosen.counts(statistic),
         epsilon=rest,
         neighbours=neighbours,
         noise=noise,
-        method=BY_DEFAULT if method == "auto" else method,
+        method=BY_DEFAULT if options.method == "auto" else options.method,
         expected_rows=max(rows, 1),
     )
-    return Measurement(
+    return ResidualDraw(
         method=histogram.method,
-        confidence=confidence,
+        confidence=options.confidence,
         neighbours=neighbours,
         guarantee=noise.guarantee,
         spendings=meter.events,

@@ -20,7 +20,7 @@ from spark_jobs.diagnostics.residual_plot.columns import (
 )
 from spark_jobs.diagnostics.residual_plot.copies import cell_variance, noisy_copies
 from spark_jobs.diagnostics.residual_plot.lack_of_fit import NOTHING, find_faults
-from spark_jobs.diagnostics.residual_plot.measurement import Measurement
+from spark_jobs.diagnostics.residual_plot.measurement import ResidualDraw
 from spark_jobs.diagnostics.residual_plot.result import ResidualPlot
 from spark_jobs.diagnostics.residual_plot.verdict import verdict
 from spark_jobs.diagnostics.undefined import publishable
@@ -45,7 +45,7 @@ class _Along:
     upper: FloatArray
 
 
-def summarise(measurement: Measurement, *, seed: int) -> ResidualPlot:
+def summarise(measurement: ResidualDraw, *, seed: int) -> ResidualPlot:
     """The residual plot that a measurement makes; the same measurement and seed give the same one.
 
     Args:
@@ -113,7 +113,7 @@ def summarise(measurement: Measurement, *, seed: int) -> ResidualPlot:
     return publishable("residual_plot", released)
 
 
-def _rows(measurement: Measurement) -> tuple[float, float]:
+def _rows(measurement: ResidualDraw) -> tuple[float, float]:
     """The number of rows and the standard deviation of its noise: the size and the sum of cells, put together."""
     of_size = laplace_variance(laplace_scale(measurement.spendings[0].epsilon, 1))
     of_cells = cell_variance(measurement) * measurement.cells.size
@@ -122,7 +122,7 @@ def _rows(measurement: Measurement) -> tuple[float, float]:
     return rows, float(np.sqrt(weight**2 * of_size + (1 - weight) ** 2 * of_cells))
 
 
-def scatter(framed: Int64Array, measurement: Measurement, noise: SeededNoise) -> tuple[FloatArray, FloatArray]:
+def scatter(framed: Int64Array, measurement: ResidualDraw, noise: SeededNoise) -> tuple[FloatArray, FloatArray]:
     """A point for every row, or for every so many, evenly within its cell; the frame's cells are as wide as all others.
 
     A scatter without the rows beyond the box would be cut off at a place that differs from release to release, which
@@ -145,7 +145,7 @@ def scatter(framed: Int64Array, measurement: Measurement, noise: SeededNoise) ->
 
 
 def _figures(
-    measurement: Measurement, framed: Int64Array, noise: SeededNoise, *, defined: bool
+    measurement: ResidualDraw, framed: Int64Array, noise: SeededNoise, *, defined: bool
 ) -> tuple[_Along, _Along, _Along]:
     """Trend, spread and quantiles with their intervals, in the user's units."""
     cells, box, unit = measurement.cells, measurement.box, measurement.unit
@@ -182,7 +182,7 @@ def _rising(qq: _Along) -> _Along:
     return replace(qq, lower=lower, upper=np.maximum.accumulate(qq.upper))
 
 
-def pools_of(measurement: Measurement) -> tuple[Int64Array, Int64Array]:
+def pools_of(measurement: ResidualDraw) -> tuple[Int64Array, Int64Array]:
     """Where runs of columns start whose rows are not drowned by noise, and the run that each column is of."""
     cells = measurement.cells
     stddev = float(np.sqrt(cell_variance(measurement) * cells.shape[1]))

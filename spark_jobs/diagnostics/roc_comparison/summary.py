@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from spark_jobs.diagnostics import roc_curve
-from spark_jobs.diagnostics.roc_comparison.measurement import Measurement
+from spark_jobs.diagnostics.roc_comparison.measurement import ComparisonDraw
 from spark_jobs.diagnostics.roc_comparison.result import RocComparison
 
 
-def summarise(measurement: Measurement, *, seed: int) -> RocComparison:
+def summarise(measurement: ComparisonDraw, *, seed: int) -> RocComparison:
     """The comparison that a measurement makes; the same measurement and seed give the same one.
 
     Args:

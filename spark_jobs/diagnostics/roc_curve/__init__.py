@@ -14,68 +14,40 @@ Where that adapts to the rows, the law of its error is not public, and bands and
 
 Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``), or replaced (``REPLACE_ONE``, with twice the
 noise). Every step counts disjoint cells, of sensitivity 1 (or 2), or a tree over them; steps compose in sequence,
-classes in parallel; what the steps are depends on public facts and earlier releases alone. See ``measure``, and
-``histograms`` for the classes by histogram methods.
+classes in parallel; what the steps are depends on public facts and earlier releases alone. See
+``measurement.measure_curve``, and ``histograms`` for the classes by histogram methods.
+
+Example:
+    >>> from spark_jobs.mechanisms.noise import SeededNoise
+    >>> statistic = ScoreCounts.from_arrays([0, 1] * 5000, [0.2, 0.7] * 5000)
+    >>> curve = release(statistic, epsilon=1, noise=SeededNoise(1))
+    >>> curve.status, round(curve.auc, 1), curve.guarantee
+    ('ok', 1.0, 'NOT PRIVATE')
 """
 
 from __future__ import annotations
 
-from spark_jobs.contract.privacy import Budget, Neighbours
+from spark_jobs.contract.options import RocCurveOptions, RocCurveSettings
+from spark_jobs.diagnostics._shared_groups.views import curve_of_groups
+from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
 from spark_jobs.diagnostics.roc_curve.comparison import Comparison, compare
-from spark_jobs.diagnostics.roc_curve.measurement import SECURE, Measurement, measure
+from spark_jobs.diagnostics.roc_curve.measurement import RocDraw, measure_curve
 from spark_jobs.diagnostics.roc_curve.result import RocCurve
 from spark_jobs.diagnostics.roc_curve.summary import summarise
-from spark_jobs.mechanisms.noise import Cost, Noise
 from spark_jobs.statistics import ScoreCounts
 
-__all__ = ["Comparison", "Measurement", "RocCurve", "compare", "measure", "release", "summarise"]
+__all__ = ["DIAGNOSTIC", "Comparison", "RocCurve", "RocDraw", "compare", "measure", "release", "summarise"]
 
 
-def release(
-    statistic: ScoreCounts,
-    *,
-    epsilon: Cost,
-    delta: Cost = 0,
-    neighbours: Neighbours = Neighbours.ADD_REMOVE,
-    noise: Noise = SECURE,
-    method: str = "auto",
-    thresholds: int | None = None,
-    confidence: float = 0.9,
-    histogram: str | None = None,
-) -> RocCurve:
-    """Measure and summarise in one call; ``epsilon``-DP whatever the rows are (``recursive_medians``: see ``measure``).
+class Call(RocCurveSettings, Terms):
+    """The arguments of ``release``."""
 
-    Args:
-        statistic: exact counts of both classes; private.
-        epsilon: what the release may cost; all of it is spent.
-        delta: what it may cost in delta; ``recursive_medians`` alone spends of it, next to nothing.
-        neighbours: ``ADD_REMOVE`` or ``REPLACE_ONE``; the latter doubles all noise.
-        noise: where the noise comes from; ``SeededNoise`` stamps the curve NOT PRIVATE.
-        method: see the module.
-        thresholds: points of the curve; None for a number that depends on epsilon and the method alone.
-        confidence: nominal level of bands and intervals.
-        histogram: what releases the counts of ``fixed_cells`` and ``recursive_medians``; None for a tree.
 
-    Raises:
-        RequestRefused: an option is out of its bounds.
-
-    Example:
-        >>> from spark_jobs.mechanisms.noise import SeededNoise
-        >>> statistic = ScoreCounts.from_arrays([0, 1] * 5000, [0.2, 0.7] * 5000)
-        >>> curve = release(statistic, epsilon=1, noise=SeededNoise(1))
-        >>> curve.status, round(curve.auc, 1), curve.guarantee
-        ('ok', 1.0, 'NOT PRIVATE')
-    """
-    Budget(epsilon=epsilon, delta=delta)
-    measurement = measure(
-        statistic,
-        epsilon=epsilon,
-        delta=delta,
-        neighbours=neighbours,
-        noise=noise,
-        method=method,
-        thresholds=thresholds,
-        confidence=confidence,
-        histogram=histogram,
-    )
-    return summarise(measurement, seed=int(noise.words(1)[0] >> 1))
+DIAGNOSTIC = Diagnostic(
+    options=RocCurveOptions,
+    call=Call,
+    measurement=Measurement[ScoreCounts, RocDraw](draw=RocDraw, measure=measure_curve),
+    summarise=summarise,
+    read_shared=curve_of_groups,
+)
+measure, release = DIAGNOSTIC.measure, DIAGNOSTIC.release

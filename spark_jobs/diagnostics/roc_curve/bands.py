@@ -25,7 +25,7 @@ from scipy.special import ndtri
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells
-from spark_jobs.diagnostics.roc_curve.measurement import ClassCounts, Measurement
+from spark_jobs.diagnostics.roc_curve.measurement import ClassCounts, RocDraw
 from spark_jobs.diagnostics.roc_curve.shape import (
     Edges,
     Points,
@@ -57,7 +57,7 @@ class Bands:
     auc_interval: tuple[float, float]
 
 
-def bands(measurement: Measurement, curve: Edges, points: Points, sizes: tuple[float, float], *, seed: int) -> Bands:
+def bands(measurement: RocDraw, curve: Edges, points: Points, sizes: tuple[float, float], *, seed: int) -> Bands:
     """Bands by seeded simulation; a deterministic function of released values."""
     fpr, tpr = read(curve, points, curve.straight)
     noise = SeededNoise(seed)
@@ -88,7 +88,7 @@ def bands(measurement: Measurement, curve: Edges, points: Points, sizes: tuple[f
 
 
 def _copies(
-    measurement: Measurement, curve: Edges, points: Points, sizes: tuple[float, float], *, noise: SeededNoise
+    measurement: RocDraw, curve: Edges, points: Points, sizes: tuple[float, float], *, noise: SeededNoise
 ) -> tuple[FloatArray, FloatArray]:
     """Deviations of simulated curves from the released one: TPR at equal FPR + TPR, and area."""
     copies = COPIES if measurement.cuts.size <= MANY_CELLS else COPIES_OF_FULL_GRID
@@ -116,7 +116,7 @@ def _copies(
     return shifts, areas - area(fpr, tpr)
 
 
-def simulated_errors(tree: ClassCounts, measurement: Measurement, *, copies: int, noise: SeededNoise) -> FloatArray:
+def simulated_errors(tree: ClassCounts, measurement: RocDraw, *, copies: int, noise: SeededNoise) -> FloatArray:
     """Copies of the noise in one class's ``counts_above``."""
     if isinstance(tree, HistogramCells):
         return counts_above(tree.errors(copies, noise))

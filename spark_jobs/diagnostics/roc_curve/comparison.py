@@ -41,7 +41,7 @@ from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
 from spark_jobs.diagnostics.roc_curve.bands import MANY_CELLS, UNRESOLVED, normal
-from spark_jobs.diagnostics.roc_curve.measurement import Measurement
+from spark_jobs.diagnostics.roc_curve.measurement import RocDraw
 from spark_jobs.diagnostics.roc_curve.shape import Edges, area, counts_above, edges, read_straight
 from spark_jobs.diagnostics.roc_curve.summary import Trace, summarise, trace
 from spark_jobs.diagnostics.undefined import publishable
@@ -99,7 +99,7 @@ class Comparison:
         }
 
 
-def compare(a: Measurement, b: Measurement, *, rows: str, seed: int = 0, confidence: float | None = None) -> Comparison:
+def compare(a: RocDraw, b: RocDraw, *, rows: str, seed: int = 0, confidence: float | None = None) -> Comparison:
     """Compare two released ROC curves; spends no budget, because both releases are paid for.
 
     Formal guarantee: that of the two releases together (post-processing), whatever their neighbour relation. If a row
@@ -170,7 +170,7 @@ def _check(rows: str, level: float) -> None:
         )
 
 
-def _trees(measurement: Measurement) -> tuple[NoisyTree, NoisyTree]:
+def _trees(measurement: RocDraw) -> tuple[NoisyTree, NoisyTree]:
     negatives, positives = measurement.negatives, measurement.positives
     if isinstance(negatives, NoisyTree) and isinstance(positives, NoisyTree):
         return negatives, positives
@@ -187,7 +187,7 @@ def _apart(one: Trace, other: Trace) -> tuple[FloatArray, FloatArray]:
 
 
 def _p_values(
-    pair: tuple[Measurement, Measurement], traces: tuple[Trace, Trace], rows: str, noise: SeededNoise
+    pair: tuple[RocDraw, RocDraw], traces: tuple[Trace, Trace], rows: str, noise: SeededNoise
 ) -> tuple[float, float]:
     """By the largest difference of the curves, and by that of their areas."""
     at, apart = _apart(*traces)
@@ -238,7 +238,7 @@ def _rank(value: float, null: list[float]) -> float:
 
 
 def _copies(
-    pair: tuple[Measurement, Measurement], traces: tuple[Trace, Trace], rows: str, noise: SeededNoise
+    pair: tuple[RocDraw, RocDraw], traces: tuple[Trace, Trace], rows: str, noise: SeededNoise
 ) -> Iterator[tuple[Trace, Trace]]:
     """Pairs of curves as they would be released if the hypothesis were true."""
     ends = [_ends(measurement) for measurement in pair]
@@ -260,14 +260,14 @@ def _copies(
         )
 
 
-def _ends(measurement: Measurement) -> FloatArray:
+def _ends(measurement: RocDraw) -> FloatArray:
     """FPR + TPR at the edges of all counted cells, as released."""
     above = (counts_above(tree.counts()) for tree in _trees(measurement))
     curve: Edges = edges(measurement.cuts[::-1], *above, tied=measurement.tied)
     return curve.fpr + curve.tpr
 
 
-def _precision(measurement: Measurement, made: Trace, rows: str) -> float:
+def _precision(measurement: RocDraw, made: Trace, rows: str) -> float:
     """About the inverse variance of a curve: its weight in the common one."""
     smaller = min(made.sizes)
     noisy = float(_trees(measurement)[0].prefix_variances()[1:].mean()) / smaller**2
@@ -301,7 +301,7 @@ def _above(rate: FloatArray, size: int, noise: SeededNoise) -> FloatArray:
     return rows
 
 
-def _released_again(measurement: Measurement, above: list[FloatArray], noise: SeededNoise) -> Trace:
+def _released_again(measurement: RocDraw, above: list[FloatArray], noise: SeededNoise) -> Trace:
     """The curve of a new draw of a release's noise around other counts."""
     drawn = [
         noisy_tree(
@@ -321,7 +321,7 @@ def _uniform(noise: SeededNoise, count: int) -> FloatArray:
 
 
 def _interval(
-    pair: tuple[Measurement, Measurement], traces: tuple[Trace, Trace], rows: str, *, seed: int, level: float
+    pair: tuple[RocDraw, RocDraw], traces: tuple[Trace, Trace], rows: str, *, seed: int, level: float
 ) -> tuple[float, float]:
     """Of the first area less the second one."""
     (low_a, high_a), (low_b, high_b) = (

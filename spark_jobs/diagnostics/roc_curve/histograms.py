@@ -8,15 +8,13 @@ each: group privacy) or of both (one step each).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 
 from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.contract.privacy import Neighbours, plain, share
+from spark_jobs.contract.privacy import Neighbours, share
 from spark_jobs.mechanisms.histograms import release_histogram
 from spark_jobs.mechanisms.noise import Noise, laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
@@ -64,19 +62,6 @@ class HistogramCells:
             release_histogram(zeros, epsilon=self.epsilon, noise=noise, method=self.method).cells for _ in range(copies)
         ]
         return np.stack(drawn)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {"histogram": self.method, "epsilon": plain(self.epsilon), "cells": self.cells.tolist()}
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> HistogramCells:
-        """The histogram that ``to_dict`` described."""
-        return cls(
-            method=fields["histogram"],
-            epsilon=Decimal(fields["epsilon"]),
-            cells=np.array(fields["cells"], dtype=np.float64),
-        )
 
 
 def histogram_cells(

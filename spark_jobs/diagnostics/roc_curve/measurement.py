@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.options import RocCurveOptions
+from spark_jobs.contract.options import RocCurveSettings
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells, histogram_cells
 from spark_jobs.diagnostics.roc_curve.medians import place_by_medians
 from spark_jobs.mechanisms.cells import (
@@ -26,13 +25,11 @@ from spark_jobs.mechanisms.cells import (
     noisy_cells,
     totals,
 )
-from spark_jobs.mechanisms.meter import BudgetMeter, Spending
-from spark_jobs.mechanisms.noise import Cost, Noise, SecureNoise
+from spark_jobs.mechanisms.meter import BudgetMeter
+from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree, rows_changed
 from spark_jobs.mechanisms.trees import best_tree
 from spark_jobs.statistics import ScoreCounts
-
-SECURE = SecureNoise()
 
 LOCATING_SHARE = Decimal("0.15")
 """Of the budget, for where the scores lie, before anything else is known."""
@@ -59,16 +56,13 @@ ClassCounts = NoisyTree | HistogramCells
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Measurement:
+class RocDraw(Draw):
     """The draw: all noisy counts of one ROC release, and the public facts needed to read them.
 
     Attributes:
         method: as requested.
         thresholds: points that the curve will have, apart from the one at infinity.
         confidence: nominal level of bands and intervals.
-        neighbours: the relation of the guarantee.
-        guarantee: ``contract.release.PRIVATE`` or ``NOT_PRIVATE``.
-        spendings: what each part cost; they add up to the release's cost.
         grid: cells of the score grid.
         cuts: the counted cells, as cuts of the grid.
         negatives, positives: noisy counts of each class on those cells.
@@ -78,19 +72,11 @@ class Measurement:
     method: str
     thresholds: int
     confidence: float
-    neighbours: Neighbours
-    guarantee: str
-    spendings: tuple[Spending, ...]
     grid: int
     cuts: Int64Array
     negatives: ClassCounts
     positives: ClassCounts
     located: tuple[NoisyCells, ...]
-
-    @property
-    def epsilon(self) -> Decimal:
-        """What all of it cost."""
-        return sum((spending.epsilon for spending in self.spendings), Decimal(0))
 
     @property
     def noise_is_known(self) -> bool:
@@ -102,85 +88,26 @@ class Measurement:
         """Whether every look found the rows crowded in few cells: their scores then take few values."""
         return are_tied(self.located)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {
-            "method": self.method,
-            "thresholds": self.thresholds,
-            "confidence": self.confidence,
-            "neighbours": str(self.neighbours),
-            "guarantee": self.guarantee,
-            "spendings": [spending.to_dict() for spending in self.spendings],
-            "grid": self.grid,
-            "cuts": None if self.cuts.size == self.grid + 1 else self.cuts.tolist(),
-            "negatives": self.negatives.to_dict(),
-            "positives": self.positives.to_dict(),
-            "located": [cells.to_dict() for cells in self.located],
-        }
 
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Measurement:
-        """The measurement that ``to_dict`` described."""
-        cuts = fields["cuts"]
-        return cls(
-            method=fields["method"],
-            thresholds=fields["thresholds"],
-            confidence=fields["confidence"],
-            neighbours=Neighbours(fields["neighbours"]),
-            guarantee=fields["guarantee"],
-            spendings=tuple(Spending.from_dict(spending) for spending in fields["spendings"]),
-            grid=fields["grid"],
-            cuts=np.arange(fields["grid"] + 1) if cuts is None else np.array(cuts, dtype=np.int64),
-            negatives=_class_counts(fields["negatives"]),
-            positives=_class_counts(fields["positives"]),
-            located=tuple(NoisyCells.from_dict(cells) for cells in fields["located"]),
-        )
+def measure_curve(statistic: ScoreCounts, options: RocCurveSettings, terms: Terms, *, finer: int = 1) -> RocDraw:
+    """Draw the noise of a ROC curve; ``epsilon``-DP for one row added, removed or replaced.
 
-
-def _class_counts(fields: Mapping[str, Any]) -> ClassCounts:
-    return HistogramCells.from_dict(fields) if "histogram" in fields else NoisyTree.from_dict(fields)
-
-
-def measure(
-    statistic: ScoreCounts,
-    *,
-    epsilon: Cost,
-    delta: Cost = 0,
-    neighbours: Neighbours = Neighbours.ADD_REMOVE,
-    noise: Noise = SECURE,
-    method: str = "auto",
-    thresholds: int | None = None,
-    confidence: float = 0.9,
-    histogram: str | None = None,
-    finer: int = 1,
-) -> Measurement:
-    """Draw the noise of a ROC release; ``epsilon``-DP for one row added, removed or replaced.
-
-    ``recursive_medians`` is ``(epsilon, delta)``-DP with a delta of 1e-30 for each median that a row sees.
+    ``recursive_medians`` is ``(epsilon, delta)``-DP with a delta of 1e-30 for each median that a row takes part in.
 
     Spendings compose sequentially: the rounds that place cells, then the two classes' counts on those cells, which are
     disjoint and share one spending. Cells and shares depend on public facts and on what earlier rounds released, never
     on the exact counts (adaptive composition; the sum of the spendings is at most ``epsilon`` whatever they are).
 
     Args:
-        statistic: exact counts; private.
-        epsilon: what the release may cost.
-        delta: what it may cost in delta; ``recursive_medians`` alone spends of it.
-        neighbours: the relation. ``REPLACE_ONE`` doubles all noise; the class sizes stay private under it.
-        noise: where the noise comes from.
-        method: ``auto``, ``tree``, ``equi_depth``, ``fixed_cells`` or ``recursive_medians``; see the package.
-        thresholds: points of the curve; None for a number that depends on epsilon and the method alone.
-        confidence: nominal level of bands and intervals.
-        histogram: what releases the counts of ``fixed_cells`` and ``recursive_medians``; None for a tree.
+        statistic: exact counts of both classes; private.
+        options: the settings.
+        terms: budget, relation and noise.
         finer: of ``auto``, how many times as many cells there are where signal is ample; public.
 
     Raises:
-        RequestRefused: an option is out of its bounds, more thresholds than cells, or medians without a delta.
+        RequestRefused: more thresholds than cells, or medians without a delta.
     """
-    options = RocCurveOptions(
-        kind="roc_curve", method=method, thresholds=thresholds, confidence=confidence, histogram=histogram
-    )
-    meter = BudgetMeter(epsilon, delta)
+    meter, neighbours, noise = terms.meter(), terms.neighbours, terms.noise
     counts = np.stack([statistic.negatives, statistic.positives])
     grid = counts.shape[1]
     points = points_for(options, epsilon=float(meter.granted.epsilon), grid=grid)
@@ -190,7 +117,7 @@ def measure(
         _counted(totals(row, cuts), options.histogram, epsilon=rest, neighbours=neighbours, noise=noise)
         for row in counts
     )
-    return Measurement(
+    return RocDraw(
         method=options.method,
         thresholds=points,
         confidence=options.confidence,
@@ -213,7 +140,7 @@ def _counted(
     return noisy_tree(cells, tree=best_tree(cells.size), epsilon=epsilon, neighbours=neighbours, noise=noise)
 
 
-def points_for(options: RocCurveOptions, *, epsilon: float, grid: int) -> int:
+def points_for(options: RocCurveSettings, *, epsilon: float, grid: int) -> int:
     """Points of the curve: a function of the request alone, so that the release's shape says nothing of the rows."""
     if options.thresholds is not None:
         if options.thresholds > grid:

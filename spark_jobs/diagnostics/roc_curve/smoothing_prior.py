@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import expit, log_ndtr, ndtr, ndtri
 
 from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.diagnostics.roc_curve.measurement import Measurement
+from spark_jobs.diagnostics.roc_curve.measurement import RocDraw
 from spark_jobs.mechanisms.cells import NoisyCells, log_odds
 from spark_jobs.mechanisms.noise import laplace_variance
 from spark_jobs.mechanisms.prefix_sums import NoisyTree
@@ -111,17 +111,17 @@ class Reading:
         return total
 
 
-def can_be_read(measurement: Measurement) -> bool:
+def can_be_read(measurement: RocDraw) -> bool:
     """Whether there is noise of a known law in a few cells that were placed for the scores, without ties."""
     few = measurement.cuts.size <= MOST_CELLS
     return measurement.method == "auto" and few and not measurement.tied and not _histogram(measurement)
 
 
-def _histogram(measurement: Measurement) -> bool:
+def _histogram(measurement: RocDraw) -> bool:
     return not (isinstance(measurement.negatives, NoisyTree) and isinstance(measurement.positives, NoisyTree))
 
 
-def expected_counts(measurement: Measurement) -> FloatArray:
+def expected_counts(measurement: RocDraw) -> FloatArray:
     """The posterior mean of the counts of both classes in the counted cells; shape (2, k), negatives first.
 
     Args:
@@ -130,7 +130,7 @@ def expected_counts(measurement: Measurement) -> FloatArray:
     return read_measurement(measurement).expected()
 
 
-def read_measurement(measurement: Measurement) -> Reading:
+def read_measurement(measurement: RocDraw) -> Reading:
     """What all counts of a draw say together, those of the counted cells first."""
     released = np.stack([measurement.negatives.counts(), measurement.positives.counts()])
     variance = max(measurement.negatives.range_variance(0, 1), LEAST_VARIANCE)

@@ -11,7 +11,7 @@ from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
 from spark_jobs.diagnostics.roc_curve.bands import Bands, bands
 from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells
-from spark_jobs.diagnostics.roc_curve.measurement import Measurement
+from spark_jobs.diagnostics.roc_curve.measurement import RocDraw
 from spark_jobs.diagnostics.roc_curve.result import RocCurve
 from spark_jobs.diagnostics.roc_curve.shape import (
     Edges,
@@ -54,7 +54,7 @@ class Trace:
     defined: bool
 
 
-def trace(measurement: Measurement, *, as_counted: bool = False) -> Trace:
+def trace(measurement: RocDraw, *, as_counted: bool = False) -> Trace:
     """The curve that a measurement makes; the diagonal where it is undefined.
 
     Args:
@@ -86,7 +86,7 @@ def trace(measurement: Measurement, *, as_counted: bool = False) -> Trace:
     )
 
 
-def _course(measurement: Measurement, negatives: FloatArray, positives: FloatArray) -> Edges:
+def _course(measurement: RocDraw, negatives: FloatArray, positives: FloatArray) -> Edges:
     cuts = measurement.cuts[::-1]
     curve = edges(cuts, negatives, positives, tied=measurement.tied)
     counts = measurement.negatives
@@ -101,12 +101,12 @@ def _course(measurement: Measurement, negatives: FloatArray, positives: FloatArr
     return edges(cuts[kept], negatives[kept], positives[kept], tied=measurement.tied)
 
 
-def _diagonal(measurement: Measurement) -> Edges:
+def _diagonal(measurement: RocDraw) -> Edges:
     rate = np.linspace(0.0, 1.0, measurement.cuts.size)
     return Edges(cuts=measurement.cuts[::-1], fpr=rate, tpr=rate, tied=False)
 
 
-def summarise(measurement: Measurement, *, seed: int) -> RocCurve:
+def summarise(measurement: RocDraw, *, seed: int) -> RocCurve:
     """The curve that a measurement makes; the same measurement and seed give the same curve.
 
     Args:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal, localcontext
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -52,17 +50,6 @@ class NoisyLines:
         """The lines at these x, clipped to [0, 1]; shape (groups, len(at))."""
         steps = np.asarray(at, dtype=np.float64) - 0.5
         return np.clip(self.centre[:, None] + self.slope[:, None] * steps, 0.0, 1.0)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        arrays = {name: getattr(self, name).tolist() for name in (*_NUMBERS, *_SCALES, "failed")}
-        return arrays | {"gaussian": self.gaussian}
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> NoisyLines:
-        """The lines that ``to_dict`` described."""
-        arrays = {name: np.array(fields[name], dtype=np.float64) for name in (*_NUMBERS, *_SCALES)}
-        return cls(failed=np.array(fields["failed"], dtype=bool), gaussian=fields["gaussian"], **arrays)
 
 
 @dataclass(frozen=True, kw_only=True)

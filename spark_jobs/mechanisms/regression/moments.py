@@ -22,14 +22,13 @@ nothing is rounded. Groups compose as in ``noisy_stats``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from decimal import Decimal
 
 import numpy as np
 
 from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.contract.privacy import Neighbours, exact_decimal
 from spark_jobs.mechanisms.noise import (
     Cost,
     Noise,
@@ -61,7 +60,7 @@ class NoisyMoments:
     y: FloatArray
     xx: FloatArray
     xy: FloatArray
-    cost: Cost
+    cost: Decimal
     gaussian: bool
     neighbours: Neighbours
     steps: int
@@ -123,20 +122,6 @@ class NoisyMoments:
         sums = (own + more for own, more in zip((self.x, self.y, self.xx, self.xy), drawn[:4], strict=True))
         return _with(self, rows, *sums)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; the cost as a string."""
-        arrays = {name: getattr(self, name).tolist() for name in _NAMES}
-        public = {"cost": str(self.cost), "gaussian": self.gaussian, "steps": self.steps}
-        return arrays | public | {"neighbours": str(self.neighbours)}
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> NoisyMoments:
-        """The sums that ``to_dict`` described."""
-        arrays = {name: np.array(fields[name], dtype=np.float64) for name in _NAMES}
-        relation = Neighbours(fields["neighbours"])
-        cost, gaussian, steps = (fields[name] for name in ("cost", "gaussian", "steps"))
-        return cls(cost=cost, gaussian=gaussian, neighbours=relation, steps=steps, **arrays)
-
 
 def noisy_moments(sums: GroupSums, *, epsilon: Cost, neighbours: Neighbours, noise: Noise) -> NoisyMoments:
     """The sums of each group, once; ``epsilon``-DP under ``neighbours`` (see the module's proof).
@@ -175,7 +160,7 @@ def _measured(sums: GroupSums, cost: Cost, neighbours: Neighbours, noise: Noise,
         y=nothing,
         xx=nothing,
         xy=nothing,
-        cost=cost,
+        cost=cost if isinstance(cost, Decimal) else exact_decimal(cost),
         gaussian=gaussian,
         neighbours=neighbours,
         steps=sums.steps,

@@ -1,4 +1,4 @@
-"""Drawing the noise of lines: which method runs on which groups, on what, and at what."""
+"""The noisy lines of each group: which method runs on which groups, on what, and at what."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import RequestRefused
-from spark_jobs.contract.options import LinearRegressionOptions
+from spark_jobs.contract.options import LinearRegressionSettings
 from spark_jobs.contract.options.linear import GRADIENTS
 from spark_jobs.contract.privacy import Neighbours, share
+from spark_jobs.diagnostics.diagnostic import Terms
 from spark_jobs.diagnostics.linear_regression.choosing import choose
-from spark_jobs.diagnostics.linear_regression.measurement import Draw, Measurement, NoisyHeights, Part
+from spark_jobs.diagnostics.linear_regression.measurement import GroupDraw, LinesDraw, NoisyHeights, Part
 from spark_jobs.mechanisms.meter import BudgetMeter
-from spark_jobs.mechanisms.noise import Cost, Noise, SecureNoise
 from spark_jobs.mechanisms.regression.gradient_descent import gradient_descent, gradient_descent_zcdp
 from spark_jobs.mechanisms.regression.lines import NoisyLines
 from spark_jobs.mechanisms.regression.moments import noisy_moments, noisy_moments_zcdp
@@ -28,7 +28,6 @@ from spark_jobs.mechanisms.regression.theil_sen import Median, theil_sen
 from spark_jobs.mechanisms.zcdp import rho_within
 from spark_jobs.statistics import Moments, PointCounts
 
-SECURE = SecureNoise()
 PLACES = (0.25, 0.75)
 THEIL_SEN = {
     "dp_exp_theil_sen": Median.EXPONENTIAL,
@@ -40,20 +39,7 @@ ALL_PAIRS = 256
 FEW_PAIRS = 10
 
 
-def measure(
-    points: PointCounts | Moments,
-    *,
-    epsilon: Cost,
-    delta: Cost = 0,
-    neighbours: Neighbours = Neighbours.ADD_REMOVE,
-    noise: Noise = SECURE,
-    method: str = "auto",
-    at: tuple[float, ...] = PLACES,
-    size_bound: int | None = None,
-    matchings: int | None = None,
-    confidence: float = 0.9,
-    public_sizes: bool = False,
-) -> Measurement:
+def measure_lines(statistic: PointCounts | Moments, options: LinearRegressionSettings, terms: Terms) -> LinesDraw:
     """Draw the noise of lines, one for each group; see the package for methods and guarantee.
 
     Groups are disjoint, so all of them together cost what one does. ``ADD_REMOVE``: the row is in one group.
@@ -62,53 +48,31 @@ def measure(
     ``rho / 4``.
 
     Args:
-        points: exact; private. ``Moments`` are enough for methods that need no single points.
-        epsilon: what the release may cost; all of it is spent.
-        delta: of the methods of zCDP, which spend all of it; the others spend none.
-        neighbours: the relation.
-        noise: where the noise comes from.
-        method: see the package.
-        at: where lines are evaluated, in parts of the way from the lower bound of x to the upper one.
-        size_bound: a public guess at the rows of a group, for ``auto`` where sizes are private.
-        matchings: how many partners a row gets, of Theil-Sen methods; None: all in groups of at most 256, else 10.
-        confidence: nominal level of intervals.
-        public_sizes: under ``REPLACE_ONE``, whether group sizes and members are public.
+        statistic: exact; private. ``Moments`` are enough for methods that need no single points.
+        options: the settings.
+        terms: budget, relation and noise. All of epsilon is spent, and by methods of zCDP all of delta.
 
     Raises:
-        RequestRefused: an option is out of its bounds, a budget is none or too small for the method, or the method
-            needs public sizes or single points and there are none.
+        RequestRefused: the budget is too small for the method, or the method needs public sizes or single points and
+            there are none.
     """
-    options = LinearRegressionOptions(
-        kind="linear_regression",
-        x="x",
-        y="y",
-        x_bounds=(points.grid.x.lower, points.grid.x.upper),
-        y_bounds=(points.grid.y.lower, points.grid.y.upper),
-        method=method,
-        at=tuple(at),
-        size_bound=size_bound,
-        matchings=matchings,
-        public_sizes=public_sizes,
-        confidence=confidence,
-        cells=points.cells,
-    )
-    meter = BudgetMeter(epsilon, delta)
-    public = neighbours is Neighbours.REPLACE_ONE and options.public_sizes
-    _require_possible(options.method, points, public=public)
-    drawing = _Drawing(points, options, meter, neighbours, noise, public=public)
-    return Measurement(
+    meter, grid = terms.meter(), statistic.grid
+    public = terms.neighbours is Neighbours.REPLACE_ONE and options.public_sizes
+    _require_possible(options.method, statistic, public=public)
+    noisy = _NoisyGroups(statistic, options, meter, terms, public=public)
+    return LinesDraw(
         method=options.method,
         at=options.at,
         confidence=options.confidence,
-        neighbours=neighbours,
+        neighbours=terms.neighbours,
         public_sizes=public,
-        guarantee=noise.guarantee,
-        parts=drawing.parts(),
+        guarantee=terms.noise.guarantee,
+        parts=noisy.parts(),
         spendings=meter.events,
-        keys=points.keys,
-        x_bounds=options.x_bounds,
-        y_bounds=options.y_bounds,
-        cells=points.cells,
+        keys=statistic.keys,
+        x_bounds=(grid.x.lower, grid.x.upper),
+        y_bounds=(grid.y.lower, grid.y.upper),
+        cells=statistic.cells,
     )
 
 
@@ -126,25 +90,24 @@ def _require_possible(method: str, points: PointCounts | Moments, *, public: boo
         )
 
 
-class _Drawing:
+class _NoisyGroups:
     """One release: what each method is run on, and at what."""
 
     def __init__(
         self,
         points: PointCounts | Moments,
-        options: LinearRegressionOptions,
+        options: LinearRegressionSettings,
         meter: BudgetMeter,
-        neighbours: Neighbours,
-        noise: Noise,
+        terms: Terms,
         *,
         public: bool,
     ) -> None:
-        self.points, self.options, self.noise, self.public = points, options, noise, public
+        self.points, self.options, self.noise, self.public = points, options, terms.noise, public
         self.relation = Neighbours.REPLACE_ONE if public else Neighbours.ADD_REMOVE
-        halved = neighbours is Neighbours.REPLACE_ONE and not public
+        halved = terms.neighbours is Neighbours.REPLACE_ONE and not public
         label = f"lines of {points.grid.groups} groups, in parallel"
         self.rho = Decimal(0)
-        if options.approximate:
+        if options.spends_delta:
             granted = meter.granted
             rho = rho_within(granted.epsilon, granted.delta)
             self.epsilon = meter.spend(granted.epsilon, delta=granted.delta, label=label)
@@ -173,7 +136,7 @@ class _Drawing:
             found.append(Part(method=method, groups=groups, draw=self._draw(method, groups)))
         return tuple(found)
 
-    def _draw(self, method: str, groups: Int64Array) -> Draw:
+    def _draw(self, method: str, groups: Int64Array) -> GroupDraw:
         if method in THEIL_SEN:
             return self._heights(THEIL_SEN[method], groups)
         if method in GRADIENTS:
@@ -243,12 +206,12 @@ class _Drawing:
 
 
 _OF_SUMS = ("rows", "x", "y", "xx", "xy")
-_BY_EPSILON: dict[str, Callable[..., Draw]] = {
+_BY_EPSILON: dict[str, Callable[..., GroupDraw]] = {
     "noisy_moments": noisy_moments,
     "noisy_stats": noisy_stats,
     "noisy_intercept": noisy_intercept,
 }
-_BY_RHO: dict[str, Callable[..., Draw]] = {
+_BY_RHO: dict[str, Callable[..., GroupDraw]] = {
     "noisy_moments_zcdp": noisy_moments_zcdp,
     "noisy_stats_zcdp": noisy_stats_zcdp,
 }

@@ -1,0 +1,175 @@
+"""Single figures of a classifier, and what follows from counts between thresholds: their options."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from itertools import pairwise
+from typing import Annotated, ClassVar, Literal, Protocol
+
+from pydantic import Field, field_validator
+
+from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.options.base import MIN_EPSILON, Options, Settings
+from spark_jobs.contract.result_checks import (
+    Check,
+    ascending,
+    finite,
+    inside,
+    never_falls,
+    null_together,
+    same_length,
+    within,
+)
+
+AreaMethod = Literal["auto", "polynomial", "cauchy", "laplace", "counts"]
+PrecisionMethod = Literal["auto", "polynomial", "cauchy", "laplace", "counts", "weighted_counts"]
+MIN_EPSILON_OF_SMOOTH = Decimal("1e-4")
+"""Of noise by smooth sensitivity without a delta: ``mechanisms.pure_release`` is proven from a tenth of it on."""
+
+
+class AucSettings(Settings):
+    """How an area under the ROC curve is released.
+
+    Attributes:
+        method: how noise is scaled; see ``spark_jobs.diagnostics.auc``. ``laplace`` spends delta.
+        interval: whether to pay a small part for noisy class sizes, without which no interval can be given.
+        confidence: nominal level of the interval.
+    """
+
+    method: AreaMethod = "auto"
+    interval: bool = True
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+
+class AveragePrecisionSettings(Settings):
+    """How an average precision is released.
+
+    Attributes:
+        method: how noise is scaled; see ``spark_jobs.diagnostics.average_precision``. ``laplace`` spends delta;
+            ``weighted_counts`` are counts, and one sum over all rows of weights that they choose.
+        interval: of a direct release, whether to pay a small part for noisy class sizes, without which no interval can
+            be given.
+        confidence: nominal level of the interval.
+    """
+
+    method: PrecisionMethod = "auto"
+    interval: bool = True
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+
+class BinormalRocSettings(Settings):
+    """How a symmetric binormal ROC curve is made from a private AUC.
+
+    Attributes:
+        method: of the AUC.
+        points: of the curve.
+        confidence: nominal level of the band.
+    """
+
+    method: AreaMethod = "auto"
+    points: Annotated[int, Field(ge=2, le=65536)] = 201
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+
+class _HasMethod(Protocol):
+    @property
+    def method(self) -> str: ...
+
+
+class _FigureOptions(Options):
+    """An entry of a request for a single figure of a classifier."""
+
+    @property
+    def approximate(self: _HasMethod) -> bool:
+        """Whether it spends delta."""
+        return self.method == "laplace"
+
+    @property
+    def min_epsilon(self: _HasMethod) -> Decimal:
+        """The least epsilon, for one row: more for noise whose guarantee is proven from there on."""
+        return MIN_EPSILON_OF_SMOOTH if self.method in ("polynomial", "cauchy") else MIN_EPSILON
+
+
+_AREA: tuple[Check, ...] = (
+    within("value"),
+    within("interval", nullable=True),
+    inside("value", "interval", nullable=True),
+    null_together("interval", "positives", "negatives"),
+    finite("positives", "negatives", nullable=True),
+)
+"""What a single figure meets; it has no interval where the sizes of the classes were not paid for."""
+
+
+class AucOptions(AucSettings, _FigureOptions):
+    """Area under the ROC curve."""
+
+    figures: ClassVar[tuple[str, ...]] = ("value", "interval")
+    checks: ClassVar[tuple[Check, ...]] = _AREA
+    kind: Literal["auc"] = "auc"
+
+
+class AveragePrecisionOptions(AveragePrecisionSettings, _FigureOptions):
+    """Average precision, the area under the precision-recall curve, by steps."""
+
+    figures: ClassVar[tuple[str, ...]] = ("value", "interval")
+    checks: ClassVar[tuple[Check, ...]] = _AREA
+    kind: Literal["average_precision"] = "average_precision"
+
+
+class BinormalRocOptions(BinormalRocSettings, _FigureOptions):
+    """Symmetric binormal ROC curve through a private AUC."""
+
+    figures: ClassVar[tuple[str, ...]] = ("separation", "auc", "auc_interval", "tpr", "tpr_lower", "tpr_upper")
+    checks: ClassVar[tuple[Check, ...]] = (
+        same_length("fpr", "tpr", "tpr_lower", "tpr_upper"),
+        within("fpr", "tpr", "tpr_lower", "tpr_upper", "auc", "auc_interval"),
+        never_falls("fpr", "tpr"),
+        ascending("tpr_lower", "tpr", "tpr_upper"),
+        inside("auc", "auc_interval"),
+        finite("separation", "positives", "negatives"),
+    )
+    kind: Literal["binormal_roc"] = "binormal_roc"
+
+
+class ConfusionMatrixSettings(Settings):
+    """How confusion matrices are made from counts of both classes.
+
+    Attributes:
+        thresholds: a row counts as positive if its score is at least this; from 0 to 1, ascending.
+        confidence: nominal level of the intervals.
+    """
+
+    thresholds: Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1, max_length=100)] = (0.5,)
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+    @field_validator("thresholds")
+    @classmethod
+    def _ascending(cls, value: tuple[float, ...]) -> tuple[float, ...]:
+        if any(high <= low for low, high in pairwise(value)):
+            raise RequestRefused(
+                "", given=list(value), bound="must ascend", remedy="sort the thresholds and name each once"
+            )
+        return value
+
+
+_COUNTS = ("true_positives", "false_positives", "false_negatives", "true_negatives")
+
+
+_RATES = tuple(
+    (f"{rate}_lower", rate, f"{rate}_upper") for rate in ("accuracy", "precision", "recall", "specificity", "f1")
+)
+
+
+class ConfusionMatrixOptions(ConfusionMatrixSettings, Options):
+    """Confusion matrices at given thresholds, with the rates that follow from them."""
+
+    figures: ClassVar[tuple[str, ...]] = tuple(name for rate in _RATES for name in rate)
+    checks: ClassVar[tuple[Check, ...]] = (
+        same_length("thresholds", *_COUNTS, *figures),
+        within("thresholds"),
+        finite(*_COUNTS),
+        *(null_together(*rate) for rate in _RATES),
+        within(*figures, nullable=True),
+        *(ascending(*rate, nullable=True) for rate in _RATES),
+    )
+    kind: Literal["confusion_matrix"] = "confusion_matrix"

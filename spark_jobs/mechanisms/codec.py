@@ -1,0 +1,133 @@
+"""Frozen dataclasses as plain JSON types and back, made from the types of their fields.
+
+What is encoded is decoded to an equal value: whole numbers and decimals exactly, floats as Python prints them. A field
+that may hold one of several dataclasses is written with the name of its class.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from decimal import Decimal
+from enum import StrEnum
+from functools import cache
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.contract.values import Frozen
+
+T = TypeVar("T")
+_CLASS, _VALUE, _RANGE = "class", "value", "range"
+_PLAIN = (bool, int, float, str)
+
+
+def encode(value: Any, as_type: Any = None) -> Any:
+    """``value`` as plain JSON types.
+
+    Args:
+        value: a dataclass, or what a field of one may hold: numbers, texts, decimals, enums, tuples, arrays,
+            dataclasses and the contract's value types.
+        as_type: its declared type; its own if left out. Fields that only a subclass has are left out.
+
+    Raises:
+        TypeError: the type is none of those.
+    """
+    as_type = type(value) if as_type is None else as_type
+    if value is None:
+        return None
+    origin, arguments = get_origin(as_type), get_args(as_type)
+    if _is_union(origin):
+        members = _members(as_type)
+        if len(members) == 1:
+            return encode(value, members[0])
+        return {_CLASS: type(value).__name__, _VALUE: encode(value, _member(members, type(value).__name__))}
+    if origin is tuple:
+        kinds = [arguments[0]] * len(value) if arguments[-1] is Ellipsis else arguments
+        return [encode(item, kind) for item, kind in zip(value, kinds, strict=True)]
+    if _is_array(as_type):
+        return _encode_array(value)
+    if origin is Literal or as_type in _PLAIN:
+        return value
+    if not isinstance(as_type, type):
+        raise TypeError(f"no encoding of {as_type}")
+    if issubclass(as_type, Decimal):
+        return str(value)
+    if issubclass(as_type, StrEnum):
+        return str(value)
+    if issubclass(as_type, Frozen):
+        return {name: item for name, item in value.model_dump(mode="json").items() if name in as_type.model_fields}
+    if is_dataclass(as_type):
+        return {name: encode(getattr(value, name), kind) for name, kind in _fields(as_type).items()}
+    raise TypeError(f"no encoding of {as_type}")
+
+
+def decode(as_type: type[T], data: Any) -> T:
+    """The value of type ``as_type`` that ``encode`` described.
+
+    Raises:
+        KeyError, TypeError, ValueError: ``data`` describes no such value.
+    """
+    return cast("T", _decode(as_type, data))
+
+
+def _decode(as_type: Any, data: Any) -> Any:
+    origin, arguments = get_origin(as_type), get_args(as_type)
+    if _is_union(origin):
+        if data is None:
+            return None
+        members = _members(as_type)
+        if len(members) == 1:
+            return _decode(members[0], data)
+        return _decode(_member(members, data[_CLASS]), data[_VALUE])
+    if origin is tuple:
+        kinds = [arguments[0]] * len(data) if arguments[-1] is Ellipsis else arguments
+        return tuple(_decode(kind, item) for kind, item in zip(kinds, data, strict=True))
+    if _is_array(as_type):
+        return _decode_array(data, arguments[1])
+    if origin is Literal or as_type in _PLAIN:
+        return data
+    if issubclass(as_type, (Decimal, StrEnum)):
+        return as_type(data)
+    if issubclass(as_type, Frozen):
+        return as_type.parse(data)
+    return as_type(**{name: _decode(kind, data[name]) for name, kind in _fields(as_type).items()})
+
+
+@cache
+def _fields(as_type: type) -> Mapping[str, Any]:
+    hints = get_type_hints(as_type)
+    return {field.name: hints[field.name] for field in fields(as_type) if field.init}
+
+
+def _is_union(origin: Any) -> bool:
+    return origin is Union or origin is types.UnionType
+
+
+def _members(union: Any) -> list[Any]:
+    """The types of a union but None. Plain JSON types need no name, so several of them are one."""
+    members = [member for member in get_args(union) if member is not type(None)]
+    return [members[0]] if all(member in _PLAIN for member in members) else members
+
+
+def _member(members: list[Any], name: str) -> Any:
+    return next(member for member in members if member.__name__ == name)
+
+
+def _is_array(as_type: Any) -> bool:
+    return get_origin(as_type) is np.ndarray
+
+
+def _encode_array(array: NDArray[Any]) -> Any:
+    if array.ndim == 1 and array.size > 1 and np.array_equal(array, np.arange(array.size)):
+        return {_RANGE: int(array.size)}  # every cell of a grid, in order
+    return array.tolist() if array.size else {"shape": list(array.shape)}
+
+
+def _decode_array(data: Any, dtype: Any) -> NDArray[Any]:
+    kind = get_args(dtype)[0]
+    if isinstance(data, dict):
+        return np.arange(data[_RANGE], dtype=kind) if _RANGE in data else np.zeros(data["shape"], dtype=kind)
+    return np.array(data, dtype=kind)
