@@ -15,11 +15,13 @@ import numpy as np
 from benchmarks._scored_tables import OTHER_SHAPES, Scored, binormal_quantiles, counts, real_tables
 from benchmarks.harness import Report, Target, arguments, progress, publish
 from spark_jobs.arrays import FloatArray
-from spark_jobs.contract.options import DIAGNOSTICS
+from spark_jobs.contract.options import RocCurveSettings
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import auc, average_precision
 from spark_jobs.diagnostics._score_figures.precision import average_precision_of, precision_of_curve
-from spark_jobs.diagnostics._shared_groups import measure_shared, read_as
+from spark_jobs.diagnostics._shared_groups.measurement import measure_shared
+from spark_jobs.diagnostics._shared_groups.views import curve_of_groups
+from spark_jobs.diagnostics.diagnostic import Terms
 from spark_jobs.diagnostics.roc_curve.summary import trace
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.smooth_sensitivity import auc_fraction
@@ -39,8 +41,8 @@ def synthetic(rows: int, share: float, seed: int) -> Scored:
 def shared_area(statistic: ScoreCounts, noise: SeededNoise) -> float:
     """The area of a ROC curve made from a release that it shares with calibration and binned residuals."""
     kinds = ("roc_curve", "calibration", "binned_residuals")
-    drawn = measure_shared(statistic, kinds=kinds, epsilon=1, neighbours=Neighbours.ADD_REMOVE, noise=noise)
-    return trace(read_as(DIAGNOSTICS["roc_curve"](kind="roc_curve"), drawn)).auc
+    drawn = measure_shared(statistic, kinds, Terms(epsilon=1, noise=noise))
+    return trace(curve_of_groups(RocCurveSettings(), drawn)).auc
 
 
 def published_cauchy(statistic: ScoreCounts, noise: SeededNoise, epsilon: float = 1.0) -> float:
@@ -89,7 +91,7 @@ def area_at_thousand(*, releases: int) -> tuple[list[list[str]], list[Target], d
     return rows, targets, dict(errors)
 
 
-def released_precision(made: average_precision.Measurement) -> float:
+def released_precision(made: average_precision.FigureDraw) -> float:
     """What a draw releases, without the interval of counts, whose simulations take far longer than the figure."""
     if made.counts is None:
         return float(made.value or 0.0)

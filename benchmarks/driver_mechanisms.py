@@ -30,7 +30,8 @@ from spark_jobs.diagnostics import (
     residual_plot,
     roc_curve,
 )
-from spark_jobs.diagnostics._shared_groups import measure_shared, read_as
+from spark_jobs.diagnostics._shared_groups.measurement import measure_shared
+from spark_jobs.diagnostics.diagnostic import Terms
 from spark_jobs.mechanisms.continuous_noise import cauchy_noise, laplace_noise, polynomial_noise
 from spark_jobs.mechanisms.histograms import release_histogram
 from spark_jobs.mechanisms.meter import BudgetMeter
@@ -119,9 +120,9 @@ SHARING: dict[str, Any] = {
 def score_diagnostics(table: ScoreCounts) -> None:
     """What a request for six diagnostics of scores has the driver do: three of them share one noisy release."""
     options: dict[str, Any] = {"neighbours": ADDED, "noise": NOISE}
-    shared = measure_shared(table, kinds=tuple(SHARING), epsilon="0.5", **options)
-    for kind, (module, chosen) in SHARING.items():
-        module.summarise(read_as(chosen(kind=kind), shared), seed=1)
+    shared = measure_shared(table, tuple(SHARING), Terms(epsilon="0.5", **options))
+    for module, chosen in SHARING.values():
+        module.summarise(module.DIAGNOSTIC.read_shared(chosen(), shared), seed=1)
     for module in (auc, average_precision, ecdf):
         module.release(table, epsilon="0.166", **options)
 

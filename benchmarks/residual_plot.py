@@ -37,7 +37,7 @@ from benchmarks._residual_tables import MISSING, real_tables
 from benchmarks.harness import Report, Target, arguments, progress, publish
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.diagnostics.residual_plot import Measurement, copies, measure, release, summarise
+from spark_jobs.diagnostics.residual_plot import ResidualDraw, copies, measure, release, summarise
 from spark_jobs.diagnostics.residual_plot.columns import in_whole_rows, on_the_simplex
 from spark_jobs.diagnostics.residual_plot.lack_of_fit import TESTS, Faults, find_faults
 from spark_jobs.diagnostics.residual_plot.summary import scatter
@@ -58,12 +58,12 @@ TESTED = np.array([0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5])
 SIDE = 10
 
 
-def measured(points: Points, seed: int, **options: object) -> Measurement:
+def measured(points: Points, seed: int, **options: object) -> ResidualDraw:
     """The draw at epsilon 1."""
     return measure(ResidualCounts.from_arrays(*points), epsilon=1, noise=SeededNoise(seed), **options)
 
 
-def shown(measurement: Measurement, random: np.random.Generator) -> Points:
+def shown(measurement: ResidualDraw, random: np.random.Generator) -> Points:
     """The released scatter."""
     total = max(round(float(measurement.cells.sum())), 1)
     framed = in_whole_rows(on_the_simplex(measurement.cells, float(total)), total)
@@ -285,7 +285,7 @@ def coverage(draw: Draw, *, rows: int, tables: int) -> tuple[float, float, float
     return trend, spread, quantiles
 
 
-def exact_figures(measurement: Measurement, statistic: ResidualCounts, *, seed: int) -> list[FloatArray]:
+def exact_figures(measurement: ResidualDraw, statistic: ResidualCounts, *, seed: int) -> list[NDArray[np.float64]]:
     """Trend, spread and quantiles of the exact counts in the cells and pools of a release."""
     from spark_jobs.diagnostics.residual_plot.columns import means, quantiles, spreads
     from spark_jobs.diagnostics.residual_plot.summary import LEVELS, pools_of

@@ -11,11 +11,11 @@ import pytest
 
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import binned_residuals, calibration, confusion_matrix, ecdf, roc_curve
-from spark_jobs.diagnostics._shared_groups import measure_shared
 from spark_jobs.mechanisms.cells import totals
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts
 from tests.support.audit import Tampered, audit, convicts, exactly, keeps, log_ratio, samples
+from tests.support.sharing import measure_shared
 from tests.support.transcripts import Transcripts
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from spark_jobs.application.draft import diagnostic
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.options import DIAGNOSTICS, PointCells, PointSums, ResidualCells
 from spark_jobs.contract.options.base import ScoreCells
@@ -21,11 +20,12 @@ from spark_jobs.contract.options.fits import CrossProductCells, LabelProductCell
 from spark_jobs.contract.options.scores import OtherScoreCells
 from spark_jobs.contract.options.values import ValueCells
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.diagnostics._shared_groups import measure_shared, read_as
+from spark_jobs.diagnostics.diagnostic import Terms, diagnostic
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import CrossProducts, Moments, PointCounts, ResidualCounts, ScoreCounts, ValueCounts
 from tests.support.audit import LONG
 from tests.support.replay import RecordingNoise, released_outputs, replay
+from tests.support.sharing import measure_shared, read_as
 
 pytestmark = [pytest.mark.audit]
 
@@ -129,12 +129,11 @@ def tables(options, relation):
 def release(options, relation, epsilon, *, summarised):
     """A function of a statistic and noise: the measurement, what is kept of it, and its summary."""
     kind = diagnostic(options.kind)
-    delta = {"delta": DELTA} if options.takes_delta else {}
+    delta = DELTA if options.accepts_delta else 0
 
     def run(statistic, noise):
-        measured = kind.measure(
-            statistic, epsilon=epsilon, neighbours=relation, noise=noise, **delta, **options.chosen()
-        )
+        terms = Terms(epsilon=epsilon, delta=delta, neighbours=relation, noise=noise)
+        measured = kind.measurement.measure(statistic, options, terms)
         return [measured, measured.to_dict(), kind.summarise(measured, seed=5) if summarised else None]
 
     return run
@@ -198,7 +197,7 @@ SHARING = ("roc_curve", "calibration", "binned_residuals", "ecdf")
 @BOTH
 def test_the_noise_of_a_shared_release_makes_the_same_of_another_table(relation):
     readers = [DIAGNOSTICS[kind].model_validate({"kind": kind, **BASE[kind][0]}) for kind in SHARING]
-    sharing = [options for options in readers if options.sharing]
+    sharing = [options for options in readers if options.can_share]
     kinds = tuple(options.kind for options in sharing)
     assert len(kinds) > 1
 

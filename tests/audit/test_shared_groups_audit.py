@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.diagnostics._shared_groups import measure_shared
 from spark_jobs.mechanisms.cells import totals
 from spark_jobs.mechanisms.group_sums import centred_sums
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from tests.audit.test_roc_curve_audit import EPSILON, FLIPPED, PAIRS
 from tests.support.audit import Tampered, audit, convicts, keeps, log_ratio, samples
+from tests.support.sharing import measure_shared
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
 

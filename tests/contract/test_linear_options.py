@@ -11,10 +11,12 @@ from spark_jobs.contract import ReleaseRequest, RequestRefused
 from spark_jobs.contract.columns import needs
 from spark_jobs.contract.options import (
     LinearRegressionOptions,
+    LinearRegressionSettings,
     PointCells,
     PointSums,
     ResidualCells,
     ResidualPlotOptions,
+    ResidualPlotSettings,
 )
 from spark_jobs.contract.options.linear import MOST_GROUPS
 from spark_jobs.contract.privacy import Neighbours
@@ -84,8 +86,15 @@ def test_points_are_counted_where_a_method_needs_them_and_can_be_held(options: d
 
 
 def test_options_of_a_measurement_are_not_those_of_the_counting() -> None:
-    assert set(plot().chosen()) == {"method", "bins", "coverage", "confidence"}
-    assert set(line().chosen()) == {"method", "at", "size_bound", "matchings", "public_sizes", "confidence"}
+    assert set(ResidualPlotSettings.model_fields) == {"method", "bins", "coverage", "confidence"}
+    assert set(LinearRegressionSettings.model_fields) == {
+        "method",
+        "at",
+        "size_bound",
+        "matchings",
+        "public_sizes",
+        "confidence",
+    }
 
 
 @pytest.mark.parametrize("given", [["a", "b"], [1, 2], ["1", 2], ["", "é"][1:], [-5, "x y", "17"]])

@@ -68,7 +68,7 @@ def test_degenerate_tables_get_a_curve_of_the_same_shape(table: Any, epsilon: st
 def test_cost_is_that_of_the_area_and_a_draw_survives_storage() -> None:
     drawn = module.measure(ScoreCounts.from_arrays(*SETS["ties"]), epsilon="0.7", noise=SecureNoise())
     assert sum(spending.epsilon for spending in drawn.spendings) == Decimal("0.7")
-    stored = module.Measurement.from_dict(json.loads(json.dumps(drawn.to_dict())))
+    stored = module.DIAGNOSTIC.measurement.decode(json.loads(json.dumps(drawn.to_dict())))
     assert module.summarise(stored, seed=3).to_dict() == module.summarise(drawn, seed=3).to_dict()
 
 

@@ -150,7 +150,7 @@ def test_no_small_table_breaks_a_release(cells, rows, epsilon, method, neighbour
 
 def test_the_same_draw_and_seed_make_the_same_release():
     measurement = calibration.measure(counts_of("ordinary"), epsilon=1, noise=SecureNoise())
-    again = calibration.Measurement.from_dict(json.loads(json.dumps(measurement.to_dict())))
+    again = calibration.DIAGNOSTIC.measurement.decode(json.loads(json.dumps(measurement.to_dict())))
     assert calibration.summarise(measurement, seed=7).to_dict() == calibration.summarise(again, seed=7).to_dict()
 
 

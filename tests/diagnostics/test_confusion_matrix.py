@@ -79,7 +79,7 @@ def test_all_is_spent_and_a_draw_survives_storage() -> None:
     statistic = ScoreCounts.from_arrays(*SETS["ties"])
     drawn = module.measure(statistic, epsilon="0.7", thresholds=THRESHOLDS, noise=SecureNoise())
     assert drawn.epsilon == Decimal("0.7")
-    stored = module.Measurement.from_dict(json.loads(json.dumps(drawn.to_dict())))
+    stored = module.DIAGNOSTIC.measurement.decode(json.loads(json.dumps(drawn.to_dict())))
     assert module.summarise(stored, seed=3).to_dict() == module.summarise(drawn, seed=3).to_dict()
 
 

@@ -172,7 +172,7 @@ def test_a_measurement_goes_through_json_and_makes_the_same_release():
     for options in ({}, {"find_bounds": "linear"}):
         statistic = ValueCounts.from_arrays([1.0, 2.0, 3.0] * 99, cells=2**14, **WIDE)
         measurement = ecdf.measure(statistic, epsilon=1, noise=SecureNoise(), named="amount", **options)
-        again = ecdf.Measurement.from_dict(json.loads(json.dumps(measurement.to_dict())))
+        again = ecdf.DIAGNOSTIC.measurement.decode(json.loads(json.dumps(measurement.to_dict())))
         assert ecdf.summarise(again, seed=3).to_dict() == ecdf.summarise(measurement, seed=3).to_dict()
         assert measurement.guarantee == "differentially private"
 

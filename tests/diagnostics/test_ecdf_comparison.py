@@ -50,7 +50,7 @@ def test_the_comparison_is_that_of_the_two_releases(grid):
         ValueCounts.from_arrays(np.random.default_rng(2).lognormal(3.1, 0.6, 2000), **GRIDS[grid]),
         epsilon=1, noise=SeededNoise(2), named="amount", compare_with=as_released(march),
     )  # fmt: skip
-    found = ecdf.summarise(ecdf.Measurement.from_dict(json.loads(json.dumps(draw.to_dict()))), seed=7)
+    found = ecdf.summarise(ecdf.DIAGNOSTIC.measurement.decode(json.loads(json.dumps(draw.to_dict()))), seed=7)
     np.testing.assert_array_equal(found.cdf, april.cdf)
     assert found.comparison.distance == ecdf.distance_between(april, march, seed=7)
     assert (found.comparison.released_by, found.comparison.named) == ("march", "amount")

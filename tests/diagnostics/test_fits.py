@@ -221,7 +221,7 @@ def test_features_that_depend_on_each_other_get_the_least_coefficients(name: str
 def test_a_measurement_is_all_that_a_fit_is_made_from(name: str) -> None:
     module = MODULES[name]
     measurement = module.measure(STATISTICS[name](rows()), epsilon="0.7", delta="1e-6", noise=SecureNoise())
-    again = module.Measurement.from_dict(json.loads(json.dumps(measurement.to_dict())))
+    again = module.DIAGNOSTIC.measurement.decode(json.loads(json.dumps(measurement.to_dict())))
     assert module.summarise(again, seed=4).to_dict() == module.summarise(measurement, seed=4).to_dict()
     assert measurement.epsilon == Decimal("0.7")
     assert measurement.guarantee == "differentially private"

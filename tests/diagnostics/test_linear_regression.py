@@ -325,7 +325,7 @@ def test_moments_are_enough_for_least_squares_and_refused_by_what_needs_points()
 def test_the_same_draw_and_seed_make_the_same_release(method, neighbours, public_sizes):
     options = {"method": method, "neighbours": neighbours, "public_sizes": public_sizes, **cost(method)}
     measurement = lines.measure(counted(**BOX), noise=SecureNoise(), **options)
-    again = lines.Measurement.from_dict(json.loads(json.dumps(measurement.to_dict(), allow_nan=False)))
+    again = lines.DIAGNOSTIC.measurement.decode(json.loads(json.dumps(measurement.to_dict(), allow_nan=False)))
     assert lines.summarise(measurement, seed=7).to_dict() == lines.summarise(again, seed=7).to_dict()
     assert measurement.epsilon == 1
     assert measurement.groups == len(KEYS)

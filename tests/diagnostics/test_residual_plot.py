@@ -76,7 +76,7 @@ def test_no_small_table_breaks_a_release(rows, epsilon, bins, coverage, unit, ne
 
 def test_the_same_draw_and_seed_make_the_same_release():
     measurement = residual_plot.measure(counted("fan"), epsilon=1, noise=SecureNoise())
-    again = residual_plot.Measurement.from_dict(json.loads(json.dumps(measurement.to_dict())))
+    again = residual_plot.DIAGNOSTIC.measurement.decode(json.loads(json.dumps(measurement.to_dict())))
     assert residual_plot.summarise(measurement, seed=7).to_dict() == residual_plot.summarise(again, seed=7).to_dict()
     assert residual_plot.summarise(measurement, seed=7).guarantee == "differentially private"
     other = residual_plot.summarise(measurement, seed=8)

@@ -87,7 +87,7 @@ def test_an_exchange_of_the_curves_changes_the_sign_alone(rows):
 @pytest.mark.usefixtures("few_copies")
 def test_a_measurement_that_was_stored_compares_as_before():
     pair = two_models(0.75, 0.8, rows=500)
-    again = (roc.Measurement.from_dict(json.loads(json.dumps(each.to_dict()))) for each in pair)
+    again = (roc.DIAGNOSTIC.measurement.decode(json.loads(json.dumps(each.to_dict()))) for each in pair)
     assert roc.compare(*again, rows="same").to_dict() == roc.compare(*pair, rows="same").to_dict()
 
 

@@ -123,7 +123,7 @@ def test_the_cost_is_split_in_halves_that_add_up() -> None:
     labels = {spending.label.split(":")[0] for spending in made.spendings}
     assert labels == {"first model", "second model"}
     stored = json.loads(json.dumps(made.to_dict(), allow_nan=False))
-    assert roc_comparison.Measurement.from_dict(stored).to_dict() == made.to_dict()
+    assert roc_comparison.DIAGNOSTIC.measurement.decode(stored).to_dict() == made.to_dict()
 
 
 def test_a_request_counts_both_models_and_says_so() -> None:

@@ -86,7 +86,7 @@ def test_json_and_a_second_attempt_make_the_same_curve(method, histogram):
         counts_of("ordinary"), epsilon=2, delta=DELTA, method=method, histogram=histogram, noise=SeededNoise(3)
     )
     stored = json.dumps(measurement.to_dict(), allow_nan=False)
-    again = roc.Measurement.from_dict(json.loads(stored))
+    again = roc.DIAGNOSTIC.measurement.decode(json.loads(stored))
     assert json.dumps(again.to_dict()) == stored
     first = json.dumps(roc.summarise(measurement, seed=9).to_dict(), allow_nan=False)
     assert json.dumps(roc.summarise(again, seed=9).to_dict(), allow_nan=False) == first

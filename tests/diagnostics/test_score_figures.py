@@ -129,7 +129,7 @@ def test_spendings_stay_within_the_grant_and_a_draw_survives_storage(
     )
     assert exact_sum(*(spending.epsilon for spending in measurement.spendings)) == Decimal("0.7")
     assert exact_sum(*(spending.delta for spending in measurement.spendings)) == delta
-    stored = module.Measurement.from_dict(json.loads(json.dumps(measurement.to_dict())))
+    stored = module.DIAGNOSTIC.measurement.decode(json.loads(json.dumps(measurement.to_dict())))
     once, again = (module.summarise(made, seed=9) for made in (measurement, stored))
     assert once == again
     if measurement.counts is None:

@@ -10,11 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.options import BinnedResidualsSettings
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics._score_groups import binning
 from spark_jobs.diagnostics._score_groups.binning import place_by_looking, place_by_medians
-from spark_jobs.diagnostics._score_groups.measurement import Measurement, measure_groups
+from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw, measure_groups
 from spark_jobs.diagnostics._score_groups.pools import either_p_value, p_value, pools
+from spark_jobs.diagnostics.diagnostic import Terms
+from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts
@@ -33,7 +36,12 @@ BASE = [(0, 0.3), (1, 0.3), (1, 0.99), (0, 0.7)]
 def measured(rows, *, method, noise, epsilon="1", neighbours=Neighbours.ADD_REMOVE, bins=4, cells=CELLS):
     statistic = ScoreCounts.from_arrays([row[0] for row in rows], [row[1] for row in rows], cells=cells)
     options = {"epsilon": epsilon, "neighbours": neighbours, "noise": noise, "method": method, "bins": bins}
-    return measure_groups(statistic, confidence=0.9, **options)
+    return measured_groups(statistic, **options)
+
+
+def measured_groups(statistic, *, method, bins, **terms):
+    settings = BinnedResidualsSettings(method=method, bins=bins, confidence=0.9)
+    return measure_groups(statistic, settings, Terms(**terms))
 
 
 def neighbouring(neighbours):
@@ -73,14 +81,13 @@ def test_medians_and_merging_leave_the_rest_no_more_than_its_share(monkeypatch, 
 @pytest.mark.parametrize("name", ["ordinary", "constant scores", "one row", "scores of 0 and 1"])
 def test_all_of_the_budget_is_spent_and_no_more(name, method, neighbours):
     for epsilon in ("0.01", "1", "1000000000"):
-        measurement = measure_groups(
+        measurement = measured_groups(
             ScoreCounts.from_arrays(*DATA_SETS[name], cells=1024),
             epsilon=epsilon,
             neighbours=neighbours,
             noise=SeededNoise(1),
             method=method,
             bins=16,
-            confidence=0.9,
         )
         assert measurement.epsilon == Decimal(epsilon)
         assert measurement.bins.size == 17
@@ -115,7 +122,7 @@ def test_no_small_table_breaks_a_draw(cells, levels, rows, epsilon, method, neig
 
 def test_a_draw_survives_its_file():
     found = measured(BASE, method="auto", noise=SecureNoise())
-    again = Measurement.from_dict(found.to_dict())
+    again = codec.decode(GroupsDraw, found.to_dict())
     assert again.to_dict() == found.to_dict()
     assert np.array_equal(again.groups.values(), found.groups.values())
 
@@ -151,14 +158,13 @@ def test_few_rows_are_counted_in_few_groups():
 def test_pools_have_rows_enough_for_their_noise():
     labels, scores = DATA_SETS["rare positives"]
     for epsilon in ("0.02", "0.1", "1"):
-        found = measure_groups(
+        found = measured_groups(
             ScoreCounts.from_arrays(labels, scores, cells=GRID),
             epsilon=epsilon,
             neighbours=Neighbours.ADD_REMOVE,
             noise=SeededNoise(3),
             method="fixed_bins",
             bins=10,
-            confidence=0.9,
         )
         made = pools(found, seed=1, expected=5.0)
         seen = made.seen

@@ -17,11 +17,14 @@ from spark_jobs.contract import Neighbours
 from spark_jobs.contract.options import DIAGNOSTICS, ScoreCells
 from spark_jobs.contract.privacy import exact_sum
 from spark_jobs.diagnostics import binned_residuals, calibration, roc_curve
-from spark_jobs.diagnostics._shared_groups import READERS, SharedGroups, measure_shared, read_as
+from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
+from spark_jobs.diagnostics.diagnostic import diagnostic
 from spark_jobs.diagnostics.roc_curve.summary import trace
+from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts
 from tests.application.test_draw import request
+from tests.support.sharing import measure_shared, read_as
 
 MODULES = {"roc_curve": roc_curve, "calibration": calibration, "binned_residuals": binned_residuals}
 RNG = np.random.default_rng(17)
@@ -46,7 +49,7 @@ def area(made: SharedGroups) -> float:
 
 def test_every_diagnostic_that_may_share_can_read_a_shared_release() -> None:
     sharing = {kind for kind, options in DIAGNOSTICS.items() if "share" in options.model_fields}
-    assert sharing == set(READERS) == set(MODULES)
+    assert sharing == {kind for kind in DIAGNOSTICS if diagnostic(kind).read_shared is not None} == set(MODULES)
 
 
 def test_area_from_a_shared_release_is_near() -> None:
@@ -102,7 +105,7 @@ def test_joined_groups_have_the_noise_of_their_parts() -> None:
 def test_all_of_the_budget_is_spent_once_and_a_draw_survives_storage(neighbours: Neighbours, epsilon: str) -> None:
     made = shared(epsilon=epsilon, neighbours=neighbours, noise=SecureNoise())
     assert exact_sum(*(spending.epsilon for spending in made.spendings)) == Decimal(epsilon)
-    stored = SharedGroups.from_dict(json.loads(json.dumps(made.to_dict())))
+    stored = codec.decode(SharedGroups, json.loads(json.dumps(made.to_dict())))
     for kind in MODULES:
         assert json.dumps(read(kind, made).to_dict()) == json.dumps(read(kind, stored).to_dict())
 

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.cells import (
     NoisyCells,
     equal_depth,
@@ -105,7 +106,7 @@ def test_json_keeps_cells():
     noisy = noisy_cells(
         np.arange(64), equal_log_odds(64, 9), epsilon=1, neighbours=Neighbours.ADD_REMOVE, noise=SeededNoise(4)
     )
-    again = NoisyCells.from_dict(json.loads(json.dumps(noisy.to_dict())))
+    again = codec.decode(NoisyCells, json.loads(json.dumps(codec.encode(noisy))))
     np.testing.assert_array_equal(again.cuts, noisy.cuts)
     np.testing.assert_array_equal(again.counts, noisy.counts)
     assert again.scale == noisy.scale

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Budget, exact_sum
+from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.meter import BudgetMeter, BudgetOverspent, RhoMeter, Spending
 
 AMOUNTS = st.decimals("1e-10", "10", places=10).filter(lambda number: number > 0)
@@ -80,7 +81,7 @@ def test_events_say_what_was_paid_for_and_survive_json(granted):
     meter.spend_share("0.02", label="noisy size")
     meter.spend_rest(label="trees")
     assert [event.label for event in meter.events] == ["noisy size", "trees"]
-    assert tuple(Spending.from_dict(event.to_dict()) for event in meter.events) == meter.events
+    assert codec.decode(tuple[Spending, ...], codec.encode(meter.events, tuple[Spending, ...])) == meter.events
     assert sum(event.epsilon for event in meter.events) == meter.granted.epsilon
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.moment_matrix import GAUSSIAN, LAPLACE, Layout, NoisyProducts, noisy_products
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise, laplace_variance
@@ -203,7 +204,7 @@ def test_a_release_survives_json_and_noise_is_secure_by_scale():
         neighbours=Neighbours.REPLACE_ONE,
         noise=SecureNoise(),
     )
-    again = NoisyProducts.from_dict(json.loads(json.dumps(made.to_dict())))
+    again = codec.decode(NoisyProducts, json.loads(json.dumps(codec.encode(made))))
     assert again.matrix.tolist() == made.matrix.tolist()
     assert again.layout == layout
     assert again.scale == made.scale == layout.l1_sensitivity(Neighbours.REPLACE_ONE) / 2

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, monotone, noisy_tree, rows_changed
 from spark_jobs.mechanisms.trees import Tree, best_tree
@@ -119,7 +120,7 @@ def test_json_keeps_everything(tree):
     noisy = noisy_tree(
         np.arange(tree.cells), tree=tree, epsilon="0.7", neighbours=Neighbours.REPLACE_ONE, noise=SeededNoise(2)
     )
-    again = NoisyTree.from_dict(json.loads(json.dumps(noisy.to_dict())))
+    again = codec.decode(NoisyTree, json.loads(json.dumps(codec.encode(noisy))))
     assert again.tree == noisy.tree
     np.testing.assert_array_equal(again.counts(), noisy.counts())
     np.testing.assert_array_equal(again.prefix_variances(), noisy.prefix_variances())

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.weighted_sums import WeightedSum, Weights, weighted_sum
 from tests.support.neighbouring import neighbouring
@@ -66,5 +67,5 @@ def test_a_sum_survives_storage():
     made = weighted_sum(
         TABLES[0], MADE["both signs"], epsilon=1, neighbours=Neighbours.REPLACE_ONE, noise=SeededNoise(1)
     )
-    fields = made.to_dict()
-    assert WeightedSum.from_dict(json.loads(json.dumps(fields))).to_dict() == fields
+    fields = codec.encode(made)
+    assert codec.encode(codec.decode(WeightedSum, json.loads(json.dumps(fields)))) == fields

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.mechanisms.regression.gradient_descent import LATTICE, gradient_descent, gradient_descent_zcdp
 from spark_jobs.mechanisms.regression.moments import NoisyMoments, noisy_moments, noisy_moments_zcdp
@@ -115,7 +116,7 @@ def test_any_table_gives_finite_lines_of_one_shape(table, neighbours):
     found = noisy.lines().predict([0.25, 0.75])
     assert found.shape == (200, 2)
     assert np.isfinite(found).all()
-    again = NoisyMoments.from_dict(json.loads(json.dumps(noisy.to_dict())))
+    again = codec.decode(NoisyMoments, json.loads(json.dumps(codec.encode(noisy))))
     assert np.array_equal(again.lines().predict([0.25, 0.75]), found)
     assert again.scale == noisy.scale
     assert np.isfinite(again.redrawn(3, SecureNoise()).lines().centre).all()

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.mechanisms.regression.lines import LATTICE, Draws, NoisyLines, centred_lines
 from spark_jobs.mechanisms.regression.noisy_intercept import noisy_intercept
@@ -216,9 +217,9 @@ def test_any_table_gives_finite_lines_of_one_shape(name, neighbours, epsilon):
         assert found.shape == (50, 2)
         assert np.isfinite(found).all()
         assert ((found >= 0) & (found <= 1)).all()
-        again = NoisyLines.from_dict(json.loads(json.dumps(lines.to_dict())))
+        again = codec.decode(NoisyLines, json.loads(json.dumps(codec.encode(lines))))
         assert np.array_equal(again.predict([0.25, 0.75]), found)
-        assert again.to_dict() == lines.to_dict()
+        assert codec.encode(again) == codec.encode(lines)
 
 
 def test_no_slope_is_told_where_the_noisy_variance_is_not_above_zero():
