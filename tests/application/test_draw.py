@@ -9,7 +9,7 @@ import pytest
 from dp_operators.budget import Charge, ChargeState
 from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.spendings import drawn_events
-from spark_jobs.application.draw import Draw, NotThisDraw
+from spark_jobs.application.draw import NotThisDraw, ReleaseDraw
 from spark_jobs.application.run import measure
 from spark_jobs.contract import Budget, ReleaseRequest
 from spark_jobs.contract.options import ScoreCells
@@ -50,7 +50,7 @@ def counts() -> dict[ScoreCells, ScoreCounts]:
 
 def test_a_draw_survives_being_stored() -> None:
     drawn = measure(request(), counts(), charge_id="c", noise=SecureNoise())
-    assert Draw.from_json(drawn.to_json(), charge_id="c", request_sha256=request().sha256) == drawn
+    assert ReleaseDraw.from_json(drawn.to_json(), charge_id="c", request_sha256=request().sha256) == drawn
     assert drawn.guarantee == PRIVATE
 
 
@@ -60,7 +60,7 @@ def test_a_draw_survives_being_stored() -> None:
 def test_the_draw_of_another_charge_or_request_is_not_adopted(charge_id: str, changes: dict[str, object]) -> None:
     drawn = measure(request(), counts(), charge_id="c", noise=SeededNoise(1))
     with pytest.raises(NotThisDraw):
-        Draw.from_json(drawn.to_json(), charge_id=charge_id, request_sha256=request(**changes).sha256)
+        ReleaseDraw.from_json(drawn.to_json(), charge_id=charge_id, request_sha256=request(**changes).sha256)
 
 
 @pytest.mark.parametrize("max_rows", [1, 3, 7])

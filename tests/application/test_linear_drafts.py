@@ -10,7 +10,7 @@ import pytest
 
 from dp_operators.release_check import broken_rules
 from spark_jobs.application.draft import draft
-from spark_jobs.application.draw import Draw
+from spark_jobs.application.draw import ReleaseDraw
 from spark_jobs.application.run import measure
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
@@ -45,7 +45,7 @@ def exact(made: ReleaseRequest, rows: int) -> dict[Any, Any]:
     return found
 
 
-def drafted(made: ReleaseRequest, drawn: Draw) -> Any:
+def drafted(made: ReleaseRequest, drawn: ReleaseDraw) -> Any:
     return draft(made, drawn, key=None, rules=rules(made))
 
 
@@ -59,7 +59,7 @@ def test_a_draw_makes_the_same_draft_again_and_again(diagnostics: Any, neighbour
     made = asked(*public, neighbours=neighbours, unit=unit)
     drawn = measure(made, exact(made, 3000), charge_id=None, noise=SecureNoise())
     assert 0.999 < drawn.cost.epsilon <= 1
-    again = Draw.from_json(drawn.to_json(), charge_id=None, request_sha256=made.sha256)
+    again = ReleaseDraw.from_json(drawn.to_json(), charge_id=None, request_sha256=made.sha256)
     first, second = drafted(made, drawn), drafted(made, again)
     assert first == second
     release, files = first

@@ -11,7 +11,7 @@ import pytest
 
 from spark_jobs.application.count_statistics import count, prepare
 from spark_jobs.application.draft import draft
-from spark_jobs.application.draw import Draw
+from spark_jobs.application.draw import ReleaseDraw
 from spark_jobs.application.run import measure
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.options import EcdfOptions, ScoreCells
@@ -87,7 +87,7 @@ def test_a_draw_makes_the_same_draft_again_and_again(diagnostic: Any) -> None:
     known = counts() if diagnostic == "ecdf" else counts() | {options(asked).statistic: exact(asked, values)}
     drawn = measure(asked, known, charge_id=None, noise=SecureNoise())
     assert drawn.cost.epsilon <= asked.budget.epsilon
-    again = Draw.from_json(drawn.to_json(), charge_id=None, request_sha256=asked.sha256)
+    again = ReleaseDraw.from_json(drawn.to_json(), charge_id=None, request_sha256=asked.sha256)
     drafts = [draft(asked, one, key=None, rules=rules(asked)) for one in (drawn, again)]
     assert drafts[0] == drafts[1]
     release, files = drafts[0]

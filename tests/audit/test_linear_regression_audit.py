@@ -8,7 +8,7 @@ import pytest
 
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import linear_regression as lines
-from spark_jobs.diagnostics.linear_regression import drawing as module
+from spark_jobs.diagnostics.linear_regression import noisy_lines as module
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise, gaussian_stddev
 from spark_jobs.mechanisms.zcdp import rho_within
 from spark_jobs.statistics import PointCounts

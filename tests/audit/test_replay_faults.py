@@ -14,7 +14,7 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics._score_figures import measurement as figures
 from spark_jobs.diagnostics._score_figures import weighted
 from spark_jobs.diagnostics.ecdf import locating
-from spark_jobs.diagnostics.linear_regression import drawing
+from spark_jobs.diagnostics.linear_regression import noisy_lines
 from spark_jobs.diagnostics.roc_curve import measurement as roc
 from spark_jobs.mechanisms.noise import SeededNoise
 from tests.audit.test_replay import BASE, BOTH, FIRST, release, statistic_of, tables
@@ -84,7 +84,7 @@ def exact_signal(counts, *, meter, neighbours, noise, **options):
     return looks, float(counts.sum()) * float(meter.granted.epsilon)
 
 
-roc_looks = roc.look_at_scores
+roc_looks = roc.locate_scores
 
 
 def exact_threshold(parts, rows, label, *, meter, neighbours, noise):
@@ -106,7 +106,7 @@ def exact_rows(sums, **options):
     return replace(noisy_moments(sums, **options), rows=sums.rows.astype(np.float64))
 
 
-noisy_moments = drawing._BY_EPSILON["noisy_moments"]
+noisy_moments = noisy_lines._BY_EPSILON["noisy_moments"]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ noisy_moments = drawing._BY_EPSILON["noisy_moments"]
     [
         (figures, "_sizes", exact_sizes, "auc", {"method": "polynomial"}),
         (figures, "_sizes", exact_sizes, "average_precision", {"method": "cauchy"}),
-        (roc, "look_at_scores", exact_signal, "roc_curve", {}),
+        (roc, "locate_scores", exact_signal, "roc_curve", {}),
         (locating, "_crossing", exact_threshold, "ecdf", {"column": "amount", "bounds": None}),
         (weighted, "weighted_sum", exact_total, "average_precision", {"method": "weighted_counts"}),
     ],
@@ -128,7 +128,7 @@ def test_an_exact_value_in_the_place_of_a_noisy_one_is_seen(monkeypatch, room, n
 
 def test_an_exact_number_of_rows_of_a_line_is_seen(monkeypatch):
     assert not leaks("linear_regression", method="noisy_moments")
-    monkeypatch.setitem(drawing._BY_EPSILON, "noisy_moments", exact_rows)
+    monkeypatch.setitem(noisy_lines._BY_EPSILON, "noisy_moments", exact_rows)
     assert leaks("linear_regression", method="noisy_moments")
 
 

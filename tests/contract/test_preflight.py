@@ -10,7 +10,7 @@ import pytest
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.grids import RESIDUAL_KEYS
 from spark_jobs.contract.options.base import MAX_KEYS, MIN_DELTA, MIN_EPSILON, SCORE_CELLS
-from spark_jobs.contract.options.scores import MIN_EPSILON_OF_SMOOTH
+from spark_jobs.contract.options.score_figures import MIN_EPSILON_OF_SMOOTH
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.mechanisms.pure_release import LEAST_EPSILON
 from spark_jobs.statistics import residual_grid, score_counts

@@ -11,7 +11,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from spark_jobs.application.draft import draft
-from spark_jobs.application.draw import Draw
+from spark_jobs.application.draw import ReleaseDraw
 from spark_jobs.application.run import measure
 from spark_jobs.contract import Neighbours
 from spark_jobs.contract.options import DIAGNOSTICS, ScoreCells
@@ -132,7 +132,7 @@ def test_degenerate_tables_get_a_release_of_the_same_shape(table: Any) -> None:
 def test_a_release_says_what_was_shared_and_adds_up() -> None:
     asked = request(diagnostics=["roc_curve", "auc", "calibration", {"kind": "binned_residuals", "share": False}])
     drawn = measure(asked, {ScoreCells(): STATISTIC}, charge_id="c", noise=SecureNoise())
-    again = Draw.from_json(drawn.to_json(), charge_id="c", request_sha256=asked.sha256)
+    again = ReleaseDraw.from_json(drawn.to_json(), charge_id="c", request_sha256=asked.sha256)
     assert again == drawn
     manifest, files = draft(asked, again, key="k", rules=())
     assert [part.kinds for part in manifest.parts] == [("roc_curve", "calibration"), ("auc",), ("binned_residuals",)]

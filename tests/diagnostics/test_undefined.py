@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from spark_jobs.application.draft import diagnostic
 from spark_jobs.contract.figures import OK, PARTLY, UNDEFINED, is_withheld, status_of, undefined_kinds
 from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.diagnostics import auc
+from spark_jobs.diagnostics.diagnostic import diagnostic
 from spark_jobs.diagnostics.undefined import listed
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.publishing.data_files import parquet_bytes

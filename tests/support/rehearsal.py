@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from spark_jobs.application.draft import draft
-from spark_jobs.application.draw import Draw
+from spark_jobs.application.draw import ReleaseDraw
 from spark_jobs.application.run import measure
 from spark_jobs.contract.options import (
     CrossProductCells,
@@ -82,7 +82,7 @@ def rehearse(request: ReleaseRequest, rows: dict[str, np.ndarray], noise: Noise)
     """The draft of ``request`` for these rows, by way of a draw that was stored, as the application makes it."""
     counts = {statistic: exact(statistic, rows) for statistic in request.statistics}
     drawn = measure(request, counts, charge_id=None, noise=noise)
-    stored = Draw.from_json(drawn.to_json(), charge_id=None, request_sha256=request.sha256)
+    stored = ReleaseDraw.from_json(drawn.to_json(), charge_id=None, request_sha256=request.sha256)
     return draft(request, stored, key=None, rules=rules(request))
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.options import RocCurveSettings
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics import _score_cells as score_cells
 from spark_jobs.diagnostics._score_figures.densities import expected_rows, fine_cuts, narrow_at_top
 from spark_jobs.diagnostics._score_figures.weights import choose_weights, draw_copies, precision_given
 from spark_jobs.diagnostics.roc_curve import measurement as roc
@@ -67,14 +68,14 @@ def measure_precision(
     """
     counts = np.stack([statistic.negatives, statistic.positives])
     grid, epsilon = counts.shape[1], float(meter.granted.epsilon)
-    ample = roc.FULL_GRID_SIGNAL if epsilon >= AMPLE_EPSILON else math.inf
-    looks, signal = roc.look_at_scores(counts, meter=meter, neighbours=neighbours, noise=noise, ample=ample)
+    ample = score_cells.FULL_GRID_SIGNAL if epsilon >= AMPLE_EPSILON else math.inf
+    looks, signal = score_cells.locate_scores(counts, meter=meter, neighbours=neighbours, noise=noise, ample=ample)
     options = RocCurveSettings(confidence=confidence)
     points = roc.points_for(options, epsilon=epsilon, grid=grid)
     few = method == "auto" and signal < LEAST_SIGNAL
-    alone = few or signal >= ample or roc.are_tied(looks)
+    alone = few or signal >= ample or score_cells.are_tied(looks)
     if alone:
-        cuts = roc.auto_cuts(looks, signal, grid=grid, points=points, finer=FINER)
+        cuts = score_cells.auto_cuts(looks, signal, grid=grid, points=points, finer=FINER)
         cost = meter.spend_rest(label=f"counts of both classes in {cuts.size - 1} cells")
         tree = best_tree(cuts.size - 1)
     else:
@@ -108,9 +109,9 @@ def measure_precision(
 
 
 def _cells(looks: tuple[NoisyCells, ...], signal: float, *, grid: int) -> Int64Array:
-    cells = min(roc.cells_for(signal), MOST_CELLS, grid)
+    cells = min(score_cells.cells_for(signal), MOST_CELLS, grid)
     if looks[-1].counts.ndim == 1:  # so few rows that the classes were not told apart
-        return roc.place_cells(looks[-1], grid=grid, cells=cells)
+        return score_cells.place_cells(looks[-1], grid=grid, cells=cells)
     seen = [look_seen(look) for look in looks]
     cuts = fine_cuts(grid, *(look.cuts for look in seen))
     foreseen = read_counts(tuple(seen[::-1]), grid=grid).foreseen(cuts)

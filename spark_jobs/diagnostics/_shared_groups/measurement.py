@@ -10,8 +10,8 @@ import numpy as np
 
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics._score_cells import cells_for, locate_scores, place_cells
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
-from spark_jobs.diagnostics.roc_curve.measurement import cells_for, look_at_scores, place_cells
 from spark_jobs.mechanisms.cells import NoisyCells, totals
 from spark_jobs.mechanisms.group_sums import NoisyGroups, centred_sums
 from spark_jobs.mechanisms.noise import Noise
@@ -51,7 +51,7 @@ def measure_shared(statistic: ScoreCounts, kinds: Collection[str], terms: Terms)
     meter, neighbours, noise = terms.meter(), terms.neighbours, terms.noise
     counts = np.stack([statistic.negatives, statistic.positives])
     grid = counts.shape[1]
-    located, signal = look_at_scores(counts, meter=meter, neighbours=neighbours, noise=noise)
+    located, signal = locate_scores(counts, meter=meter, neighbours=neighbours, noise=noise)
     cells = min(cells_for(signal), MOST_GROUPS, grid)
     cuts = place_cells(located[-1], grid=grid, cells=cells)
     of_sums = Decimal(0)

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from spark_jobs.contract.options import CalibrationOptions, CalibrationSettings
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw, measure_groups
-from spark_jobs.diagnostics._shared_groups.views import groups_of_groups
+from spark_jobs.diagnostics._score_groups.shared import groups_of_groups
 from spark_jobs.diagnostics.calibration.result import Calibration
 from spark_jobs.diagnostics.calibration.summary import summarise
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms

@@ -7,47 +7,26 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
-from scipy.special import expit
 
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import RequestRefused
 from spark_jobs.contract.options import RocCurveSettings
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics._score_cells import FULL_GRID_SIGNAL, are_tied, auto_cuts, locate_scores, place_cells
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells, histogram_cells
 from spark_jobs.diagnostics.roc_curve.medians import place_by_medians
 from spark_jobs.mechanisms.cells import (
     NoisyCells,
-    equal_depth,
-    equal_log_odds,
     equal_width,
-    log_odds,
-    noisy_cells,
     totals,
 )
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Noise
-from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree, rows_changed
+from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree
 from spark_jobs.mechanisms.trees import best_tree
 from spark_jobs.statistics import ScoreCounts
 
-LOCATING_SHARE = Decimal("0.15")
-"""Of the budget, for where the scores lie, before anything else is known."""
-FIRST_CELLS, REFINED_CELLS = 24, 24
-AMPLE_LOOKS, MOST_LOOKS = 3, 4
-REFINING_COST, REFINING_SHARES = 100, (0.05, 0.1)
-"""A closer look costs this many rows' worth of signal, which tells a 24th of the rows from no row by three sigma,
-within these shares of the budget; both classes are looked at, so that a small one gets its cells."""
-FEW_SEEN, HARDLY_ANY_SEEN = 10.0, 2.5
-"""Rows that crowd in fewer cells than this (by the inverse of the sum of squared shares) are looked at more closely."""
-LEAST_SIGNAL, REFINING_SIGNAL, AMPLE_SIGNAL = 100, 1_000, 3_000
-"""Rows times epsilon from which a closer look is worth its cost if hardly any cells are in use, if few are, and in any
-case: the second look tells the classes apart, the third has cells for both of them."""
-FINER_SIGNAL, FULL_GRID_SIGNAL = 8_000, 200_000
-"""Rows times epsilon from which cells may be finer, and from which a tree over the whole grid is as good as a few
-cells, and exact about ties."""
-GUESS_CENTRE, GUESS_WIDTH = -0.5, 1.2
-"""Where scores lie, before they are seen: a logistic law of their log-odds, from about 0.02 to 0.95."""
 CURVE_POINTS = 256
 FEW_CELLS = 16
 
@@ -177,109 +156,7 @@ def _place(
     if method == "tree":
         return equal_width(grid, grid), ()
     ample = FULL_GRID_SIGNAL if method == "auto" else math.inf
-    rounds, signal = look_at_scores(counts, meter=meter, neighbours=neighbours, noise=noise, ample=ample)
+    rounds, signal = locate_scores(counts, meter=meter, neighbours=neighbours, noise=noise, ample=ample)
     if method == "equi_depth":
         return place_cells(rounds[-1], grid=grid, cells=points), rounds
     return auto_cuts(rounds, signal, grid=grid, points=points, finer=finer), rounds
-
-
-def auto_cuts(looks: tuple[NoisyCells, ...], signal: float, *, grid: int, points: int, finer: int = 1) -> Int64Array:
-    """The cells that ``auto`` counts: all of the grid where signal is ample, else as many of equal depth as it allows.
-
-    Args:
-        looks: what was bought to place them.
-        signal: rows times epsilon, as the looks say it.
-        grid: fine cells.
-        points: of the curve; cells are no more than they.
-        finer: how many times as many cells there are from ``FINER_SIGNAL``.
-    """
-    if signal >= FULL_GRID_SIGNAL:
-        return equal_width(grid, grid)
-    times = finer if signal >= FINER_SIGNAL else 1
-    return place_cells(looks[-1], grid=grid, cells=min(points, grid, times * cells_for(signal)))
-
-
-def place_cells(look: NoisyCells, *, grid: int, cells: int) -> Int64Array:
-    """Cells of equal depth by the last look; where it is the first one, which is coarse, by a guess as well.
-
-    The guess weighs as much as the noise in the sum of the look's counts: where that drowns the rows, it places the
-    cells.
-
-    Args:
-        look: noisy counts, paid for.
-        grid: fine cells.
-        cells: at most ``grid``.
-    """
-    if look.counts.ndim > 1:
-        return equal_depth(look.cuts, look.weights(), grid=grid, cells=cells, keep_edges=True)
-    guess = np.diff(expit((log_odds(look.cuts, grid) - GUESS_CENTRE) / GUESS_WIDTH))
-    weights = look.weights() + look.stddev * math.sqrt(guess.size) * guess / guess.sum()
-    return equal_depth(look.cuts, weights, grid=grid, cells=cells)
-
-
-def look_at_scores(
-    counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise, ample: float = math.inf
-) -> tuple[tuple[NoisyCells, ...], float]:
-    """The noisy counts that say where the scores of both classes lie, and rows times epsilon as they say it.
-
-    Each look counts disjoint cells, placed by the looks before it; looks compose in sequence.
-
-    Args:
-        counts: exact counts of both classes; private.
-        meter: pays for the looks.
-        neighbours: the relation.
-        noise: where the noise comes from.
-        ample: rows times epsilon from which the first look is enough.
-    """
-    rounds = _first_round(counts, meter=meter, neighbours=neighbours, noise=noise)
-    signal = max(rounds[0].total, 1.0) * float(meter.granted.epsilon) / rows_changed(neighbours)
-    while (
-        signal < ample
-        and len(rounds) < MOST_LOOKS
-        and (_crowded(rounds[-1], signal) or (len(rounds) < AMPLE_LOOKS and signal >= AMPLE_SIGNAL))
-    ):
-        rounds += _refinement(counts, rounds[-1], signal, meter=meter, neighbours=neighbours, noise=noise)
-    return rounds, signal
-
-
-def are_tied(looks: tuple[NoisyCells, ...]) -> bool:
-    """Whether every look found the rows crowded in few cells: their scores then take few values."""
-    return len(looks) == MOST_LOOKS and _crowded(looks[-1], math.inf)
-
-
-def cells_for(signal: float) -> int:
-    """Cells of equal depth that balance noise, which grows with the root of their number, and what cells hide.
-
-    Args:
-        signal: rows times epsilon, both as released.
-    """
-    return max(4, math.ceil(0.45 * math.pow(signal, 0.4)))
-
-
-def _first_round(
-    counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
-) -> tuple[NoisyCells, ...]:
-    grid = counts.shape[1]
-    cuts = equal_log_odds(grid, min(FIRST_CELLS, grid))
-    cost = meter.spend_share(LOCATING_SHARE, label="where the scores lie")
-    return (noisy_cells(counts.sum(axis=0), cuts, epsilon=cost, neighbours=neighbours, noise=noise),)
-
-
-def _refinement(
-    counts: Int64Array, last: NoisyCells, signal: float, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
-) -> tuple[NoisyCells, ...]:
-    grid = counts.shape[1]
-    cuts = equal_depth(last.cuts, last.weights(), grid=grid, cells=min(REFINED_CELLS, grid))
-    part = min(max(REFINING_COST / signal, REFINING_SHARES[0]), REFINING_SHARES[1])
-    cost = meter.spend_share(round(part, 6), label="where the scores of each class lie, closer")
-    return (noisy_cells(counts, cuts, epsilon=cost, neighbours=neighbours, noise=noise),)
-
-
-def _crowded(cells: NoisyCells, signal: float) -> bool:
-    if signal < LEAST_SIGNAL:
-        return False
-    weights = cells.weights()
-    if (weights[np.diff(cells.cuts) > 1] == 0).all():
-        return False
-    least = FEW_SEEN if signal >= REFINING_SIGNAL else HARDLY_ANY_SEEN
-    return bool(weights.sum() ** 2 < least * (weights**2).sum())

@@ -1,4 +1,4 @@
-"""From a shared draw to each diagnostic's own: post-processing, free of charge."""
+"""Groups of scores from a measurement that several diagnostics share: post-processing, free of charge."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.contract.options import GroupedSettings, RocCurveSettings
+from spark_jobs.contract.options import GroupedSettings
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
 from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
-from spark_jobs.diagnostics.roc_curve import measurement as roc
 from spark_jobs.mechanisms.group_sums import NoisyGroups
-from spark_jobs.mechanisms.noise import Noise, laplace_scale
-from spark_jobs.mechanisms.prefix_sums import NoisyTree, rows_changed
-from spark_jobs.mechanisms.trees import Tree
+from spark_jobs.mechanisms.noise import Noise
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,26 +49,6 @@ class MergedGroups(NoisyGroups):
         """Fresh draws of the noise in ``values``; (copies, 3, k)."""
         merged: FloatArray = np.add.reduceat(self.parts.errors(copies, noise), self.starts, axis=-1)
         return merged
-
-
-def curve_of_groups(options: RocCurveSettings, shared: SharedGroups) -> roc.RocDraw:
-    """The draw of a ROC curve: the groups are its cells."""
-    groups, counted = shared.groups, shared.spendings[-1].epsilon
-    flat = Tree(cells=groups.positives.size, branching=max(2, groups.positives.size), root="absent")
-    scale = laplace_scale(counted, rows_changed(shared.neighbours))
-    return roc.RocDraw(
-        method="auto",
-        thresholds=roc.points_for(options, epsilon=float(shared.epsilon), grid=groups.grid),
-        confidence=options.confidence,
-        neighbours=shared.neighbours,
-        guarantee=shared.guarantee,
-        spendings=shared.spendings,
-        grid=groups.grid,
-        cuts=groups.cuts,
-        negatives=NoisyTree(tree=flat, nodes=(groups.negatives,), scale=scale),
-        positives=NoisyTree(tree=flat, nodes=(groups.positives,), scale=scale),
-        located=shared.located,
-    )
 
 
 def groups_of_groups(options: GroupedSettings, shared: SharedGroups) -> GroupsDraw:
