@@ -343,11 +343,13 @@ def _no_bounds(given: Any) -> RequestRefused:
 
 
 def power_of_two(value: int) -> int:
+    """``value``, refused unless it is a power of two."""
     if value.bit_count() != 1:
         raise RequestRefused("", given=value, bound="must be a power of two", remedy="round it, e.g. to 32")
     return value
 
 
 def expression(text: str) -> str:
+    """``text``, refused unless it is an expression of the allow-list."""
     parse(text, what="")
     return text

@@ -43,7 +43,11 @@ class Call(AucSettings, Terms):
     """The arguments of ``release``."""
 
 
-summarise = partial(summarise_as, Auc)
+def summarise(draw: FigureDraw, *, seed: int) -> Auc:
+    """The figure that a draw makes; the same draw and seed give the same one."""
+    return summarise_as(Auc, draw, seed=seed)
+
+
 DIAGNOSTIC = Diagnostic(
     options=AucOptions,
     call=Call,

@@ -46,7 +46,11 @@ class Call(AveragePrecisionSettings, Terms):
     """The arguments of ``release``."""
 
 
-summarise = partial(summarise_as, AveragePrecision)
+def summarise(draw: FigureDraw, *, seed: int) -> AveragePrecision:
+    """The figure that a draw makes; the same draw and seed give the same one."""
+    return summarise_as(AveragePrecision, draw, seed=seed)
+
+
 DIAGNOSTIC = Diagnostic(
     options=AveragePrecisionOptions,
     call=Call,
