@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from typing import get_type_hints
 
 import pytest
 
-from spark_jobs.application.draft import diagnostic, renderer
 from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.diagnostics.diagnostic import diagnostic
 from spark_jobs.publishing.rendering import Rendering
 
 
 @pytest.mark.parametrize("kind", DIAGNOSTICS)
 def test_page_renders_the_result_that_its_diagnostic_summarises(kind: str) -> None:
-    hints = get_type_hints(renderer(kind))
+    hints = get_type_hints(import_module(f"spark_jobs.diagnostics.{kind}.page").render)
     assert list(hints.values())[1:] == [ReleaseRequest, Rendering]
     result = hints["result"]
     assert result.__module__.startswith("spark_jobs.diagnostics.")

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from spark_jobs import publishing
-from spark_jobs.application.draft import renderer
 from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.privacy import Budget, Neighbours
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE, Release
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.diagnostics.diagnostic import diagnostic
 from spark_jobs.diagnostics.roc_curve import RocCurve
 from spark_jobs.publishing import ReleaseFacts
 from spark_jobs.publishing.rendering import Rendering
@@ -26,12 +26,14 @@ HOSTILE = (
 
 def render(kind: str, result: Any, request: ReleaseRequest) -> Rendering:
     """What the page of ``kind`` makes of a result."""
-    return renderer(kind)(result, request)
+    return diagnostic(kind).render(result, request)
 
 
 def publish(results: Mapping[str, Any], *, facts: ReleaseFacts) -> tuple[Release, dict[str, bytes]]:
     """The manifest and the files of results by kind, each made by the page of its kind."""
-    return publishing.publish({kind: (result, renderer(kind)) for kind, result in results.items()}, facts=facts)
+    return publishing.publish(
+        {kind: (result, diagnostic(kind).render) for kind, result in results.items()}, facts=facts
+    )
 
 
 def curve(*, points: int = 129, strength: float = 2.2, width: float = 0.02) -> RocCurve:
