@@ -93,7 +93,7 @@ def _check_diagnostic(entry: Any) -> None:
     kind = entry.get("kind") if isinstance(entry, Mapping) else entry
     if not is_constant(kind):
         return
-    if kind not in DIAGNOSTICS:
+    if not isinstance(kind, str) or kind not in DIAGNOSTICS:
         raise RequestRefused(
             "diagnostics.kind", given=kind, bound="must be one of " + ", ".join(DIAGNOSTICS),
             remedy="correct the diagnostic's kind",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from spark_jobs.contract.options import fits, linear, residuals, score_figures, scores, values
 from spark_jobs.contract.options.base import (
     Options,
     ScoreCells,
@@ -97,19 +100,9 @@ __all__ = [
     "ValueCells",
 ]
 
-DIAGNOSTICS: dict[str, type[Options]] = {
-    "roc_curve": RocCurveOptions,
-    "roc_comparison": RocComparisonOptions,
-    "auc": AucOptions,
-    "average_precision": AveragePrecisionOptions,
-    "binormal_roc": BinormalRocOptions,
-    "confusion_matrix": ConfusionMatrixOptions,
-    "binned_residuals": BinnedResidualsOptions,
-    "calibration": CalibrationOptions,
-    "ecdf": EcdfOptions,
-    "residual_plot": ResidualPlotOptions,
-    "linear_regression": LinearRegressionOptions,
-    "linear_fit": LinearFitOptions,
-    "logistic_fit": LogisticFitOptions,
+DIAGNOSTICS: Mapping[str, type[Options]] = {
+    options.model_fields["kind"].default: options
+    for module in (scores, score_figures, values, residuals, linear, fits)
+    for options in module.KINDS
 }
-"""Every kind a request may name, with its options. A new diagnostic adds its line here."""
+"""Every kind that a request may name, with its options. A new diagnostic is added to the ``KINDS`` of its module."""

@@ -328,3 +328,9 @@ def _bounded(name: str, bounds: tuple[float, float]) -> Bounded:
         return Bounded(name=name, lower=bounds[0], upper=bounds[1])
     except RequestRefused as refused:
         raise refused.within(name) from None
+
+
+KINDS: tuple[type[Options], ...] = (
+    LinearFitOptions,
+    LogisticFitOptions,
+)

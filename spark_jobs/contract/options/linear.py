@@ -353,3 +353,6 @@ def expression(text: str) -> str:
     """``text``, refused unless it is an expression of the allow-list."""
     parse(text, what="")
     return text
+
+
+KINDS: tuple[type[Options], ...] = (LinearRegressionOptions,)

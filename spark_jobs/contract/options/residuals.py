@@ -129,3 +129,6 @@ class ResidualPlotOptions(ResidualPlotSettings, Options):
     def statistic(self) -> Statistic:
         """Counts of fitted values and residuals together."""
         return ResidualCells(outcome=self.outcome, unit=self.unit)
+
+
+KINDS: tuple[type[Options], ...] = (ResidualPlotOptions,)

@@ -173,3 +173,11 @@ class ConfusionMatrixOptions(ConfusionMatrixSettings, Options):
         *(ascending(*rate, nullable=True) for rate in _RATES),
     )
     kind: Literal["confusion_matrix"] = "confusion_matrix"
+
+
+KINDS: tuple[type[Options], ...] = (
+    AucOptions,
+    AveragePrecisionOptions,
+    BinormalRocOptions,
+    ConfusionMatrixOptions,
+)

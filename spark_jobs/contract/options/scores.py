@@ -280,3 +280,11 @@ class CalibrationOptions(CalibrationSettings, GroupedOptions):
         inside("ece", "ece_interval"),
     )
     kind: Literal["calibration"] = "calibration"
+
+
+KINDS: tuple[type[Options], ...] = (
+    RocCurveOptions,
+    RocComparisonOptions,
+    BinnedResidualsOptions,
+    CalibrationOptions,
+)

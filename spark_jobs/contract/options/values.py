@@ -317,3 +317,6 @@ class EcdfOptions(EcdfSettings, Options):
     def find_bounds(self) -> GridScale | None:
         """The scale of the cells between bounds that are to be found privately; None where bounds are public."""
         return self.scale if self.column is not None and self.bounds is None else None
+
+
+KINDS: tuple[type[Options], ...] = (EcdfOptions,)
