@@ -82,7 +82,7 @@ def test_a_unit_of_many_rows_gets_that_much_more_noise() -> None:
         for seed in range(60):
             asked = request(unit=unit, diagnostics=[{"kind": "roc_curve", "method": "fixed_cells"}])
             drawn = measure(asked, counts(), charge_id="c", noise=SeededNoise(seed))
-            sizes.append(sum(sum(level) for level in drawn.measurements["roc_curve"]["positives"]["nodes"]))
+            sizes.append(sum(sum(level) for level in drawn.measurements["roc_curve"]["positives"]["value"]["nodes"]))
         return float(np.std(sizes))
 
     assert 2 < spread(3) / spread(1) < 4.5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from spark_jobs.contract.store.objects import LocalStore
 from spark_jobs.contract.store.run_statement import NothingRead
 from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE, Seal
 from spark_jobs.diagnostics import auc, roc_curve
+from spark_jobs.diagnostics.diagnostic import Terms
 from spark_jobs.mechanisms.noise import SeededNoise
 from tests.application.test_draw import BOUND, counts, request
 from tests.application.test_main import REQUEST, private, said
@@ -58,9 +60,14 @@ def refuse(*_: Any, **__: Any) -> None:
     raise RequestRefused("thresholds", given=17, bound="must be fewer", remedy="ask for fewer")
 
 
-def draw_and_refuse(*_: Any, noise: Any, **__: Any) -> None:
-    noise.laplace(np.zeros(1, dtype=np.int64), epsilon=1, l1_sensitivity=1)
+def draw_and_refuse(statistic: Any, options: Any, terms: Terms) -> None:
+    terms.noise.laplace(np.zeros(1, dtype=np.int64), epsilon=1, l1_sensitivity=1)
     refuse()
+
+
+def measure_by(monkeypatch: pytest.MonkeyPatch, module: Any, measured: Any) -> None:
+    kind = module.DIAGNOSTIC
+    monkeypatch.setattr(module, "DIAGNOSTIC", replace(kind, measurement=replace(kind.measurement, measure=measured)))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +81,7 @@ def draw_and_refuse(*_: Any, noise: Any, **__: Any) -> None:
 def test_only_what_comes_before_all_noise_can_be_refused(
     monkeypatch: pytest.MonkeyPatch, module: Any, measured: Any, error: type[Exception]
 ) -> None:
-    monkeypatch.setattr(module, "measure", measured)
+    measure_by(monkeypatch, module, measured)
     with pytest.raises(error):
         measure(request(**BOTH), counts(), charge_id="c", noise=SeededNoise(1))
 
@@ -113,7 +120,7 @@ def test_a_late_refusal_fails_in_private_and_leaves_no_word_of_it(
     if late == "results":
         monkeypatch.setattr(run, "draft", refuse)
     else:
-        monkeypatch.setattr(auc if late == "first part" else roc_curve, "measure", refuse)
+        measure_by(monkeypatch, auc if late == "first part" else roc_curve, refuse)
     layout = charged_run(private, monkeypatch, BOTH)
     assert main(arguments_of(private, BOTH)) == ExitCode.FAILED
     assert not Path(layout.statement(1)).exists()

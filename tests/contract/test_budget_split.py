@@ -32,7 +32,7 @@ class Sharing(Options):
     share: bool = True
 
     @property
-    def sharing(self) -> bool:
+    def can_share(self) -> bool:
         return self.share
 
 
