@@ -191,7 +191,7 @@ def require_revision(connection: Connection, name: str) -> None:
     if revision < REVISION:
         raise RequestRefused(
             "ledger",
-            given=f"{name} at schema {revision}",
+            given=f"schema {revision} at {name}",
             bound=f"must be at schema {REVISION}",
             remedy="run `dp-budget migrate`",
         )
@@ -206,7 +206,7 @@ def newer_ledger(name: str, revision: str) -> RequestRefused:
     """The refusal of a ledger made by a later version."""
     return RequestRefused(
         "ledger",
-        given=f"{name} at schema {revision}",
+        given=f"schema {revision} at {name}",
         bound=f"is newer than this program, which knows schema {REVISION}",
         remedy="upgrade airflow-provider-dp-diagnostics",
     )
