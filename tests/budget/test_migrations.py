@@ -91,7 +91,7 @@ def test_newer_ledger_is_refused(ledger_url: str, call) -> None:
     execute(ledger_url, f"UPDATE {VERSION_TABLE} SET version_num = '9001'")
     ledger = PrivacyLedger(ledger_url)
     try:
-        with pytest.raises(RequestRefused, match=f"at schema 9001'; is newer than this program.* schema {REVISION}"):
+        with pytest.raises(RequestRefused, match=f"schema 9001 at .*; is newer than this program.* schema {REVISION}"):
             call(ledger)
     finally:
         execute(ledger_url, f"UPDATE {VERSION_TABLE} SET version_num = '{REVISION}'")
@@ -226,7 +226,7 @@ def third_ledger(second_ledger: str) -> str:
 
 def test_ledger_of_the_third_schema_is_migrated_with_all_it_holds(third_ledger: str) -> None:
     ledger = PrivacyLedger(third_ledger)
-    with pytest.raises(RequestRefused, match=f"at schema {THIRD}'; must be at schema {REVISION}; run `dp-budget migr"):
+    with pytest.raises(RequestRefused, match=f"schema {THIRD} at .*; must be at schema {REVISION}; run `dp-budget migr"):
         ledger.accounts()
     ledger.migrate()
     assert ledger.verification().findings == ()
@@ -282,7 +282,7 @@ def test_roles_of_earlier_schemas_write_totals_no_longer(postgres_url: str, requ
 
 def test_ledger_of_the_second_schema_is_migrated_with_all_it_holds(second_ledger: str) -> None:
     ledger = PrivacyLedger(second_ledger)
-    with pytest.raises(RequestRefused, match=f"at schema {SECOND}'; must be at schema {REVISION}; run `dp-budget migr"):
+    with pytest.raises(RequestRefused, match=f"schema {SECOND} at .*; must be at schema {REVISION}; run `dp-budget migr"):
         ledger.accounts()
     ledger.migrate()
     assert ledger.verification().findings == ()
@@ -299,7 +299,7 @@ def test_ledger_of_the_second_schema_is_migrated_with_all_it_holds(second_ledger
 
 def test_ledger_of_the_first_schema_is_migrated_with_all_it_holds(first_ledger: str) -> None:
     ledger = PrivacyLedger(first_ledger)
-    with pytest.raises(RequestRefused, match=f"at schema {FIRST}'; must be at schema {REVISION}; run `dp-budget migr"):
+    with pytest.raises(RequestRefused, match=f"schema {FIRST} at .*; must be at schema {REVISION}; run `dp-budget migr"):
         ledger.accounts()
     ledger.migrate()
     assert ledger.verification().findings == ()
