@@ -57,6 +57,7 @@ def request_file(lab, **changes) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_run_publishes_and_says_where(lab, dp_budget):
     status, out, err = dp_budget("run", request_file(lab), "--output", lab.output)
     assert status == 0
@@ -70,6 +71,7 @@ def test_run_publishes_and_says_where(lab, dp_budget):
     assert "counting" in err.splitlines()
 
 
+@pytest.mark.slow
 def test_same_request_again_is_the_same_release_and_pays_once(lab, dp_budget):
     first = dp_budget("run", request_file(lab), "--output", lab.output)
     again = dp_budget("run", request_file(lab), "--output", "releases")
@@ -80,6 +82,7 @@ def test_same_request_again_is_the_same_release_and_pays_once(lab, dp_budget):
     assert lab.states() == ["committed"]
 
 
+@pytest.mark.slow
 def test_another_key_is_another_release(lab, dp_budget):
     one = dp_budget("run", request_file(lab), "--output", lab.output)
     other = dp_budget("run", request_file(lab), "--output", lab.output, "--key", "monday")
@@ -87,6 +90,7 @@ def test_another_key_is_another_release(lab, dp_budget):
     assert lab.states() == ["committed", "committed"]
 
 
+@pytest.mark.slow
 def test_output_of_the_request_needs_no_option(lab, dp_budget):
     status, out, _ = dp_budget("run", request_file(lab, output=lab.output))
     assert status == 0
@@ -116,6 +120,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dry", [False, True], ids=["run", "dry run"])
 @pytest.mark.parametrize("case", BAD)
 def test_bad_request_ends_with_2_one_line_and_an_unchanged_ledger(lab, dp_budget, case, dry):

@@ -73,6 +73,7 @@ def test_what_is_spent_never_exceeds_the_budget_and_is_what_the_events_say(max_r
     assert per_row * max_rows == pytest.approx(float(drawn.cost.epsilon))
 
 
+@pytest.mark.slow
 def test_a_unit_of_many_rows_gets_that_much_more_noise() -> None:
     """Group privacy: three rows a unit cost what three units of one row cost, so the noise is three times as wide."""
 

@@ -100,6 +100,7 @@ def test_a_charged_run_takes_no_seed(private: Path) -> None:
     assert not list((private / "out").rglob("draw.json"))
 
 
+@pytest.mark.slow
 def test_a_java_that_is_too_old_is_refused(tmp_path: Path) -> None:
     program = tmp_path / "java8" / "bin" / "java"
     program.parent.mkdir(parents=True)
@@ -121,6 +122,7 @@ def test_a_java_that_is_too_old_is_refused(tmp_path: Path) -> None:
     assert not list((tmp_path / "out").rglob("*.json"))
 
 
+@pytest.mark.slow
 def test_a_charged_run_that_is_no_request_states_that_it_read_nothing(tmp_path: Path) -> None:
     (tmp_path / "request.json").write_text(json.dumps({**REQUEST, "table": {"path": "/nowhere"}}))
     output, hashed = f"file://{tmp_path / 'out'}", "0" * 64

@@ -143,6 +143,7 @@ TAMPERING = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("statement", "finding"), TAMPERING.values(), ids=list(TAMPERING))
 def test_tampering_is_found_and_named(busy: PrivacyLedger, ledger_url: str, statement: str, finding: str) -> None:
     assert busy.verification().findings == ()
@@ -252,6 +253,7 @@ def test_every_byte_of_every_entry_counts(ledger: PrivacyLedger) -> None:
     assert tried > 500
 
 
+@pytest.mark.slow
 def test_every_byte_of_every_row_of_the_database_counts(ledger: PrivacyLedger, ledger_url: str) -> None:
     """The same through the database: each byte of each column is changed in place, and ``verify`` names the row."""
     ledger.open_account("visits", epsilon="1")

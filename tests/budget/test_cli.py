@@ -131,6 +131,7 @@ def test_no_command_shows_the_help(dp_budget) -> None:
         assert command in said.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

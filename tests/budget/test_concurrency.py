@@ -56,6 +56,7 @@ def test_no_race_exceeds_the_cap(ledger: PrivacyLedger, at_once) -> None:
     assert ledger.verification().findings == ()
 
 
+@pytest.mark.slow
 def test_race_for_one_key_makes_one_charge(ledger: PrivacyLedger, at_once) -> None:
     ledger.open_account("visits", epsilon="1")
 
@@ -98,6 +99,7 @@ def test_race_to_settle_a_charge_has_one_outcome(ledger: PrivacyLedger, at_once)
     assert ledger.verification().findings == ()
 
 
+@pytest.mark.slow
 def test_any_mixture_of_calls_keeps_the_books(ledger: PrivacyLedger, at_once) -> None:
     """Few keys, two accounts, everything at random: the worst neighbourhood we can think of."""
     caps = {"small": Fraction("0.5"), "large": Fraction(2)}

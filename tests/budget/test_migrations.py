@@ -86,6 +86,7 @@ def test_asking_for_a_ledger_makes_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", [*CALLS.values(), PrivacyLedger.migrate], ids=[*CALLS, "migrate"])
 def test_newer_ledger_is_refused(ledger_url: str, call) -> None:
     execute(ledger_url, f"UPDATE {VERSION_TABLE} SET version_num = '9001'")

@@ -28,6 +28,7 @@ def source(tmp_path: Path) -> Iterator[PrivacyLedger]:
     ledger.close()
 
 
+@pytest.mark.slow
 def test_moved_ledger_is_the_same_and_goes_on(source: PrivacyLedger, empty_ledger_url: str) -> None:
     target = PrivacyLedger(empty_ledger_url)
     history, blocks = source.history("visits"), source.blocks("visits")
@@ -58,6 +59,7 @@ def test_interrupted_move_can_be_made_again(source: PrivacyLedger, tmp_path: Pat
     assert target.history("visits") == source.history("visits")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failpoint", ["ledger_before_commit", "ledger_after_commit"])
 @pytest.mark.parametrize("passed", range(4))
 def test_move_killed_at_any_of_its_changes_leaves_one_whole_ledger(

@@ -49,6 +49,7 @@ def exact_gaussian(rho: float, delta: float) -> float:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", ["1e-6", "1e-9", "1e-10"])
 @pytest.mark.parametrize(("epsilon", "count"), CASES)
 def test_pure_mechanisms_are_never_told_too_low_and_hardly_too_high(epsilon: str, count: int, delta: str) -> None:

@@ -89,6 +89,7 @@ def has(value: Any, name: str) -> bool:
     return isinstance(value, dict) and first in value and (not rest or has(value[first], rest))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", DIAGNOSTICS)
 def test_results_have_every_field_that_their_kind_declares_and_meet_its_rules(kind: str) -> None:
     result = json.loads(stored(kind))

@@ -81,6 +81,7 @@ def test_text_that_looks_like_something_else_is_quoted(text: str) -> None:
 BILLION_LAUGHS = "a: &a [x]\nb: &b [*a, *a]\nc: [*b, *b]\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("parse", "text", "message"),
     [

@@ -75,6 +75,7 @@ def test_more_points_than_a_driver_holds_are_refused(method: str) -> None:
     preflight(request(diagnostics=[{**wanted, **keys(64), "cells": 512}], neighbours="replace_one"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["auto", "noisy_moments", "noisy_stats", "noisy_intercept"])
 def test_lines_from_sums_have_no_bound_but_that_of_their_groups(method: str) -> None:
     preflight(request(diagnostics=[{**LINE, "method": method, "cells": 16384, **keys(100_000)}]))

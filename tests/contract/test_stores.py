@@ -222,6 +222,7 @@ def test_local_names_are_all_files_below(local, tmp_path):
     assert (local.first(f"{tmp_path}/absent"), local.first(f"{tmp_path}/r")) == (None, "a.json")
 
 
+@pytest.mark.slow
 def test_s3_names_are_all_objects_below(s3):
     store = open_store("s3://bucket/r")
     assert list(store.names("s3://bucket/r")) == []

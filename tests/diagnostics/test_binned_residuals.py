@@ -85,6 +85,7 @@ class TestForm(DiagnosticSuite):
         assert reference.status == "undefined" or reference.rows.max() > 0
 
 
+@pytest.mark.slow
 @EVERY_METHOD
 @EVERY_DATA_SET
 @pytest.mark.usefixtures("few_copies")

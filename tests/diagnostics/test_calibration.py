@@ -89,6 +89,7 @@ class TestForm(DiagnosticSuite):
         check_form(result, options["bins"])
 
 
+@pytest.mark.slow
 @EVERY_METHOD
 @EVERY_DATA_SET
 @pytest.mark.usefixtures("few_copies")
@@ -154,6 +155,7 @@ def test_the_same_draw_and_seed_make_the_same_release():
     assert calibration.summarise(measurement, seed=7).to_dict() == calibration.summarise(again, seed=7).to_dict()
 
 
+@pytest.mark.slow
 def test_the_noisy_statistic_is_no_chi_squared_and_ours_knows():
     """What Barczewski, Mawass and Ramon's algorithm 2 would report: noisy squares over noisy expectations."""
     naive, ours = [], []

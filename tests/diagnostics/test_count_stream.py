@@ -49,6 +49,7 @@ def rows_of(seed, steps):
     return [np.rint(random.laplace(0, scale, steps)).astype(int) for scale in (5, 40, 80)]
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.integers(0, 30), min_size=1, max_size=40),
     st.lists(st.integers(1, 7), min_size=1, max_size=40),

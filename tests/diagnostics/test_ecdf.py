@@ -68,6 +68,7 @@ class TestForm(DiagnosticSuite):
         check_form(result)
 
 
+@pytest.mark.slow
 @EVERY_DATA_SET
 @pytest.mark.parametrize("smoothing", ["2-norm", "1-norm"])
 def test_without_noise_it_is_scipys_function_of_the_rounded_values(name, smoothing):
@@ -168,6 +169,7 @@ def test_no_small_table_breaks_a_release(cells, rows, epsilon, smoothing, neighb
     check_form(ecdf.summarise(measurement, seed=seed))
 
 
+@pytest.mark.slow
 def test_a_measurement_goes_through_json_and_makes_the_same_release():
     for options in ({}, {"find_bounds": "linear"}):
         statistic = ValueCounts.from_arrays([1.0, 2.0, 3.0] * 99, cells=2**14, **WIDE)

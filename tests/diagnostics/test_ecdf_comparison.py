@@ -43,6 +43,7 @@ def test_a_request_holds_the_very_function(grid, smoothing):
     assert (back.smoothing, back.status) == (smoothing, "ok")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grid", GRIDS)
 def test_the_comparison_is_that_of_the_two_releases(grid):
     march, april = released(grid), released(grid, mean=3.1, seed=2)

@@ -191,6 +191,7 @@ DEGENERATE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.sampled("name", "case")
 @EVERY_FIT
 @pytest.mark.parametrize("case", DEGENERATE)

@@ -63,6 +63,7 @@ def test_where_there_is_no_noise_lines_are_their_own(public):
         np.testing.assert_allclose(shrunk_lines(moments).at(PLACES), heights(moments), atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("public", [True, False])
 def test_groups_that_are_alike_help_one_another(public):
     """A hundred lines that hardly differ are told nearly as well as one of all their rows; by itself none is told."""
@@ -129,6 +130,7 @@ def test_the_order_of_groups_does_not_matter(groups):
     np.testing.assert_allclose(turned.at(PLACES), found.at(PLACES)[order], rtol=1e-12)
 
 
+@pytest.mark.slow
 @given(
     sums=st.lists(st.tuples(*[st.floats(-1e6, 1e6)] * 5), min_size=1, max_size=6),
     cost=st.sampled_from(["1e-9", "0.1", "1e12"]),

@@ -77,6 +77,7 @@ def check_form(found, groups, places=2):
     json.dumps(found.to_dict(), allow_nan=False)
 
 
+@pytest.mark.slow
 @EVERY_SETTING
 @pytest.mark.parametrize("epsilon", ["0.05", "1", "100"])
 def test_every_release_has_the_form_of_every_other(method, neighbours, public_sizes, epsilon):
@@ -198,6 +199,7 @@ def test_a_group_without_a_spread_of_x_fails_by_its_noisy_spread_alone():
         assert (found.predictions_upper[failed] == 1).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize(("confidence", "epsilon"), [(0.9, 1), (0.9, 8), (0.5, 8), (0.99, 8)])
 @pytest.mark.parametrize("method", [*LEAST_SQUARES, "noisy_intercept"])

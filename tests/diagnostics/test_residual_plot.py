@@ -74,6 +74,7 @@ def test_no_small_table_breaks_a_release(rows, epsilon, bins, coverage, unit, ne
     check_form(residual_plot.summarise(measurement, seed=seed))
 
 
+@pytest.mark.slow
 def test_the_same_draw_and_seed_make_the_same_release():
     measurement = residual_plot.measure(counted("fan"), epsilon=1, noise=SecureNoise())
     again = residual_plot.DIAGNOSTIC.measurement.decode(json.loads(json.dumps(measurement.to_dict())))

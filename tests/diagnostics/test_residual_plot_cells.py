@@ -13,6 +13,7 @@ from spark_jobs.statistics import ResidualCounts
 from tests.support.residual_plots import TABLES, counted
 
 
+@pytest.mark.slow
 def test_the_scatter_has_as_many_points_in_a_cell_as_its_count_says():
     plot = residual_plot.release(counted("ordinary"), epsilon=1, noise=SeededNoise(2))
     cells, _, _ = np.histogram2d(
@@ -31,6 +32,7 @@ def test_the_scatter_has_as_many_points_in_a_cell_as_its_count_says():
     np.testing.assert_allclose(cells, in_proportion, atol=1)
 
 
+@pytest.mark.slow
 def test_rows_outside_are_counted_with_the_cells_and_shown_as_overflow():
     fitted, residual = TABLES["heavy tails"]
     plot = residual_plot.release(counted("heavy tails"), epsilon=20, noise=SeededNoise(2))

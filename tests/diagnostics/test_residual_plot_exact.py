@@ -10,6 +10,7 @@ from spark_jobs.statistics import ResidualCounts
 from tests.support.residual_plots import EVERY_TABLE, TABLES, check_form, counted
 
 
+@pytest.mark.slow
 @pytest.mark.sampled("name")
 @pytest.mark.parametrize("bins", [None, 2, 16, 64, 256])
 @pytest.mark.usefixtures("few_copies")
@@ -81,6 +82,7 @@ def test_without_noise_trend_spread_and_quantiles_are_those_of_the_rows(name):
     np.testing.assert_allclose(plot.qq_residual, exact, atol=cell)
 
 
+@pytest.mark.slow
 def test_rows_beyond_the_box_are_points_on_the_side_where_they_lie():
     """Without noise: as many points beyond each of its sides as rows."""
     fitted, residual = TABLES["heavy tails"]

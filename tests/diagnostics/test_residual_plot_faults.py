@@ -33,6 +33,7 @@ def test_each_fault_is_named_and_a_sound_model_is_left_alone():
     assert "residuals fall along the fitted values" in plot.verdict.lower()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 def test_a_single_row_that_hardly_any_noise_hides_divides_nothing_by_zero(neighbours):

@@ -24,6 +24,7 @@ def test_470_is_for_one_bound_and_two_share_it():
     assert published_loss_of_coverage(940 / 2) == pytest.approx(0.1, abs=0.001)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 def test_bounds_lose_less_than_a_tenth_of_the_rows_in_nine_plots_of_ten(neighbours):
     """Of all three bounds, at 1,000 rows times epsilon (2,000 where a row is replaced), and a seventh of epsilon."""

@@ -50,6 +50,7 @@ def two_models(auc, other_auc, rows=4000, *, seed=1, **options):
     )
 
 
+@pytest.mark.slow
 @EVERY_ROWS
 @pytest.mark.parametrize("method", ["auto", "tree", "equi_depth", "fixed_cells"])
 @pytest.mark.usefixtures("few_copies")
@@ -72,6 +73,7 @@ def test_a_comparison_has_its_form_whatever_was_released(rows, method):
         assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["p_value"] == found.p_value
 
 
+@pytest.mark.slow
 @EVERY_ROWS
 @pytest.mark.usefixtures("few_copies")
 def test_an_exchange_of_the_curves_changes_the_sign_alone(rows):
@@ -101,6 +103,7 @@ def test_without_noise_one_curve_does_not_differ_from_itself(rows):
     assert (found.p_value, found.auc_p_value) == (1, 1)
 
 
+@pytest.mark.slow
 @EVERY_ROWS
 @pytest.mark.parametrize("neighbours", Neighbours)
 @pytest.mark.usefixtures("copies_for_one_percent")
@@ -113,6 +116,7 @@ def test_curves_that_clearly_differ_are_told_apart(rows, neighbours):
     assert found.status == "ok"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("copies_for_one_percent")
 def test_curves_that_cross_differ_in_course_though_not_in_area():
     random = np.random.default_rng(8)
@@ -196,6 +200,7 @@ def test_the_stamp_is_that_of_the_weaker_release():
         assert roc.compare(*pair, rows="same").guarantee == NOT_PRIVATE
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_copies")
 def test_a_higher_level_has_a_wider_interval():
     pair = two_models(0.8, 0.75, rows=1500)

@@ -53,6 +53,7 @@ def few_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparison, "COPIES_OF_FULL_GRID", 9)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_copies")
 @pytest.mark.parametrize("name", DATA_SETS)
 def test_without_noise_both_areas_are_those_of_scikit_learn(name: str) -> None:
@@ -156,6 +157,7 @@ def test_what_cannot_be_compared_is_refused_in_one_line(changes: Any, refusal: s
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_copies")
 @pytest.mark.parametrize("rows", ["rows", "no rows"])
 def test_a_draft_has_its_files_and_meets_the_contract_of_releases(rows: str) -> None:

@@ -55,6 +55,7 @@ class TestForm(DiagnosticSuite):
         check_form(result)
 
 
+@pytest.mark.slow
 @given(
     cells=st.integers(1, 8).map(lambda power: 2**power),
     rows=st.lists(st.tuples(st.integers(0, 1), st.floats(0, 1)), max_size=40),
@@ -123,6 +124,7 @@ def test_secure_noise_too_is_exact_at_a_huge_epsilon():
     assert curve.auc == pytest.approx(roc_auc_score(labels, np.minimum(np.floor(scores * 256), 255)), abs=1e-6)
 
 
+@pytest.mark.slow
 @EVERY_METHOD
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 def test_json_and_a_second_attempt_make_the_same_curve(method, neighbours):
@@ -166,6 +168,7 @@ def measured_with(options):
     return mechanism
 
 
+@pytest.mark.slow
 @EVERY_METHOD
 @pytest.mark.parametrize("relation", list(Neighbours))
 @pytest.mark.parametrize("epsilon", ["1", "30"])

@@ -29,6 +29,7 @@ def errors(labels, scores, *, epsilon, releases):
     return np.mean(found, axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("auc", [0.8, 0.95, 0.99])
 def test_the_prior_brings_areas_nearer_where_noise_is_large(auc):
     labels, scores = binormal(auc, 300, np.random.default_rng(3))
@@ -36,6 +37,7 @@ def test_the_prior_brings_areas_nearer_where_noise_is_large(auc):
     assert released < 0.9 * counted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["worse than chance", "all scores below 0.001", "many ties", "rare positives"])
 def test_what_the_prior_does_not_foresee_costs_little(name):
     released, counted = errors(*DATA_SETS[name], epsilon=1, releases=12)
@@ -62,6 +64,7 @@ def test_counts_that_say_more_than_the_noise_hides_are_left_as_they_are():
     assert np.abs(expected_counts(measurement) - released).max() < noise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("name", DATA_SETS)
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "20"])

@@ -41,6 +41,7 @@ def test_a_request_can_name_every_histogram_method():
     assert set(get_args(literal)) == set(METHODS)
 
 
+@pytest.mark.slow
 @EVERY_METHOD
 @EVERY_HISTOGRAM
 @pytest.mark.parametrize("neighbours", list(Neighbours))
@@ -79,6 +80,7 @@ def test_without_noise_the_curve_is_that_of_scikit_learn_on_the_same_cells(name,
     assert curve.auc == pytest.approx(roc_auc_score(labels, cells), abs=tolerance)
 
 
+@pytest.mark.slow
 @EVERY_METHOD
 @EVERY_HISTOGRAM
 def test_json_and_a_second_attempt_make_the_same_curve(method, histogram):
@@ -128,6 +130,7 @@ def test_bands_of_known_noise_hold_the_exact_curve(histogram):
     assert (np.mean(found, axis=0) > 0.78).all()  # 0.9 less two and a half standard deviations
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", list(Neighbours))
 @pytest.mark.parametrize("histogram", ["geometric", "laplace", "hb", "greedy_h", "ahp", "adaptive_grid", "uniform"])
 def test_brute_force_finds_no_loss_above_epsilon(histogram, relation):

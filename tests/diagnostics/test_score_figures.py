@@ -61,6 +61,7 @@ def test_without_noise_figures_are_scikit_learns(name: str) -> None:
         assert found.positives == np.sum(labels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", [auc, average_precision], ids=["auc", "average_precision"])
 @pytest.mark.parametrize(
     "table", [([], []), ([1], [0.3]), ([0], [0.3]), ([1] * 50, [0.3] * 50), ([0] * 50, [0.1] * 50)],
@@ -82,6 +83,7 @@ def test_degenerate_tables_get_a_release_like_any_other(
     assert json.dumps(found.to_dict(), allow_nan=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "method"),
     [(auc, "polynomial"), (auc, "cauchy"), (auc, "laplace"), (average_precision, "polynomial")],
@@ -99,6 +101,7 @@ def test_intervals_cover_at_their_level(module: ModuleType, method: str, neighbo
     assert 0.83 <= covered <= 0.999
 
 
+@pytest.mark.slow
 def test_the_default_auc_is_nearer_than_the_published_releases() -> None:
     labels, scores = SETS["even"]
     statistic, exact = ScoreCounts.from_arrays(labels, scores), roc_auc_score(labels, on_grid(scores))
@@ -112,6 +115,7 @@ def test_the_default_auc_is_nearer_than_the_published_releases() -> None:
     assert error("auto") < 0.8 * error("laplace", "1e-6") < error("cauchy")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "method"),
     [

@@ -90,6 +90,7 @@ def test_a_sum_takes_away_most_of_what_counts_leave_unknown(drawn):
     assert (copies.figures - slope * totals).std() < 0.35 * copies.figures.std()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 def test_weights_are_cut_off_lower_the_more_noise_their_sum_has(drawn, neighbours):
     units = [choose_weights(drawn[1].counts, epsilon=epsilon, seed=1).unit for epsilon in (0.05, 0.5, 50.0)]

@@ -138,6 +138,7 @@ def test_recursive_medians_need_a_power_of_two():
         measured(BASE, method="recursive_medians", noise=SeededNoise(1), bins=6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ordinary", "nearly perfect", "rare positives"])
 @pytest.mark.parametrize("place", [place_by_looking, place_by_medians])
 def test_with_a_large_budget_bins_hold_equal_numbers_of_rows(name, place):
@@ -176,6 +177,7 @@ def test_pools_have_rows_enough_for_their_noise():
         assert (np.minimum(seen.scores, rows - seen.scores)[:-1] >= 5).all()
 
 
+@pytest.mark.slow
 def test_p_values_of_several_statistics_are_uniform_under_their_null():
     random = np.random.default_rng(8)
     copies = random.normal(size=(2, 4000))

@@ -52,6 +52,7 @@ def test_every_diagnostic_that_may_share_can_read_a_shared_release() -> None:
     assert sharing == {kind for kind in DIAGNOSTICS if diagnostic(kind).read_shared is not None} == set(MODULES)
 
 
+@pytest.mark.slow
 def test_area_from_a_shared_release_is_near() -> None:
     """The target of 0.004 for 1,000 rows a class and epsilon 1."""
     errors = [abs(area(shared(seed)) - EXACT) for seed in range(40)]
@@ -66,6 +67,7 @@ def test_intervals_and_bands_from_a_shared_release_cover() -> None:
     assert covered >= 0.73
 
 
+@pytest.mark.slow
 def test_sharing_is_nearer_than_splitting() -> None:
     def error(part: float, made: Any) -> float:
         return float(np.mean([abs(made(part, seed) - EXACT) for seed in range(40)]))
@@ -100,6 +102,7 @@ def test_joined_groups_have_the_noise_of_their_parts() -> None:
     assert np.allclose(spread, np.sqrt(np.add.reduceat(parts, starts, axis=-1)), rtol=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", Neighbours)
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "20"])
 def test_all_of_the_budget_is_spent_once_and_a_draw_survives_storage(neighbours: Neighbours, epsilon: str) -> None:
@@ -114,6 +117,7 @@ def test_without_sums_counts_get_all() -> None:
     assert len(shared(kinds=("roc_curve",)).spendings) == len(shared().spendings) - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "table", [([], []), ([1] * 50, [0.3] * 50), ([0] * 50, [0.0] * 50)], ids=["none", "positives", "negatives"]
 )
@@ -129,6 +133,7 @@ def test_degenerate_tables_get_a_release_of_the_same_shape(table: Any) -> None:
         assert {name: np.shape(found[name]) for name in defined} == {name: np.shape(other[name]) for name in defined}
 
 
+@pytest.mark.slow
 def test_a_release_says_what_was_shared_and_adds_up() -> None:
     asked = request(diagnostics=["roc_curve", "auc", "calibration", {"kind": "binned_residuals", "share": False}])
     drawn = measure(asked, {ScoreCells(): STATISTIC}, charge_id="c", noise=SecureNoise())
@@ -143,6 +148,7 @@ def test_a_release_says_what_was_shared_and_adds_up() -> None:
     assert "all made from one set of noisy counts that they share" in page
 
 
+@pytest.mark.slow
 def test_ample_budgets_are_not_shared() -> None:
     asked = request(diagnostics=["roc_curve", "calibration"], budget={"epsilon": "1000000000"})
     drawn = measure(asked, {ScoreCells(): STATISTIC}, charge_id="c", noise=SeededNoise(1))

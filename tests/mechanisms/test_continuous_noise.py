@@ -97,6 +97,7 @@ def test_laplace_noise_of_a_global_sensitivity_wastes_nothing_and_pays_for_no_ch
     assert np.abs(loss).max() == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*PURE, "laplace"])
 def test_samples_follow_their_density(name) -> None:
     noise = laplace_noise(1, "1e-6") if name == "laplace" else PURE[name](1)
@@ -150,6 +151,7 @@ def test_bad_parameters_are_refused() -> None:
         polynomial_noise(1, rate_share=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.01, 0.2, 0.45, 0.7])
 @pytest.mark.parametrize("grid", [{"upper": 1}, {"upper": 1, "steps": 1 << 40}, {"upper": 700, "steps": 700}], ids=str)
 def test_doubles_decide_only_what_sixty_digits_would(monkeypatch, share, grid) -> None:

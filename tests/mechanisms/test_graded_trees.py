@@ -80,6 +80,7 @@ def test_without_noise_the_counts_come_back(tree):
     np.testing.assert_allclose(made.prefix_counts(), np.concatenate([[0], np.cumsum(counts)]), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_estimates_are_unbiased_with_the_computed_variances():
     tree, copies, noise = GradedTree(cells=23, branching=3), 1500, SeededNoise(12)
     counts = np.arange(23)

@@ -25,6 +25,7 @@ def tables():
         yield cells, np.concatenate([[0], inner, [cells.size]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("smoothness", [0.001, 0.02, 0.3, 2.0])
 def test_parts_together_are_as_one_by_one(smoothness):
     for cells, edges in tables():

@@ -102,6 +102,7 @@ def exact(layout, rows=200):
     return chosen.T @ chosen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("method", [LAPLACE, GAUSSIAN])
 def test_noise_has_the_told_deviation(method, neighbours):

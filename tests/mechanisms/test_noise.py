@@ -82,6 +82,7 @@ def test_the_map_of_opendp_agrees_that_epsilon_is_not_exceeded(epsilon, sensitiv
     assert measurement.map(sensitivity + 1) > float(Decimal(epsilon))
 
 
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("scale", [0.4, 1.0, 8.5, 60.0])
 def test_laplace_has_the_exact_distribution_and_another_scale_is_rejected(noise, scale):
@@ -91,6 +92,7 @@ def test_laplace_has_the_exact_distribution_and_another_scale_is_rejected(noise,
     assert goodness_of_fit(sample, lambda z: two_sided_geometric(z, 1.1 * scale)) < FALSE_ALARM
 
 
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("stddev", [0.6, 1.0, 3.7, 50.0])
 def test_gaussian_has_the_exact_distribution_and_another_stddev_is_rejected(noise, stddev):
@@ -106,6 +108,7 @@ def test_laplace_variance_is_the_variance_of_the_distribution(scale):
     assert laplace_variance(scale) == pytest.approx(2 * (z**2 * two_sided_geometric(z, scale)).sum(), rel=1e-9)
 
 
+@pytest.mark.slow
 @BOTH
 def test_shape_order_and_dtype_are_kept(noise):
     values = (np.arange(90_000, dtype=np.int64) * 1000).reshape(300, 300)

@@ -67,6 +67,7 @@ def test_without_noise_the_running_counts_come_back():
     np.testing.assert_allclose(released, np.cumsum(counts), atol=1e-5)
 
 
+@pytest.mark.slow
 @BOTH
 def test_releases_are_unbiased_with_the_stated_variances(neighbours):
     shape, copies, noise = StreamShape(steps=12, neighbours=neighbours, exponentials=4), 2500, SeededNoise(8)

@@ -26,6 +26,7 @@ def prune(counts, *, epsilon="1", noise=None, neighbours=Neighbours.ADD_REMOVE, 
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "3"])
 @BOTH
 def test_loss_along_a_path_is_within_epsilon(epsilon, neighbours):

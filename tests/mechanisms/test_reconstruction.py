@@ -44,6 +44,7 @@ def test_classes_are_the_small_counts_where_every_count_is_there():
     assert exact >= 17
 
 
+@pytest.mark.slow
 @FLAWED
 def test_variants_give_small_counts_away_and_what_is_shipped_does_not(name):
     epsilon = {"Stoddard et al.": 1, "Lee, Clifton": 4, "Chen et al.": 2}[name]  # the same noise on the threshold
@@ -75,6 +76,7 @@ def test_what_is_shipped_answers_above_no_more_often_than_its_cutoff():
     assert np.unique(classes).size <= 2
 
 
+@pytest.mark.slow
 def test_a_real_histogram_is_told_as_published():
     if not real_histograms():
         pytest.skip(MISSING)

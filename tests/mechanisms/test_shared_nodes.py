@@ -21,6 +21,7 @@ BOTH = pytest.mark.parametrize("neighbours", list(Neighbours))
 ADDED, REPLACED = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE
 
 
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("levels", range(8))
 def test_whole_nodes_of_the_claimed_weight_cover_every_difference_and_no_fewer(levels, neighbours):

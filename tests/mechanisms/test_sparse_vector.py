@@ -122,6 +122,7 @@ def replaced_pairs(length: int) -> list[tuple[Any, Any]]:
     return pairs
 
 
+@pytest.mark.slow
 def test_nested_counts_cost_the_sum_when_a_row_is_replaced() -> None:
     pairs = replaced_pairs(4)
     assert 0.7 * EPSILON < worst_loss(pairs, *crossing_scales(Neighbours.REPLACE_ONE), 1) <= EPSILON
@@ -158,6 +159,7 @@ def count_pairs(neighbours: Neighbours) -> list[tuple[Any, Any]]:
     return [(table + one, table + other) for table in tables for one, other in itertools.permutations(kinds, 2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("cutoff", [1, 2])
 def test_counts_keep_epsilon_with_the_noise_of_their_relation(neighbours: Neighbours, cutoff: int) -> None:
@@ -191,6 +193,7 @@ def merge_probabilities(
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 def test_merging_costs_no_more_than_one_chain(neighbours: Neighbours) -> None:
     scales = crossing_scales(neighbours)

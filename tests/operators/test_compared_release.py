@@ -38,6 +38,7 @@ def operator(output: Path, compare_with: Any, **fields: Any) -> ReleaseDiagnosti
     return ReleaseDiagnosticsOperator(**{"task_id": "april", **given, **fields})
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fake_application")
 @pytest.mark.parametrize("form", ["xcom", "uri"])
 def test_the_operator_compares_with_a_committed_release(ledger: PrivacyLedger, tmp_path: Path, form: str) -> None:
@@ -53,6 +54,7 @@ def test_the_operator_compares_with_a_committed_release(ledger: PrivacyLedger, t
     assert operator(tmp_path / "releases", named).execute(make_context(task_id="april")) == done
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fake_application")
 @pytest.mark.parametrize("fault", ["not committed", "missing", "another grid", "another kind"])
 def test_what_cannot_be_compared_ends_the_task_in_a_line_and_reserves_nothing(

@@ -54,6 +54,7 @@ def released(place: str, tmp_path: Path, **fields: Any) -> dict[str, Any]:
     return ReleaseDiagnosticsOperator(task_id="release", **{**given, **fields}).execute(make_context())
 
 
+@pytest.mark.slow
 def test_same_dag_in_two_deployments_is_two_releases_of_one_budget(shared: PrivacyLedger, tmp_path: Path) -> None:
     first = [released(name, tmp_path) for name in ("north", "south")]
     assert len({found["uri"] for found in first}) == 2
@@ -65,6 +66,7 @@ def test_same_dag_in_two_deployments_is_two_releases_of_one_budget(shared: Priva
     assert shared.verification().findings == ()
 
 
+@pytest.mark.slow
 def test_race_of_two_deployments_for_the_last_budget_has_one_winner(shared: PrivacyLedger, tmp_path: Path) -> None:
     shared.reserve("visits", release="earlier", epsilon="1")
 
@@ -81,6 +83,7 @@ def test_race_of_two_deployments_for_the_last_budget_has_one_winner(shared: Priv
     assert shared.verification().findings == ()
 
 
+@pytest.mark.slow
 def test_allotments_keep_deployments_out_of_each_others_way(shared: PrivacyLedger, tmp_path: Path) -> None:
     for name in ("north", "south"):
         shared.allot("visits", name, epsilon="1")

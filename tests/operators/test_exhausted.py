@@ -73,6 +73,7 @@ def outcome(task: ReleaseDiagnosticsOperator, run: str) -> str:
     return "released"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("on_exhausted", "ended"),
     [("skip", "AirflowSkipException"), ("wait", "AirflowRescheduleException"), ("fail", "AirflowFailException")],
@@ -96,6 +97,7 @@ def spend(account: PrivacyLedger) -> None:
     account.reserve("visits", release="earlier", epsilon=PAID)
 
 
+@pytest.mark.slow
 def test_release_that_waits_goes_on_once_the_cap_is_raised(account: PrivacyLedger, tmp_path: Path) -> None:
     spend(account)
     task, before = guarded(tmp_path, on_exhausted="wait"), dt.datetime.now(dt.UTC)

@@ -41,6 +41,7 @@ def operator(output: Path, **fields: Any) -> ReleaseDiagnosticsOperator:
     return ReleaseDiagnosticsOperator(**{"task_id": "diagnose", **given, **fields})
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fake_application")
 @pytest.mark.parametrize("form", ["xcom", "release", "folder", "manifest"])
 def test_the_operator_takes_the_model_of_a_committed_release(ledger: PrivacyLedger, tmp_path: Path, form: str) -> None:
@@ -71,6 +72,7 @@ def test_a_release_that_was_not_committed_ends_the_task_and_reserves_nothing(
     assert [charge.release for charge in ledger.history("fits")] == [KEY]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fake_application")
 def test_a_dry_run_looks_the_model_up(ledger: PrivacyLedger, tmp_path: Path) -> None:
     uri = fitted_release(ledger, str(tmp_path / "releases"))

@@ -178,6 +178,7 @@ class TestRequest:
 
 @pytest.mark.usefixtures("application")
 class TestRelease:
+    @pytest.mark.slow
     def test_xcom_is_where_the_release_is_and_what_it_cost(
         self, account: PrivacyLedger, make: Make, tmp_path: Path
     ) -> None:
@@ -195,6 +196,7 @@ class TestRelease:
             "airflow:visits.release",
         )
 
+    @pytest.mark.slow
     def test_repeated_it_is_the_same_release_and_is_paid_once(self, account: PrivacyLedger, make: Make) -> None:
         first = make().execute(make_context())
         manifest = Path(first["uri"], "release.json").read_bytes()
@@ -202,6 +204,7 @@ class TestRelease:
         assert Path(first["uri"], "release.json").read_bytes() == manifest
         assert len(account.history("visits")) == 1
 
+    @pytest.mark.slow
     @pytest.mark.usefixtures("account")
     def test_deployment_is_the_tasks_or_the_connections(self, make: Make, connect: Connect, tmp_path: Path) -> None:
         connect(
@@ -212,6 +215,7 @@ class TestRelease:
         assert make(epsilon="0.1").execute(make_context())["key"].startswith("prod/")
         assert make(epsilon="0.1", deployment="lab").execute(make_context())["key"].startswith("lab/")
 
+    @pytest.mark.slow
     @pytest.mark.usefixtures("account")
     def test_task_log_holds_public_stages_and_nothing_of_what_spark_prints(
         self, make: Make, capfd: pytest.CaptureFixture[str], application: Path
@@ -223,6 +227,7 @@ class TestRelease:
         assert SECRET_ROW not in log
         assert any(SECRET_ROW in path.read_text() for path in application.iterdir())
 
+    @pytest.mark.slow
     def test_contract_is_checked_before_the_commit(
         self, account: PrivacyLedger, make: Make, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -236,6 +241,7 @@ class TestRelease:
 
 @pytest.mark.usefixtures("application")
 class TestFailure:
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("fields", "line"),
         [
@@ -275,6 +281,7 @@ class TestFailure:
         account.reserve("visits", release="earlier", epsilon="1")
         assert failure(make()).startswith("epsilon: got '1'; account visits has 0.5 of 1.5 left")
 
+    @pytest.mark.slow
     def test_key_that_paid_for_another_request_fails_for_good(self, account: PrivacyLedger, make: Make) -> None:
         make(epsilon="0.5").execute(make_context())
         failure(make(epsilon="0.6"))
@@ -285,6 +292,7 @@ class TestFailure:
         assert "cannot be used" in failure(make(), LedgerAway)
         assert not (tmp_path / "releases").exists()
 
+    @pytest.mark.slow
     def test_application_that_dies_may_be_retried_and_goes_on(
         self, account: PrivacyLedger, make: Make, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
     ) -> None:
@@ -295,6 +303,7 @@ class TestFailure:
         make().execute(make_context())
         assert [charge.state for charge in account.history("visits")] == [ChargeState.COMMITTED]
 
+    @pytest.mark.slow
     def test_refusal_by_the_application_fails_for_good_and_gives_the_budget_back(
         self, account: PrivacyLedger, make: Make, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -302,6 +311,7 @@ class TestFailure:
         assert failure(make()).startswith("table.path: got '/lake/t'; must be a table")
         assert str(account.remaining("visits").epsilon) == "1.5"
 
+    @pytest.mark.slow
     def test_killed_task_ends_its_application(
         self, account: PrivacyLedger, make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
@@ -359,6 +369,7 @@ class TestBlocks:
         open_bound(airflow_ledger, "visits", table=TABLE, output=tmp_path / "releases", **settings)
         return airflow_ledger
 
+    @pytest.mark.slow
     @pytest.mark.usefixtures("application")
     def test_daily_dag_charges_its_own_day(self, daily: PrivacyLedger, make: Make) -> None:
         make(blocks="interval").execute(make_context())

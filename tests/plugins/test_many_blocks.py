@@ -30,6 +30,7 @@ def many(tmp_path: Path) -> PrivacyLedger:
     return ledger
 
 
+@pytest.mark.slow
 def test_pages_read_all_blocks_at_once(many: PrivacyLedger, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(rows, "fetch", lambda *given, fetch=rows.fetch: asked.append(given[1]) or fetch(*given))
@@ -45,6 +46,7 @@ def test_pages_read_all_blocks_at_once(many: PrivacyLedger, monkeypatch: pytest.
         assert rows._SPENT not in asked
 
 
+@pytest.mark.slow
 def test_every_block_is_shown_with_what_it_has_left(many: PrivacyLedger) -> None:
     left = many.remaining_by_block("visits")
     assert len(left) == BLOCKS

@@ -81,6 +81,7 @@ def drawn(plot, *, alone):
     return figure, renderer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alone", [False, True])
 def test_every_text_lies_within_the_picture_and_no_ticks_collide(case, alone):
     for plot in case[3].plots:
@@ -99,6 +100,7 @@ def test_every_text_lies_within_the_picture_and_no_ticks_collide(case, alone):
                 assert not any(one.overlaps(other) for one, other in pairwise(boxes))
 
 
+@pytest.mark.slow
 def test_probes_lie_on_the_coefficients(case):
     kind, _, found, rendering = case
     [plot] = rendering.plots
@@ -113,6 +115,7 @@ def test_probes_lie_on_the_coefficients(case):
             assert np.hypot(points[:, 0] - probe.x, points[:, 1] - probe.y).min() < 2e-3, kind
 
 
+@pytest.mark.slow
 def test_the_contract_holds_and_the_data_file_has_a_row_for_each_term(case):
     kind, name, found, _ = case
     fields = json.loads(json.dumps(found.to_dict(), allow_nan=False))
@@ -168,6 +171,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fault", BROKEN)
 def test_a_broken_result_does_not_meet_the_contract(kind, fault):

@@ -73,6 +73,7 @@ def drawn(plot, *, alone):
     return figure, renderer
 
 
+@pytest.mark.slow
 @EVERY_KIND
 @pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("rows", [4000, 150, 0], ids=["ok", "few", "undefined"])
@@ -147,6 +148,7 @@ def test_releases_meet_their_contract_and_broken_ones_do_not(kind):
         assert broken_rules("ecdf", result | {name: value}), name
 
 
+@pytest.mark.slow
 def test_a_published_data_file_is_read_back():
     found = released("found")
     release, files = made.publish({"ecdf": found}, facts=made.facts(request=REQUEST))

@@ -69,6 +69,7 @@ def drawn(plot, *, alone):
     return figure, renderer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RELEASED)
 @pytest.mark.parametrize("alone", [False, True])
 def test_every_text_lies_within_the_picture_and_no_ticks_collide(name, alone):
@@ -88,6 +89,7 @@ def test_every_text_lies_within_the_picture_and_no_ticks_collide(name, alone):
             assert all(left.x1 < right.x0 for left, right in pairwise(ticks)), plot.name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "label"),
     [("a plot", "mean residual, with band"), ("a plot", "released quantiles"), ("a line", None)],
@@ -130,6 +132,7 @@ def test_data_file_of_a_plot_has_a_row_for_each_cell():
     assert list(columns) == list(rendering("no plot").columns)
 
 
+@pytest.mark.slow
 def test_data_file_of_lines_has_a_row_for_each_group_and_is_read_back():
     found = RELEASED["groups"]
     _, files = made.publish(
@@ -220,6 +223,7 @@ def test_note_on_private_models_is_read_where_the_model_is_private():
     assert any("fitted with noise of its own" in note for note in found.section.notes)
 
 
+@pytest.mark.slow
 def test_published_bytes_are_the_same_each_time():
     facts = made.facts(request=request("residual_plot"))
     first, second = (made.publish({"residual_plot": RELEASED["a plot"]}, facts=facts)[1] for _ in range(2))

@@ -141,6 +141,7 @@ def made_by(process):
     return {path.name: path.read_bytes() for path in Path(process.args[-1]).iterdir()}
 
 
+@pytest.mark.slow
 def test_two_processes_of_different_surroundings_make_the_same_bytes(tmp_path):
     settings = tmp_path / "matplotlibrc"
     settings.write_text(UGLY)

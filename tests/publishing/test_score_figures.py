@@ -37,6 +37,7 @@ def release(request: pytest.FixtureRequest) -> Any:
     return published(counts() if request.param == "rows" else EMPTY)
 
 
+@pytest.mark.slow
 def test_releases_meet_their_contract(release: Any) -> None:
     manifest, files = release
     check_release(manifest, files.get)
@@ -69,6 +70,7 @@ def test_one_threshold_is_drawn_as_one_matrix() -> None:
     assert b"Specificity" in files["confusion_matrix.svg"]
 
 
+@pytest.mark.slow
 def test_names_and_shapes_do_not_depend_on_the_rows() -> None:
     (one, files), (other, others) = published(counts()), published(EMPTY)
     assert list(files) == list(others)

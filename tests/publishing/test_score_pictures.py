@@ -84,6 +84,7 @@ def drawn(plot: Plot, *, alone: bool) -> tuple[Axes, list[Text]]:
     return figure.axes[0], texts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_can_be_read(name: str, alone: bool) -> None:
@@ -126,6 +127,7 @@ def test_the_closer_look_shows_the_interval_and_the_value() -> None:
     assert 0.2 < closer.get_xdata()[0] < 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("name", MATRICES)
 def test_a_matrix_can_be_read(name: str, alone: bool) -> None:

@@ -43,6 +43,7 @@ def drawn(plot, *, alone):
     return figure, renderer
 
 
+@pytest.mark.slow
 @EVERY_KIND
 @pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("rows", [4000, 0], ids=["ok", "undefined"])

@@ -20,6 +20,7 @@ def reddish(png):
     return float(((red > 0.6) & (red - green > 0.25) & (red - blue > 0.2)).mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draft", [False, True])
 def test_seeded_release_is_stamped_everywhere(draft):
     release, files = files_of(made.seeded(made.curve()), draft=draft)

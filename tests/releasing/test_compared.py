@@ -63,6 +63,7 @@ def fields(compare_with: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["", "/", "/release.json"])
 def test_the_function_is_that_of_the_committed_release(place: Place, ending: str) -> None:
     held = earlier_function(place.write() + ending, place.ledger)
@@ -72,6 +73,7 @@ def test_the_function_is_that_of_the_committed_release(place: Place, ending: str
     assert Earlier.of(options.compare_with).cdf.tolist() == place.found.cdf.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["uri", "release", "xcom"])
 def test_a_request_names_it_in_any_form_and_holds_it(place: Place, form: str) -> None:
     uri = place.write()
@@ -120,6 +122,7 @@ def test_a_release_of_something_else_is_refused(place: Place) -> None:
     assert "must hold a distribution function; name a release of ecdf" in place.refusal(uri)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [{"grid": None}, {"tree": {"cells": 7}}, {"bounds_found": True}])
 def test_a_result_of_another_form_is_refused(place: Place, change: dict[str, Any]) -> None:
     uri = place.write(results={"ecdf": {**place.found.to_dict(), **change}})

@@ -24,6 +24,7 @@ def assert_one_release(lab):
     assert (lab.root / "receipt.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", RELEASING)
 def test_attempt_killed_at_each_step_is_finished_by_a_retry(lab, point):
     assert lab.attempt(point).wait().killed
@@ -40,6 +41,7 @@ def test_attempts_killed_again_and_again_at_one_step_are_finished_by_a_retry(lab
     assert_one_release(lab)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", APPLICATION_POINTS)
 def test_application_killed_at_each_step_is_finished_by_a_retry(lab, point):
     outcome = lab.attempt(app_failpoint=point).wait()
@@ -88,6 +90,7 @@ def test_application_orphaned_before_its_draw_publishes_nothing_once_its_charge_
     assert lab.states() == ["burnt"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", SETTLING)
 def test_refusal_killed_at_each_step_of_giving_back_costs_nothing(lab, point):
     assert lab.attempt(point, behaviour="refuse").wait().killed
@@ -104,6 +107,7 @@ def test_refusal_killed_at_each_step_of_giving_back_costs_nothing(lab, point):
 LEFT = {"after_reserve": "void", "before_run": "burnt", "before_commit": "burnt"}
 
 
+@pytest.mark.slow
 @pytest.mark.sampled("left")
 @pytest.mark.parametrize("left", LEFT)
 @pytest.mark.parametrize("point", ENDING)

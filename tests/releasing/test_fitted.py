@@ -76,6 +76,7 @@ def test_a_model_itself_is_left_alone(place: Place) -> None:
         assert with_references({"model": model}, place.ledger) == {"model": model}
 
 
+@pytest.mark.slow
 def test_a_release_with_both_fits_is_asked_for_one(place: Place) -> None:
     uri = place.write(results={"logistic_fit": {"model": LOGISTIC}, "linear_fit": {"model": LINEAR}})
     assert "holds both a linear and a logistic fit; say which by kind" in place.refusal(uri)

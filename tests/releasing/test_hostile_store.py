@@ -111,6 +111,7 @@ def test_deleted_draw_is_not_given_back(lab: Lab) -> None:
     assert spent(lab) == "1"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["after_record_draw", "before_check", "before_commit"])
 def test_draw_that_is_gone_once_the_ledger_knows_it_is_burnt(lab: Lab, point: str) -> None:
     lab.attempt(point).wait()
@@ -128,6 +129,7 @@ def planted_draw(lab: Lab) -> bytes:
     return fake_application.draw_of(charge.id, lab.request, account)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["before_run", "before_record_draw", "after_record_draw"])
 def test_planted_draw_with_the_right_id_is_burnt(lab: Lab, point: str) -> None:
     lab.attempt(point).wait()
@@ -169,6 +171,7 @@ def test_older_draw_of_the_same_charge_is_not_readable_beside_the_recorded_one(l
     assert_burnt_with_one_line(lab, settled.value, "is not the draw of charge")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["before_record_draw", "after_record_draw", "after_commit"])
 def test_store_restored_apart_from_the_ledger_makes_no_second_readable_draw(lab: Lab, point: str) -> None:
     """The store is as it was before the draw. Before the ledger knew it, the first draw is lost, unread."""
@@ -207,6 +210,7 @@ def test_draft_folder_that_was_cleaned_gives_no_second_release(lab: Lab) -> None
 # --- the draft
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["release.json", "files/report.html"])
 def test_draft_made_from_another_draw_is_not_published(lab: Lab, name: str) -> None:
     """An object of the first of two draws of one charge, put beside the second, which the ledger knows."""
@@ -234,6 +238,7 @@ def test_committed_release_whose_draft_was_lost_is_made_again_without_reading_th
     judge(lab)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -301,6 +306,7 @@ def test_nothing_of_a_draft_is_readable_in_the_store(lab: Lab) -> None:
             assert not any(word in content for word in (draw["drawn"].encode(), b"roc_curve", b"spent_before")), path
 
 
+@pytest.mark.slow
 def test_no_order_of_deletions_gives_a_charge_back_after_a_row_was_read(lab: Lab) -> None:
     for point in ("after_start_run", "after_run", "after_record_draw", "before_commit"):
         key = f"release-{point}"

@@ -85,6 +85,7 @@ DAMAGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("damage", "words"), DAMAGE.values(), ids=list(DAMAGE))
 def test_damage_is_found_and_named(folder: tuple[Lab, Path], damage: Callable, words: str) -> None:
     damage(*folder)

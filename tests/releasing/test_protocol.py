@@ -112,6 +112,7 @@ def test_ledger_knows_who_asked(lab):
     assert {entry.actor for entry in lab.ledger().log() if entry.charge} == {"airflow:dag.task"}
 
 
+@pytest.mark.slow
 def test_figures_of_the_account_are_the_first_attempts_for_every_attempt(lab):
     with pytest.raises(ReleaseFailed):
         lab.release(runner=HereRunner("fail"))

@@ -102,6 +102,7 @@ def test_object_store_remembers_as_well(lab: Lab, tmp_path: Path, monkeypatch: p
     fsspec.filesystem("s3").clear_instance_cache()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failpoint", ["ledger_before_write", "ledger_before_commit", "ledger_after_commit"])
 @pytest.mark.parametrize("passed", range(5))
 def test_reconciliation_killed_at_any_of_its_changes_is_finished_by_the_next(
@@ -130,6 +131,7 @@ def test_interrupted_release_whose_secret_was_forgotten_is_burnt(lab: Lab, forgo
     assert made(lab, "lost one") == uris["lost one"]
 
 
+@pytest.mark.slow
 def test_cap_whose_raise_was_forgotten_is_asked_for(lab: Lab, tmp_path: Path) -> None:
     backup = tmp_path / "backup.db"
     shutil.copy(file_of(lab.ledger()), backup)

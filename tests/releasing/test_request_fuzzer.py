@@ -163,6 +163,7 @@ def fuzz(folder: Path, examples: int = EXAMPLES) -> World:
     return world
 
 
+@pytest.mark.slow
 def test_no_two_requests_read_one_row_under_two_budgets(tmp_path: Path) -> None:
     world = fuzz(tmp_path)
     assert world.accepted >= 5, "the requests are not all refused"
@@ -170,6 +171,7 @@ def test_no_two_requests_read_one_row_under_two_budgets(tmp_path: Path) -> None:
     assert not any(world.ledger.history(name) for name in ("toy", "secret")), "nothing was charged"
 
 
+@pytest.mark.slow
 def test_a_path_that_is_charged_as_one_table_and_read_as_another_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,6 +188,7 @@ def test_a_path_that_is_charged_as_one_table_and_read_as_another_is_caught(
         fuzz(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_schema_of_the_requests_own_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Block 7 as a whole number is block 7.0 as a double: two budgets for one row."""
     true = TableSource.completed

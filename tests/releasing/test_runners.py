@@ -89,6 +89,7 @@ def alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_local_runner_tells_stages_and_nothing_else(lab, private):
     lines = []
     published = lab.release(runner=LocalRunner(command=FAKE, private_dir=private), progress=lines.append)
@@ -101,6 +102,7 @@ def test_local_runner_tells_stages_and_nothing_else(lab, private):
     assert sum(str(output) in line for line in lines) == 1
 
 
+@pytest.mark.slow
 def test_local_runner_keeps_what_a_failing_application_prints(lab, private, monkeypatch):
     from dp_operators.releasing import ReleaseFailed
 

@@ -60,6 +60,7 @@ def steps_of_a_release(stage) -> int:
     return steps
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("orphaned", [False, True])
 def test_crash_between_any_two_calls_is_finished_by_a_retry(lab, monkeypatch, orphaned):

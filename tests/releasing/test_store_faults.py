@@ -42,6 +42,7 @@ class Faulty:
         return self._call(lambda: self.store.first(uri), lambda answer: answer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["before", "after", "lost"])
 def test_store_that_fails_at_any_call_loses_nothing(lab, monkeypatch, how):
     for nth in range(1, 60):
@@ -86,6 +87,7 @@ class FaultyLedger:
         return call
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("behaviour", ["", "refuse"])
 @pytest.mark.parametrize("how", ["before", "after"])
 def test_ledger_that_fails_at_any_call_loses_nothing(lab, how, behaviour):

@@ -61,6 +61,7 @@ def test_restored_ledger_is_frozen_by_the_next_release_and_mended_by_a_reconcili
     assert len({name[2:8] for name in witnesses(lab)}) == 4
 
 
+@pytest.mark.slow
 def test_release_goes_on_once_the_ledger_is_reconciled(lab: Lab, backup: bytes) -> None:
     made(lab, "lost")
     ledger = restore(lab, backup)
@@ -69,6 +70,7 @@ def test_release_goes_on_once_the_ledger_is_reconciled(lab: Lab, backup: bytes) 
     assert {charge.release for charge in ledger.history("people")} == {"kept", "lost", "new"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", AFTER_WITNESS)
 def test_nothing_is_drawn_that_a_restored_ledger_could_forget_unnoticed(lab: Lab, backup: bytes, point: str) -> None:
     """Wherever the attempt died: if a draw may exist, the next release of the store is held back."""

@@ -127,6 +127,7 @@ def test_attempts_at_once_of_which_some_are_killed_end_with_one_release(lab):
     assert lab.states() == ["committed"]
 
 
+@pytest.mark.slow
 def test_releases_of_different_keys_at_once_each_pay(lab):
     keys = [f"prod/dag/{day}/release/-1" for day in range(5)]
     outcomes = [attempt.wait() for attempt in [lab.attempt(key=key) for key in keys]]

@@ -48,6 +48,7 @@ def test_moments_are_the_sums_over_the_points_of_each_group(table):
     assert np.array_equal(every.xy - moments.xy, moments.unusable * GRID.cells**2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [PointCounts, Moments])
 @given(one=rows(), other=rows())
 def test_parts_add_up_to_the_whole(kind, one, other):

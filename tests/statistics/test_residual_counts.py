@@ -19,6 +19,7 @@ def counts_of(rows, unit=1.0):
     return ResidualCounts.from_arrays(*columns(rows), unit=unit)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     ROWS,
@@ -32,6 +33,7 @@ def test_grids_are_those_of_exact_arithmetic(rows, doublings, bins):
     assert overflow == outside
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("doublings", [0, 1, 4, 33, 60])
 @pytest.mark.parametrize("bins", POWERS_OF_TWO)
 def test_nasty_numbers_fall_into_the_cells_of_exact_arithmetic(doublings, bins):

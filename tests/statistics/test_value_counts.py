@@ -30,6 +30,7 @@ def test_a_grid_covers_its_bounds_with_cells_that_start_where_they_say(grid):
     assert grid.cell(grid.edges).tolist() == [*range(grid.size), grid.size - 1]
 
 
+@pytest.mark.slow
 @EVERY_GRID
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
@@ -81,6 +82,7 @@ def test_counts_of_parts_add_up_to_the_whole(one, other):
     assert counts_of(one, grid) + counts_of(other, grid) == counts_of([*other, *one], grid)
 
 
+@pytest.mark.slow
 @given(TABLES.filter(bool), values(GRIDS["log, both signs"]))
 def test_one_row_moves_the_counts_by_at_most_the_l1_sensitivity(rows, row):
     grid = GRIDS["log, both signs"]

@@ -42,6 +42,7 @@ def test_no_clusters_cost_less(values, data):
     assert found == pytest.approx(least_cost(values, held, variance), rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_many_values_are_clustered_as_by_the_slow_way():
     values = np.unique(np.random.default_rng(1).integers(0, 10**6, 300))
     held = np.ones(values.size, dtype=int)

@@ -46,6 +46,7 @@ def test_an_answer_that_no_table_gives_does_not_run_away():
     assert learned.cells().sum() == pytest.approx(10.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("counts", [LINE, GRID], ids=["line", "grid"])
 @pytest.mark.parametrize(
     ("neighbours", "public"),
@@ -80,6 +81,7 @@ def test_a_score_moves_by_one_row_and_is_whole(monkeypatch):
     assert max(moved) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("counts", [np.repeat([0, 900, 30, 0], 64), np.kron([[0, 90], [3, 0]], np.ones((8, 8), int))])
 def test_it_learns_what_a_spread_total_does_not_know(counts):
     def error(name):

@@ -41,6 +41,7 @@ def pairs(neighbours):
             yield sums_of(table, STEPS), sums_of(other, STEPS)
 
 
+@pytest.mark.slow
 @EVERY_RELATION
 def test_no_row_costs_more_than_epsilon_or_rho_and_some_row_all_of_it(neighbours):
     # sums are linear: what a row does to none it does to all
@@ -52,6 +53,7 @@ def test_no_row_costs_more_than_epsilon_or_rho_and_some_row_all_of_it(neighbours
     assert max(zcdp_loss(gaussian(neighbours), *pair, rho_factor=4) for pair in pairs(neighbours)) > 0.79
 
 
+@pytest.mark.slow
 def test_noise_for_an_added_row_is_not_enough_for_a_replaced_one():
     assert max(worst_loss(pure(ADDED), *pair) for pair in pairs(REPLACED)) > 0.65
     assert max(zcdp_loss(gaussian(ADDED), *pair) for pair in pairs(REPLACED)) > 0.35
@@ -81,6 +83,7 @@ def test_without_noise_lines_are_those_of_noisy_stats(neighbours, points):
             assert getattr(ours, name) == pytest.approx(getattr(other, name), abs=1e-6)
 
 
+@pytest.mark.slow
 @EVERY_RELATION
 @pytest.mark.parametrize("release", [noisy_moments, noisy_moments_zcdp])
 def test_noise_has_the_stated_scale_and_redraws_double_its_variance(release, neighbours):
@@ -129,6 +132,7 @@ def descent(points, release=gradient_descent, *, noise, neighbours=REPLACED, cop
     return release(group, x, y, counts, groups=copies, steps=steps, neighbours=neighbours, noise=noise, **options)
 
 
+@pytest.mark.slow
 @EVERY_RELATION
 @pytest.mark.parametrize("iterations", [1, 3])
 def test_no_path_of_gradients_costs_more_than_epsilon_or_rho(neighbours, iterations):

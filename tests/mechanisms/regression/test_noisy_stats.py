@@ -34,6 +34,7 @@ def moments(table):
     return sum(one * other for one, other in pairs), sum(one * one for one, _ in pairs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 2, 3, 4])
 def test_a_replaced_row_moves_both_sums_by_one_less_a_part_and_both_at_once(rows):
     worst = [Fraction(0)] * 3
@@ -76,6 +77,7 @@ def losses(mechanism, neighbours, rows):
     return found
 
 
+@pytest.mark.slow
 @EVERY_RELATION
 @pytest.mark.parametrize("rows", [2, 3])
 def test_no_row_costs_more_than_epsilon_and_some_row_nearly_all_of_it(neighbours, rows):
@@ -102,6 +104,7 @@ def heights(table, covariance, variance, neighbours):
     return int(still.seen[0][0])
 
 
+@pytest.mark.slow
 @EVERY_RELATION
 @pytest.mark.parametrize(("covariance", "variance"), [(0, 1), (5, 3), (-7, 2), (10**30, 3), (-1, 10**9)])
 def test_the_height_of_a_line_moves_by_one_sensitivity_and_no_more(covariance, variance, neighbours):
@@ -114,6 +117,7 @@ def test_the_height_of_a_line_moves_by_one_sensitivity_and_no_more(covariance, v
     assert max(moves) == LATTICE
 
 
+@pytest.mark.slow
 @EVERY_RELATION
 def test_gaussian_noise_costs_rho_and_half_of_it_is_told(neighbours):
     def mechanism(sums, noise):
@@ -127,6 +131,7 @@ def test_gaussian_noise_costs_rho_and_half_of_it_is_told(neighbours):
     assert max(halved) > 0.3
 
 
+@pytest.mark.slow
 @EVERY_RELATION
 def test_an_intercept_costs_epsilon(neighbours):
     found = losses(intercept(neighbours), neighbours, 2)
@@ -172,6 +177,7 @@ def test_without_noise_a_line_is_that_of_least_squares(neighbours, points):
     assert flat.predict([0.1, 0.9])[0] == pytest.approx([y.mean()] * 2, abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shares", [("0.34", "0.33", "0.33"), SHARES[REPLACED]])
 def test_noise_has_the_stated_scales_and_not_one_over_epsilon(shares):
     """Published text says "standard deviation approximately 1 / epsilon"; with a third each it is 4.24 times that."""
@@ -188,6 +194,7 @@ def test_noise_has_the_stated_scales_and_not_one_over_epsilon(shares):
     assert np.std(error) == pytest.approx(np.sqrt(2), rel=0.03)
 
 
+@pytest.mark.slow
 def test_gaussian_noise_has_the_stated_scales():
     table = sums_of([(0, 0), (2, 2)] * 5, STEPS, copies=20_000)
     lines = noisy_stats_zcdp(table, rho="0.5", neighbours=ADDED, noise=SecureNoise())

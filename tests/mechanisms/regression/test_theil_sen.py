@@ -62,6 +62,7 @@ def test_the_published_circle_repeats_pairs_of_an_odd_number_of_rows(rows):
     assert max(ours.values()) == 1
 
 
+@pytest.mark.slow
 def test_matchings_made_in_pieces_are_the_same():
     ends = np.sort(np.concatenate([np.stack(ends) for ends in matched(2001, 2001)], axis=1), axis=0)
     assert np.unique(ends[0] * 2001 + ends[1]).size == 2001 * 1000 == ends.shape[1]
@@ -97,6 +98,7 @@ def changed(one, other):
     return max(sum((left - right).values()), sum((right - left).values()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [2, 3, 4])
 @pytest.mark.parametrize("count", [1, 2, None])
 def test_a_replaced_row_changes_no_more_estimates_than_there_are_matchings(rows, count):
@@ -158,6 +160,7 @@ def worst_law(method, sensitivity, *, widen=5000, rows=3):
     return worst
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [Median.EXPONENTIAL, Median.WIDE])
 def test_the_exact_loss_over_all_small_neighbours_stays_within_epsilon(method):
     # 2 values of 3 may change, the score by 2 for each; N varies, as pairs of one x give none
@@ -187,6 +190,7 @@ def lower_median(values, empty):
     return ordered[(len(ordered) + 1) // 2 - 1] if ordered else empty
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [2, 3, 4])
 @pytest.mark.parametrize("count", [1, None])
 def test_the_smooth_bound_is_valid_and_smooth_over_all_small_neighbours(rows, count):
@@ -234,6 +238,7 @@ def test_the_mean_of_the_two_middle_estimates_moves_beyond_the_bound():
 EMPTY = {"nobody": [], "one row": [(1, 1)], "one x": [(1, 0), (1, 2), (1, 1), (1, 1)]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EMPTY)
 def test_where_published_code_fails_ours_answers_with_noise_alone(name):
     with pytest.raises(ZeroDivisionError):

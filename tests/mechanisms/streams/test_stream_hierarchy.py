@@ -119,6 +119,7 @@ def moved(neighbours, rows):
             yield one.reshape(steps, states), other.reshape(steps, states)
 
 
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("rows", [1, 2])
 def test_counts_of_all_aggregates_cost_their_part_and_no_more(neighbours, rows):

@@ -47,6 +47,7 @@ def test_equal_weights_change_nothing(drawn, weight):
         assert weighted == pytest.approx(plain)
 
 
+@pytest.mark.slow
 @given(STREAMS, st.data())
 def test_whole_weights_are_as_many_copies(drawn, data):
     noisy, starts = as_stream(drawn)
