@@ -227,7 +227,9 @@ def third_ledger(second_ledger: str) -> str:
 
 def test_ledger_of_the_third_schema_is_migrated_with_all_it_holds(third_ledger: str) -> None:
     ledger = PrivacyLedger(third_ledger)
-    with pytest.raises(RequestRefused, match=f"schema {THIRD} at .*; must be at schema {REVISION}; run `dp-budget migr"):
+    with pytest.raises(
+        RequestRefused, match=f"schema {THIRD} at .*; must be at schema {REVISION}; run `dp-budget migr"
+    ):
         ledger.accounts()
     ledger.migrate()
     assert ledger.verification().findings == ()
@@ -283,7 +285,9 @@ def test_roles_of_earlier_schemas_write_totals_no_longer(postgres_url: str, requ
 
 def test_ledger_of_the_second_schema_is_migrated_with_all_it_holds(second_ledger: str) -> None:
     ledger = PrivacyLedger(second_ledger)
-    with pytest.raises(RequestRefused, match=f"schema {SECOND} at .*; must be at schema {REVISION}; run `dp-budget migr"):
+    with pytest.raises(
+        RequestRefused, match=f"schema {SECOND} at .*; must be at schema {REVISION}; run `dp-budget migr"
+    ):
         ledger.accounts()
     ledger.migrate()
     assert ledger.verification().findings == ()
@@ -300,7 +304,9 @@ def test_ledger_of_the_second_schema_is_migrated_with_all_it_holds(second_ledger
 
 def test_ledger_of_the_first_schema_is_migrated_with_all_it_holds(first_ledger: str) -> None:
     ledger = PrivacyLedger(first_ledger)
-    with pytest.raises(RequestRefused, match=f"schema {FIRST} at .*; must be at schema {REVISION}; run `dp-budget migr"):
+    with pytest.raises(
+        RequestRefused, match=f"schema {FIRST} at .*; must be at schema {REVISION}; run `dp-budget migr"
+    ):
         ledger.accounts()
     ledger.migrate()
     assert ledger.verification().findings == ()
