@@ -94,6 +94,7 @@ def test_every_release_has_the_form_of_every_other(method, neighbours, public_si
         assert found.methods == reference.methods
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["auto", "noisy_stats"])
 @pytest.mark.parametrize("neighbours", RELATIONS)
@@ -199,6 +200,7 @@ def test_a_group_without_a_spread_of_x_fails_by_its_noisy_spread_alone():
         assert (found.predictions_upper[failed] == 1).all()
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize(("confidence", "epsilon"), [(0.9, 1), (0.9, 8), (0.5, 8), (0.99, 8)])

@@ -61,6 +61,7 @@ def test_without_noise_the_box_holds_what_was_asked_for():
             assert plot.residual_bound <= 1.5 * np.quantile(np.abs(residual), coverage)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ordinary", "fan", "curved", "heavy tails"])
 def test_without_noise_trend_spread_and_quantiles_are_those_of_the_rows(name):

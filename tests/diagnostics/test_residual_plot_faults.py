@@ -55,6 +55,7 @@ def test_a_shift_of_all_residuals_is_found_and_which_way_it_goes(sign):
     assert all(told in plot.verdict.lower() for plot in found if "shift" in plot.findings)
 
 
+@pytest.mark.verify
 @pytest.mark.slow
 def test_without_noise_the_shift_is_that_of_the_mean_less_what_the_box_may_hide():
     random = np.random.default_rng(3)

@@ -124,6 +124,7 @@ def test_secure_noise_too_is_exact_at_a_huge_epsilon():
     assert curve.auc == pytest.approx(roc_auc_score(labels, np.minimum(np.floor(scores * 256), 255)), abs=1e-6)
 
 
+@pytest.mark.sampled("method")
 @pytest.mark.slow
 @EVERY_METHOD
 @pytest.mark.parametrize("neighbours", list(Neighbours))

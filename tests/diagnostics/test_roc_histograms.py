@@ -41,6 +41,7 @@ def test_a_request_can_name_every_histogram_method():
     assert set(get_args(literal)) == set(METHODS)
 
 
+@pytest.mark.sampled("histogram")
 @pytest.mark.slow
 @EVERY_METHOD
 @EVERY_HISTOGRAM
@@ -55,6 +56,7 @@ def test_every_release_has_the_form_of_every_other(method, histogram, neighbours
     assert forms == {((9,), tuple(curve.to_dict()))}
 
 
+@pytest.mark.sampled("histogram", "method")
 @pytest.mark.slow
 @EVERY_METHOD
 @pytest.mark.parametrize(

@@ -83,6 +83,7 @@ def test_degenerate_tables_get_a_release_like_any_other(
     assert json.dumps(found.to_dict(), allow_nan=False)
 
 
+@pytest.mark.verify
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "method"),

@@ -138,6 +138,7 @@ def test_recursive_medians_need_a_power_of_two():
         measured(BASE, method="recursive_medians", noise=SeededNoise(1), bins=6)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ordinary", "nearly perfect", "rare positives"])
 @pytest.mark.parametrize("place", [place_by_looking, place_by_medians])

@@ -36,6 +36,7 @@ def test_every_grid_point_is_likely_enough_for_the_random_bits(density: Density,
     assert log_mass > -60 * log(10)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("density", [Density.POLYNOMIAL, Density.CAUCHY, Density.LAPLACE])
 @pytest.mark.parametrize("probability", [0.3, 0.6, 0.9, 0.99])

@@ -73,6 +73,7 @@ def outcome(task: ReleaseDiagnosticsOperator, run: str) -> str:
     return "released"
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("on_exhausted", "ended"),

@@ -81,6 +81,7 @@ def drawn(plot, *, alone):
     return figure, renderer
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("alone", [False, True])
 def test_every_text_lies_within_the_picture_and_no_ticks_collide(case, alone):

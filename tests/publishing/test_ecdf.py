@@ -73,6 +73,7 @@ def drawn(plot, *, alone):
     return figure, renderer
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @EVERY_KIND
 @pytest.mark.parametrize("alone", [False, True])

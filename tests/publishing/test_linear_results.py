@@ -69,6 +69,7 @@ def drawn(plot, *, alone):
     return figure, renderer
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RELEASED)
 @pytest.mark.parametrize("alone", [False, True])

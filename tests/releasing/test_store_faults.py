@@ -42,6 +42,7 @@ class Faulty:
         return self._call(lambda: self.store.first(uri), lambda answer: answer)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["before", "after", "lost"])
 def test_store_that_fails_at_any_call_loses_nothing(lab, monkeypatch, how):
@@ -87,6 +88,7 @@ class FaultyLedger:
         return call
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("behaviour", ["", "refuse"])
 @pytest.mark.parametrize("how", ["before", "after"])

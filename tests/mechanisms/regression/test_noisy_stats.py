@@ -34,6 +34,7 @@ def moments(table):
     return sum(one * other for one, other in pairs), sum(one * one for one, _ in pairs)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 2, 3, 4])
 def test_a_replaced_row_moves_both_sums_by_one_less_a_part_and_both_at_once(rows):

@@ -98,6 +98,7 @@ def changed(one, other):
     return max(sum((left - right).values()), sum((right - left).values()))
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [2, 3, 4])
 @pytest.mark.parametrize("count", [1, 2, None])
