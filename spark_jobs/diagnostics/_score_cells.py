@@ -79,7 +79,7 @@ def locate_scores(
         counts: exact counts of both classes; private.
         meter: pays for the looks.
         neighbours: the relation.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
         ample: rows times epsilon from which the first look is enough.
     """
     rounds = _first_round(counts, meter=meter, neighbours=neighbours, noise=noise)

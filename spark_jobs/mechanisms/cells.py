@@ -71,7 +71,7 @@ def noisy_cells(
         cuts: the partition; public, or computed from released values alone.
         epsilon: what it costs.
         neighbours: the relation.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
     """
     sensitivity = rows_changed(neighbours)
     return NoisyCells(

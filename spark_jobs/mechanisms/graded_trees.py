@@ -177,7 +177,7 @@ def graded_prefixes(
         tree: its public shape.
         epsilon: what it costs.
         neighbours: the relation; ``REPLACE_ONE``.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
         public_total: must be said to be True: the number of counted rows is public and used exactly, so a replaced row
             cannot become one that is not counted.
 

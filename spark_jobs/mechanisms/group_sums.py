@@ -92,7 +92,7 @@ def noisy_groups(
         cuts: the groups; public, or computed from released values alone. Strictly increasing from 0 to the grid.
         epsilon: what it costs.
         neighbours: the relation.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
     Raises:
         RequestRefused: epsilon is not a finite number above 0.

@@ -184,7 +184,7 @@ def noisy_products(
         layout: what they are sums of; rows must keep to it.
         meter: pays; what is left of its epsilon is spent, and of its delta where the noise is Gaussian.
         neighbours: the relation.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
         method: ``laplace``, ``gaussian`` (needs delta), or ``auto``: the one with less noise, Laplace if delta is 0.
 
     Raises:

@@ -129,7 +129,7 @@ def release_step(
         count: rows of this step.
         shape: the public facts; the same at every step.
         rho: the cost of the whole stream; the same at every step.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
     Raises:
         RequestRefused: rho is no cost.

@@ -78,7 +78,7 @@ def noisy_tree(counts: Int64Array, *, tree: Tree, epsilon: Cost, neighbours: Nei
         tree: its public shape; ``root="public"`` is for ``REPLACE_ONE`` and rows of one class alone.
         epsilon: what it costs, shared by the trees of disjoint classes.
         neighbours: the relation.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
     Raises:
         ValueError: the counts do not fit the tree, or the total is taken as public where it is not.

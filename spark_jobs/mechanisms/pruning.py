@@ -63,7 +63,7 @@ def refined_nodes(
         threshold: a node is worth refining from about this many rows; public.
         epsilon: the whole cost.
         neighbours: the relation.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
         branching: children of a node, at least 2.
         meter: where the cost is drawn; None if the caller has drawn it.
 
@@ -107,7 +107,7 @@ def refined_levels(
         threshold: as ``refined_nodes`` has it.
         epsilon: the whole cost.
         neighbours: the relation.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
     Returns:
         One boolean array of the shape of each level.

@@ -118,7 +118,7 @@ def shared_node_prefixes(
         counts: exact counts of the cells of one label; shape (N,).
         epsilon: what it costs; what the lines of both labels cost together.
         neighbours: the relation.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
         labels: 2 where another such line holds the rows of the other label; the total is then not public.
         public_total: whether the number of counted rows is public and released exactly; under ``REPLACE_ONE`` with one
             label alone, and only where a replaced row cannot become one that is not counted.

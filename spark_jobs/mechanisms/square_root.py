@@ -86,7 +86,7 @@ def square_root_prefixes(
         counts: exact counts of the cells; shape (N,), N at most 2^20.
         rho: what it costs.
         neighbours: the relation.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
         public_total: whether the number of counted rows is public and used exactly; under ``REPLACE_ONE`` alone, and
             only where a replaced row cannot become one that is not counted.
 

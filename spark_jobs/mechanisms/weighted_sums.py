@@ -74,7 +74,7 @@ def weighted_sum(
         weights: public, or computed from released values alone.
         epsilon: what it costs.
         neighbours: the relation.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
     """
     sensitivity = weights.sensitivity(neighbours)
     exact = np.array([weights.total(counts)], dtype=np.int64)

@@ -63,7 +63,7 @@ def measure_precision(
         method: ``auto`` or ``weighted_counts``.
         meter: pays.
         neighbours: the relation.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
         confidence: nominal level of the interval.
     """
     counts = np.stack([statistic.negatives, statistic.positives])

@@ -66,7 +66,7 @@ def place_by_looking(
         bins: at most as many as there are cells.
         meter: pays for the looks.
         neighbours: the relation.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
     """
     grid = counts.size
     look = _look(counts, equal_log_odds(grid, min(LOOK_CELLS, grid)), FIRST_SHARE, "where the scores lie", meter=meter,
@@ -109,7 +109,7 @@ def place_by_medians(
         bins: a power of two, at most as many as there are cells.
         meter: pays for all three.
         neighbours: the relation.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
     """
     everything = np.array([0, counts.size], dtype=np.int64)
     rows = _look(counts, everything, SIZE_SHARE, "noisy size", meter=meter, neighbours=neighbours, noise=noise).total

@@ -44,7 +44,7 @@ class CountStream:
         threshold: the deviation that a group of steps may have, in units of one over the groups' epsilon.
         max_group: steps that a group may have, up to 65,536; bounds memory.
         smoothing: ``median``, ``mean`` or ``james_stein``: how a group's noisy counts become an estimate.
-        noise: where the noise comes from; ``SeededNoise`` stamps the stream NOT PRIVATE for ever.
+        noise: sampler of the mechanism's noise; ``SeededNoise`` stamps the stream NOT PRIVATE for ever.
 
     Raises:
         RequestRefused: an option is out of its bounds.
@@ -120,7 +120,7 @@ class CountStream:
 
         Args:
             state: what ``state()`` gave.
-            noise: where the noise comes from, from here on.
+            noise: sampler of the noise from here on.
 
         Raises:
             RequestRefused: the bytes are of another version, damaged, or never were a state.

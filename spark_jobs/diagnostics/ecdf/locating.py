@@ -55,7 +55,7 @@ def found_cuts(
         scale: cells of ``linear`` or ``log`` width.
         meter: where the cost is drawn.
         neighbours: the relation.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
     Raises:
         RequestRefused: the grid is not logarithmic, or the scale is unknown.

@@ -87,7 +87,7 @@ def noisy_bounds(
         coverage: the part of the rows that shall lie within the bounds of either axis.
         epsilon: what each of the three searches costs.
         neighbours: the relation.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
     """
     allowance = min(ALLOWANCE * laplace_scale(epsilon, rows_changed(neighbours)) / rows, coverage / 4)
 

@@ -74,7 +74,7 @@ def histogram_cells(
         method: a name of ``mechanisms.histograms.METHODS``.
         epsilon: what both classes cost together.
         neighbours: the relation.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
     """
     part = share(epsilon, rows_changed(neighbours))
     released = release_histogram(counts, epsilon=part, neighbours=Neighbours.ADD_REMOVE, noise=noise, method=method)

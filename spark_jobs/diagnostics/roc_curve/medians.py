@@ -34,7 +34,7 @@ def place_by_medians(
         cells: a power of two, at most as many as there are fine cells.
         meter: pays, with the delta too.
         neighbours: the relation.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
     Raises:
         RequestRefused: the meter has no delta for the medians.

@@ -78,7 +78,7 @@ def private_partition(
         epsilon: the whole cost.
         penalty: what every bucket costs besides its deviation, in counts; public.
         neighbours: the relation.
-        noise: where the noise comes from; it is asked once for each length of buckets.
+        noise: sampler of the mechanism's noise, called once for each length of buckets.
         steps: of the lattice of costs, in one count.
 
     Raises:

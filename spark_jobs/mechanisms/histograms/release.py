@@ -59,7 +59,7 @@ def release_histogram(
         counts: integers, shape (cells,) or (rows, columns); a row of the table lies in at most one cell.
         epsilon: the allowance; floats are read as Python prints them.
         neighbours: the relation.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
         method: a name of ``METHODS``, or ``"auto"``.
         public_total: whether the sum of the counts is public; only under ``REPLACE_ONE``, and only where every row of
             the table is counted.

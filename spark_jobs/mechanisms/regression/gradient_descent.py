@@ -58,7 +58,7 @@ def gradient_descent(
         steps: what 1 is in units of the grid; public.
         epsilon: what all groups cost together.
         neighbours: the relation.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
         iterations: T, public.
         clip: of a row's gradient, public.
 

@@ -60,7 +60,7 @@ class Draws:
         total: epsilon, or rho.
         shares: of the total, one for each thing that is measured; their sum is 1.
         gaussian: Gaussian noise at shares of rho, else Laplace noise at shares of epsilon.
-        noise: where it comes from.
+        noise: its sampler.
 
     Raises:
         ValueError: the shares are not above 0, or their sum is not 1.

@@ -130,7 +130,7 @@ def noisy_moments(sums: GroupSums, *, epsilon: Cost, neighbours: Neighbours, noi
         sums: exact; under ``REPLACE_ONE`` its ``rows`` must be public (``GroupSums.with_missing``).
         epsilon: what all groups cost together.
         neighbours: the relation.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
     Raises:
         RequestRefused: epsilon is no cost.

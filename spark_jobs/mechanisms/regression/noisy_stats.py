@@ -57,7 +57,7 @@ def noisy_stats(
             (``GroupSums.with_missing``).
         epsilon: what all groups cost together.
         neighbours: the relation.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
         shares: of epsilon, as in ``SHARES``; public.
 
     Raises:

@@ -224,7 +224,7 @@ def release_hierarchy(
         state: after the step before; ``HierarchyState.start(shape)`` at first.
         counts: rows of each step in each state, whole numbers, shape (n, states); private, and clipped to 0 to 2^40.
         shape: the public facts, the same at every step.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
     Raises:
         ValueError: counts are not rows of whole numbers, one for each state.
@@ -316,7 +316,7 @@ def laplace_hierarchy(
         hierarchy: its levels.
         epsilon: the whole cost.
         neighbours: the relation.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
         max_rows: events that a person may have.
 
     Raises:

@@ -144,7 +144,7 @@ def release_steps(
         state: after the step before; ``PegasusState()`` at first.
         counts: rows of each step, whole numbers, shape (n,); private, and clipped to 0 to 2^40.
         shape: the public facts, the same at every step.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
     Raises:
         ValueError: counts are not one row of whole numbers.

@@ -97,7 +97,7 @@ def block_tree_windows(
         width: a power of two from 1 to 2^20.
         epsilon: the whole cost.
         neighbours: one row added or removed, or one replaced, which may then be at another step.
-        noise: where the noise comes from.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
         meter: where the cost is drawn; None if the caller has drawn it.
 
     Returns:
