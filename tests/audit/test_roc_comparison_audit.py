@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.diagnostics.roc_comparison import measurement as module
+from spark_jobs.diagnostics import roc_comparison
+from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from tests.audit.test_roc_curve_audit import evidence, table
 from tests.support.audit import Tampered, audit, convicts, keeps, samples
@@ -31,7 +32,7 @@ MODELS = ("first", "second")
 
 def comparison_of(noise, neighbours, pair):
     def one(statistic):
-        found = module.measure(statistic, epsilon=EPSILON, neighbours=neighbours, noise=noise, confidence=0.9)
+        found = roc_comparison.measure(statistic, epsilon=EPSILON, neighbours=neighbours, noise=noise, confidence=0.9)
         return sum(evidence(getattr(found, name), *(tables[i] for tables in pair)) for i, name in enumerate(MODELS))
 
     def mechanism(statistic, count):
@@ -65,13 +66,13 @@ def test_noise_for_an_added_row_is_convicted_where_rows_are_replaced():
 @pytest.mark.verify
 @PAIRS
 def test_the_whole_budget_for_either_model_is_convicted(monkeypatch, neighbours, pair):
-    class Forgetful(module.BudgetMeter):
+    class Forgetful(BudgetMeter):
         def spend_share(self, part, *, label):
             return self.granted.epsilon
 
         def spend_rest(self, *, label):
             return self.granted.epsilon
 
-    monkeypatch.setattr(module, "BudgetMeter", Forgetful)
+    monkeypatch.setattr("spark_jobs.diagnostics.diagnostic.BudgetMeter", Forgetful)
     found = audit(*comparison_of(SeededNoise(193), neighbours, pair), samples=samples(3000))
     assert convicts(found, NAME, relation=neighbours, claimed=EPSILON, fault="the whole budget for either model")

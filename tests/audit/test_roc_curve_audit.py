@@ -5,8 +5,8 @@ import pytest
 
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import roc_curve
-from spark_jobs.diagnostics.roc_curve import measurement as module
 from spark_jobs.mechanisms.cells import totals
+from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts
 from tests.support.audit import Tampered, audit, convicts, keeps, log_ratio, samples
@@ -80,14 +80,14 @@ def test_noise_for_an_added_row_is_convicted_where_rows_are_replaced():
 @pytest.mark.verify
 @PAIRS
 def test_a_meter_that_forgets_is_convicted(monkeypatch, neighbours, pair):
-    class Forgetful(module.BudgetMeter):
+    class Forgetful(BudgetMeter):
         def spend_share(self, part, *, label):
             return self.granted.epsilon  # looking costs as much as everything
 
         def spend_rest(self, *, label):
             return self.granted.epsilon
 
-    monkeypatch.setattr(module, "BudgetMeter", Forgetful)
+    monkeypatch.setattr("spark_jobs.diagnostics.diagnostic.BudgetMeter", Forgetful)
     found = audit(*roc_of(SeededNoise(93), neighbours, pair), samples=samples(4000))
     assert convicts(found, "ROC curve, auto", relation=neighbours, claimed=EPSILON, fault="budget spent twice")
 

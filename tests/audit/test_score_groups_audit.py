@@ -7,9 +7,9 @@ import pytest
 
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import binned_residuals, calibration
-from spark_jobs.diagnostics._score_groups import measurement as module
 from spark_jobs.mechanisms.cells import totals
 from spark_jobs.mechanisms.group_sums import centred_sums, noisy_groups
+from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts
 from tests.support.audit import Tampered, audit, convicts, keeps, log_ratio, samples
@@ -143,11 +143,11 @@ def test_releases_keep_epsilon_and_use_it(diagnostic, method, neighbours, pair):
 
 @pytest.mark.verify
 def test_a_meter_that_forgets_is_convicted(monkeypatch):
-    class Forgetful(module.BudgetMeter):
+    class Forgetful(BudgetMeter):
         def spend_rest(self, *, label):
             return 2 * self.granted.epsilon
 
-    monkeypatch.setattr(module, "BudgetMeter", Forgetful)
+    monkeypatch.setattr("spark_jobs.diagnostics.diagnostic.BudgetMeter", Forgetful)
 
     def mechanism(statistic, count):
         drawn = (

@@ -129,7 +129,7 @@ def test_a_sum_with_a_meter_that_forgets_is_convicted(monkeypatch, relation):
         def remaining(self):
             return EPSILON
 
-    monkeypatch.setattr("spark_jobs.diagnostics._score_figures.measurement.BudgetMeter", Forgetful)
+    monkeypatch.setattr("spark_jobs.diagnostics.diagnostic.BudgetMeter", Forgetful)
     options = {"epsilon": EPSILON, "neighbours": relation, "method": "weighted_counts", "noise": SeededNoise(7)}
     made = average_precision.measure(RELEASED[relation][0], **options)
     spent = sum(float(spending.epsilon) for spending in made.spendings[:-1])
