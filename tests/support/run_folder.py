@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-OWN = "pytest-of-"
-"""Where pytest keeps its ``tmp_path`` folders."""
+OWN = ("pytest-of-", "airflow-for-tests-")
+"""Where pytest keeps its ``tmp_path`` folders, and Airflow its home, to which threads of its own may still write."""
 JAVA = "java"
 """Where Java processes keep their files: those that tests kill leave them, to be removed with the folder."""
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
