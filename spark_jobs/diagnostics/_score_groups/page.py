@@ -11,6 +11,7 @@ from spark_jobs.arrays import BoolArray, FloatArray
 from spark_jobs.diagnostics.binned_residuals.result import BinnedResiduals
 from spark_jobs.diagnostics.calibration.result import Calibration
 from spark_jobs.publishing.formats import SPACE, decimals
+from spark_jobs.publishing.rendering import Column
 from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
@@ -43,6 +44,33 @@ class Points:
         """Which points lie beyond the zone."""
         beyond: BoolArray = (self.y < self.zone_low) | (self.y > self.zone_high)
         return beyond
+
+
+def pool_columns(result: BinnedResiduals | Calibration, name: str, *, meaning: str, zone: str) -> dict[str, Column]:
+    """The columns of a data file of pools.
+
+    Args:
+        result: released.
+        name: the field that is released of each pool; its ends are ``<name>_lower`` and ``<name>_upper``.
+        meaning: of that field.
+        zone: what of a model with true scores would be released within the zone.
+    """
+    nominal = f"{100 * result.confidence:.4g} %"
+    interval = f"{nominal} interval of {name}: where the exact counts of the same rows would put it"
+    zone = f"{nominal} zone: where the {zone} of a model with true scores would be released"
+    meanings = {
+        "lower": "lower edge of the bin, as a score",
+        "upper": "upper edge of the bin, as a score",
+        "pool": "pool the bin belongs to; bins of a pool share all that follows",
+        "predicted": "mean score of the pool",
+        name: meaning,
+        f"{name}_lower": f"lower end of the {interval}",
+        f"{name}_upper": f"upper end of the {interval}",
+        "zone_lower": f"lower end of the {zone}",
+        "zone_upper": f"upper end of the {zone}",
+        "rows": "noisy number of rows of the pool",
+    }
+    return {field: Column(values=getattr(result, field), meaning=line) for field, line in meanings.items()}
 
 
 def points(result: BinnedResiduals | Calibration, y: FloatArray, low: FloatArray, high: FloatArray) -> Points:

@@ -8,7 +8,6 @@ import numpy as np
 
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.binormal_roc import BinormalRoc
-from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
 from spark_jobs.publishing.rendering import (
     Column,
@@ -22,6 +21,7 @@ from spark_jobs.publishing.rendering import (
     ends_of,
     known,
 )
+from spark_jobs.publishing.roc_axes import FRAME, fraction_at, roc_figure
 from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 READ_AT = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
-_FRAME = figures.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83))
-_PROBES, _MARGIN = 41, 0.01
+_PROBES = 41
 _TITLE = "Symmetric binormal ROC curve"
 
 
@@ -58,27 +57,15 @@ def _line(curve: BinormalRoc) -> str:
 
 def _plot(curve: BinormalRoc) -> Plot:
     def draw(alone: bool) -> Figure:
-        figure, axes = _FRAME.axes(
-            alone=alone,
-            x_label="Negatives flagged by mistake (false positive rate)",
-            y_label="Positives caught (true positive rate)",
-        )
-        _draw(axes, curve)
-        if alone:
-            axes.legend(loc="lower right", fontsize=9, labelcolor=light("ink"), edgecolor="none", framealpha=0.85)
-            lines = (_line(curve), "the shape is assumed: normal scores of equal variance")
-            figures.heading(figure, left=0.03, title=_TITLE, lines=lines)
-        return figure
+        lines = (_line(curve), "the shape is assumed: normal scores of equal variance")
+        return roc_figure(lambda axes: _draw(axes, curve), alone=alone, title=_TITLE, lines=lines)
 
     description = f"Binormal ROC curve from lower left to upper right, of one released number. {_line(curve)}."
     probes = _probes(curve) if curve.status == "ok" else ()
-    return Plot(name="binormal_roc", title=_TITLE, description=description, draw=draw, axes=_FRAME.box, probes=probes)
+    return Plot(name="binormal_roc", title=_TITLE, description=description, draw=draw, axes=FRAME.box, probes=probes)
 
 
 def _probes(curve: BinormalRoc) -> tuple[Probe, ...]:
-    def share(rate: float) -> float:
-        return (rate + _MARGIN) / (1 + 2 * _MARGIN)
-
     probes = []
     for fpr in np.linspace(0.0, 1.0, _PROBES):
         tpr, low, high = (float(np.interp(fpr, curve.fpr, v)) for v in (curve.tpr, curve.tpr_lower, curve.tpr_upper))
@@ -87,16 +74,15 @@ def _probes(curve: BinormalRoc) -> tuple[Probe, ...]:
             f"{percent(tpr)} caught",
             f"({percent(low)} to {percent(high)})",
         )
-        probes.append(Probe(x=share(float(fpr)), y=share(tpr), low=share(low), high=share(high), lines=lines))
+        probes.append(
+            Probe(
+                x=fraction_at(float(fpr)), y=fraction_at(tpr), low=fraction_at(low), high=fraction_at(high), lines=lines
+            )
+        )
     return tuple(probes)
 
 
 def _draw(axes: Axes, curve: BinormalRoc) -> None:
-    ticks = np.linspace(0.0, 1.0, 6)
-    axes.set_xticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
-    axes.set_yticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
-    axes.set_xlim(-_MARGIN, 1 + _MARGIN)
-    axes.set_ylim(-_MARGIN, 1 + _MARGIN)
     if curve.status == "ok":
         axes.fill_between(
             curve.fpr,
@@ -110,7 +96,6 @@ def _draw(axes: Axes, curve: BinormalRoc) -> None:
         axes.plot(curve.fpr, curve.tpr, color=light("curve"), linewidth=1.8, label="binormal curve")
     else:
         axes.text(0.33, 0.8, "undefined", color=light("muted"), size=20, ha="center", va="center")
-    axes.plot([0, 1], [0, 1], color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), label="chance")
 
 
 def _section(curve: BinormalRoc, request: ReleaseRequest) -> Section:

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.diagnostics._score_groups.page import Points, draw_points, draw_zone, points, score_range
+from spark_jobs.diagnostics._score_groups.page import Points, draw_points, draw_zone, points, pool_columns, score_range
 from spark_jobs.diagnostics.calibration.result import Calibration
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, p_text, percent
 from spark_jobs.publishing.rendering import (
-    Column,
     Headline,
     Measure,
     Plot,
@@ -36,25 +35,8 @@ _SCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 def render(result: Calibration, request: ReleaseRequest) -> Rendering:
     """Files and report of a released calibration; names, columns and rows are the same whatever was released."""
-    return Rendering(columns=_columns(result), plots=(_plot(result),), section=_section(result, request))
-
-
-def _columns(result: Calibration) -> dict[str, Column]:
-    nominal = f"{100 * result.confidence:.4g} %"
-    interval = f"{nominal} interval of observed: where the exact counts of the same rows would put it"
-    zone = f"{nominal} zone: where the observed share of a model with true scores would be released"
-    return {
-        "lower": Column(values=result.lower, meaning="lower edge of the bin, as a score"),
-        "upper": Column(values=result.upper, meaning="upper edge of the bin, as a score"),
-        "pool": Column(values=result.pool, meaning="pool the bin belongs to; bins of a pool share all that follows"),
-        "predicted": Column(values=result.predicted, meaning="mean score of the pool"),
-        "observed": Column(values=result.observed, meaning="share of positives of the pool"),
-        "observed_lower": Column(values=result.observed_lower, meaning=f"lower end of the {interval}"),
-        "observed_upper": Column(values=result.observed_upper, meaning=f"upper end of the {interval}"),
-        "zone_lower": Column(values=result.zone_lower, meaning=f"lower end of the {zone}"),
-        "zone_upper": Column(values=result.zone_upper, meaning=f"upper end of the {zone}"),
-        "rows": Column(values=result.rows, meaning="noisy number of rows of the pool"),
-    }
+    columns = pool_columns(result, "observed", meaning="share of positives of the pool", zone="observed share")
+    return Rendering(columns=columns, plots=(_plot(result),), section=_section(result, request))
 
 
 def _defined(result: Calibration) -> bool:

@@ -26,6 +26,7 @@ from spark_jobs.publishing.rendering import (
     finite,
     known,
 )
+from spark_jobs.publishing.roc_axes import FRAME, fraction_at, roc_figure
 from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
@@ -36,8 +37,7 @@ SURE = 0.05
 """Below this p-value the report says that the curves differ."""
 _COLOURS = {"first": "curve", "second": "spent"}
 _STYLES = {"first": "-", "second": (0, (6, 2))}
-_FRAME = figures.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83))
-_PROBES, _MARGIN = 41, 0.01
+_PROBES = 41
 _TITLE = "ROC curves of two models"
 
 
@@ -73,23 +73,15 @@ def _defined(result: RocComparison) -> bool:
 
 def _plot(result: RocComparison) -> Plot:
     def draw(alone: bool) -> Figure:
-        figure, axes = _FRAME.axes(
-            alone=alone,
-            x_label="Negatives flagged by mistake (false positive rate)",
-            y_label="Positives caught (true positive rate)",
-        )
-        _draw(axes, result)
-        if alone:
-            axes.legend(loc="lower right", fontsize=9, labelcolor=light("ink"), edgecolor="none", framealpha=0.85)
-            figures.heading(figure, left=0.03, title=_TITLE, lines=(_verdict(result), _difference_line(result)))
-        return figure
+        lines = (_verdict(result), _difference_line(result))
+        return roc_figure(lambda axes: _draw(axes, result), alone=alone, title=_TITLE, lines=lines)
 
     return Plot(
         name="roc_comparison",
         title=_TITLE,
         description=_description(result),
         draw=draw,
-        axes=_FRAME.box,
+        axes=FRAME.box,
         probes=_probes(result) if _defined(result) else (),
     )
 
@@ -99,7 +91,7 @@ def _probes(result: RocComparison) -> tuple[Probe, ...]:
     probes = []
     for fpr in np.linspace(0.0, 1.0, _PROBES):
         first, second = (float(_caught(curve, float(fpr))[0]) for curve in (result.first, result.second))
-        x, one, other = ((_MARGIN + value) / (1 + 2 * _MARGIN) for value in (float(fpr), first, second))
+        x, one, other = (fraction_at(value) for value in (float(fpr), first, second))
         lines = (
             f"at most {percent(float(fpr))} by mistake",
             f"first catches {percent(first)}",
@@ -110,11 +102,6 @@ def _probes(result: RocComparison) -> tuple[Probe, ...]:
 
 
 def _draw(axes: Axes, result: RocComparison) -> None:
-    ticks = np.linspace(0.0, 1.0, 6)
-    axes.set_xticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
-    axes.set_yticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
-    axes.set_xlim(-_MARGIN, 1 + _MARGIN)
-    axes.set_ylim(-_MARGIN, 1 + _MARGIN)
     if _defined(result):
         for which, curve in _curves(result).items():
             shown, colour = drawn_points(curve), light(_COLOURS[which])
@@ -131,7 +118,6 @@ def _draw(axes: Axes, result: RocComparison) -> None:
             )
     else:
         figures.say_undefined(axes, "a class is too small to tell")
-    axes.plot([0, 1], [0, 1], color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), label="chance")
 
 
 def _verdict(result: RocComparison) -> str:

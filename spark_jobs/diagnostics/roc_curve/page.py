@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.roc_curve.result import RocCurve
-from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
 from spark_jobs.publishing.rendering import (
     Column,
@@ -24,6 +23,7 @@ from spark_jobs.publishing.rendering import (
     finite,
     known,
 )
+from spark_jobs.publishing.roc_axes import FRAME, fraction_at, roc_figure
 from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ BAND_OPACITY = (0.13, 0.22)
 """Of the band of the whole curve, and of the band of each point on top of it."""
 
 _PROBES = tuple(np.linspace(0.0, 1.0, 51).tolist())
-_FRAME = figures.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83))
-_MARGIN = 0.01
 _STEPS = 1500
 
 
@@ -71,33 +69,20 @@ def defined_curve(curve: RocCurve) -> bool:
 
 def _plot(curve: RocCurve) -> Plot:
     def draw(alone: bool) -> Figure:
-        figure, axes = _FRAME.axes(
-            alone=alone,
-            x_label="Negatives flagged by mistake (false positive rate)",
-            y_label="Positives caught (true positive rate)",
-        )
-        _draw_curve(axes, curve)
-        if alone:
-            axes.legend(loc="lower right", fontsize=9, labelcolor=light("ink"), edgecolor="none", framealpha=0.85)
-            figures.heading(figure, left=0.03, title="ROC curve", lines=(_auc_line(curve), _band_line(curve)))
-        return figure
+        lines = (_auc_line(curve), _band_line(curve))
+        return roc_figure(lambda axes: _draw_curve(axes, curve), alone=alone, title="ROC curve", lines=lines)
 
     return Plot(
         name="roc_curve",
         title="ROC curve",
         description=_description(curve),
         draw=draw,
-        axes=_FRAME.box,
+        axes=FRAME.box,
         probes=_probes(curve) if defined_curve(curve) else (),
     )
 
 
 def _draw_curve(axes: Axes, curve: RocCurve) -> None:
-    ticks = np.linspace(0.0, 1.0, 6)
-    axes.set_xticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
-    axes.set_yticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
-    axes.set_xlim(-_MARGIN, 1 + _MARGIN)
-    axes.set_ylim(-_MARGIN, 1 + _MARGIN)
     if defined_curve(curve):
         shown = drawn_points(curve)
         bands = {
@@ -125,7 +110,6 @@ def _draw_curve(axes: Axes, curve: RocCurve) -> None:
     else:
         axes.text(0.33, 0.82, "undefined", color=light("muted"), size=20, ha="center", va="center")
         axes.text(0.33, 0.74, "a class is too small to tell", color=light("muted"), size=10, ha="center", va="center")
-    axes.plot([0, 1], [0, 1], color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), label="chance")
 
 
 def drawn_points(curve: RocCurve) -> NDArray[np.intp]:
@@ -142,10 +126,6 @@ def point_at(curve: RocCurve, fpr: float) -> int:
     return max(0, int(np.searchsorted(curve.fpr, fpr + 1e-12, side="right")) - 1)
 
 
-def _fraction(rate: float) -> float:
-    return (rate + _MARGIN) / (1 + 2 * _MARGIN)
-
-
 def _cut(threshold: float) -> str:
     return f"{threshold:.3f}" if finite(threshold) else "above all"
 
@@ -157,10 +137,10 @@ def _probes(curve: RocCurve) -> tuple[Probe, ...]:
         tpr, low, high = float(curve.tpr[i]), float(curve.tpr_lower[i]), float(curve.tpr_upper[i])
         found.append(
             Probe(
-                x=_fraction(float(curve.fpr[i])),
-                y=_fraction(tpr),
-                low=_fraction(low if finite(low) else tpr),
-                high=_fraction(high if finite(high) else tpr),
+                x=fraction_at(float(curve.fpr[i])),
+                y=fraction_at(tpr),
+                low=fraction_at(low if finite(low) else tpr),
+                high=fraction_at(high if finite(high) else tpr),
                 lines=(
                     f"score at least {_cut(float(curve.thresholds[i]))}",
                     f"catches {percent(tpr)} ({_range(low, high)})",
