@@ -19,7 +19,7 @@ from dp_operators.budget.cli import app as ledger_commands
 from dp_operators.budget.commands import app as administration_commands
 from dp_operators.budget.key_commands import app as key_commands
 from dp_operators.budget.reports import charges_table
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest, load_fields
 
@@ -266,7 +266,7 @@ def default_key(request: ReleaseRequest, ledger: PrivacyLedger) -> str:
     """The release key of a request that was given none: the same for the same request, wherever it is run.
 
     Raises:
-        RequestRefused: its account cannot be charged for it.
+        InvalidRequest: its account cannot be charged for it.
         LedgerUnavailable: the ledger cannot be asked.
     """
     from dp_operators.releasing import complete
@@ -344,7 +344,7 @@ def _known_actor(given: str | None) -> str:
     """Who answers for what cannot be undone; refused where nobody is named."""
     actor = _actor(given)
     if not actor:
-        raise RequestRefused("actor", bound="must be named", remedy="say who you are with --actor")
+        raise InvalidRequest("actor", requirement="must be named", remedy="say who you are with --actor")
     return actor
 
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from dp_operators.budget import Account, LedgerUnavailable, PrivacyLedger
 from dp_operators.releasing.connectors import S3, hadoop_version, missing_connector, spark_defaults, spark_home
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.salt import read_salt
 from spark_jobs.contract.store.layout import SALT_FILE_VARIABLE, SALT_VARIABLE
 from spark_jobs.contract.store.objects import check_store, local_path
@@ -104,7 +104,7 @@ def _java(machine: Machine) -> Check:
 
     try:
         home = java_home(machine.environ)
-    except RequestRefused as refused:
+    except InvalidRequest as refused:
         return _refusal("java", refused)
     return _good("java", f"Java {java_version(home / 'bin' / 'java')} in {home}")
 
@@ -134,7 +134,7 @@ def _ledger(machine: Machine) -> tuple[tuple[Check, ...], tuple[Account, ...]]:
         with closing(PrivacyLedger(machine.ledger, patience=5.0)) as ledger:
             reason = ledger.frozen()
             accounts = (ledger.account(machine.account),) if machine.account else ledger.accounts()
-    except (RequestRefused, LedgerUnavailable) as failed:
+    except (InvalidRequest, LedgerUnavailable) as failed:
         return (_refusal("ledger", failed),), ()
     state = (
         _bad("ledger", f"{ledger.name} is frozen: {reason}", "dp-budget reconcile, then dp-budget thaw")
@@ -165,7 +165,7 @@ def _salt(machine: Machine, accounts: tuple[Account, ...]) -> Check:
         return _left_out("salt", "not set, and no account protects the values of a column, which is what needs it")
     try:
         read_salt(machine.environ)
-    except RequestRefused as refused:
+    except InvalidRequest as refused:
         return _refusal("salt", refused)
     return _good("salt", "is there, and long enough")
 
@@ -177,7 +177,7 @@ def _output(machine: Machine) -> Check:
         if is_missing_folder(machine.output):
             return _bad("output", f"{machine.output} is not there", "make the folder, for the user that runs releases")
         check_store(machine.output)
-    except RequestRefused as refused:
+    except InvalidRequest as refused:
         return _refusal("output", refused)
     return _good("output", f"{machine.output} can be written, and refuses to create an object twice")
 

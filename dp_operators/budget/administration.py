@@ -14,7 +14,7 @@ from dp_operators.budget.queries import fetch
 from dp_operators.budget.schema import accounts, allotments
 from dp_operators.budget.transactions import require_thawed
 from dp_operators.budget.values import Account, Allotment, AuditEntry
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget, plain
 
 _FREEZE_FORGOTTEN = "SELECT freeze_forgotten(%(seq)s::integer, %(hash)s, %(seal)s, %(who)s, %(why)s)::text AS done"
@@ -50,7 +50,7 @@ def raise_cap(connection: Connection, wanted: Raise) -> Account | Allotment:
     """Raise a cap, or find it that high.
 
     Raises:
-        RequestRefused: no such account or allotment, or the cap would be lower.
+        InvalidRequest: no such account or allotment, or the cap would be lower.
     """
     account = _account(connection, wanted.account)
     held: Account | Allotment = account if not wanted.allotment else _allotment(connection, account, wanted.allotment)
@@ -58,10 +58,10 @@ def raise_cap(connection: Connection, wanted: Raise) -> Account | Allotment:
     if (cap, slack) == (held.cap, held.slack):
         return held
     if not is_raise(account.composition, held.cap, cap):
-        raise RequestRefused(
+        raise InvalidRequest(
             "cap",
-            given=_shown(cap),
-            bound=f"must be at least {_shown(held.cap)}: what may have been told cannot be taken back",
+            value=_shown(cap),
+            requirement=f"must be at least {_shown(held.cap)}: what may have been told cannot be taken back",
             remedy="to spend less, charge less",
         )
     require_thawed(rows.frozen(connection))
@@ -87,7 +87,7 @@ def allot(connection: Connection, wanted: Allot) -> Allotment:
     """Make an allotment, or find it made.
 
     Raises:
-        RequestRefused: no such account, or the allotment has another cap.
+        InvalidRequest: no such account, or the allotment has another cap.
     """
     account = _account(connection, wanted.account)
     # the account's delta is where epsilon is told; an approximate allotment has its own
@@ -97,10 +97,10 @@ def allot(connection: Connection, wanted: Allot) -> Allotment:
     found = next((each for each in rows.allotments_of(connection, account.name) if each.name == wanted.name), None)
     if found is not None:
         if found != made:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "allotment",
-                given=wanted.name,
-                bound=f"is there already, with a cap of {_shown(found.cap)}",
+                value=wanted.name,
+                requirement=f"is there already, with a cap of {_shown(found.cap)}",
                 remedy="raise its cap: `dp-budget raise --allotment`",
             )
         return found
@@ -137,7 +137,7 @@ def freeze_forgotten(connection: Connection, forgotten: tuple[int, str, str], re
     """Freeze a ledger that does not hold an entry it once had: its number, its hash and the server's seal of it.
 
     Raises:
-        RequestRefused: it holds that entry.
+        InvalidRequest: it holds that entry.
     """
     seq, digest, sealed = forgotten
     if connection.dialect.name == "postgresql":
@@ -146,8 +146,8 @@ def freeze_forgotten(connection: Connection, forgotten: tuple[int, str, str], re
         return
     entry = audit.read_entry(connection, seq)
     if entry is not None and entry.hash == digest:
-        raise RequestRefused(
-            "entry", given=seq, bound="must be one that the log no longer holds", remedy="nothing was forgotten"
+        raise InvalidRequest(
+            "entry", value=seq, requirement="must be one that the log no longer holds", remedy="nothing was forgotten"
         )
     freeze(connection, reason, actor=actor)
 

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from dp_operators.budget import rows
 from dp_operators.budget.validation import nested_table
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place
 
 
@@ -25,7 +25,7 @@ def require_tables_apart(connection: Connection, account: str, tables: Iterable[
         tables: their identities.
 
     Raises:
-        RequestRefused: one of them does.
+        InvalidRequest: one of them does.
     """
     places = [Place.parse(table) for table in tables]
     for bound, owner in rows.bound_tables(connection):
@@ -33,10 +33,10 @@ def require_tables_apart(connection: Connection, account: str, tables: Iterable[
             if place == bound:
                 if owner == account:
                     continue  # under a name that an earlier version gave it
-                raise RequestRefused(
+                raise InvalidRequest(
                     "table",
-                    given=place.identity,
-                    bound=f"is bound to account {owner}, and a table belongs to one account",
+                    value=place.identity,
+                    requirement=f"is bound to account {owner}, and a table belongs to one account",
                     remedy="charge that account, or leave the table out",
                 )
             if place.overlaps(bound):
@@ -56,7 +56,7 @@ def require_outputs_apart(connection: Connection, account: str, outputs: Iterabl
         tables: identities of tables that are about to be bound; those that are bound count anyway.
 
     Raises:
-        RequestRefused: one of them does.
+        InvalidRequest: one of them does.
     """
     places = [Place.parse(output) for output in outputs]
     bound = [*((Place.parse(table), account) for table in tables), *rows.bound_tables(connection)]
@@ -65,10 +65,10 @@ def require_outputs_apart(connection: Connection, account: str, outputs: Iterabl
             _require_no_release_in_table(place, table, "output", owner if owner != account else None)
         for other, owner in rows.bound_outputs(connection):
             if owner != account and place.overlaps(other):
-                raise RequestRefused(
+                raise InvalidRequest(
                     "output",
-                    given=place.identity,
-                    bound=f"must neither hold {other.identity} nor lie within it, where releases of {owner} go",
+                    value=place.identity,
+                    requirement=f"must neither hold {other.identity} nor lie within it, where releases of {owner} go",
                     remedy="give each account a folder of its own, such as one below a common folder",
                 )
 
@@ -78,9 +78,9 @@ def _require_no_release_in_table(output: Place, table: Place, what: str, owner: 
         given, other = (output, table) if what == "output" else (table, output)
         kind = "table" if what == "output" else "folder of releases"
         whose = "" if owner is None else f" of account {owner}"
-        raise RequestRefused(
+        raise InvalidRequest(
             what,
-            given=given.identity,
-            bound=f"must neither hold {kind} {other.identity}{whose} nor lie within it",
+            value=given.identity,
+            requirement=f"must neither hold {kind} {other.identity}{whose} nor lie within it",
             remedy="keep releases and tables in folders apart",
         )

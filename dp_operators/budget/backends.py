@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import URL, Engine, NullPool, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 
 @dataclass(frozen=True)
@@ -86,12 +86,12 @@ def ledger_url(url: str) -> URL:
     """The address of a ledger.
 
     Raises:
-        RequestRefused: no URL of a PostgreSQL database or a SQLite file.
+        InvalidRequest: no URL of a PostgreSQL database or a SQLite file.
     """
 
-    def refused(bound: str, remedy: str) -> RequestRefused:
+    def refused(bound: str, remedy: str) -> InvalidRequest:
         # the text itself may hold a password
-        return RequestRefused("ledger", bound=bound, remedy=remedy)
+        return InvalidRequest("ledger", requirement=bound, remedy=remedy)
 
     form = "e.g. postgresql://user@host/privacy_ledger or sqlite:////var/lib/dp/ledger.db"
     try:

@@ -16,7 +16,7 @@ from dp_operators.budget.schema import account_tables, accounts, key_lists
 from dp_operators.budget.transactions import require_thawed
 from dp_operators.budget.values import Account, KeyList
 from spark_jobs.contract.binding import TableBinding
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ def bind_table(connection: Connection, wanted: Bind) -> Account:
     """Say what a table of an account is, or find it said; a table that no account has yet becomes the account's.
 
     Raises:
-        RequestRefused: no such account, the table is another account's, or what was said of it before would change.
+        InvalidRequest: no such account, the table is another account's, or what was said of it before would change.
     """
     account = _account(connection, wanted.account)
     before = account.bindings.get(wanted.table)
@@ -92,7 +92,7 @@ def bind_outputs(connection: Connection, wanted: BindOutputs) -> Account:
     """Say where an account's releases may go, instead of what was said before; or find it said.
 
     Raises:
-        RequestRefused: no such account, or a folder overlaps with a table or with a folder of another account.
+        InvalidRequest: no such account, or a folder overlaps with a table or with a folder of another account.
     """
     account = _account(connection, wanted.account)
     if account.outputs == wanted.outputs:
@@ -117,7 +117,7 @@ def register_keys(connection: Connection, wanted: Register) -> KeyList:
     """Register a list of keys for an account, or find it registered.
 
     Raises:
-        RequestRefused: no such account, or other keys are registered under this name.
+        InvalidRequest: no such account, or other keys are registered under this name.
     """
     account = _account(connection, wanted.account)
     text = canonical(wanted.keys)
@@ -132,10 +132,10 @@ def register_keys(connection: Connection, wanted: Register) -> KeyList:
     found = next((keys for keys in rows.key_lists_of(connection, account.name) if keys.name == wanted.name), None)
     if found is not None:
         if found.sha256 != made.sha256:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "name",
-                given=wanted.name,
-                bound=f"is a list of other keys of account {account.name}",
+                value=wanted.name,
+                requirement=f"is a list of other keys of account {account.name}",
                 remedy="register these keys under another name",
             )
         return found

@@ -56,7 +56,7 @@ class ChargingLedger(LedgerReader):
         Raises:
             BudgetExceeded: a block cannot bear the cost.
             ChargeConflict: the key is charged for another request, cost or blocks.
-            RequestRefused: no such account or block, or a bound table, relation or unit that differs.
+            InvalidRequest: no such account or block, or a bound table, relation or unit that differs.
         """
         order = transactions.Order(
             account=validation.name_of("account", account),
@@ -88,7 +88,7 @@ class ChargingLedger(LedgerReader):
 
         Raises:
             ChargeConflict: the charge is burnt, void, or committed with another manifest; or its draw is not recorded.
-            RequestRefused: no such charge.
+            InvalidRequest: no such charge.
         """
         manifest = validation.note("manifest_sha256", manifest_sha256) or None
         return self._settle(id, ChargeState.COMMITTED, manifest=manifest, events=events, actor=actor)
@@ -98,7 +98,7 @@ class ChargingLedger(LedgerReader):
 
         Raises:
             ChargeConflict: the charge is committed or void.
-            RequestRefused: no such charge.
+            InvalidRequest: no such charge.
         """
         return self._settle(id, ChargeState.BURNT, events=events, actor=actor, reason=reason)
 
@@ -108,7 +108,7 @@ class ChargingLedger(LedgerReader):
         Raises:
             ChargeConflict: the charge is committed or burnt; or an application was started for it that has not stated
                 that it read no row, or its draw is recorded, and ``burn`` is what is left.
-            RequestRefused: no such charge.
+            InvalidRequest: no such charge.
         """
         return self._settle(id, ChargeState.VOID, actor=actor, reason=reason)
 
@@ -146,7 +146,7 @@ class ChargingLedger(LedgerReader):
         Raises:
             BudgetExceeded: the cap is lower than it must have been.
             ChargeConflict: the key is charged for another request, cost or blocks.
-            RequestRefused: no such account, allotment or block.
+            InvalidRequest: no such account, allotment or block.
         """
         order = transactions.Order(
             account=validation.name_of("account", account),
@@ -174,7 +174,7 @@ class ChargingLedger(LedgerReader):
 
         Raises:
             ChargeConflict: the charge is burnt, void, or committed with another manifest.
-            RequestRefused: no such charge.
+            InvalidRequest: no such charge.
         """
         return self._settle(
             id,
@@ -191,7 +191,7 @@ class ChargingLedger(LedgerReader):
 
         Raises:
             ChargeConflict: the charge is burnt or void.
-            RequestRefused: no such charge.
+            InvalidRequest: no such charge.
         """
         charge_id, who = validation.name_of("charge", id), validation.note("actor", actor)
         return self._database.change(lambda connection: runs.start_run(connection, charge_id, actor=who))
@@ -201,7 +201,7 @@ class ChargingLedger(LedgerReader):
 
         Raises:
             ChargeConflict: the charge is settled.
-            RequestRefused: no such charge, or no such run of it.
+            InvalidRequest: no such charge, or no such run of it.
         """
         charge_id, who = validation.name_of("charge", id), validation.note("actor", actor)
         return self._database.change(lambda connection: runs.end_run(connection, charge_id, int(number), actor=who))
@@ -211,7 +211,7 @@ class ChargingLedger(LedgerReader):
 
         Raises:
             ChargeConflict: another draw is recorded, or the charge is settled without one.
-            RequestRefused: no such charge, or no hash.
+            InvalidRequest: no such charge, or no hash.
         """
         charge_id, who = validation.name_of("charge", id), validation.note("actor", actor)
         digest = validation.sha256_of("draw_sha256", draw_sha256)
@@ -221,7 +221,7 @@ class ChargingLedger(LedgerReader):
         """The secret of a charge's runs, for those who may charge its account alone.
 
         Raises:
-            RequestRefused: no such charge, or the database does not show the secret to this role.
+            InvalidRequest: no such charge, or the database does not show the secret to this role.
         """
         charge_id = validation.name_of("charge", id)
         return self._database.read(lambda connection: runs.run_key(connection, charge_id))
@@ -230,7 +230,7 @@ class ChargingLedger(LedgerReader):
         """Say that a reservation is still worked on; a settled charge stays as it is. The charge, as it now is.
 
         Raises:
-            RequestRefused: no such charge.
+            InvalidRequest: no such charge.
         """
         charge_id = validation.name_of("charge", id)
         return self._database.change(lambda connection: transactions.renew(connection, charge_id))

@@ -20,7 +20,7 @@ from dp_operators.budget.ledger import PrivacyLedger
 from dp_operators.budget.table_schemas import binding_of, shown
 from dp_operators.budget.values import Account
 from spark_jobs.contract.binding import TableBinding
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import PrivacyUnit, plain
 
 URL_VARIABLE = "DP_LEDGER_URL"
@@ -232,8 +232,8 @@ def _tables(names: list[str], described: dict[str, Any], *, yes: bool) -> list[s
     if not described:
         return names
     if len(names) != 1:
-        raise RequestRefused(
-            "table", given=len(names), bound="must be one where its columns are given",
+        raise InvalidRequest(
+            "table", value=len(names), requirement="must be one where its columns are given",
             remedy="open the account with one table, and bind the others by `dp-budget bind`",
         )  # fmt: skip
     binding = binding_of(names[0], **described)
@@ -245,7 +245,7 @@ def confirm(binding: TableBinding, *, yes: bool) -> None:
     """Show what is to be bound, and ask whether it is right.
 
     Raises:
-        RequestRefused: it is not, or nobody is there to say so.
+        InvalidRequest: it is not, or nobody is there to say so.
     """
     typer.echo(shown(binding), err=True)
     try:
@@ -253,8 +253,8 @@ def confirm(binding: TableBinding, *, yes: bool) -> None:
     except typer.Abort:
         agreed = False
     if not agreed:
-        raise RequestRefused(
-            "binding", bound="was not confirmed, and nothing was written", remedy="answer y, or give --yes"
+        raise InvalidRequest(
+            "binding", requirement="was not confirmed, and nothing was written", remedy="answer y, or give --yes"
         )
 
 
@@ -262,10 +262,10 @@ def open_ledger(url: str | None) -> PrivacyLedger:
     """The ledger at ``url``.
 
     Raises:
-        RequestRefused: no URL, or none of a ledger.
+        InvalidRequest: no URL, or none of a ledger.
     """
     if not url:
-        raise RequestRefused("ledger", bound="must be given", remedy=f"set {URL_VARIABLE} or use --ledger")
+        raise InvalidRequest("ledger", requirement="must be given", remedy=f"set {URL_VARIABLE} or use --ledger")
     return PrivacyLedger(url)
 
 
@@ -282,7 +282,7 @@ def run(program: typer.Typer, arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
         status = typer.main.get_command(program).main(args=given, prog_name="dp-budget", standalone_mode=False)
-    except RequestRefused as refused:
+    except InvalidRequest as refused:
         return _failed(str(refused), Exit.REFUSED)
     except LedgerUnavailable as away:
         return _failed(str(away), Exit.UNAVAILABLE)

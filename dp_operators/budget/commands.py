@@ -28,7 +28,7 @@ from dp_operators.budget.cli import (
 from dp_operators.budget.grants import grants
 from dp_operators.budget.table_schemas import binding_of
 from dp_operators.budget.values import Account
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import plain
 
@@ -86,8 +86,8 @@ def bind(
     opened = open_ledger(ledger)
     known = opened.account(account)
     if table is None and len(known.tables) != 1:
-        raise RequestRefused(
-            "table", bound=f"must be named, for account {account} has {', '.join(known.tables) or 'none'}",
+        raise InvalidRequest(
+            "table", requirement=f"must be named, for account {account} has {', '.join(known.tables) or 'none'}",
             remedy="name it by --table",
         )  # fmt: skip
     identity = Place.parse(known.tables[0] if table is None else table, what="table").identity
@@ -153,15 +153,15 @@ def export(
         charges = [charge for account in opened.accounts() for charge in opened.history(account.name)]
         text = reports.ledger_json(opened.head(), accounts, charges, opened.log())
     else:
-        raise RequestRefused("format", given=form, bound="must be csv or json", remedy="choose one")
+        raise InvalidRequest("format", value=form, requirement="must be csv or json", remedy="choose one")
     if output is None:
         sys.stdout.write(text)
         return
     try:
         output.write_text(text, encoding="utf-8", newline="")
     except OSError as error:
-        raise RequestRefused(
-            "output", given=str(output), bound="must be a file that can be written", remedy=type(error).__name__
+        raise InvalidRequest(
+            "output", value=str(output), requirement="must be a file that can be written", remedy=type(error).__name__
         ) from None
     typer.echo(f"wrote {output}")
 

@@ -37,7 +37,7 @@ from typing import Any
 
 from dp_operators.budget.values import exact_budget
 from spark_jobs.contract.account import Composition
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import (
     MAX_DIGITS,
     MAX_EPSILON,
@@ -70,13 +70,13 @@ def known_composition(composition: Any) -> Composition:
     """``composition``, if there is such a one.
 
     Raises:
-        RequestRefused: there is none.
+        InvalidRequest: there is none.
     """
     for known in COMPOSITIONS:
         if composition == known:
             return known
-    raise RequestRefused(
-        "composition", given=composition, bound="must be one of " + ", ".join(COMPOSITIONS), remedy="choose one"
+    raise InvalidRequest(
+        "composition", value=composition, requirement="must be one of " + ", ".join(COMPOSITIONS), remedy="choose one"
     )
 
 
@@ -91,7 +91,7 @@ def cap_of(composition: str, epsilon: Any, delta: Any, rho: Any, slack: Any = No
         slack: the part of the delta of an ``approximate`` account that pays for adding up squares; half by default.
 
     Raises:
-        RequestRefused: one of them is out of its bounds, missing, or not of this composition.
+        InvalidRequest: one of them is out of its bounds, missing, or not of this composition.
     """
     chance = _fraction("delta", delta)
     if composition != APPROXIMATE and slack is not None:
@@ -102,11 +102,11 @@ def cap_of(composition: str, epsilon: Any, delta: Any, rho: Any, slack: Any = No
         return exact_budget(_positive("epsilon", epsilon)), _ZERO
     if composition == ZCDP:
         if chance == 0:
-            raise RequestRefused(
-                "delta", given="0", bound="must be above 0: epsilon is told at it", remedy="give e.g. '1e-6'"
+            raise InvalidRequest(
+                "delta", value="0", requirement="must be above 0: epsilon is told at it", remedy="give e.g. '1e-6'"
             )
         if (rho is None) == (epsilon is None):
-            raise RequestRefused("rho", given=rho, bound="or epsilon must be given, not both", remedy="give one")
+            raise InvalidRequest("rho", value=rho, requirement="or epsilon must be given, not both", remedy="give one")
         most = _rho_within(_positive("epsilon", epsilon), chance) if rho is None else _positive("rho", rho)
         told = epsilon_at(most, chance) if rho is not None else _positive("epsilon", epsilon)
         return exact_budget(told, chance, most), _ZERO
@@ -114,8 +114,11 @@ def cap_of(composition: str, epsilon: Any, delta: Any, rho: Any, slack: Any = No
     most = _positive("epsilon", epsilon)
     part = _half(chance) if slack is None else _fraction("slack", slack)
     if part > chance:
-        raise RequestRefused(
-            "slack", given=plain(part), bound=f"must be at most delta, {plain(chance)}", remedy="give a part of it"
+        raise InvalidRequest(
+            "slack",
+            value=plain(part),
+            requirement=f"must be at most delta, {plain(chance)}",
+            remedy="give a part of it",
         )
     return exact_budget(most, chance, _rho_within(most, part) if part else None), part
 
@@ -133,7 +136,7 @@ def cost_in(composition: str, epsilon: Any, delta: Any = 0, rho: Any = None) -> 
     """A charge in the currencies of an account; its rho is exact.
 
     Raises:
-        RequestRefused: no positive cost, or one that the account cannot count.
+        InvalidRequest: no positive cost, or one that the account cannot count.
     """
     if composition == PURE:
         _none("delta", delta, composition)
@@ -193,10 +196,10 @@ def room(limits: Limits, spent: Budget, kind: str = "pure") -> Budget:
     In an account that does not count in what the kind costs it is 0.
 
     Raises:
-        RequestRefused: no such kind.
+        InvalidRequest: no such kind.
     """
     if kind not in KINDS:
-        raise RequestRefused("kind", given=kind, bound="must be one of " + ", ".join(KINDS), remedy="choose one")
+        raise InvalidRequest("kind", value=kind, requirement="must be one of " + ", ".join(KINDS), remedy="choose one")
     delta = max(exact_difference(limits.delta, spent.delta), _ZERO)
     rho = None if limits.rho is None else max(exact_difference(limits.rho, spent.rho or _ZERO), _ZERO)
     if kind == "gaussian":
@@ -283,10 +286,10 @@ def _sum(left: Decimal | None, right: Decimal | None) -> Decimal | None:
 def _positive(what: str, value: Any) -> Decimal:
     number = exact_decimal(value, what=what)
     if not 0 < number <= MAX_EPSILON:
-        raise RequestRefused(
+        raise InvalidRequest(
             what,
-            given=plain(number),
-            bound="must be above 0 and at most 10^12",
+            value=plain(number),
+            requirement="must be above 0 and at most 10^12",
             remedy="give an amount such as '0.5'",
         )
     return number
@@ -295,8 +298,8 @@ def _positive(what: str, value: Any) -> Decimal:
 def _fraction(what: str, value: Any) -> Decimal:
     number = _ZERO if value is None else exact_decimal(value, what=what)
     if not 0 <= number < 1:
-        raise RequestRefused(
-            what, given=plain(number), bound="must be at least 0 and below 1", remedy="give e.g. '1e-6'"
+        raise InvalidRequest(
+            what, value=plain(number), requirement="must be at least 0 and below 1", remedy="give e.g. '1e-6'"
         )
     return number
 
@@ -306,10 +309,10 @@ def _none(what: str, value: Any, composition: str) -> None:
         raise _not_of(what, value, composition)
 
 
-def _not_of(what: str, value: Any, composition: str) -> RequestRefused:
-    return RequestRefused(
+def _not_of(what: str, value: Any, composition: str) -> InvalidRequest:
+    return InvalidRequest(
         what,
-        given=value,
-        bound=f"has no place in an account that composes as {composition}",
+        value=value,
+        requirement=f"has no place in an account that composes as {composition}",
         remedy=f"leave {what} out, or charge an account of another composition",
     )

@@ -24,7 +24,7 @@ from dp_operators.budget.backends import PostgreSQL, SQLite, ledger_url, public_
 from dp_operators.budget.errors import LedgerUnavailable, NotAllowed
 from dp_operators.budget.queries import run
 from dp_operators.budget.schema import REVISION, VERSION_TABLE
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.store.failpoints import failpoint
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ class Overtaken(Exception):
 class Database:
     """A database that holds one ledger.
 
-    Every method raises RequestRefused where there is no ledger, or one of another version, and where the database does
+    Every method raises InvalidRequest where there is no ledger, or one of another version, and where the database does
     not let this role do what it asks (``NotAllowed``); and LedgerUnavailable where the database cannot be reached or
     stays locked. The work they are given may be called again after a failure.
 
@@ -54,7 +54,7 @@ class Database:
         patience: seconds to wait for other writers.
 
     Raises:
-        RequestRefused: another URL.
+        InvalidRequest: another URL.
     """
 
     def __init__(self, url: str, *, patience: float) -> None:
@@ -163,13 +163,13 @@ def revision_in(connection: Connection) -> str | None:
     """The schema's revision; None where there is no ledger.
 
     Raises:
-        RequestRefused: this is Airflow's metadata database.
+        InvalidRequest: this is Airflow's metadata database.
     """
     tables = inspect(connection).get_table_names()
     if "dag_run" in tables:
-        raise RequestRefused(
+        raise InvalidRequest(
             "ledger",
-            bound="must not lie in Airflow's metadata database",
+            requirement="must not lie in Airflow's metadata database",
             remedy="give the ledger a database of its own",
         )
     if VERSION_TABLE not in tables:
@@ -181,7 +181,7 @@ def require_revision(connection: Connection, name: str) -> None:
     """Refuse a database without a ledger that this version works with.
 
     Raises:
-        RequestRefused: no ledger there, or one of another version.
+        InvalidRequest: no ledger there, or one of another version.
     """
     revision = revision_in(connection)
     if revision is None:
@@ -189,25 +189,25 @@ def require_revision(connection: Connection, name: str) -> None:
     if revision > REVISION:
         raise newer_ledger(name, revision)
     if revision < REVISION:
-        raise RequestRefused(
+        raise InvalidRequest(
             "ledger",
-            given=f"schema {revision} at {name}",
-            bound=f"must be at schema {REVISION}",
+            value=f"schema {revision} at {name}",
+            requirement=f"must be at schema {REVISION}",
             remedy="run `dp-budget migrate`",
         )
 
 
-def no_ledger(name: str) -> RequestRefused:
+def no_ledger(name: str) -> InvalidRequest:
     """The refusal of a database that holds no ledger."""
-    return RequestRefused("ledger", given=name, bound="holds no privacy ledger", remedy="run `dp-budget migrate`")
+    return InvalidRequest("ledger", value=name, requirement="holds no privacy ledger", remedy="run `dp-budget migrate`")
 
 
-def newer_ledger(name: str, revision: str) -> RequestRefused:
+def newer_ledger(name: str, revision: str) -> InvalidRequest:
     """The refusal of a ledger made by a later version."""
-    return RequestRefused(
+    return InvalidRequest(
         "ledger",
-        given=f"schema {revision} at {name}",
-        bound=f"is newer than this program, which knows schema {REVISION}",
+        value=f"schema {revision} at {name}",
+        requirement=f"is newer than this program, which knows schema {REVISION}",
         remedy="upgrade airflow-provider-dp-diagnostics",
     )
 

@@ -6,11 +6,11 @@ from decimal import Decimal
 
 from dp_operators.budget.composition import Limits, nothing, room
 from dp_operators.budget.values import ALL, Account
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget, plain
 
 
-class BudgetExceeded(RequestRefused):
+class BudgetExceeded(InvalidRequest):
     """A charge that some block of the account cannot bear. Trying again does not help.
 
     Attributes:
@@ -44,8 +44,8 @@ class BudgetExceeded(RequestRefused):
         where = f"allotment {allotment} in {where}" if allotment else where
         super().__init__(
             currency,
-            given=plain(asked),
-            bound=f"{where} has {plain(remaining)} of {plain(cap)} left",
+            value=plain(asked),
+            requirement=f"{where} has {plain(remaining)} of {plain(cap)} left",
             remedy=f"ask for {'less' if asked <= cap else 'no more than the cap'} (`dp-budget show {account}` lists "
             f"what is spent), or have the cap raised (`dp-budget raise {account}`)",
         )
@@ -78,19 +78,19 @@ class BudgetExceeded(RequestRefused):
         return self.asked > self.cap
 
 
-class LedgerFrozen(RequestRefused):
+class LedgerFrozen(InvalidRequest):
     """The ledger may be read and not written: it was restored from a backup, and does not know of every spend yet."""
 
     def __init__(self, why: str) -> None:
         super().__init__(
             "ledger",
-            bound=f"is frozen ({why}) and may only be read",
+            requirement=f"is frozen ({why}) and may only be read",
             remedy="run `dp-budget reconcile` for every folder of releases, and then `dp-budget thaw`",
         )
         self.why = why
 
 
-class NotAllowed(RequestRefused):
+class NotAllowed(InvalidRequest):
     """The database does not let this role do what it asked for. Trying again does not help.
 
     Args:
@@ -101,15 +101,15 @@ class NotAllowed(RequestRefused):
     def __init__(self, ledger: str, said: str) -> None:
         super().__init__(
             "role",
-            given=ledger,
-            bound=f"may not do this: {said}",
+            value=ledger,
+            requirement=f"may not do this: {said}",
             remedy="the ledger's owner grants it, see `dp-budget grants`",
         )
         self.ledger = ledger
         self.said = said
 
 
-class ChargeConflict(RequestRefused):
+class ChargeConflict(InvalidRequest):
     """A release key or a charge that is already settled another way. Trying again does not help."""
 
 

@@ -27,7 +27,7 @@ from typing import Any
 
 from dp_operators.budget.composition import half_square
 from dp_operators.budget.values import Charge
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import exact_decimal, exact_sum
 
 PURE, LAPLACE, GAUSSIAN, APPROXIMATE = ("pure", "laplace", "gaussian", "approximate")
@@ -52,7 +52,7 @@ def read_event(told: Any) -> Event | None:
         return None
     try:
         amounts = {name: exact_decimal(told.get(name), what=name) for name in _AMOUNTS[mechanism]}
-    except RequestRefused:
+    except InvalidRequest:
         return None
     if not amounts.get("delta", _ZERO) < 1 or any(amount < 0 for amount in amounts.values()):
         return None

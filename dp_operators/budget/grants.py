@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 VIEW, CHARGE, ADMINISTER = PARTS = ("view", "charge", "administer")
 
@@ -60,17 +60,17 @@ def grants(role: str, may: str, *, account: str | None = None, allotment: str | 
             the account's charges.
 
     Raises:
-        RequestRefused: no such part, no name of a role, or an allotment without its account.
+        InvalidRequest: no such part, no name of a role, or an allotment without its account.
     """
     if may not in PARTS:
-        raise RequestRefused("may", given=may, bound="must be one of " + ", ".join(PARTS), remedy="choose one")
+        raise InvalidRequest("may", value=may, requirement="must be one of " + ", ".join(PARTS), remedy="choose one")
     if not role or not role.isprintable() or len(role.encode()) > 63:
-        raise RequestRefused("role", given=role, bound="must be a role of the server", remedy="name it")
+        raise InvalidRequest("role", value=role, requirement="must be a role of the server", remedy="name it")
     if allotment is not None and (account is None or may == ADMINISTER):
-        raise RequestRefused(
+        raise InvalidRequest(
             "allotment",
-            given=allotment,
-            bound="must be one that is charged or viewed, of an account",
+            value=allotment,
+            requirement="must be one that is charged or viewed, of an account",
             remedy="name the account, and administer allotments by their account",
         )
     quoted = '"' + role.replace('"', '""') + '"'

@@ -26,7 +26,7 @@ class PrivacyLedger(ChargingLedger):
         patience: seconds a call waits for other writers before the ledger counts as unavailable.
 
     Raises:
-        RequestRefused: the URL names no such database. Every method also raises it where the database holds no ledger,
+        InvalidRequest: the URL names no such database. Every method also raises it where the database holds no ledger,
             or one of another version, and for any argument out of its bounds.
         LedgerUnavailable: raised by every method when the database cannot be reached, or stays locked.
     """
@@ -35,7 +35,7 @@ class PrivacyLedger(ChargingLedger):
         """Make the ledger's tables, or bring them to this version's schema; harmless to repeat, alone or at once.
 
         Raises:
-            RequestRefused: the ledger is newer than this program, or the database is Airflow's own.
+            InvalidRequest: the ledger is newer than this program, or the database is Airflow's own.
         """
         from dp_operators.budget.migrate import migrate
 
@@ -80,7 +80,7 @@ class PrivacyLedger(ChargingLedger):
             actor: who opens it.
 
         Raises:
-            RequestRefused: it is open with other settings, or a table is bound to another account, lies within a bound
+            InvalidRequest: it is open with other settings, or a table is bound to another account, lies within a bound
                 one or holds one, or lacks a column of the unit or the blocks; or replacements are protected where a
                 unit may lie in several blocks.
         """
@@ -130,7 +130,7 @@ class PrivacyLedger(ChargingLedger):
             reason: why; both are written into the audit log.
 
         Raises:
-            RequestRefused: nobody or no reason is named, or the new cap is below the old one.
+            InvalidRequest: nobody or no reason is named, or the new cap is below the old one.
         """
         wanted = administration.Raise(
             account=validation.name_of("account", account),
@@ -167,7 +167,7 @@ class PrivacyLedger(ChargingLedger):
             reason: why.
 
         Raises:
-            RequestRefused: no such account, or there is an allotment of this name with another cap.
+            InvalidRequest: no such account, or there is an allotment of this name with another cap.
         """
         wanted = administration.Allot(
             account=validation.name_of("account", account),
@@ -192,7 +192,7 @@ class PrivacyLedger(ChargingLedger):
             reason: why; both are written into the audit log.
 
         Raises:
-            RequestRefused: nobody or no reason is named, no such account, the table is another account's, or what was
+            InvalidRequest: nobody or no reason is named, no such account, the table is another account's, or what was
                 said of it before would change.
         """
         [(table, fields)] = validation.bound_tables((binding,)).items()
@@ -215,7 +215,7 @@ class PrivacyLedger(ChargingLedger):
             reason: why; both are written into the audit log.
 
         Raises:
-            RequestRefused: nobody or no reason is named, no such account, or a folder overlaps with a table or with a
+            InvalidRequest: nobody or no reason is named, no such account, or a folder overlaps with a table or with a
                 folder of another account.
         """
         wanted = bindings.BindOutputs(
@@ -236,7 +236,7 @@ class PrivacyLedger(ChargingLedger):
             actor: who answers for their being public.
 
         Raises:
-            RequestRefused: no such account, or other keys are registered under this name.
+            InvalidRequest: no such account, or other keys are registered under this name.
         """
         wanted = bindings.Register(
             account=validation.name_of("account", account),
@@ -250,7 +250,7 @@ class PrivacyLedger(ChargingLedger):
         """Let nothing be written until ``thaw``: for a ledger that was restored and may have forgotten spends.
 
         Raises:
-            RequestRefused: no reason is given.
+            InvalidRequest: no reason is given.
         """
         actor, reason = validation.note("actor", actor), validation.name_of("reason", reason, limit=500)
         self._database.alone(lambda connection: administration.freeze(connection, reason, actor=actor))
@@ -259,7 +259,7 @@ class PrivacyLedger(ChargingLedger):
         """What shows a server that its log once had ``entry``, should it be restored from before; empty for a file.
 
         Raises:
-            RequestRefused: this role may not charge.
+            InvalidRequest: this role may not charge.
         """
         return self._database.read(lambda connection: administration.seal(connection, entry))
 
@@ -274,7 +274,7 @@ class PrivacyLedger(ChargingLedger):
             reason: why.
 
         Raises:
-            RequestRefused: the log holds it, or the seal is none.
+            InvalidRequest: the log holds it, or the seal is none.
         """
         who, why = validation.note("actor", actor), validation.name_of("reason", reason, limit=500)
         self._database.change(
@@ -285,7 +285,7 @@ class PrivacyLedger(ChargingLedger):
         """Let everything be written again.
 
         Raises:
-            RequestRefused: nobody or no reason is named.
+            InvalidRequest: nobody or no reason is named.
         """
         who, why = (
             validation.name_of(what, given, limit=500) for what, given in (("actor", actor), ("reason", reason))

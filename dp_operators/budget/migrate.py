@@ -17,7 +17,7 @@ def migrate(database: Database) -> None:
     """Bring the ledger to this version's schema; all of it, or nothing.
 
     Raises:
-        RequestRefused: the ledger is newer than this program, or lies in Airflow's metadata database.
+        InvalidRequest: the ledger is newer than this program, or lies in Airflow's metadata database.
         LedgerUnavailable: the database cannot be reached, or stays locked.
     """
 

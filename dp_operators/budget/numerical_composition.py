@@ -26,7 +26,7 @@ from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 from dp_operators.budget.events import APPROXIMATE, GAUSSIAN, LAPLACE, Event
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import exact_sum, plain
 
 LEAST_DELTA = Decimal("1e-10")
@@ -65,13 +65,13 @@ def tight_epsilon(events: Iterable[Event], delta: Decimal) -> Decimal | None:
         delta: at least 1e-10 and below 1.
 
     Raises:
-        RequestRefused: another delta.
+        InvalidRequest: another delta.
     """
     if not LEAST_DELTA <= delta < 1:
-        raise RequestRefused(
+        raise InvalidRequest(
             "delta",
-            given=plain(delta),
-            bound=f"must be at least {plain(LEAST_DELTA)} and below 1",
+            value=plain(delta),
+            requirement=f"must be at least {plain(LEAST_DELTA)} and below 1",
             remedy="ask for e.g. 1e-6",
         )
     told = tuple(events)

@@ -24,7 +24,7 @@ from dp_operators.budget.values import (
     Verification,
     exact_budget,
 )
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import Budget
 
@@ -65,7 +65,7 @@ class LedgerReader:
                 that is left is told beside an epsilon, and of an ``approximate`` one what squares may still add up to.
 
         Raises:
-            RequestRefused: no such account, block, allotment or kind.
+            InvalidRequest: no such account, block, allotment or kind.
         """
         name, block = validation.name_of("account", account), validation.name_of("block", block)
         purse = validation.note("allotment", allotment, limit=200)
@@ -89,7 +89,7 @@ class LedgerReader:
         Of an account in which nothing was charged, ``all``, which stands for any block. One query reads all blocks.
 
         Raises:
-            RequestRefused: no such account or kind.
+            InvalidRequest: no such account or kind.
         """
         name = validation.name_of("account", account)
 
@@ -117,7 +117,7 @@ class LedgerReader:
 
         Raises:
             BudgetExceeded: one could not.
-            RequestRefused: no such account, block or allotment, or a cost that the account cannot count.
+            InvalidRequest: no such account, block or allotment, or a cost that the account cannot count.
         """
         name, names = validation.name_of("account", account), validation.block_names(blocks)
         purse = validation.note("allotment", allotment, limit=200)
@@ -139,7 +139,7 @@ class LedgerReader:
         """What is spent in every block of an account in which anything was charged, in the blocks' order.
 
         Raises:
-            RequestRefused: no such account.
+            InvalidRequest: no such account.
         """
         name, purse = validation.name_of("account", account), validation.note("allotment", allotment, limit=200)
 
@@ -157,7 +157,7 @@ class LedgerReader:
         or where the account's delta is below 10^-10.
 
         Raises:
-            RequestRefused: no such account.
+            InvalidRequest: no such account.
         """
         from dp_operators.budget.numerical_composition import AT, LEAST_DELTA, tight_epsilon
 
@@ -178,7 +178,7 @@ class LedgerReader:
         """The allotments of an account, by name.
 
         Raises:
-            RequestRefused: no such account.
+            InvalidRequest: no such account.
         """
         name = validation.name_of("account", account)
         return self._database.read(lambda connection: rows.allotments_of(connection, _account(connection, name).name))
@@ -187,7 +187,7 @@ class LedgerReader:
         """The lists of keys that are registered for an account, by name.
 
         Raises:
-            RequestRefused: no such account.
+            InvalidRequest: no such account.
         """
         name = validation.name_of("account", account)
         return self._database.read(lambda connection: rows.key_lists_of(connection, _account(connection, name).name))
@@ -196,14 +196,14 @@ class LedgerReader:
         """The list of keys of that name.
 
         Raises:
-            RequestRefused: no such account, or no such list of it.
+            InvalidRequest: no such account, or no such list of it.
         """
         found = next((keys for keys in self.key_lists(account) if keys.name == name), None)
         if found is None:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "groups",
-                given=name,
-                bound=f"must be a list of keys that is registered for account {account}",
+                value=name,
+                requirement=f"must be a list of keys that is registered for account {account}",
                 remedy="have it registered: `dp-budget keys`",
             )
         return found
@@ -224,7 +224,7 @@ class LedgerReader:
         """The account of that name.
 
         Raises:
-            RequestRefused: no such account.
+            InvalidRequest: no such account.
         """
         name = validation.name_of("account", name)
         return self._database.read(lambda connection: _account(connection, name))
@@ -241,17 +241,17 @@ class LedgerReader:
         """The account that pays for a table, given by any spelling of its path or catalog name.
 
         Raises:
-            RequestRefused: the table is bound to none, or lies within another bound one, or holds one.
+            InvalidRequest: the table is bound to none, or lies within another bound one, or holds one.
         """
         place = Place.parse(validation.table_identity(table))
 
         def work(connection: Connection) -> Account:
             owner = rows.owner_of(connection, place.identity)
             if owner is None:
-                raise RequestRefused(
+                raise InvalidRequest(
                     "table",
-                    given=place.identity,
-                    bound="must be bound to an account of the ledger",
+                    value=place.identity,
+                    requirement="must be bound to an account of the ledger",
                     remedy="open an account for it: `dp-budget open --table`",
                 )
             # accounts that were opened by an earlier version may lie in each other
@@ -266,7 +266,7 @@ class LedgerReader:
         """The charge of that id.
 
         Raises:
-            RequestRefused: no such charge.
+            InvalidRequest: no such charge.
         """
         charge_id = validation.name_of("charge", id)
         return self._database.read(lambda connection: rows.get_charge(connection, charge_id))
@@ -280,7 +280,7 @@ class LedgerReader:
         """All charges of an account, in the order they were reserved.
 
         Raises:
-            RequestRefused: no such account.
+            InvalidRequest: no such account.
         """
         name = validation.name_of("account", account)
 
@@ -310,7 +310,7 @@ class LedgerReader:
         """Whether the audit log is whole and everything in the ledger is what the log says.
 
         Raises:
-            RequestRefused: this role sees only some of the accounts.
+            InvalidRequest: this role sees only some of the accounts.
         """
         return self.verification().ok
 

@@ -22,7 +22,7 @@ from dp_operators.budget.schema import (
     run_keys,
 )
 from dp_operators.budget.values import Account, Allotment, Charge, ChargeState, KeyList
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import Budget
 
@@ -160,7 +160,7 @@ def _bound(identity: str) -> Place:
     """The place of a bound table; one that was bound under older rules keeps the name it has."""
     try:
         return Place.parse(identity)
-    except RequestRefused:
+    except InvalidRequest:
         return Place(identity=identity, path=identity)
 
 
@@ -200,7 +200,7 @@ def get_charge(connection: Connection, charge_id: str) -> Charge:
     """The charge of that id.
 
     Raises:
-        RequestRefused: there is none.
+        InvalidRequest: there is none.
     """
     return settling(connection, charge_id)[0]
 
@@ -209,12 +209,15 @@ def settling(connection: Connection, charge_id: str) -> tuple[Charge, bool, str]
     """The charge of that id; whether its own blocks pay, and not ``all``; and why nothing may be written.
 
     Raises:
-        RequestRefused: there is none.
+        InvalidRequest: there is none.
     """
     found = fetch(connection, _CHARGE, {"charge": charge_id})
     if not found:
-        raise RequestRefused(
-            "charge", given=charge_id, bound="must be a charge of this ledger", remedy="`dp-budget history` lists them"
+        raise InvalidRequest(
+            "charge",
+            value=charge_id,
+            requirement="must be a charge of this ledger",
+            remedy="`dp-budget history` lists them",
         )
     return charge_of(found[0]), bool(found[0].accounts_unit_stays), str(found[0].frozen)
 
@@ -252,7 +255,7 @@ def standing(connection: Connection, account: str, release: str, blocks: Iterabl
     """What a reservation looks at, in one query; ``blocks`` holds ``all`` too where it might pay.
 
     Raises:
-        RequestRefused: no such account.
+        InvalidRequest: no such account.
     """
     asked = {"account": account, "release": release, "blocks": list(blocks), "allotment": allotment}
     rows = fetch(connection, _STANDING, asked)
@@ -268,19 +271,22 @@ def standing(connection: Connection, account: str, release: str, blocks: Iterabl
     )
 
 
-def no_account(name: str) -> RequestRefused:
+def no_account(name: str) -> InvalidRequest:
     """The refusal of an account that is not there."""
-    return RequestRefused(
-        "account", given=name, bound="must be an open account", remedy="`dp-budget show` lists them, `open` opens one"
+    return InvalidRequest(
+        "account",
+        value=name,
+        requirement="must be an open account",
+        remedy="`dp-budget show` lists them, `open` opens one",
     )
 
 
-def no_allotment(account: str, name: str) -> RequestRefused:
+def no_allotment(account: str, name: str) -> InvalidRequest:
     """The refusal of an allotment that is not there."""
-    return RequestRefused(
+    return InvalidRequest(
         "allotment",
-        given=name,
-        bound=f"must be an allotment of account {account}",
+        value=name,
+        requirement=f"must be an allotment of account {account}",
         remedy="`dp-budget allot` makes one; leave it out to charge the account alone",
     )
 

@@ -12,14 +12,14 @@ from dp_operators.budget.errors import ChargeConflict
 from dp_operators.budget.sql_writes import write_change
 from dp_operators.budget.transactions import require_thawed
 from dp_operators.budget.values import Charge, ChargeState, Run
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 
 def start_run(connection: Connection, charge_id: str, *, actor: str) -> Run:
     """Enter the start of an application for a charge; from here on rows may have been read for it.
 
     Raises:
-        RequestRefused: no such charge.
+        InvalidRequest: no such charge.
         ChargeConflict: it is burnt or void, so that nothing may be made for it.
     """
     charge = _writable(connection, charge_id)
@@ -35,15 +35,15 @@ def run_key(connection: Connection, charge_id: str) -> bytes:
     """The secret of a charge's runs.
 
     Raises:
-        RequestRefused: no such charge.
+        InvalidRequest: no such charge.
     """
     secret = rows.run_key(connection, charge_id)
     if secret is None:
         charge = rows.get_charge(connection, charge_id)
-        raise RequestRefused(
+        raise InvalidRequest(
             "charge",
-            given=charge.id,
-            bound="has no secret that this role may see",
+            value=charge.id,
+            requirement="has no secret that this role may see",
             remedy="ask with a role that may charge its account",
         )
     return bytes.fromhex(secret)
@@ -53,13 +53,13 @@ def end_run(connection: Connection, charge_id: str, number: int, *, actor: str) 
     """Enter that an application read no row, or find it entered.
 
     Raises:
-        RequestRefused: no such charge, or no such run of it.
+        InvalidRequest: no such charge, or no such run of it.
         ChargeConflict: the charge is settled.
     """
     charge = _writable(connection, charge_id)
     if not 1 <= number <= charge.runs:
-        raise RequestRefused(
-            "run", given=number, bound=f"must be a run of charge {charge_id}", remedy="name one that was started"
+        raise InvalidRequest(
+            "run", value=number, requirement=f"must be a run of charge {charge_id}", remedy="name one that was started"
         )
     if number not in charge.open_runs:
         return charge
@@ -74,7 +74,7 @@ def record_draw(connection: Connection, charge_id: str, draw_sha256: str, *, act
     """Enter the hash of a charge's one draw, or find it entered.
 
     Raises:
-        RequestRefused: no such charge.
+        InvalidRequest: no such charge.
         ChargeConflict: another draw is recorded, or the charge was settled without one.
     """
     charge, _, frozen = rows.settling(connection, charge_id)
@@ -83,8 +83,8 @@ def record_draw(connection: Connection, charge_id: str, draw_sha256: str, *, act
     if charge.draw_sha256 is not None:
         raise ChargeConflict(
             "draw",
-            given=draw_sha256,
-            bound=f"is not the draw of charge {charge.id}, which is {charge.draw_sha256 or 'unknown'}",
+            value=draw_sha256,
+            requirement=f"is not the draw of charge {charge.id}, which is {charge.draw_sha256 or 'unknown'}",
             remedy="burn the charge if the recorded draw is gone: a charge pays for one draw",
         )
     require_thawed(frozen)
@@ -113,7 +113,7 @@ def _write(
 def _settled(charge: Charge, what: str) -> ChargeConflict:
     return ChargeConflict(
         "charge",
-        given=charge.id,
-        bound=f"is {charge.state}, and {what}",
+        value=charge.id,
+        requirement=f"is {charge.state}, and {what}",
         remedy=f"go on from what release {charge.release} has become",
     )

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.column_types import normal_type
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 _UNSIGNED = {"uint8": "smallint", "uint16": "int", "uint32": "bigint", "uint64": "decimal(20,0)"}
 _ARROW = {
@@ -59,21 +59,21 @@ def binding_of(
         before: the fields of the binding that there is.
 
     Raises:
-        RequestRefused: nothing says what the columns are, a file cannot be read, or they make no binding.
+        InvalidRequest: nothing says what the columns are, a file cannot be read, or they make no binding.
     """
     fields: dict[str, Any] = {**(before or {}), **({} if schema is None else _of_file(schema))}
     if columns is not None:
         typed = _of_text(columns)
         header = fields.pop("header", None)
         if header is not None and header != list(typed):
-            raise RequestRefused(
-                "columns", given=columns, bound=f"must be those of the header of {schema}, in its order",
+            raise InvalidRequest(
+                "columns", value=columns, requirement=f"must be those of the header of {schema}, in its order",
                 remedy="give each of them its type",
             )  # fmt: skip
         fields["columns"] = typed
     if "columns" not in fields:
-        raise RequestRefused(
-            "columns", bound=f"must be given for table {table}: names, types and, for csv, their order",
+        raise InvalidRequest(
+            "columns", requirement=f"must be given for table {table}: names, types and, for csv, their order",
             remedy="name a file that has them by --schema, or list them: --columns 'id int, region string'",
         )  # fmt: skip
     fields.pop("header", None)
@@ -98,8 +98,8 @@ def shown(binding: TableBinding) -> str:
 
 def _version(columns: tuple[str, ...], folders: int | None) -> dict[str, Any] | None:
     if columns and folders is not None:
-        raise RequestRefused(
-            "version", given=", ".join(columns), bound="is made of partition columns or of folders, not of both",
+        raise InvalidRequest(
+            "version", value=", ".join(columns), requirement="is made of partition columns or of folders, not of both",
             remedy="leave out --version-folders",
         )  # fmt: skip
     if columns:
@@ -113,8 +113,8 @@ def _of_text(columns: str) -> dict[str, str]:
     for part in re.split(r",(?![^(]*\))", columns):
         name, _, type_text = part.strip().partition(" ")
         if not name or not type_text.strip() or name in typed:
-            raise RequestRefused(
-                "columns", given=columns, bound="must be different names with a type each",
+            raise InvalidRequest(
+                "columns", value=columns, requirement="must be different names with a type each",
                 remedy="write them like 'id int, region string', or name a JSON file by --schema",
             )  # fmt: skip
         typed[name] = type_text.strip()
@@ -122,8 +122,8 @@ def _of_text(columns: str) -> dict[str, str]:
 
 
 def _of_file(path: Path) -> dict[str, Any]:
-    unreadable = RequestRefused(
-        "schema", given=str(path), bound="must be a file or a folder that says what a table's columns are",
+    unreadable = InvalidRequest(
+        "schema", value=str(path), requirement="must be a file or a folder that says what a table's columns are",
         remedy="name a Parquet file, a folder of them, a csv file, or a JSON file with the field columns",
     )  # fmt: skip
     try:

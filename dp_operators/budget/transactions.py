@@ -19,7 +19,7 @@ from dp_operators.budget.errors import BudgetExceeded, ChargeConflict, LedgerFro
 from dp_operators.budget.schema import account_tables, accounts, block_totals, charges, run_keys
 from dp_operators.budget.sql_writes import write_change, write_reservation
 from dp_operators.budget.values import ALL, Account, Allotment, Charge, ChargeState
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
 
 _RENEW = (
@@ -63,7 +63,7 @@ def open_account(connection: Connection, wanted: Account) -> Account:
     """Open an account, or find it open as wanted.
 
     Raises:
-        RequestRefused: it is open otherwise, or its tables and folders of releases overlap with others.
+        InvalidRequest: it is open otherwise, or its tables and folders of releases overlap with others.
     """
     found = rows.find_account(connection, wanted.name)
     if found is not None:
@@ -91,7 +91,7 @@ def reserve(connection: Connection, order: Order) -> Charge:
     """Charge an account, or find the charge that the same order made before.
 
     Raises:
-        RequestRefused: no such account, table or block, or another relation or unit than the account's.
+        InvalidRequest: no such account, table or block, or another relation or unit than the account's.
         ChargeConflict: the release key is charged for another request or cost.
         BudgetExceeded: a block cannot bear it.
     """
@@ -162,7 +162,7 @@ def totals_after(
     """What is spent in each block that pays once ``cost`` is, by the account and by the allotment that was asked for.
 
     Raises:
-        RequestRefused: no such allotment.
+        InvalidRequest: no such allotment.
         BudgetExceeded: a block cannot bear it.
     """
     if asked and allotment is None:
@@ -200,7 +200,7 @@ def settle(
     """Move a reserved charge to its final state, or find it there.
 
     Raises:
-        RequestRefused: no such charge.
+        InvalidRequest: no such charge.
         ChargeConflict: it is settled another way, or with another manifest; or it is to be given back though rows may
             have been read for it, or committed though its draw is not known.
     """
@@ -242,15 +242,15 @@ def _require_ready(charge: Charge, state: ChargeState) -> None:
         why = "its draw is known" if charge.draw_sha256 is not None else "an application was started for it"
         raise ChargeConflict(
             "charge",
-            given=charge.id,
-            bound=f"can no longer be void: {why}, so that rows may have been read",
+            value=charge.id,
+            requirement=f"can no longer be void: {why}, so that rows may have been read",
             remedy="burn it: what it was charged stays spent",
         )
     if state is ChargeState.COMMITTED and charge.draw_sha256 is None:
         raise ChargeConflict(
             "charge",
-            given=charge.id,
-            bound="must have a recorded draw to be committed",
+            value=charge.id,
+            requirement="must have a recorded draw to be committed",
             remedy="record the hash of its draw first",
         )
 
@@ -259,7 +259,7 @@ def renew(connection: Connection, charge_id: str) -> Charge:
     """Say that somebody still works on a reserved charge. A heartbeat is no change of the ledger: it is not logged.
 
     Raises:
-        RequestRefused: no such charge.
+        InvalidRequest: no such charge.
     """
     connection.execute(_RENEW, {"charge_id": charge_id, "charge_renewed_at": audit.now()})
     return rows.get_charge(connection, charge_id)
@@ -270,10 +270,10 @@ def _as_wanted(found: Account, wanted: Account) -> Account:
     terms = (*_TERMS, *(field for field in _LATER_TERMS if getattr(wanted, field)))
     for field in terms:
         if getattr(found, field) != getattr(wanted, field):
-            raise RequestRefused(
+            raise InvalidRequest(
                 "account",
-                given=found.name,
-                bound=f"is open already, with another {field}",
+                value=found.name,
+                requirement=f"is open already, with another {field}",
                 remedy="open an account of another name; `dp-budget show` tells how this one is set",
             )
     return found
@@ -297,19 +297,19 @@ def _require_terms(connection: Connection, account: Account, order: Order) -> No
     bound = rows.tables_of(connection, order.account) if order.tables else ()
     for table in order.tables:
         if table not in bound:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "table",
-                given=table,
-                bound=f"is not bound to account {order.account}",
+                value=table,
+                requirement=f"is not bound to account {order.account}",
                 remedy="charge the account that the table is bound to",
             )
 
 
-def _other_terms(what: str, asked: str, account: str, kept: str) -> RequestRefused:
-    return RequestRefused(
+def _other_terms(what: str, asked: str, account: str, kept: str) -> InvalidRequest:
+    return InvalidRequest(
         what,
-        given=asked,
-        bound=f"account {account} keeps {kept}, and costs about different ones cannot be added",
+        value=asked,
+        requirement=f"account {account} keeps {kept}, and costs about different ones cannot be added",
         remedy="ask for the account's, or charge another account",
     )
 
@@ -320,8 +320,8 @@ def _same_charge(charge: Charge, order: Order, cost: Budget) -> Charge:
         return charge
     raise ChargeConflict(
         "release",
-        given=charge.release,
-        bound=f"is {charge.state} for another request, cost or blocks, by charge {charge.id}",
+        value=charge.release,
+        requirement=f"is {charge.state} for another request, cost or blocks, by charge {charge.id}",
         remedy="a release key pays for one request: use another key",
     )
 
@@ -334,5 +334,5 @@ def _already(charge: Charge, state: ChargeState, manifest_sha256: str | None) ->
     else:
         return charge
     raise ChargeConflict(
-        "charge", given=charge.id, bound=bound, remedy=f"go on from what release {charge.release} has become"
+        "charge", value=charge.id, requirement=bound, remedy=f"go on from what release {charge.release} has become"
     )

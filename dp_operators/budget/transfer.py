@@ -23,7 +23,7 @@ from dp_operators.budget.schema import (
     seal_secret,
 )
 from dp_operators.budget.values import Head
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 _TABLES = (accounts, account_tables, key_lists, allotments, block_totals, charges, run_keys, audit_log, audit_head)
 _CHUNK = 500
@@ -44,20 +44,26 @@ def move(source: PrivacyLedger, target: PrivacyLedger, *, actor: str) -> Head:
         The new ledger's head.
 
     Raises:
-        RequestRefused: the old ledger is not sound, or the new one holds something already.
+        InvalidRequest: the old ledger is not sound, or the new one holds something already.
         LedgerUnavailable: one of them cannot be reached.
     """
     if source.name == target.name:
-        raise RequestRefused("to", given=target.name, bound="must be another database", remedy="name a new one")
+        raise InvalidRequest("to", value=target.name, requirement="must be another database", remedy="name a new one")
     target.migrate()
     if target.head().seq:
-        raise RequestRefused(
-            "to", given=target.name, bound="must be an empty ledger", remedy="name a new database, or drop that one"
+        raise InvalidRequest(
+            "to",
+            value=target.name,
+            requirement="must be an empty ledger",
+            remedy="name a new database, or drop that one",
         )
     found = source.verification()
     if not found.ok:
-        raise RequestRefused(
-            "ledger", given=source.name, bound=f"must be sound: {found.findings[0]}", remedy="run `dp-budget verify`"
+        raise InvalidRequest(
+            "ledger",
+            value=source.name,
+            requirement=f"must be sound: {found.findings[0]}",
+            remedy="run `dp-budget verify`",
         )
     reason = f"moved to {target.name}"[:500]
     source.freeze(actor=actor, reason=reason)
@@ -65,7 +71,7 @@ def move(source: PrivacyLedger, target: PrivacyLedger, *, actor: str) -> Head:
     _database(target).alone(lambda connection: _write(connection, contents, target.name))
     target.thaw(actor=actor, reason=f"moved from {source.name}"[:500])
     if not target.verify():
-        raise RequestRefused("to", given=target.name, bound="is not sound", remedy="drop it and move again")
+        raise InvalidRequest("to", value=target.name, requirement="is not sound", remedy="drop it and move again")
     return target.head()
 
 
@@ -82,7 +88,7 @@ def _read(connection: Connection) -> dict[str, list[dict[str, Any]]]:
 
 def _write(connection: Connection, contents: dict[str, list[dict[str, Any]]], name: str) -> None:
     if read_head(connection).seq:
-        raise RequestRefused("to", given=name, bound="must be an empty ledger", remedy="name a new database")
+        raise InvalidRequest("to", value=name, requirement="must be an empty ledger", remedy="name a new database")
     on_server = connection.dialect.name == "postgresql"
     if on_server:  # the totals, the keys and the log come with the charges that made them
         run(connection, "ALTER TABLE charges DISABLE TRIGGER USER; ALTER TABLE audit_log DISABLE TRIGGER USER")

@@ -8,7 +8,7 @@ from typing import Any
 
 from dp_operators.budget.audit import canonical
 from spark_jobs.contract.binding import TableBinding
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import BlockExpression, expand_ranges
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import Neighbours, PrivacyUnit
@@ -19,15 +19,15 @@ def name_of(what: str, value: Any, *, limit: int = 200) -> str:
     """``value`` as a name: printable text of 1 to ``limit`` bytes, as UTF-8, without spaces around it.
 
     Raises:
-        RequestRefused: it is none.
+        InvalidRequest: it is none.
     """
     # bytes, because a database bounds those of an index
     if isinstance(value, str) and value.isprintable() and value == value.strip() and 0 < len(value.encode()) <= limit:
         return value
-    raise RequestRefused(
+    raise InvalidRequest(
         what,
-        given=value,
-        bound=f"must be printable text of 1 to {limit} bytes without spaces around it",
+        value=value,
+        requirement=f"must be printable text of 1 to {limit} bytes without spaces around it",
         remedy=f"name the {what}",
     )
 
@@ -36,7 +36,7 @@ def note(what: str, value: Any, *, limit: int = 500) -> str:
     """``value`` as a name, or nothing.
 
     Raises:
-        RequestRefused: it is neither.
+        InvalidRequest: it is neither.
     """
     return "" if value in ("", None) else name_of(what, value, limit=limit)
 
@@ -45,15 +45,15 @@ def relation(value: Any) -> Neighbours:
     """``value`` as a neighbour relation.
 
     Raises:
-        RequestRefused: it is none.
+        InvalidRequest: it is none.
     """
     try:
         return Neighbours(value)
     except ValueError:
-        raise RequestRefused(
+        raise InvalidRequest(
             "neighbours",
-            given=value,
-            bound="must be one of " + ", ".join(Neighbours),
+            value=value,
+            requirement="must be one of " + ", ".join(Neighbours),
             remedy="add_remove keeps the table's size private",
         ) from None
 
@@ -62,13 +62,13 @@ def privacy_unit(value: Any) -> PrivacyUnit:
     """``value`` as a privacy unit.
 
     Raises:
-        RequestRefused: it is none.
+        InvalidRequest: it is none.
     """
     if isinstance(value, PrivacyUnit):
         return value
     try:
         return PrivacyUnit.parse(value)
-    except RequestRefused as refused:
+    except InvalidRequest as refused:
         raise refused.within("unit") from None
 
 
@@ -76,7 +76,7 @@ def table_identity(table: Any) -> str:
     """A table's one name, from any spelling of its path or of its catalog's name.
 
     Raises:
-        RequestRefused: something that names no table.
+        InvalidRequest: something that names no table.
     """
     return Place.parse(name_of("table", table, limit=2000), what="table").identity
 
@@ -85,7 +85,7 @@ def table_identities(tables: Iterable[Any]) -> tuple[str, ...]:
     """The tables' identities, each once, sorted.
 
     Raises:
-        RequestRefused: something that names no table.
+        InvalidRequest: something that names no table.
     """
     if isinstance(tables, str):
         tables = (tables,)
@@ -96,7 +96,7 @@ def bound_identities(tables: Iterable[Any]) -> tuple[str, ...]:
     """The identities of tables that are to be bound: where a symbolic link on this machine leads elsewhere, of that.
 
     Raises:
-        RequestRefused: something that names no table, or one of them lies within another.
+        InvalidRequest: something that names no table, or one of them lies within another.
     """
     places = [Place.parse(identity, what="table").resolved(what="table") for identity in table_identities(tables)]
     for place in places:
@@ -106,13 +106,13 @@ def bound_identities(tables: Iterable[Any]) -> tuple[str, ...]:
     return tuple(sorted({place.identity for place in places}))
 
 
-def nested_table(table: str, other: str, account: str | None = None) -> RequestRefused:
+def nested_table(table: str, other: str, account: str | None = None) -> InvalidRequest:
     """The refusal of a table that holds another one, or lies within it."""
     whose = "" if account is None else f", which is bound to account {account}"
-    return RequestRefused(
+    return InvalidRequest(
         "table",
-        given=table,
-        bound=f"must neither hold table {other} nor lie within it{whose}",
+        value=table,
+        requirement=f"must neither hold table {other} nor lie within it{whose}",
         remedy="rows would be read on two accounts: bind one of the two folders",
     )
 
@@ -121,7 +121,7 @@ def bound_tables(tables: Iterable[Any]) -> dict[str, Any]:
     """The tables by identity, each with its binding in plain JSON types; None where only the identity is given.
 
     Raises:
-        RequestRefused: something that names no table, or one table twice.
+        InvalidRequest: something that names no table, or one table twice.
     """
     if isinstance(tables, (str, Mapping)) or hasattr(tables, "model_dump"):
         tables = (tables,)
@@ -130,7 +130,7 @@ def bound_tables(tables: Iterable[Any]) -> dict[str, Any]:
         fields = None if isinstance(each, str) else _plain(each)
         [identity] = bound_identities([each if fields is None else fields.get("table")])
         if bound.get(identity) is not None and bound[identity] != fields:
-            raise RequestRefused("tables", given=identity, bound="must be described once", remedy="leave one out")
+            raise InvalidRequest("tables", value=identity, requirement="must be described once", remedy="leave one out")
         bound[identity] = fields if fields is None else {**fields, "table": identity}
     bound_identities(bound)
     return bound
@@ -145,7 +145,7 @@ def output_uris(outputs: Iterable[Any]) -> tuple[str, ...]:
     """The folders' URIs, each once, sorted; of a symbolic link on this machine, where it leads.
 
     Raises:
-        RequestRefused: something that names no folder, or one of a store that releases cannot go to.
+        InvalidRequest: something that names no folder, or one of a store that releases cannot go to.
     """
     if isinstance(outputs, str):
         outputs = (outputs,)
@@ -160,15 +160,17 @@ def key_values(keys: Iterable[Any]) -> tuple[Any, ...]:
     """Keys of groups: texts, whole numbers or truth values, each once.
 
     Raises:
-        RequestRefused: no keys, something else, or a key twice.
+        InvalidRequest: no keys, something else, or a key twice.
     """
     values = tuple(keys)
     if not values or not all(isinstance(key, (str, int)) for key in values):
-        raise RequestRefused(
-            "keys", bound="must be texts or whole numbers, at least one", remedy="write them to a file, one a line"
+        raise InvalidRequest(
+            "keys",
+            requirement="must be texts or whole numbers, at least one",
+            remedy="write them to a file, one a line",
         )
     if len({(type(key), key) for key in values}) < len(values):
-        raise RequestRefused("keys", bound="must be different from each other", remedy="name each key once")
+        raise InvalidRequest("keys", requirement="must be different from each other", remedy="name each key once")
     return values
 
 
@@ -176,24 +178,24 @@ def sha256_of(what: str, value: Any) -> str:
     """``value`` as a SHA-256 in hexadecimal digits.
 
     Raises:
-        RequestRefused: it is none.
+        InvalidRequest: it is none.
     """
     if isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value):
         return value
-    raise RequestRefused(what, given=value, bound="must be 64 hexadecimal digits", remedy="give the SHA-256")
+    raise InvalidRequest(what, value=value, requirement="must be 64 hexadecimal digits", remedy="give the SHA-256")
 
 
 def block_names(blocks: Iterable[Any]) -> tuple[str, ...]:
     """The blocks' names, each once, sorted; ``2026-01..2026-03`` names those by time from the first to the last.
 
     Raises:
-        RequestRefused: no block, something that names none, or a range of too many.
+        InvalidRequest: no block, something that names none, or a range of too many.
     """
     if isinstance(blocks, str):
         blocks = (blocks,)
     names = tuple(sorted(set(expand_ranges(name_of("block", block) for block in blocks))))
     if not names:
-        raise RequestRefused("blocks", bound="must name at least one block", remedy="name 'all'")
+        raise InvalidRequest("blocks", requirement="must name at least one block", remedy="name 'all'")
     return names
 
 
@@ -201,13 +203,15 @@ def event_list(events: Iterable[Any]) -> str:
     """The mechanisms' events as canonical JSON.
 
     Raises:
-        RequestRefused: something that JSON does not hold.
+        InvalidRequest: something that JSON does not hold.
     """
     try:
         return canonical(list(events))
     except (TypeError, ValueError):
-        raise RequestRefused(
-            "events", bound="must be a list of plain JSON values", remedy="describe each event by strings and numbers"
+        raise InvalidRequest(
+            "events",
+            requirement="must be a list of plain JSON values",
+            remedy="describe each event by strings and numbers",
         ) from None
 
 
@@ -215,7 +219,7 @@ def block_expression(value: Any) -> BlockExpression | None:
     """``value``, text such as ``day(visited_at)`` or its fields, as a block expression; None for none.
 
     Raises:
-        RequestRefused: it is none.
+        InvalidRequest: it is none.
     """
     return value if value is None or isinstance(value, BlockExpression) else BlockExpression.parse(value)
 
@@ -224,16 +228,17 @@ def stays(value: bool | None, blocks: BlockExpression | None, unit: PrivacyUnit,
     """Whether each unit lies in one block for ever: a row does, of others somebody has to say so.
 
     Raises:
-        RequestRefused: it does not, and a unit's replacement may lie in another block.
+        InvalidRequest: it does not, and a unit's replacement may lie in another block.
     """
     if blocks is None:
         return True
     found = unit.column is None if value is None else bool(value)
     if neighbours is Neighbours.REPLACE_ONE and not found:
-        raise RequestRefused(
+        raise InvalidRequest(
             "neighbours",
-            given=neighbours.value,
-            bound="must be add_remove where a unit may lie in several blocks: the rows of a block are not public there",
+            value=neighbours.value,
+            requirement="must be add_remove where a unit may lie in several blocks: the rows of a block are not "
+            "public there",
             remedy="ask for add_remove, under which a replacement counts twice",
         )
     return found

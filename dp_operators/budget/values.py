@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from spark_jobs.contract.account import Composition
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import ALL, BlockExpression
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
 
@@ -83,20 +83,20 @@ class Account:
         """Refuse names that are no blocks of this account.
 
         Raises:
-            RequestRefused: one is none.
+            InvalidRequest: one is none.
         """
         if blocks == (ALL,) and (self.blocks is None or not self.unit_stays):
             return
         if self.blocks is None:
             first = next(name for name in blocks if name != ALL)
-            raise RequestRefused(
-                "blocks", given=first, bound=f"must be a block of account {self.name}", remedy=f"name {ALL!r}"
+            raise InvalidRequest(
+                "blocks", value=first, requirement=f"must be a block of account {self.name}", remedy=f"name {ALL!r}"
             )
         if ALL in blocks:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "blocks",
-                given=ALL,
-                bound=f"is no block of account {self.name}, which pays for each block of {self.blocks}",
+                value=ALL,
+                requirement=f"is no block of account {self.name}, which pays for each block of {self.blocks}",
                 remedy="name the blocks that are read",
             )
         self.blocks.require(blocks)

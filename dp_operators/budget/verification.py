@@ -32,7 +32,7 @@ from dp_operators.budget.mapping import amounts, blocks_of, budget_of
 from dp_operators.budget.rows import frozen, sees_all
 from dp_operators.budget.schema import account_tables, accounts, allotments, block_totals, charges, key_lists
 from dp_operators.budget.values import ALL, AuditEntry, ChargeState, Verification
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget
 
 # a heartbeat is no change; keys are logged by their hash; who changed a charge last and why is the log's to say
@@ -246,12 +246,12 @@ def verify(connection: Connection) -> Verification:
     """Whether the log is whole and every row of the ledger is what the log says.
 
     Raises:
-        RequestRefused: the database shows this role only a part of it.
+        InvalidRequest: the database shows this role only a part of it.
     """
     if not sees_all(connection):
-        raise RequestRefused(
+        raise InvalidRequest(
             "ledger",
-            bound="must be seen whole to be verified, and this role sees some of its accounts",
+            requirement="must be seen whole to be verified, and this role sees some of its accounts",
             remedy="ask with a role that may view them all: `dp-budget grants ROLE --may view`",
         )
     head = read_head(connection)

@@ -200,11 +200,11 @@ def charges(home: Home) -> tuple[Charge, ...]:
     """The charges of the demo's account; none while there is no ledger."""
     from dp_operators.budget import PrivacyLedger
     from dp_operators.demo import setting
-    from spark_jobs.contract.errors import RequestRefused
+    from spark_jobs.contract.errors import InvalidRequest
 
     try:
         return PrivacyLedger(f"sqlite:///{home.ledger}").history(setting.ACCOUNT)
-    except RequestRefused:
+    except InvalidRequest:
         return ()
 
 

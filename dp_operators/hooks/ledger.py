@@ -9,7 +9,7 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -42,7 +42,7 @@ class PrivacyLedgerHook(BaseHook):
         """The ledger; nothing is read from it yet.
 
         Raises:
-            RequestRefused: no such connection, or one that does not name a ledger.
+            InvalidRequest: no such connection, or one that does not name a ledger.
             LedgerUnavailable: it cannot be reached.
         """
         from dp_operators.budget import PrivacyLedger
@@ -65,7 +65,7 @@ class PrivacyLedgerHook(BaseHook):
 
         try:
             accounts = len(self.get_ledger().accounts())
-        except (RequestRefused, LedgerUnavailable) as error:
+        except (InvalidRequest, LedgerUnavailable) as error:
             return False, str(error)
         return True, f"The privacy ledger answers; accounts: {accounts}"
 
@@ -73,10 +73,10 @@ class PrivacyLedgerHook(BaseHook):
         try:
             return self.get_connection(self.privacy_ledger_conn_id)
         except AirflowNotFoundException:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "privacy_ledger_conn_id",
-                given=self.privacy_ledger_conn_id,
-                bound="must be a connection that exists",
+                value=self.privacy_ledger_conn_id,
+                requirement="must be a connection that exists",
                 remedy="create it with type privacy_ledger, e.g. airflow connections add",
             ) from None
 
@@ -85,7 +85,7 @@ def ledger_url(connection: Connection) -> str:
     """The URL that a connection of type ``privacy_ledger`` names; its passwords are masked in logs from here on.
 
     Raises:
-        RequestRefused: another type of connection, or not exactly one of host, path and url, or no database's name.
+        InvalidRequest: another type of connection, or not exactly one of host, path and url, or no database's name.
     """
     from sqlalchemy import URL, make_url
     from sqlalchemy.exc import ArgumentError
@@ -95,21 +95,21 @@ def ledger_url(connection: Connection) -> str:
     extra = connection.extra_dejson
     given = _given(host=connection.host, path=extra.get("path"), url=extra.get("url"))
     if len(given) != 1:
-        raise RequestRefused(
+        raise InvalidRequest(
             what,
-            given=" and ".join(given) or None,
-            bound="must name the ledger by exactly one of host, path and url",
+            value=" and ".join(given) or None,
+            requirement="must name the ledger by exactly one of host, path and url",
             remedy="set the PostgreSQL host, or one of the extras path and url",
         )
     if "path" in given:
         if not Path(str(given["path"])).is_absolute():
-            raise RequestRefused(
-                what, given=given["path"], bound="must name an absolute path", remedy="give the file's full path"
+            raise InvalidRequest(
+                what, value=given["path"], requirement="must name an absolute path", remedy="give the file's full path"
             )
         url = URL.create("sqlite", database=str(given["path"]))
     elif "host" in given:
         if not connection.schema:
-            raise RequestRefused(what, bound="must name the database in schema", remedy="e.g. privacy_ledger")
+            raise InvalidRequest(what, requirement="must name the database in schema", remedy="e.g. privacy_ledger")
         url = URL.create(
             "postgresql+psycopg",
             username=connection.login,
@@ -123,7 +123,9 @@ def ledger_url(connection: Connection) -> str:
             url = make_url(str(given["url"]))
         except (ArgumentError, ValueError):
             # the text itself may hold a password
-            raise RequestRefused(f"{what} url", bound="must be a URL", remedy="see SQLAlchemy's form of them") from None
+            raise InvalidRequest(
+                f"{what} url", requirement="must be a URL", remedy="see SQLAlchemy's form of them"
+            ) from None
     for secret in (url.password, *(value for name, value in url.query.items() if "password" in name)):
         if secret:
             mask_secret(str(secret))
@@ -132,10 +134,10 @@ def ledger_url(connection: Connection) -> str:
 
 def _require_type(connection: Connection, what: str) -> None:
     if connection.conn_type != PrivacyLedgerHook.conn_type:
-        raise RequestRefused(
+        raise InvalidRequest(
             what,
-            given=connection.conn_type,
-            bound=f"must be of type {PrivacyLedgerHook.conn_type}",
+            value=connection.conn_type,
+            requirement=f"must be of type {PrivacyLedgerHook.conn_type}",
             remedy="give the ledger a database and a connection of its own",
         )
 

@@ -11,7 +11,7 @@ from airflow.sdk import BaseNotifier
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
 from dp_operators.operators.keys import DEPLOYMENT, release_key
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import exact_decimal, plain
 
 if TYPE_CHECKING:
@@ -105,5 +105,7 @@ def percent(part: Decimal) -> str:
 def _part(value: Any) -> Decimal:
     part = exact_decimal(value, what="at")
     if not 0 < part <= 1:
-        raise RequestRefused("at", given=plain(part), bound="must be above 0 and at most 1", remedy="give e.g. '0.8'")
+        raise InvalidRequest(
+            "at", value=plain(part), requirement="must be above 0 and at most 1", remedy="give e.g. '0.8'"
+        )
     return part

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
 from dp_operators.operators.errors import told_to_airflow
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -39,7 +39,7 @@ class RequestMoreBudgetOperator(ApprovalOperator):
             who may answer for the DAG.
 
     Raises:
-        RequestRefused: on construction: ``defaults`` are given, or no reason.
+        InvalidRequest: on construction: ``defaults`` are given, or no reason.
         AirflowFailException: the cap cannot be raised so, or nobody's name is known.
         AirflowException: the ledger cannot be reached; a retry asks again.
     """
@@ -71,14 +71,14 @@ class RequestMoreBudgetOperator(ApprovalOperator):
         **kwargs: Any,
     ) -> None:
         if kwargs.get("defaults") is not None:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "defaults",
-                given=kwargs["defaults"],
-                bound="have no place here: nobody approves by staying silent",
+                value=kwargs["defaults"],
+                requirement="have no place here: nobody approves by staying silent",
                 remedy="leave them out",
             )
         if not reason:
-            raise RequestRefused("reason", given=reason, bound="must be given", remedy="say why more is needed")
+            raise InvalidRequest("reason", value=reason, requirement="must be given", remedy="say why more is needed")
         told = ", ".join(
             f"{name} {value}" for name, value in (("epsilon", epsilon), ("delta", delta), ("rho", rho)) if value
         )

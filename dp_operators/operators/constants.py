@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import create_model
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.parser import check_filter
 from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.contract.preflight import preflight
@@ -43,12 +43,12 @@ def check_constants(fields: Mapping[str, Any]) -> None:
         fields: of the request; a model may be a file or an earlier release, which are read when the task runs.
 
     Raises:
-        RequestRefused: a required field is missing, a constant is not what its field takes, or a request of constants
+        InvalidRequest: a required field is missing, a constant is not what its field takes, or a request of constants
             alone could not be released whatever its table holds.
     """
     for name in REQUIRED:
         if fields.get(name) in (None, ""):
-            raise RequestRefused(name, bound="is required", remedy=f"give the operator {_REMEDIES[name]}")
+            raise InvalidRequest(name, requirement="is required", remedy=f"give the operator {_REMEDIES[name]}")
     for name, value in fields.items():
         _check_field(name, value)
     if all(is_constant(value) and not _is_read_later(name, value) for name, value in fields.items()):
@@ -66,8 +66,8 @@ _REMEDIES = {
 
 def _check_field(name: str, value: Any) -> None:
     if name not in ReleaseRequest.model_fields:
-        raise RequestRefused(
-            name, bound="is not a field of this part of the request", remedy="remove it or correct its name"
+        raise InvalidRequest(
+            name, requirement="is not a field of this part of the request", remedy="remove it or correct its name"
         )
     if name == "budget" and isinstance(value, Mapping):
         _check_budget(value)
@@ -83,7 +83,9 @@ def _check_budget(budget: Mapping[str, Any]) -> None:
         if amount is not None and is_constant(amount):
             exact_decimal(amount, what=f"budget.{part}")
     if budget.get("epsilon") is None:
-        raise RequestRefused("budget.epsilon", bound="is required", remedy="give the cost of the release, e.g. '1'")
+        raise InvalidRequest(
+            "budget.epsilon", requirement="is required", remedy="give the cost of the release, e.g. '1'"
+        )
     if is_constant(budget):
         _check_constant("budget", budget)
 
@@ -94,14 +96,14 @@ def _check_diagnostic(entry: Any) -> None:
     if not is_constant(kind):
         return
     if not isinstance(kind, str) or kind not in DIAGNOSTICS:
-        raise RequestRefused(
-            "diagnostics.kind", given=kind, bound="must be one of " + ", ".join(DIAGNOSTICS),
+        raise InvalidRequest(
+            "diagnostics.kind", value=kind, requirement="must be one of " + ", ".join(DIAGNOSTICS),
             remedy="correct the diagnostic's kind",
         )  # fmt: skip
     if isinstance(entry, Mapping) and is_constant(entry) and not _is_read_later("diagnostics", entry):
         try:
             DIAGNOSTICS[kind].parse(entry)
-        except RequestRefused as refused:
+        except InvalidRequest as refused:
             raise refused.within("diagnostics") from None
 
 

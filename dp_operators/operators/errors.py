@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 
 class LedgerAway(AirflowException):
@@ -29,7 +29,7 @@ def told_to_airflow() -> Iterator[None]:
 
     try:
         yield
-    except RequestRefused as refused:
+    except InvalidRequest as refused:
         raise AirflowFailException(str(refused)) from None
     except LedgerUnavailable as away:
         raise LedgerAway(str(away)) from None

@@ -23,7 +23,7 @@ import datetime as dt
 from typing import TYPE_CHECKING, Any
 
 from dp_operators.operators.keys import TIMETABLED, DagRunFacts
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import INTERVAL, BlockBy
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def blocks_of_run(
     """``blocks``, or those that the run is about where ``interval`` stands for them.
 
     Raises:
-        RequestRefused: the run is about no interval, or the account has no blocks that it is made of.
+        InvalidRequest: the run is about no interval, or the account has no blocks that it is made of.
         LedgerUnavailable: the ledger cannot be asked.
     """
     from dp_operators.releasing import interval_blocks
@@ -64,7 +64,7 @@ def run_interval(run: DagRunFacts, timetable: Any) -> Interval | None:
     """The interval of a run that a timetable asked for; None for any other run, and for timetables without ticks.
 
     Raises:
-        RequestRefused: the timetable's ticks are not in UTC.
+        InvalidRequest: the timetable's ticks are not in UTC.
     """
     if getattr(run.run_type, "value", run.run_type) not in TIMETABLED:
         return None
@@ -80,7 +80,7 @@ def partition_interval(run: DagRunFacts, timetable: Any) -> Interval | None:
     """The interval of a partition that a cron timetable made; None for partitions that are made otherwise.
 
     Raises:
-        RequestRefused: the timetable's ticks are not in UTC.
+        InvalidRequest: the timetable's ticks are not in UTC.
     """
     start = getattr(run, "partition_date", None)
     end = start and tick(timetable, start, ahead=True)
@@ -91,7 +91,7 @@ def tick(timetable: Any, moment: dt.datetime, *, ahead: bool) -> dt.datetime | N
     """The tick of a timetable after ``moment``, or before it; None for a timetable without a fixed pace.
 
     Raises:
-        RequestRefused: its cron expression is read in another time zone than UTC, where days have 23 to 25 hours.
+        InvalidRequest: its cron expression is read in another time zone than UTC, where days have 23 to 25 hours.
     """
     delta = getattr(timetable, "delta", None)
     if delta is not None:
@@ -101,10 +101,10 @@ def tick(timetable: Any, moment: dt.datetime, *, ahead: bool) -> dt.datetime | N
         return None
     zone = str(getattr(timetable.timezone, "name", timetable.timezone))
     if zone.upper() not in ("UTC", "ETC/UTC", "+00:00"):
-        raise RequestRefused(
+        raise InvalidRequest(
             "blocks",
-            given=f"interval, of a timetable in {zone}",
-            bound="needs a timetable in UTC, as blocks are in UTC",
+            value=f"interval, of a timetable in {zone}",
+            requirement="needs a timetable in UTC, as blocks are in UTC",
             remedy="give the DAG's start date, or its timetable, the time zone UTC",
         )
     # not at the top: DAGs are parsed without it
@@ -117,9 +117,9 @@ def tick(timetable: Any, moment: dt.datetime, *, ahead: bool) -> dt.datetime | N
 
 def _require_over(end: dt.datetime) -> None:
     if end > dt.datetime.now(dt.UTC):
-        raise RequestRefused(
+        raise InvalidRequest(
             "blocks",
-            given=f"interval, of a partition that ends at {end.isoformat()}",
-            bound="must be over, or rows that come later are never released",
+            value=f"interval, of a partition that ends at {end.isoformat()}",
+            requirement="must be over, or rows that come later are never released",
             remedy="let the timetable run one tick later: run_offset=-1",
         )

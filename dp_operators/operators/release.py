@@ -18,7 +18,7 @@ from dp_operators.operators.keys import DEPLOYMENT, release_key
 from dp_operators.operators.runners import check_runner, make_runner
 from dp_operators.operators.undefined import end_undefined, require_ending
 from dp_operators.sensors.budget import require_on_exhausted
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import undefined_kinds
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest, load_fields, load_model
@@ -81,7 +81,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         dry_run: only say what the release would cost and what there is; nothing is reserved, run or written.
 
     Raises:
-        RequestRefused: on construction, so that the DAG has an import error: a constant that is wrong whatever the
+        InvalidRequest: on construction, so that the DAG has an import error: a constant that is wrong whatever the
             templates become, such as ``epsilon="abc"``, an unknown kind, or no account.
         AirflowFailException: bad request, exceeded budget, or a key that paid for another request; never retried.
         AirflowSkipException, AirflowRescheduleException: an exceeded budget, where ``on_exhausted`` says so.
@@ -211,7 +211,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         """The request that the rendered parameters make.
 
         Raises:
-            RequestRefused: they do not make one.
+            InvalidRequest: they do not make one.
         """
         return read_request(self.request)
 
@@ -282,15 +282,15 @@ def whole_or_fields(whole: Any, fields: dict[str, Any]) -> Any:
     """The request in one piece, or in its fields.
 
     Raises:
-        RequestRefused: both were given.
+        InvalidRequest: both were given.
     """
     if whole is None:
         return fields
     if fields:
-        raise RequestRefused(
+        raise InvalidRequest(
             "request",
-            given=f"also {', '.join(sorted(fields))}",
-            bound="is the whole request",
+            value=f"also {', '.join(sorted(fields))}",
+            requirement="is the whole request",
             remedy="put these into it, or leave request out",
         )
     return whole
@@ -300,7 +300,7 @@ def read_request(given: str | Mapping[str, Any]) -> ReleaseRequest:
     """The request in a rendered dictionary, whose model may be in a file, or in a file.
 
     Raises:
-        RequestRefused: there is none, or it names an earlier release or a list of keys, which only a ledger knows.
+        InvalidRequest: there is none, or it names an earlier release or a list of keys, which only a ledger knows.
     """
     return ReleaseRequest.parse(request_fields(given))
 
@@ -309,7 +309,7 @@ def request_fields(given: str | Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a request, with the model of a file; a model that names a release stays a name.
 
     Raises:
-        RequestRefused: a file cannot be read, or holds no fields.
+        InvalidRequest: a file cannot be read, or holds no fields.
     """
     if isinstance(given, str):
         return load_fields(given)
@@ -326,7 +326,7 @@ def checked_fields(given: str | Mapping[str, Any]) -> dict[str, Any]:
     """The same, of a request that is one: but for what it names of a ledger, which is not looked up here.
 
     Raises:
-        RequestRefused: they make no request.
+        InvalidRequest: they make no request.
     """
     from dp_operators.releasing import refers, require_no_key_file
 

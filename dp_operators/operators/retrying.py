@@ -9,7 +9,7 @@ from airflow.sdk import RetryPolicy
 from airflow.sdk.definitions.retry_policy import RetryDecision
 
 from dp_operators.operators.errors import LedgerAway
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -40,7 +40,7 @@ class PrivacyRetryPolicy(RetryPolicy):
         from dp_operators.budget import LedgerUnavailable
         from dp_operators.releasing import ReleaseError
 
-        if isinstance(exception, RequestRefused):
+        if isinstance(exception, InvalidRequest):
             return RetryDecision.fail(reason=str(exception))
         if isinstance(exception, LedgerUnavailable | LedgerAway):
             return RetryDecision.retry(delay=self.soon, reason=str(exception))

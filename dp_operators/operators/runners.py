@@ -9,7 +9,7 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from dp_operators.operators.constants import is_constant
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -36,7 +36,7 @@ def make_runner(
     """The runner a task asks for.
 
     Raises:
-        RequestRefused: no such runner, or its connection is missing or cannot be used, or an option of the other one.
+        InvalidRequest: no such runner, or its connection is missing or cannot be used, or an option of the other one.
     """
     check_runner(kind, master=master, conf=conf)
     if kind == "local":
@@ -50,21 +50,23 @@ def check_runner(kind: str, *, master: str | None, conf: Mapping[str, Any] | Non
     """Refuse a runner that there is not, and options of the other one; a template is taken for right.
 
     Raises:
-        RequestRefused: there is none, or an option is not its own.
+        InvalidRequest: there is none, or an option is not its own.
     """
     if not is_constant(kind):
         return
     if kind not in RUNNERS:
-        raise RequestRefused("runner", given=kind, bound=f"must be one of {', '.join(RUNNERS)}", remedy="choose one")
+        raise InvalidRequest(
+            "runner", value=kind, requirement=f"must be one of {', '.join(RUNNERS)}", remedy="choose one"
+        )
     if kind == "local" and conf:
-        raise RequestRefused(
-            "conf", bound="is for the spark_submit runner", remedy="leave it out, or set spark-defaults.conf"
+        raise InvalidRequest(
+            "conf", requirement="is for the spark_submit runner", remedy="leave it out, or set spark-defaults.conf"
         )
     if kind == "spark_submit" and master:
-        raise RequestRefused(
+        raise InvalidRequest(
             "master",
-            given=master,
-            bound="is for the local runner",
+            value=master,
+            requirement="is for the local runner",
             remedy="put the cluster's master into the connection that spark_conn_id names",
         )
 
@@ -75,7 +77,7 @@ def spark_submit(connection: Connection, *, conf: Mapping[str, Any], private_dir
     The extra ``conf`` holds Spark settings, which ``conf`` overrides.
 
     Raises:
-        RequestRefused: it names no master, or has an extra that would be ignored.
+        InvalidRequest: it names no master, or has an extra that would be ignored.
     """
     from dp_operators.releasing import SparkSubmitRunner
 
@@ -84,10 +86,10 @@ def spark_submit(connection: Connection, *, conf: Mapping[str, Any], private_dir
     settings.update({setting: extra.pop(name) for name, setting in SETTINGS.items() if name in extra})
     options = {option: extra.pop(name) for name, option in OPTIONS.items() if name in extra}
     if extra:
-        raise RequestRefused(
+        raise InvalidRequest(
             f"connection {connection.conn_id}",
-            given=f"the extra {', '.join(sorted(extra))}",
-            bound=f"has the extras {', '.join((*OPTIONS, *SETTINGS, 'conf'))}",
+            value=f"the extra {', '.join(sorted(extra))}",
+            requirement=f"has the extras {', '.join((*OPTIONS, *SETTINGS, 'conf'))}",
             remedy="say it as a Spark setting in conf",
         )
     return SparkSubmitRunner(
@@ -99,12 +101,12 @@ def spark_master(connection: Connection) -> str:
     """The master of a Spark connection, as ``spark-submit --master`` takes it.
 
     Raises:
-        RequestRefused: it names none.
+        InvalidRequest: it names none.
     """
     if not connection.host:
-        raise RequestRefused(
+        raise InvalidRequest(
             f"connection {connection.conn_id}",
-            bound="must name a Spark master in its host",
+            requirement="must name a Spark master in its host",
             remedy="e.g. spark://host with port 7077, k8s://https://host, or yarn",
         )
     return f"{connection.host}:{connection.port}" if connection.port else str(connection.host)
@@ -115,9 +117,9 @@ def _connection(conn_id: str) -> Connection:
         return BaseHook.get_connection(conn_id)
     except AirflowNotFoundException:
         # the Spark hook of Airflow's own provider would go on with YARN here
-        raise RequestRefused(
+        raise InvalidRequest(
             "spark_conn_id",
-            given=conn_id,
-            bound="must be a connection that exists",
+            value=conn_id,
+            requirement="must be a connection that exists",
             remedy="create it with the cluster's master as its host",
         ) from None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -19,13 +19,13 @@ def require_ending(on_undefined: str) -> str:
     """The ending that was asked for.
 
     Raises:
-        RequestRefused: there is no such ending.
+        InvalidRequest: there is no such ending.
     """
     if on_undefined not in (PUBLISH, SKIP, FAIL):
-        raise RequestRefused(
+        raise InvalidRequest(
             "on_undefined",
-            given=on_undefined,
-            bound=f"must be {PUBLISH}, {SKIP} or {FAIL}",
+            value=on_undefined,
+            requirement=f"must be {PUBLISH}, {SKIP} or {FAIL}",
             remedy="say how the task is to end where a diagnostic is undefined",
         )
     return on_undefined

@@ -24,7 +24,7 @@ from sqlalchemy import select
 from dp_operators.budget import LedgerReader, LedgerUnavailable, NotAllowed, PrivacyLedger
 from dp_operators.hooks.ledger import PrivacyLedgerHook, ledger_url
 from dp_operators.plugins import pages
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 NO_SUCH = "there is no such ledger, or you may not read its connection"
 
@@ -84,7 +84,7 @@ def _asked(connection_id: str, make: Callable[[LedgerReader, str], str]) -> HTML
     try:
         with closing(_ledger(connection_id)) as ledger:
             return _page(lambda nonce: make(ledger, nonce))
-    except (RequestRefused, LedgerUnavailable) as error:
+    except (InvalidRequest, LedgerUnavailable) as error:
         line = str(error)
         status = 503 if isinstance(error, LedgerUnavailable) else 403 if isinstance(error, NotAllowed) else 404
         return _page(lambda nonce: pages.failure(line, nonce=nonce), status=status)

@@ -40,7 +40,7 @@ def account(connection: str, ledger: LedgerReader, name: str, *, nonce: str) -> 
     """One account, its blocks and its last charges.
 
     Raises:
-        RequestRefused: there is no such account.
+        InvalidRequest: there is no such account.
     """
     found = ledger.account(name)
     charges = ledger.history(name)

@@ -49,7 +49,7 @@ class Question:
         """Ask the ledger once; it is only read.
 
         Raises:
-            RequestRefused: no such account, block or allotment, or a cost that it cannot count.
+            InvalidRequest: no such account, block or allotment, or a cost that it cannot count.
             LedgerUnavailable: the ledger cannot be asked.
         """
         cost = Budget(epsilon=self.epsilon, delta=self.delta).require_positive()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dp_operators.budget import ChargeState
 from dp_operators.releasing.errors import store_faults
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.release import PRIVATE, Release
 from spark_jobs.contract.store.layout import MANIFEST_NAME, release_folder
@@ -36,17 +36,17 @@ class Committed:
         """The content of one of its files.
 
         Raises:
-            RequestRefused: the manifest names no such file, or it is not there as the manifest says.
+            InvalidRequest: the manifest names no such file, or it is not there as the manifest says.
             ReleaseFailed: the store failed.
         """
         entries = [entry for entry in self.release.files if entry.name == name]
         with store_faults():
             content = open_store(self.uri, what=self.what).read(f"{self.uri}/{name}") if entries else None
         if content is None or (len(content), sha256(content)) != (entries[0].size, entries[0].sha256):
-            raise RequestRefused(
+            raise InvalidRequest(
                 self.what,
-                given=self.uri,
-                bound=f"must hold {name} as its manifest says",
+                value=self.uri,
+                requirement=f"must hold {name} as its manifest says",
                 remedy="dp-budget check-release says what is wrong with it",
             )
         return content
@@ -61,46 +61,49 @@ def committed_release(uri: object, ledger: LedgerReader, *, what: str) -> Commit
         what: the field of the request that names it.
 
     Raises:
-        RequestRefused: no release lies there, the ledger has not committed this one, or it lies elsewhere than where
+        InvalidRequest: no release lies there, the ledger has not committed this one, or it lies elsewhere than where
             the account that paid for it releases.
         ReleaseFailed: the store failed.
         LedgerUnavailable: the ledger cannot be asked.
     """
     if not isinstance(uri, str) or not uri:
-        raise RequestRefused(
-            what, given=uri, bound="must be the URI of a release", remedy="give what the task that made it returned"
+        raise InvalidRequest(
+            what,
+            value=uri,
+            requirement="must be the URI of a release",
+            remedy="give what the task that made it returned",
         )
     folder = Place.of_folder(uri.rstrip("/").removesuffix(f"/{MANIFEST_NAME}"), what=what).identity
     store = open_store(folder, what=what)
     with store_faults():
         content = store.read(f"{folder}/{MANIFEST_NAME}")
     if content is None:
-        raise RequestRefused(
+        raise InvalidRequest(
             what,
-            given=folder,
-            bound=f"must be a folder that holds {MANIFEST_NAME}",
+            value=folder,
+            requirement=f"must be a folder that holds {MANIFEST_NAME}",
             remedy="wait for the task that makes it, or check the path",
         )
-    refused = RequestRefused(
+    refused = InvalidRequest(
         what,
-        given=folder,
-        bound="must be a release that this ledger has committed",
+        value=folder,
+        requirement="must be a release that this ledger has committed",
         remedy="make it by a charged release; dp-budget check-release says what is wrong with this one",
     )
     try:
         release = Release.from_json(content)
         charge = ledger.charge(release.charge_id or "")
         outputs = ledger.account(charge.account).outputs
-    except RequestRefused:
+    except InvalidRequest:
         raise refused from None
     paid = charge.state is ChargeState.COMMITTED and charge.manifest_sha256 == sha256(content)
     if not paid or release.key != charge.release or release.guarantee != PRIVATE:
         raise refused
     if folder not in (release_folder(output, charge.release) for output in outputs):
-        raise RequestRefused(
+        raise InvalidRequest(
             what,
-            given=folder,
-            bound=f"must lie where account {charge.account} releases",
+            value=folder,
+            requirement=f"must lie where account {charge.account} releases",
             remedy="name the release where it was published; dp-budget show lists the account's outputs",
         )
     return Committed(uri=folder, release=release, what=what)

@@ -6,7 +6,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from dp_operators.releasing.committed import committed_release
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import EarlierFunction
 
 if TYPE_CHECKING:
@@ -28,16 +28,16 @@ def earlier_function(uri: object, ledger: LedgerReader) -> dict[str, Any]:
         ledger: that paid for it; it is only read.
 
     Raises:
-        RequestRefused: no release lies there, the ledger has not committed this one, or it holds no such function.
+        InvalidRequest: no release lies there, the ledger has not committed this one, or it holds no such function.
         ReleaseFailed: the store failed.
         LedgerUnavailable: the ledger cannot be asked.
     """
     committed = committed_release(uri, ledger, what=WHAT)
     if KIND not in committed.release.results:
-        raise RequestRefused(
+        raise InvalidRequest(
             WHAT,
-            given=committed.uri,
-            bound="must hold a distribution function",
+            value=committed.uri,
+            requirement="must hold a distribution function",
             remedy=f"name a release of {KIND}",
         )
     content = committed.file(_FILE)
@@ -48,13 +48,13 @@ def earlier_function(uri: object, ledger: LedgerReader) -> dict[str, Any]:
             released_by=committed.release.key or "",
             release=committed.uri,
         )
-    except RequestRefused as refused:
+    except InvalidRequest as refused:
         raise refused.within(WHAT) from None
     except (KeyError, TypeError, ValueError):  # another version wrote it; pyarrow's errors are ValueErrors too
-        raise RequestRefused(
+        raise InvalidRequest(
             WHAT,
-            given=committed.uri,
-            bound="must hold a distribution function of this version's form",
+            value=committed.uri,
+            requirement="must hold a distribution function of this version's form",
             remedy="release it again, or compare with a later one",
         ) from None
     return function.model_dump(mode="json")

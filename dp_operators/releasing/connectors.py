@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 S3 = ("s3", "s3a", "s3n")
 SETTINGS = (
@@ -34,7 +34,7 @@ def require_connector(path: str | None, *, settings: Mapping[str, str], home: Pa
         home: Spark's folder, with ``jars`` in it; None if it is not on this machine, where nothing can be known.
 
     Raises:
-        RequestRefused: neither Spark's jars nor its settings hold ``hadoop-aws``, or the jar is of another version than
+        InvalidRequest: neither Spark's jars nor its settings hold ``hadoop-aws``, or the jar is of another version than
             Spark's Hadoop. One line names the jar, where it was looked for and what to do.
     """
     if path is None or urlsplit(path).scheme not in S3 or home is None:
@@ -42,10 +42,10 @@ def require_connector(path: str | None, *, settings: Mapping[str, str], home: Pa
     missing = missing_connector(settings=settings, home=home)
     if missing:
         version = hadoop_version(home) or "VERSION"
-        raise RequestRefused(
+        raise InvalidRequest(
             "table.path",
-            given=path,
-            bound=f"needs a connector: {missing}",
+            value=path,
+            requirement=f"needs a connector: {missing}",
             remedy=f"put org.apache.hadoop:hadoop-aws:{version} into spark.jars.packages, or the jar and the AWS SDK "
             "bundle that it names into spark.jars",
         )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dp_operators.releasing.errors import ReleaseDamaged
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.store.draft_folder import DraftFolder
 from spark_jobs.contract.store.failpoints import failpoint
@@ -45,12 +45,12 @@ def require_releases(store: ObjectStore, output: str) -> None:
     """Refuse a folder in which nothing was ever released: a name with a slip in it would pass for one without faults.
 
     Raises:
-        RequestRefused: it holds no object at all, or is none.
+        InvalidRequest: it holds no object at all, or is none.
         OSError: the store failed.
     """
     if next(iter(store.names(output)), None) is None:
-        raise RequestRefused(
-            "output", given=output, bound="must be a folder of releases, and nothing is in it",
+        raise InvalidRequest(
+            "output", value=output, requirement="must be a folder of releases, and nothing is in it",
             remedy="correct the path: it is the folder that releases lie in",
         )  # fmt: skip
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 
 from spark_jobs.application.java import java_home
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.salt import read_salt
 
@@ -15,7 +15,7 @@ def check_salt(request: ReleaseRequest, environment: Mapping[str, str]) -> None:
     """Refuse a request that needs the salt, where the application will have none.
 
     Raises:
-        RequestRefused: it has none, or one that is too short or cannot be read.
+        InvalidRequest: it has none, or one that is too short or cannot be read.
     """
     if request.unit.column is not None:
         read_salt(environment)
@@ -25,7 +25,7 @@ def check_java(environment: Mapping[str, str]) -> None:
     """Refuse a machine without a Java that Spark can use.
 
     Raises:
-        RequestRefused: it has none, or one that is too old.
+        InvalidRequest: it has none, or one that is too old.
     """
     java_home(environment)
 
@@ -36,7 +36,7 @@ def check_snapshot(request: ReleaseRequest) -> None:
     A partition that is not there is an empty table: that it is not would be an answer about rows.
 
     Raises:
-        RequestRefused: there is no such folder, or nothing in it.
+        InvalidRequest: there is no such folder, or nothing in it.
     """
     folder = request.table.pinned.local
     if folder is None:
@@ -48,9 +48,9 @@ def check_snapshot(request: ReleaseRequest) -> None:
         pass
     except OSError:  # who may not look cannot tell
         return
-    raise RequestRefused(
+    raise InvalidRequest(
         "table.path",
-        given=folder,
-        bound="must be a table that exists",
+        value=folder,
+        requirement="must be a table that exists",
         remedy="check the path and its version",
     )

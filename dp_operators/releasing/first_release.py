@@ -23,7 +23,7 @@ from dp_operators.budget import ChargeState
 from dp_operators.releasing.drafts import Draft
 from dp_operators.releasing.errors import ReleaseDamaged, store_faults
 from spark_jobs.contract.column_types import normal_type
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
@@ -163,17 +163,18 @@ def _spelled_columns(columns: dict[str, str], spelled: Any) -> dict[str, str]:
     """``spelled``, where its columns are those of the table, with the same types in other words."""
     if isinstance(spelled, dict) and spelled:
         try:
-            if {name: normal_type(str(of)) for name, of in spelled.items()}.items() <= columns.items():
-                return spelled
-        except RequestRefused:
-            pass  # no type of this release's
+            same = {name: normal_type(str(of)) for name, of in spelled.items()}.items() <= columns.items()
+        except InvalidRequest:  # a type that this release does not know
+            same = False
+        if same:
+            return spelled
     return columns
 
 
 def _spelled(path: str, spelled: Any) -> str:
     try:
         same = isinstance(spelled, str) and Place.of_folder(spelled).identity == Place.of_folder(path).identity
-    except RequestRefused:
+    except InvalidRequest:
         same = False
     return str(spelled) if same else path
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dp_operators.budget import ChargeState
 from dp_operators.releasing.errors import store_faults
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.store.layout import DRAFT_FOLDER, MANIFEST_NAME, RECEIPT_NAME, folder_name
 from spark_jobs.contract.store.objects import ObjectStore, open_store
@@ -26,7 +26,7 @@ def check_release_folder(uri: str, ledger: LedgerReader) -> tuple[str, ...]:
         ledger: that paid for it; it is only read.
 
     Raises:
-        RequestRefused: no release lies there.
+        InvalidRequest: no release lies there.
         ReleaseError: the store failed.
         LedgerUnavailable: the ledger cannot be asked.
     """
@@ -35,8 +35,11 @@ def check_release_folder(uri: str, ledger: LedgerReader) -> tuple[str, ...]:
     with store_faults():
         content = store.read(f"{uri}/{MANIFEST_NAME}")
         if content is None:
-            raise RequestRefused(
-                "release", given=uri, bound=f"must be a folder that holds {MANIFEST_NAME}", remedy="check the path"
+            raise InvalidRequest(
+                "release",
+                value=uri,
+                requirement=f"must be a folder that holds {MANIFEST_NAME}",
+                remedy="check the path",
             )
         try:
             release = Release.from_json(content)
@@ -55,7 +58,7 @@ def check_release_folder(uri: str, ledger: LedgerReader) -> tuple[str, ...]:
 def _charge(ledger: LedgerReader, charge_id: str | None) -> Charge | None:
     try:
         return ledger.charge(charge_id or "")
-    except RequestRefused:
+    except InvalidRequest:
         return None
 
 

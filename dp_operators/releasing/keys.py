@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 from urllib.parse import quote, unquote
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class ReleaseKey:
     def __post_init__(self) -> None:
         for name in ("deployment", "dag_id", "run", "task_id"):
             if not getattr(self, name):
-                raise RequestRefused(f"key.{name}", given="", bound="must not be empty", remedy="give it")
+                raise InvalidRequest(f"key.{name}", value="", requirement="must not be empty", remedy="give it")
 
     def __str__(self) -> str:
         """The key in one line, from which ``parse`` gets every part back: different keys are different lines."""
@@ -44,7 +44,7 @@ class ReleaseKey:
         """The key that ``str`` wrote.
 
         Raises:
-            RequestRefused: it is none.
+            InvalidRequest: it is none.
         """
         parts = [unquote(part) for part in line.split("/")]
         try:
@@ -53,10 +53,10 @@ class ReleaseKey:
         except ValueError:
             key = None
         if key is None or str(key) != line:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "key",
-                given=line,
-                bound="must be a release key: deployment/dag/run/task/map-index",
+                value=line,
+                requirement="must be a release key: deployment/dag/run/task/map-index",
                 remedy="copy it from the release's manifest",
             )
         return key

@@ -57,7 +57,7 @@ def check_before_charge(
             tried by files without a name, and an object store all the same: there is no other way to know.
 
     Raises:
-        RequestRefused: it cannot be served, or paid (``BudgetExceeded``).
+        InvalidRequest: it cannot be served, or paid (``BudgetExceeded``).
         LedgerUnavailable: the ledger cannot be asked.
     """
     preflight(request)
@@ -75,7 +75,7 @@ def forecast(
     """What ``release`` would do with the same arguments; nothing is reserved, run or published.
 
     Raises:
-        RequestRefused: it would be refused (``ChargeConflict``: the key pays for another request).
+        InvalidRequest: it would be refused (``ChargeConflict``: the key pays for another request).
         ReleaseSettled: what the key paid for was given back after its noise was drawn.
         ReleaseError: the store failed.
         LedgerUnavailable: the ledger cannot be asked.
@@ -86,8 +86,8 @@ def forecast(
         if not pays_for(charge, request) or charge.allotment != (allotment or ""):
             raise ChargeConflict(
                 "release",
-                given=key,
-                bound=f"is {charge.state} for another request, cost or blocks, by charge {charge.id}",
+                value=key,
+                requirement=f"is {charge.state} for another request, cost or blocks, by charge {charge.id}",
                 remedy="a release key pays for one request: use another key",
             )
         if charge.state is ChargeState.BURNT:

@@ -15,7 +15,7 @@ from typing import IO
 
 import platformdirs
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.store.layout import Stage, read_stage
 
 Progress = Callable[[str], None]
@@ -42,7 +42,7 @@ class PrivateFolder:
         """The folder, made if need be, with what is too old removed.
 
         Raises:
-            RequestRefused: it cannot be made, or others may read it.
+            InvalidRequest: it cannot be made, or others may read it.
         """
         folder = self.path or Path(platformdirs.user_state_dir("dp-diagnostics")) / "private"
         bound, remedy = "must be a folder of this user's own", "name another folder in private_dir"
@@ -50,10 +50,10 @@ class PrivateFolder:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             status = folder.lstat()
         except OSError:
-            raise RequestRefused("private_dir", given=folder, bound=bound, remedy=remedy) from None
+            raise InvalidRequest("private_dir", value=folder, requirement=bound, remedy=remedy) from None
         if status.st_mode & 0o170077 != 0o040000 or status.st_uid != os.geteuid():
             bound = "must be a folder that this user alone may enter"
-            raise RequestRefused("private_dir", given=folder, bound=bound, remedy=f"chmod 700 it, or {remedy}")
+            raise InvalidRequest("private_dir", value=folder, requirement=bound, remedy=f"chmod 700 it, or {remedy}")
         self._tidy(folder)
         return folder
 

@@ -133,7 +133,7 @@ def release(
         progress: takes public lines about what goes on.
 
     Raises:
-        RequestRefused: the request, schema or configuration cannot be served (``BudgetExceeded``: its account cannot
+        InvalidRequest: the request, schema or configuration cannot be served (``BudgetExceeded``: its account cannot
             bear it; ``ChargeConflict``: the key pays for another request). Nothing is charged, nothing published.
         ReleaseError: see its kinds; ``retryable`` says whether to try again.
         LedgerUnavailable: the ledger cannot be asked; try again.

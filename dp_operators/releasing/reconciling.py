@@ -18,7 +18,7 @@ from dp_operators.releasing.inspection import RECONCILED
 from dp_operators.releasing.requests import require_charged
 from dp_operators.releasing.reservations import events_of
 from dp_operators.releasing.rollback_guard import begin_epoch
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.layout import DRAFT_FOLDER, MANIFEST_NAME, ReleaseLayout
@@ -59,7 +59,7 @@ def reconcile(output: str, ledger: PrivacyLedger, *, actor: str) -> Reconciled:
         actor: who asks, for the audit log.
 
     Raises:
-        RequestRefused: no folder of releases in a known store.
+        InvalidRequest: no folder of releases in a known store.
         ReleaseError: the store failed.
         LedgerUnavailable: the ledger cannot be asked; do it again.
     """
@@ -78,7 +78,7 @@ def reconcile(output: str, ledger: PrivacyLedger, *, actor: str) -> Reconciled:
                     restored.append(charge_id)
                 if _commit_visible(store, root, charge_id, ledger, reason=reason, actor=actor):
                     committed.append(charge_id)
-            except (RequestRefused, ValueError) as error:
+            except (InvalidRequest, ValueError) as error:
                 findings.append(f"{folder}, charge {charge_id}: {error}")
         if not findings:
             begin_epoch(store, output, ledger)
@@ -120,7 +120,7 @@ def _epsilon(store: ObjectStore, root: str, charge_id: str) -> Decimal:
 def _known(ledger: PrivacyLedger, charge_id: str) -> Any:
     try:
         return ledger.charge(charge_id)
-    except RequestRefused:
+    except InvalidRequest:
         return None
 
 
@@ -148,10 +148,10 @@ def _restore(store: ObjectStore, root: str, charge_id: str, ledger: PrivacyLedge
             reason=reason,
         )
     except BudgetExceeded as exceeded:
-        raise RequestRefused(
+        raise InvalidRequest(
             "cap",
-            given=str(exceeded.cap),
-            bound="is below what was spent: a raise of it was forgotten too",
+            value=str(exceeded.cap),
+            requirement="is below what was spent: a raise of it was forgotten too",
             remedy="raise it again, and reconcile again",
         ) from None
     return True
@@ -179,8 +179,8 @@ def _commit_visible(
     if charge.state is not ChargeState.RESERVED:
         raise ChargeConflict(
             "charge",
-            given=charge_id,
-            bound=f"is {charge.state.value} in the ledger, and its release is visible",
+            value=charge_id,
+            requirement=f"is {charge.state.value} in the ledger, and its release is visible",
             remedy="find out who published it",
         )
     draw = store.read(ReleaseLayout(root=root, draft=f"{root}/{DRAFT_FOLDER}/{charge_id}").draw)

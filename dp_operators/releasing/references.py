@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dp_operators.releasing.compared import KIND, earlier_function
 from dp_operators.releasing.fitted import fitted_model
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import EarlierFunction, EcdfOptions
 from spark_jobs.contract.public_groups import is_registered, names_file
 from spark_jobs.contract.tables import LinearModel, LogisticModel
@@ -36,14 +36,14 @@ def require_no_key_file(fields: Mapping[str, Any]) -> None:
     """Refuse a request that is to be charged and names a file of keys: whether one is public, an administrator says.
 
     Raises:
-        RequestRefused: it names one.
+        InvalidRequest: it names one.
     """
     for entry in _entries(fields):
         groups = entry.get("groups") if isinstance(entry, Mapping) else None
         if names_file(groups):
-            raise RequestRefused(
-                "diagnostics.groups", given=groups.get("path") if isinstance(groups, Mapping) else groups,
-                bound="must be a list of keys or {'list': NAME}: a charged request reads no file",
+            raise InvalidRequest(
+                "diagnostics.groups", value=groups.get("path") if isinstance(groups, Mapping) else groups,
+                requirement="must be a list of keys or {'list': NAME}: a charged request reads no file",
                 remedy="list the keys, or have them registered: `dp-budget keys register`",
             )  # fmt: skip
 
@@ -57,7 +57,7 @@ def with_references(fields: Mapping[str, Any], ledger: LedgerReader) -> dict[str
     with the same.
 
     Raises:
-        RequestRefused: a file of keys is named, there is no such list, or see ``fitted_model`` and
+        InvalidRequest: a file of keys is named, there is no such list, or see ``fitted_model`` and
             ``earlier_function``.
         ReleaseFailed: the store failed.
         LedgerUnavailable: the ledger cannot be asked.
@@ -78,7 +78,7 @@ def require_as_released(request: ReleaseRequest, ledger: LedgerReader) -> None:
     read again where the ledger says that the release lies.
 
     Raises:
-        RequestRefused: it holds something else, or see ``fitted_model`` and ``earlier_function``.
+        InvalidRequest: it holds something else, or see ``fitted_model`` and ``earlier_function``.
         ReleaseFailed: the store failed.
         LedgerUnavailable: the ledger cannot be asked.
     """
@@ -99,9 +99,12 @@ def _require_fitted(model: LinearModel | LogisticModel, ledger: LedgerReader, *,
         raise _forged(what, model.fitted_by)
 
 
-def _forged(what: str, key: str | None) -> RequestRefused:
-    return RequestRefused(
-        what, given=key, bound="must be what that release holds", remedy="name the release alone, {'release': URI}"
+def _forged(what: str, key: str | None) -> InvalidRequest:
+    return InvalidRequest(
+        what,
+        value=key,
+        requirement="must be what that release holds",
+        remedy="name the release alone, {'release': URI}",
     )
 
 
@@ -127,12 +130,12 @@ def _entries(fields: Mapping[str, Any]) -> list[Any]:
 def _registered(groups: Mapping[str, Any], account: Any, ledger: LedgerReader) -> list[Any]:
     """The keys of a list of the account that pays; the request's hash then covers them."""
     if set(groups) != {"list"} or not isinstance(groups["list"], str):
-        raise RequestRefused(
-            "diagnostics.groups", given=dict(groups), bound="must name a registered list, {'list': NAME}, alone",
+        raise InvalidRequest(
+            "diagnostics.groups", value=dict(groups), requirement="must name a registered list, {'list': NAME}, alone",
             remedy="see `dp-budget keys list`",
         )  # fmt: skip
     if not isinstance(account, str):
-        raise RequestRefused("account", bound="is required", remedy="name the ledger account that pays")
+        raise InvalidRequest("account", requirement="is required", remedy="name the ledger account that pays")
     return list(ledger.key_list(account, groups["list"]).keys)
 
 

@@ -11,7 +11,7 @@ from dp_operators.releasing.references import require_as_released
 from dp_operators.releasing.saved_models import with_saved_model
 from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.binding import TableBinding
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import ALL, INTERVAL
 from spark_jobs.contract.expressions.parser import check_filter
 from spark_jobs.contract.places import Place
@@ -36,7 +36,7 @@ def check_request(request: ReleaseRequest, ledger: PrivacyLedger) -> Account:
     """The account that would pay for ``request``.
 
     Raises:
-        RequestRefused: the request names no account, or no folder of its account's for the release; its account does
+        InvalidRequest: the request names no account, or no folder of its account's for the release; its account does
             not exist; its table is bound to no account or to another, or is a symbolic link; its relation, unit or
             blocks are not the account's; or it holds something else than the earlier releases that it names.
         LedgerUnavailable: the ledger cannot be asked.
@@ -48,17 +48,17 @@ def check_request(request: ReleaseRequest, ledger: PrivacyLedger) -> Account:
         check_filter(request.block_filter)
     request.table.pinned.require_real(what="table.path")
     if request.neighbours is not account.neighbours:
-        raise RequestRefused(
+        raise InvalidRequest(
             "neighbours",
-            given=request.neighbours.value,
-            bound=f"account {account.name} counts in {account.neighbours.value}",
+            value=request.neighbours.value,
+            requirement=f"account {account.name} counts in {account.neighbours.value}",
             remedy="ask for the account's relation: costs in different relations do not add up",
         )
     if request.unit != account.unit:
-        raise RequestRefused(
+        raise InvalidRequest(
             "unit",
-            given=request.unit.describe(),
-            bound=f"account {account.name} protects {account.unit.describe()}",
+            value=request.unit.describe(),
+            requirement=f"account {account.name} protects {account.unit.describe()}",
             remedy="ask for the account's unit: costs for different units do not add up",
         )
     require_as_released(request, ledger)
@@ -72,7 +72,7 @@ def complete(request: ReleaseRequest, ledger: PrivacyLedger) -> ReleaseRequest:
     and stays as it is.
 
     Raises:
-        RequestRefused: there is no such account, its table is not bound to it or was bound without its columns, or the
+        InvalidRequest: there is no such account, its table is not bound to it or was bound without its columns, or the
             request says some of that itself, or cannot be released on these terms; or see ``with_saved_model``.
         LedgerUnavailable: the ledger cannot be asked.
     """
@@ -80,17 +80,17 @@ def complete(request: ReleaseRequest, ledger: PrivacyLedger) -> ReleaseRequest:
     account = _account_of(request, ledger)
     binding = account.bindings.get(request.table.identity)
     if binding is None:
-        raise RequestRefused(
+        raise InvalidRequest(
             "table",
-            given=request.table.identity,
-            bound=f"must have its columns bound to account {account.name}, which was opened without them",
+            value=request.table.identity,
+            requirement=f"must have its columns bound to account {account.name}, which was opened without them",
             remedy=f"have them bound: `dp-budget bind {account.name}`",
         )
     if request.block_expression not in (None, account.blocks):
-        raise RequestRefused(
+        raise InvalidRequest(
             "block_expression",
-            given=str(request.block_expression),
-            bound=f"must be that of account {account.name}, {account.blocks or 'which has none'}",
+            value=str(request.block_expression),
+            requirement=f"must be that of account {account.name}, {account.blocks or 'which has none'}",
             remedy="leave it out: it is the account's",
         )
     account.require_blocks(tuple(sorted(set(request.blocks))))
@@ -103,7 +103,7 @@ def _account_of(request: ReleaseRequest, ledger: PrivacyLedger) -> Account:
     """The account that the request names, which must be its table's.
 
     Raises:
-        RequestRefused: the request names no account or no output, there is no such account, or its table is bound to
+        InvalidRequest: the request names no account or no output, there is no such account, or its table is bound to
             none or to another.
         LedgerUnavailable: the ledger cannot be asked.
     """
@@ -112,10 +112,10 @@ def _account_of(request: ReleaseRequest, ledger: PrivacyLedger) -> Account:
     identity = request.table.identity
     bound_to = ledger.account_for_table(identity)
     if bound_to.name != account.name:
-        raise RequestRefused(
+        raise InvalidRequest(
             "account",
-            given=name,
-            bound=f"table {identity} is bound to account {bound_to.name}",
+            value=name,
+            requirement=f"table {identity} is bound to account {bound_to.name}",
             remedy="name that account, or another table",
         )
     return account
@@ -125,20 +125,20 @@ def interval_blocks(account: Account, start: datetime | None, end: datetime | No
     """The blocks of ``account`` that a run's data interval is made of.
 
     Raises:
-        RequestRefused: the run has no interval, or the account no blocks by time, or the interval cuts one.
+        InvalidRequest: the run has no interval, or the account no blocks by time, or the interval cuts one.
     """
     if account.blocks is None:
-        raise RequestRefused(
+        raise InvalidRequest(
             "blocks",
-            given=INTERVAL,
-            bound=f"is for accounts with blocks by time, and account {account.name} has one block",
+            value=INTERVAL,
+            requirement=f"is for accounts with blocks by time, and account {account.name} has one block",
             remedy=f"name {ALL!r}",
         )
     if start is None or end is None or start == end:
-        raise RequestRefused(
+        raise InvalidRequest(
             "blocks",
-            given=INTERVAL,
-            bound="is for runs of a timetable, or of a partition; this run is about no interval",
+            value=INTERVAL,
+            requirement="is for runs of a timetable, or of a partition; this run is about no interval",
             remedy="let the DAG's schedule or a backfill run it, give the run a partition key, or name the blocks",
         )
     return account.blocks.covering(start, end)
@@ -149,7 +149,7 @@ def check_budget(request: ReleaseRequest, ledger: PrivacyLedger, allotment: str 
 
     Raises:
         BudgetExceeded: one could not.
-        RequestRefused: no such block or allotment.
+        InvalidRequest: no such block or allotment.
         LedgerUnavailable: the ledger cannot be asked.
     """
     name, _ = require_charged(request)
@@ -169,12 +169,12 @@ def require_charged(request: ReleaseRequest) -> tuple[str, str]:
     """The account of a request that is to be charged, and the folder of releases, in its one spelling.
 
     Raises:
-        RequestRefused: it lacks one of them, or its output names no folder.
+        InvalidRequest: it lacks one of them, or its output names no folder.
     """
     if request.account is None:
-        raise RequestRefused("account", bound="is required", remedy="name the ledger account that pays")
+        raise InvalidRequest("account", requirement="is required", remedy="name the ledger account that pays")
     if request.output is None:
-        raise RequestRefused("output", bound="is required", remedy="name the folder that holds releases")
+        raise InvalidRequest("output", requirement="is required", remedy="name the folder that holds releases")
     return request.account, Place.of_folder(request.output, what="output").folder
 
 
@@ -184,22 +184,22 @@ def require_output(output: str, account: Account) -> None:
     Accounts share none, so what lies there, release keys too, is the account's own.
 
     Raises:
-        RequestRefused: it is not, a symbolic link leads away from it, or its store cannot hold releases.
+        InvalidRequest: it is not, a symbolic link leads away from it, or its store cannot hold releases.
     """
     require_store(output)
     place = Place.of_folder(output, what="output")
     if not account.outputs:
-        raise RequestRefused(
+        raise InvalidRequest(
             "output",
-            given=output,
-            bound=f"account {account.name} is bound to no folder for its releases",
+            value=output,
+            requirement=f"account {account.name} is bound to no folder for its releases",
             remedy=f"have one bound: `dp-budget bind-outputs {account.name} {output}`",
         )
     if not any(Place.parse(bound).holds(place) for bound in account.outputs):
-        raise RequestRefused(
+        raise InvalidRequest(
             "output",
-            given=output,
-            bound=f"must lie within what account {account.name} is bound to: {', '.join(account.outputs)}",
+            value=output,
+            requirement=f"must lie within what account {account.name} is bound to: {', '.join(account.outputs)}",
             remedy="name a folder there, or have another bound: `dp-budget bind-outputs`",
         )
     place.require_real(what="output")
@@ -211,7 +211,7 @@ def require_own_output(request: ReleaseRequest, ledger: PrivacyLedger, key: str)
     A release that this very request has begun under ``key`` goes on where it began, whatever was bound since.
 
     Raises:
-        RequestRefused: as ``require_output``.
+        InvalidRequest: as ``require_output``.
         ReleaseError: the store failed.
         LedgerUnavailable: the ledger cannot be asked.
     """

@@ -13,7 +13,7 @@ from dp_operators.releasing.errors import store_faults
 from dp_operators.releasing.first_release import pays_for
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.requests import complete, require_charged
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.contract.store.layout import ReleaseLayout, claim_uri
@@ -43,7 +43,7 @@ def give_back(
         The settled charge; one that was settled before is left as it is.
 
     Raises:
-        RequestRefused: there is no reservation of this request under this key.
+        InvalidRequest: there is no reservation of this request under this key.
         ReleaseError: the store failed.
         LedgerUnavailable: the ledger cannot be asked; try again.
     """
@@ -52,10 +52,10 @@ def give_back(
     store = open_store(output)
     charge = ledger.find_charge(account, str(key))
     if charge is None or not pays_for(charge, request):
-        raise RequestRefused(
+        raise InvalidRequest(
             "key",
-            given=str(key),
-            bound="must be the key of a reservation of this very request",
+            value=str(key),
+            requirement="must be the key of a reservation of this very request",
             remedy="give the request as it was charged: the release's folder holds it",
         )
     if charge.state is not ChargeState.RESERVED:
@@ -90,19 +90,19 @@ def release_stale(
         actor: who asks, for the audit log.
 
     Raises:
-        RequestRefused: no folder of releases in a known store, or no reason.
+        InvalidRequest: no folder of releases in a known store, or no reason.
         ReleaseError: the store failed.
         LedgerUnavailable: the ledger cannot be asked; do it again.
     """
     if not reason:
-        raise RequestRefused("reason", given=reason, bound="must be given", remedy="say why")
+        raise InvalidRequest("reason", value=reason, requirement="must be given", remedy="say why")
     store, done = open_store(output), []
     with store_faults():
         require_releases(store, output)
         for charge in ledger.stale(older_than):
             try:
                 require_claim(store, output, charge.release, charge.account)
-            except RequestRefused:
+            except InvalidRequest:
                 done.append(Released(charge=charge, kept="it did not begin in this store"))
                 continue
             layout = ReleaseLayout.of(output, charge.release, charge.id)
@@ -116,7 +116,7 @@ def claim(store: ObjectStore, output: str, key: str, account: str) -> None:
     Without it, a retry on a machine with a disk of its own would find no draw and make a second one.
 
     Raises:
-        RequestRefused: another account has a release of this key in this store.
+        InvalidRequest: another account has a release of this key in this store.
         OSError: the store failed.
     """
     uri, mark = claim_uri(output, key), _mark(key, account)
@@ -124,10 +124,10 @@ def claim(store: ObjectStore, output: str, key: str, account: str) -> None:
     store.create(uri, mark)
     failpoint("after_claim")
     if store.read(uri) != mark:
-        raise RequestRefused(
+        raise InvalidRequest(
             "key",
-            given=key,
-            bound=f"is taken in {output} by a release of another account",
+            value=key,
+            requirement=f"is taken in {output} by a release of another account",
             remedy="give the release another key, or another output",
         )
 
@@ -136,14 +136,14 @@ def require_claim(store: ObjectStore, output: str, key: str, account: str) -> No
     """Make sure that ``claim`` left its mark in this very store.
 
     Raises:
-        RequestRefused: it did not: this machine looks at another store than the one the release began in.
+        InvalidRequest: it did not: this machine looks at another store than the one the release began in.
         OSError: the store failed.
     """
     if store.read(claim_uri(output, key)) != _mark(key, account):
-        raise RequestRefused(
+        raise InvalidRequest(
             "output",
-            given=output,
-            bound="must be the store in which this release began",
+            value=output,
+            requirement="must be the store in which this release began",
             remedy="release to a store that all machines of this deployment share",
         )
 

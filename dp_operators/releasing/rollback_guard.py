@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from dp_operators.budget import LedgerFrozen, LedgerUnavailable, NotAllowed
 from dp_operators.releasing.drafts import document
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.contract.store.layout import witness_folder
 from spark_jobs.contract.store.objects import ObjectStore
@@ -138,5 +138,5 @@ def _accounts(store: ObjectStore, output: str) -> Iterator[str]:
         folder = name.split("/", 1)[0]
         if folder not in seen and "/" in name:
             seen.add(folder)
-            with suppress(ValueError, KeyError, TypeError, RequestRefused):
+            with suppress(ValueError, KeyError, TypeError, InvalidRequest):
                 yield str(json.loads(store.read(f"{root}/{name}") or b"")["account"])

@@ -15,7 +15,7 @@ import spark_jobs
 from dp_operators.releasing.connectors import require_connector, spark_defaults, spark_home
 from dp_operators.releasing.environments import check_java, check_salt, check_snapshot
 from dp_operators.releasing.processes import PrivateFolder, PrivateProcess, Progress, private_file
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.layout import STAGE_NONCE_VARIABLE
 from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE
@@ -79,7 +79,7 @@ class Runner(Protocol):
         """Refuse what can be seen to be wrong before anything is reserved.
 
         Raises:
-            RequestRefused: the runner is not configured right, or not for this request.
+            InvalidRequest: the runner is not configured right, or not for this request.
         """
 
     def run(self, submission: Submission, progress: Progress) -> None:
@@ -117,7 +117,7 @@ class _ProcessRunner:
         """Refuse a private folder that is none, and a table in S3 that Spark has no connector for.
 
         Raises:
-            RequestRefused: the folder cannot be made, or others may read it; or the connector is missing.
+            InvalidRequest: the folder cannot be made, or others may read it; or the connector is missing.
         """
         self._private_folder()
         home = self._spark_home()
@@ -169,7 +169,7 @@ class LocalRunner(_ProcessRunner):
         """Refuse what this machine lacks for the request: its Java, its salt, its table where that lies here.
 
         Raises:
-            RequestRefused: that, or what ``_ProcessRunner`` refuses.
+            InvalidRequest: that, or what ``_ProcessRunner`` refuses.
         """
         super().check(request)
         if tuple(self.command) == APPLICATION:  # what another program needs is its own matter
@@ -218,14 +218,14 @@ class SparkSubmitRunner(_ProcessRunner):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.deploy_mode not in ("client", "cluster"):
-            raise RequestRefused(
-                "deploy_mode", given=self.deploy_mode, bound="must be 'client' or 'cluster'", remedy="choose one"
+            raise InvalidRequest(
+                "deploy_mode", value=self.deploy_mode, requirement="must be 'client' or 'cluster'", remedy="choose one"
             )
         if self.deploy_mode == "cluster" and not self.master.startswith(("yarn", "k8s:")):
-            raise RequestRefused(
+            raise InvalidRequest(
                 "deploy_mode",
-                given=f"cluster, with master {self.master}",
-                bound="must be 'client' there: only YARN and Kubernetes run Python drivers",
+                value=f"cluster, with master {self.master}",
+                requirement="must be 'client' there: only YARN and Kubernetes run Python drivers",
                 remedy="use client mode, YARN or Kubernetes",
             )
 
@@ -233,7 +233,7 @@ class SparkSubmitRunner(_ProcessRunner):
         """Refuse a missing ``spark-submit`` and settings it would not read.
 
         Raises:
-            RequestRefused: that, or the private folder is none, or Spark cannot read the table's store.
+            InvalidRequest: that, or the private folder is none, or Spark cannot read the table's store.
         """
         self._binary()
         properties(self.conf)
@@ -291,10 +291,10 @@ class SparkSubmitRunner(_ProcessRunner):
         beside = Path(sys.executable).with_name("spark-submit")
         found = shutil.which(self.binary or (str(beside) if beside.exists() else "spark-submit"))
         if found is None:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "binary",
-                given=self.binary or "spark-submit",
-                bound="must be a spark-submit that can be run",
+                value=self.binary or "spark-submit",
+                requirement="must be a spark-submit that can be run",
                 remedy="install Spark on this machine, or give the full path",
             )
         return found
@@ -304,12 +304,12 @@ def properties(settings: Mapping[str, str]) -> str:
     """``settings`` as a Java properties file that reads back the same.
 
     Raises:
-        RequestRefused: a name that is no Spark setting; ``spark-submit`` would leave it out without a word.
+        InvalidRequest: a name that is no Spark setting; ``spark-submit`` would leave it out without a word.
     """
     for name in settings:
         if not name.startswith("spark."):
-            raise RequestRefused(
-                "conf", given=name, bound="must begin with 'spark.'", remedy="correct the setting's name"
+            raise InvalidRequest(
+                "conf", value=name, requirement="must begin with 'spark.'", remedy="correct the setting's name"
             )
     return "".join(f"{_escaped(name, ' =:')}={_escaped(str(value), '')}\n" for name, value in settings.items())
 

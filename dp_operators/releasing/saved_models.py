@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.pipelines import WORKER_SCHEMES, read_pipeline
@@ -20,7 +20,7 @@ def with_saved_model(request: ReleaseRequest, ledger: LedgerReader) -> ReleaseRe
     A hash that the request gives is left as it is: the application holds the pipeline against it.
 
     Raises:
-        RequestRefused: the pipeline lies within a table of an account, is none, or lies where this machine cannot read
+        InvalidRequest: the pipeline lies within a table of an account, is none, or lies where this machine cannot read
             it and the request does not give its hash.
         LedgerUnavailable: the ledger cannot be asked.
     """
@@ -31,15 +31,16 @@ def with_saved_model(request: ReleaseRequest, ledger: LedgerReader) -> ReleaseRe
     for account in ledger.accounts():
         for table in account.tables:
             if Place.parse(table).overlaps(place):
-                raise RequestRefused(
-                    "model.path", given=model.path, bound=f"must not lie within a table: {table} is one",
+                raise InvalidRequest(
+                    "model.path", value=model.path, requirement=f"must not lie within a table: {table} is one",
                     remedy="save the model outside the lake's tables",
                 )  # fmt: skip
     if model.sha256 is not None:
         return request
     if not place.identity.startswith(WORKER_SCHEMES):
-        raise RequestRefused(
-            "model.sha256", bound=f"is required of a pipeline that is not in a store of {' or '.join(WORKER_SCHEMES)}",
+        raise InvalidRequest(
+            "model.sha256",
+            requirement=f"is required of a pipeline that is not in a store of {' or '.join(WORKER_SCHEMES)}",
             remedy="copy the pipeline there, or give the hash that `dp-budget hash-pipeline` prints of a copy",
         )  # fmt: skip
     bound = model.model_copy(update={"sha256": read_pipeline(model.path).sha256})

@@ -15,7 +15,7 @@ from dp_operators.operators.errors import LedgerAway, told_to_airflow
 from dp_operators.operators.intervals import blocks_of_run
 from dp_operators.operators.keys import DEPLOYMENT, release_key
 from dp_operators.triggers.budget import AWAY, NEVER, PAYS, REFUSED, PrivacyBudgetTrigger
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget, plain
 
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ def require_on_exhausted(given: str) -> None:
     """Refuse a word that names no way to meet an exhausted budget.
 
     Raises:
-        RequestRefused: for any other word than ``wait``, ``fail`` and ``skip``.
+        InvalidRequest: for any other word than ``wait``, ``fail`` and ``skip``.
     """
     if given not in ON_EXHAUSTED:
-        raise RequestRefused(
-            "on_exhausted", given=given, bound=f"must be one of {', '.join(ON_EXHAUSTED)}", remedy="choose"
+        raise InvalidRequest(
+            "on_exhausted", value=given, requirement=f"must be one of {', '.join(ON_EXHAUSTED)}", remedy="choose"
         )
 
 
@@ -66,7 +66,7 @@ class PrivacyBudgetSensor(BaseSensorOperator):
         deferrable: wait in the triggerer, which only reads the ledger, and hold no worker meanwhile.
 
     Raises:
-        RequestRefused: on construction: another ``on_exhausted``, or one of ``soft_fail``, ``never_fail`` and
+        InvalidRequest: on construction: another ``on_exhausted``, or one of ``soft_fail``, ``never_fail`` and
             ``silent_fail``, which have no place on a privacy gate.
         AirflowFailException: the account does not exist, or cannot pay and ``on_exhausted`` or the cap says to fail.
         AirflowSkipException: it cannot pay, and ``on_exhausted`` is ``skip``.
@@ -114,8 +114,8 @@ class PrivacyBudgetSensor(BaseSensorOperator):
         require_on_exhausted(on_exhausted)
         for name in BLIND:
             if getattr(self, name):
-                raise RequestRefused(
-                    name, given=True, bound="has no place on a privacy gate", remedy="use on_exhausted instead"
+                raise InvalidRequest(
+                    name, value=True, requirement="has no place on a privacy gate", remedy="use on_exhausted instead"
                 )
 
     def execute(self, context: Context) -> Any:

@@ -11,7 +11,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 PAYS, NEVER, REFUSED, AWAY = "pays", "never", "refused", "away"
 """How the wait ended: the account can pay; never can; cannot be asked for this; or the ledger cannot be reached."""
@@ -56,7 +56,7 @@ class PrivacyBudgetTrigger(BaseTrigger):
         try:
             with closing(PrivacyLedgerHook(self.privacy_ledger_conn_id).get_ledger()) as ledger:
                 standing = Question(**self.question).ask(ledger)
-        except RequestRefused as refused:
+        except InvalidRequest as refused:
             return {"status": REFUSED, "reason": str(refused)}
         except LedgerUnavailable as away:
             return {"status": AWAY, "reason": str(away)}

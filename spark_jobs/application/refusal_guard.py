@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import exact_decimal, plain
 from spark_jobs.mechanisms.noise import Cost, Noise
 
@@ -85,7 +85,7 @@ def no_refusal_after(noise: WatchedNoise | None = None) -> Iterator[None]:
     """
     try:
         yield
-    except RequestRefused as refused:
+    except InvalidRequest as refused:
         if noise is not None and not noise.drawn:
             raise
         raise RefusedTooLateError("something was refused after noise had been drawn") from refused

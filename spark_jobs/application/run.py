@@ -15,7 +15,7 @@ from spark_jobs.application.progress import Announcer
 from spark_jobs.application.refusal_guard import WatchedNoise, no_refusal_after
 from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.budget_split import BudgetPart, split_budget
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.privacy import Budget, exact_sum
 from spark_jobs.contract.release import Release, ReleaseFile, ReleasePart
@@ -62,7 +62,7 @@ def run_charged(
     """Leave the complete draft of a charged release in the store, whatever earlier attempts left there.
 
     Raises:
-        RequestRefused: the table, its schema or the configuration does not fit; nothing was drawn.
+        InvalidRequest: the table, its schema or the configuration does not fit; nothing was drawn.
         RefusedTooLateError: something was refused after noise had been drawn.
         NotThisDraw: the draw is not the one that the ledger knows.
         SealBroken: an object in the store is not what a run of this charge left there.
@@ -70,13 +70,13 @@ def run_charged(
     seal = charged.seal
     layout = ReleaseLayout.of(output, charged.key, seal.charge_id)
     if request.sha256 != seal.request_sha256:
-        raise RequestRefused(
-            "request", bound="must be the very one that was charged, and the store holds another",
+        raise InvalidRequest(
+            "request", requirement="must be the very one that was charged, and the store holds another",
             remedy="find out who wrote there, or install the same version of this package on both sides",
         )  # fmt: skip
     if not request.table.is_bound:
-        raise RequestRefused(
-            "table", bound="must have its account's terms in a charged run",
+        raise InvalidRequest(
+            "table", requirement="must have its account's terms in a charged run",
             remedy="leave charged runs to `dp-budget run` or the operator",
         )  # fmt: skip
     stored = store.read(layout.draw)
@@ -123,13 +123,14 @@ def _read_account(content: bytes | None, seal: Seal) -> AccountState:
     """The account's figures that the committer sealed for this charge.
 
     Raises:
-        RequestRefused: they are not there as it left them.
+        InvalidRequest: they are not there as it left them.
     """
     try:
         return AccountState.opened(content or b"", seal)
     except SealBroken:
-        raise RequestRefused(
-            "account.json", bound="must be the one that was left for the charged request, and the store holds another",
+        raise InvalidRequest(
+            "account.json",
+            requirement="must be the one that was left for the charged request, and the store holds another",
             remedy="find out who wrote there",
         ) from None  # fmt: skip
 
@@ -140,11 +141,13 @@ def run_uncharged(
     """Write a draft that nothing pays for, stamped UNCHARGED, straight into ``output``; returns its manifest's URI.
 
     Raises:
-        RequestRefused: the table, its schema or the configuration does not fit, or ``output`` holds a release already.
+        InvalidRequest: the table, its schema or the configuration does not fit, or ``output`` holds a release already.
     """
     manifest = f"{output.rstrip('/')}/release.json"
     if store.read(manifest) is not None:
-        raise RequestRefused("output", given=output, bound="must not hold a release yet", remedy="name a new folder")
+        raise InvalidRequest(
+            "output", value=output, requirement="must not hold a release yet", remedy="name a new folder"
+        )
     made = make_draw(request, charge_id=None, noise=noise, master=master, announcer=announcer)
     announcer.stage(Stage.WRITING)
     with no_refusal_after():
@@ -161,7 +164,7 @@ def make_draw(
     """Count the table and draw the noise, once; the counts are gone when this returns.
 
     Raises:
-        RequestRefused: the table, its schema or the configuration does not fit; nothing was drawn.
+        InvalidRequest: the table, its schema or the configuration does not fit; nothing was drawn.
     """
     preflight(request)
     from spark_jobs.application.count_statistics import count, prepare
@@ -196,7 +199,7 @@ def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, n
     parts compose in sequence, and their costs add up exactly.
 
     Raises:
-        RequestRefused: the options of what is bought first do not fit; nothing was drawn.
+        InvalidRequest: the options of what is bought first do not fit; nothing was drawn.
         RefusedTooLateError: something was refused after noise had been drawn.
     """
     watched = WatchedNoise(noise)

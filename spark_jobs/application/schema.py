@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from spark_jobs.application.progress import divert_output
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import CATALOG
 from spark_jobs.contract.store.layout import ExitCode
 
@@ -40,7 +40,7 @@ def table_schema(spark: SparkSession, name: str) -> dict[str, Any]:
         name: ``db.name`` or ``catalog.db.name``.
 
     Raises:
-        RequestRefused: there is no such table, or it is a view.
+        InvalidRequest: there is no such table, or it is a view.
     """
     from spark_jobs.tables.source import catalog_table
 
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         spark = open_session(arguments.master)
         fields = table_schema(spark, arguments.table.removeprefix(CATALOG))
-    except RequestRefused as refused:
+    except InvalidRequest as refused:
         print(refused, file=outside, flush=True)
         return ExitCode.REFUSED
     print(json.dumps(fields, indent=2), file=printed, flush=True)

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from spark_jobs.application.java import java_home
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.statistics.spark.settings import SESSION_SETTINGS
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def open_session(master: str | None) -> SparkSession:
     """The session: under ``master``, or as ``spark-submit`` decided, or on all cores of this machine.
 
     Raises:
-        RequestRefused: no usable Java, or the master cannot be reached.
+        InvalidRequest: no usable Java, or the master cannot be reached.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -56,6 +56,9 @@ def open_session(master: str | None) -> SparkSession:
     try:
         return builder.getOrCreate()
     except PySparkException:
-        raise RequestRefused(
-            "master", given=master, bound="must be a Spark master that answers", remedy="check its address and state"
+        raise InvalidRequest(
+            "master",
+            value=master,
+            requirement="must be a Spark master that answers",
+            remedy="check its address and state",
         ) from None

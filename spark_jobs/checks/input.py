@@ -26,7 +26,7 @@ def check_input(spark: SparkSession, schema: StructType, request: ReleaseRequest
     The inputs of a saved pipeline are checked where it is read, and the inside of an expression where it is translated.
 
     Raises:
-        RequestRefused: it has not; about the first need, in the order of the request, that is not met.
+        InvalidRequest: it has not; about the first need, in the order of the request, that is not met.
     """
     wanted = needs(request, schema.names)
     held = _held(spark, schema, wanted)

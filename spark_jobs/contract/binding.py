@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from spark_jobs.contract.column_types import CSV_TYPES, Kind, is_csv_type, kind_of_type, normal_type
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import BlockBy, BlockExpression
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import PrivacyUnit
@@ -67,14 +67,14 @@ class TableVersion(Frozen):
     @model_validator(mode="after")
     def _complete(self) -> Self:
         if (self.by == "partition") != bool(self.columns):
-            raise RequestRefused(
-                "columns", given=", ".join(self.columns) or None,
-                bound="names the columns of a version that is a partition, and of no other",
+            raise InvalidRequest(
+                "columns", value=", ".join(self.columns) or None,
+                requirement="names the columns of a version that is a partition, and of no other",
                 remedy="name every partition column that tells one state of the table from another",
             )  # fmt: skip
         if self.by != "path_version" and self.folders != 1:
-            raise RequestRefused(
-                "folders", given=self.folders, bound="is for versions that are folders of the table's path",
+            raise InvalidRequest(
+                "folders", value=self.folders, requirement="is for versions that are folders of the table's path",
                 remedy="leave it out",
             )  # fmt: skip
         return self
@@ -112,8 +112,8 @@ class TableBinding(Frozen):
     def _one_name(cls, value: str) -> str:
         try:
             return Place.parse(value).identity
-        except RequestRefused as refused:
-            raise RequestRefused.from_dict({**refused.to_dict(), "what": ""}) from None
+        except InvalidRequest as refused:
+            raise InvalidRequest.from_dict({**refused.to_dict(), "field": ""}) from None
 
     @field_validator("columns", mode="before")
     @classmethod
@@ -135,14 +135,14 @@ class TableBinding(Frozen):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if (self.format == "catalog") != self.table.startswith("catalog:"):
-            raise RequestRefused(
-                "format", given=self.format, bound=f"must be that of {self.table}",
+            raise InvalidRequest(
+                "format", value=self.format, requirement=f"must be that of {self.table}",
                 remedy="catalog is the format of catalog:db.name; parquet and csv are those of paths",
             )  # fmt: skip
         other_form = "path_version" if self.format == "catalog" else "table_version"
         if self.version.by == other_form:
-            raise RequestRefused(
-                "version.by", given=other_form, bound=f"does not name states of a {self.format} table",
+            raise InvalidRequest(
+                "version.by", value=other_form, requirement=f"does not name states of a {self.format} table",
                 remedy="catalog tables are pinned by table_version or partition, paths by path_version or partition",
             )  # fmt: skip
         if self.format == "csv":
@@ -161,8 +161,9 @@ class TableBinding(Frozen):
         for name in self.version.columns:
             column = self.require_column(name, "version.columns")
             if column.kind not in kinds:
-                raise RequestRefused(
-                    "version.columns", given=name, bound=f"must be of type {' or '.join(kinds)}, not {column.type}",
+                raise InvalidRequest(
+                    "version.columns", value=name,
+                    requirement=f"must be of type {' or '.join(kinds)}, not {column.type}",
                     remedy="folders give text: bind the column as string",
                 )  # fmt: skip
 
@@ -184,7 +185,7 @@ class TableBinding(Frozen):
         """The column of that name.
 
         Raises:
-            RequestRefused: about ``field``; there is none.
+            InvalidRequest: about ``field``; there is none.
         """
         found = self.column(name)
         if found is None:
@@ -195,20 +196,21 @@ class TableBinding(Frozen):
         """Refuse a table in which the account's unit or blocks would have no column, or one of which rows could move.
 
         Raises:
-            RequestRefused: a column is missing, or its type gives a row no block that stays: the text of a double
+            InvalidRequest: a column is missing, or its type gives a row no block that stays: the text of a double
                 depends on the version of Java, and a time of day alone becomes a moment of the day of the run.
         """
         if unit.column is not None and self.require_column(unit.column, "unit.column").kind is None:
-            raise RequestRefused(
-                "unit.column", given=unit.column, bound="must be a column of simple values", remedy="name another"
+            raise InvalidRequest(
+                "unit.column", value=unit.column, requirement="must be a column of simple values", remedy="name another"
             )
         if blocks is None:
             return
         column = self.require_column(blocks.column, "blocks")
         kinds = _BLOCK_KINDS if blocks.by is BlockBy.VALUE else _TIME_KINDS
         if column.kind not in kinds:
-            raise RequestRefused(
-                "blocks", given=str(blocks), bound=f"must be of a column of type {', '.join(kinds)}, not {column.type}",
+            raise InvalidRequest(
+                "blocks", value=str(blocks),
+                requirement=f"must be of a column of type {', '.join(kinds)}, not {column.type}",
                 remedy="name another column, or bind it as another type",
             )  # fmt: skip
 
@@ -216,20 +218,23 @@ class TableBinding(Frozen):
         """Refuse to take the place of ``older`` by anything but more columns and more public ones.
 
         Raises:
-            RequestRefused: what was bound would change: a row that was paid for under one type would be another row.
+            InvalidRequest: what was bound would change: a row that was paid for under one type would be another row.
         """
         kept = [column for column in self.columns if column in older.columns]
         same = (self.table, self.format, self.version) == (older.table, older.format, older.version)
         if not same or tuple(kept) != older.columns or not set(older.public_columns) <= set(self.public_columns):
-            raise RequestRefused(
-                "binding", given=self.table,
-                bound="can only be given more columns and more public columns, in the order that it has",
+            raise InvalidRequest(
+                "binding", value=self.table,
+                requirement="can only be given more columns and more public columns, in the order that it has",
                 remedy="open an account for a new table, and leave this one as it is",
             )  # fmt: skip
 
-    def _no_column(self, field: str, name: str) -> RequestRefused:
-        return RequestRefused(
-            field, given=name, bound=f"must be a column of the bound table {self.table}", remedy="correct the name"
+    def _no_column(self, field: str, name: str) -> InvalidRequest:
+        return InvalidRequest(
+            field,
+            value=name,
+            requirement=f"must be a column of the bound table {self.table}",
+            remedy="correct the name",
         )
 
 
@@ -242,17 +247,17 @@ def require_csv_columns(columns: Iterable[BoundColumn]) -> None:
     """Refuse columns that no csv file has.
 
     Raises:
-        RequestRefused: a type that text is not converted to, or a name with spaces around it, which a header loses.
+        InvalidRequest: a type that text is not converted to, or a name with spaces around it, which a header loses.
     """
     for column in columns:
         if not is_csv_type(column.type):
-            raise RequestRefused(
-                f"columns.{column.name}", given=column.type,
-                bound=f"must be one of {', '.join(CSV_TYPES)}, decimal(p,s)", remedy="correct the type",
+            raise InvalidRequest(
+                f"columns.{column.name}", value=column.type,
+                requirement=f"must be one of {', '.join(CSV_TYPES)}, decimal(p,s)", remedy="correct the type",
             )  # fmt: skip
         if column.name != column.name.strip():
-            raise RequestRefused(
-                "columns", given=column.name, bound="must have no space around it", remedy="write the bare name"
+            raise InvalidRequest(
+                "columns", value=column.name, requirement="must have no space around it", remedy="write the bare name"
             )
 
 
@@ -260,6 +265,6 @@ def _require_once(names: Iterable[str], what: str) -> None:
     """Refuse names that are one to Spark, which does not tell upper case from lower case."""
     ((name, times),) = Counter(name.lower() for name in names).most_common(1) or [("", 0)]
     if times > 1:
-        raise RequestRefused(
-            what, given=name, bound="is there more than once", remedy="columns must differ in more than case"
+        raise InvalidRequest(
+            what, value=name, requirement="is there more than once", remedy="columns must differ in more than case"
         )

@@ -21,7 +21,7 @@ from spark_jobs.contract.columns import (
     levels_need,
     needs,
 )
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.kinds import kind_of_expression
 from spark_jobs.contract.expressions.parser import parse
 from spark_jobs.contract.expressions.tree import Expression
@@ -48,7 +48,7 @@ def check_columns(request: ReleaseRequest, types: Mapping[str, str]) -> None:
         types: the table's columns and their types, as Spark writes them.
 
     Raises:
-        RequestRefused: about the first thing that does not fit: a column, the inside of an expression, a class of the
+        InvalidRequest: about the first thing that does not fit: a column, the inside of an expression, a class of the
             label, a level, or a key of a group.
     """
     table = _Table(types)
@@ -94,8 +94,8 @@ class _Table:
         """Refuse a filter that is no condition here."""
         kind = self._kind(parse(text, what="where"), field="where", text=text)
         if kind not in (Kind.BOOLEAN, None):
-            raise RequestRefused(
-                "where", given=text, bound=f"needs a {Kind.BOOLEAN} where it has a {kind}",
+            raise InvalidRequest(
+                "where", value=text, requirement=f"needs a {Kind.BOOLEAN} where it has a {kind}",
                 remedy=f"compare or cast it: TRY_CAST(... AS {Kind.BOOLEAN.name})",
             )  # fmt: skip
 
@@ -106,8 +106,11 @@ class _Table:
             return
         kind = self._kind(parse(need.name, what=need.field), field=need.field, text=need.name)
         if kind not in (*need.kinds, None):
-            raise RequestRefused(
-                need.field, given=need.name, bound=f"must be a number or boolean, not a {kind}", remedy=need.remedy
+            raise InvalidRequest(
+                need.field,
+                value=need.name,
+                requirement=f"must be a number or boolean, not a {kind}",
+                remedy=need.remedy,
             )
 
     def _kind(self, expression: Expression, *, field: str, text: str) -> Kind | None:
@@ -155,7 +158,7 @@ def level_value(need: ColumnNeed, level: str, kind: Kind | None) -> Literalish:
     """A level of a column of ``kind``, as the column holds it.
 
     Raises:
-        RequestRefused: it is none of the column's.
+        InvalidRequest: it is none of the column's.
     """
     if kind is Kind.STRING:
         return level
@@ -164,10 +167,10 @@ def level_value(need: ColumnNeed, level: str, kind: Kind | None) -> Literalish:
         return text == "true"
     if kind is Kind.INTEGER and text.removeprefix("-").isdecimal() and len(text) <= _MAX_DIGITS:
         return int(text)
-    raise RequestRefused(
+    raise InvalidRequest(
         f"{need.field}.{need.name}",
-        given=level,
-        bound=f"must name levels of a column of type {kind}",
+        value=level,
+        requirement=f"must name levels of a column of type {kind}",
         remedy="write true and false, or whole numbers",
     )
 
@@ -179,7 +182,9 @@ def _check_value(value: Literalish, field: str) -> None:
     except (UnicodeEncodeError, OverflowError):
         holdable = False
     if not holdable:
-        raise RequestRefused(field, given=value, bound="must be a value that a column can hold", remedy="correct it")
+        raise InvalidRequest(
+            field, value=value, requirement="must be a value that a column can hold", remedy="correct it"
+        )
 
 
 def _check_keys(statistic: PointCells | PointSums, table: _Table) -> None:
@@ -188,8 +193,8 @@ def _check_keys(statistic: PointCells | PointSums, table: _Table) -> None:
         return
     for key in statistic.groups or ():
         if isinstance(key, str) and not re.fullmatch(r"0|-?[1-9][0-9]{0,18}", key):
-            raise RequestRefused(
-                "diagnostics.groups", given=key,
-                bound=f"must be whole numbers, as the column {statistic.group_by} holds",
+            raise InvalidRequest(
+                "diagnostics.groups", value=key,
+                requirement=f"must be whole numbers, as the column {statistic.group_by} holds",
                 remedy="write them without leading zeros, or name the column that holds them as text",
             )  # fmt: skip

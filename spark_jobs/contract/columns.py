@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from spark_jobs.contract.column_types import Kind
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.parser import parse
 from spark_jobs.contract.expressions.tree import columns as columns_of
 from spark_jobs.contract.options import (
@@ -57,22 +57,24 @@ class ColumnNeed:
             return self.name
         return alike[0] if len(alike) == 1 else None
 
-    def missing(self, columns: Collection[str]) -> RequestRefused:
+    def missing(self, columns: Collection[str]) -> InvalidRequest:
         """The refusal of a table that has ``columns`` alone."""
         listed = ", ".join(list(columns)[:_LISTED]) + (", ..." if len(columns) > _LISTED else "")
-        return RequestRefused(
+        return InvalidRequest(
             self.field,
-            given=self.name,
-            bound=f"must be a column of the table, which has {listed}" if columns else "must be a column of the table",
+            value=self.name,
+            requirement=f"must be a column of the table, which has {listed}"
+            if columns
+            else "must be a column of the table",
             remedy=f"correct the name{did_you_mean(self.name, columns)}",
         )
 
-    def mistyped(self, type_name: str) -> RequestRefused:
+    def mistyped(self, type_name: str) -> InvalidRequest:
         """The refusal of a table whose column is of ``type_name``."""
         type_name = type_name if len(type_name) <= _TYPE_CHARACTERS else type_name[:_TYPE_CHARACTERS] + "..."
         kinds = " or ".join(part for part in (", ".join(self.kinds[:-1]), self.kinds[-1]) if part)
-        return RequestRefused(
-            self.field, given=self.name, bound=f"must be of type {kinds}, not {type_name}", remedy=self.remedy
+        return InvalidRequest(
+            self.field, value=self.name, requirement=f"must be of type {kinds}, not {type_name}", remedy=self.remedy
         )
 
 
@@ -145,14 +147,14 @@ def label_need(label: Label) -> ColumnNeed:
     """The label's column: its kind follows from how the request spells the two classes.
 
     Raises:
-        RequestRefused: one class is text and the other is not.
+        InvalidRequest: one class is text and the other is not.
     """
     texts = [isinstance(value, str) for value in (label.positive, label.negative)]
     if any(texts) != all(texts):
-        raise RequestRefused(
+        raise InvalidRequest(
             "label.negative",
-            given=label.negative,
-            bound="must be of the same type as label.positive",
+            value=label.negative,
+            requirement="must be of the same type as label.positive",
             remedy="write both classes as the column holds them: both as text or both as numbers",
         )
     if all(texts):

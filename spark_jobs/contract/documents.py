@@ -14,7 +14,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Any
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 MAX_BYTES = 64 * 2**20
 MAX_DEPTH = 50
@@ -34,7 +34,7 @@ def parse_json(text: str | bytes, *, what: str = "request") -> Any:
         what: names it in a refusal.
 
     Raises:
-        RequestRefused: no JSON, too long, too deep, a key that stands twice, or a number out of range.
+        InvalidRequest: no JSON, too long, too deep, a key that stands twice, or a number out of range.
     """
     _require_size(text, what)
     try:
@@ -49,13 +49,17 @@ def parse_json(text: str | bytes, *, what: str = "request") -> Any:
         raise _too_deep(what) from None
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise RequestRefused(
-            what, bound=f"must be a JSON document; it ceases to be one at {place}", remedy="check its syntax there"
+        raise InvalidRequest(
+            what,
+            requirement=f"must be a JSON document; it ceases to be one at {place}",
+            remedy="check its syntax there",
         ) from None
-    except RequestRefused:
+    except InvalidRequest:
         raise
     except ValueError:  # bytes that are no text
-        raise RequestRefused(what, bound="must be a JSON document in UTF-8", remedy="check its encoding") from None
+        raise InvalidRequest(
+            what, requirement="must be a JSON document in UTF-8", remedy="check its encoding"
+        ) from None
     _require_depth(data, what)
     return data
 
@@ -68,7 +72,7 @@ def parse_yaml(text: str | bytes, *, what: str = "request") -> Any:
         what: names it in a refusal.
 
     Raises:
-        RequestRefused: no YAML, too long, too deep, a key that stands twice, an anchor, or a number out of range.
+        InvalidRequest: no YAML, too long, too deep, a key that stands twice, an anchor, or a number out of range.
     """
     import yaml
 
@@ -80,8 +84,10 @@ def parse_yaml(text: str | bytes, *, what: str = "request") -> Any:
     except yaml.YAMLError as error:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
         where = "" if mark is None else f"; it ceases to be one at {_place(mark)}"
-        raise RequestRefused(
-            what, bound=f"must be a YAML document{where}", remedy=f"check its syntax: {problem or 'it cannot be read'}"
+        raise InvalidRequest(
+            what,
+            requirement=f"must be a YAML document{where}",
+            remedy=f"check its syntax: {problem or 'it cannot be read'}",
         ) from None
     _require_depth(data, what)
     return data
@@ -104,13 +110,13 @@ def _loader() -> Any:
         def compose_node(self, parent: Any, index: Any) -> Any:
             event: Any = self.peek_event()  # type: ignore[no-untyped-call]
             if isinstance(event, yaml.events.AliasEvent) or getattr(event, "anchor", None) is not None:
-                raise RequestRefused(
-                    "request", bound=f"must have no anchors and aliases, as {_place(event.start_mark)} has",
+                raise InvalidRequest(
+                    "request", requirement=f"must have no anchors and aliases, as {_place(event.start_mark)} has",
                     remedy="write the value out where it is used",
                 )  # fmt: skip
             if getattr(event, "tag", None) is not None:  # !!int "x" would fail in ways of its own
-                raise RequestRefused(
-                    "request", bound=f"must have no tags, as {_place(event.start_mark)} has",
+                raise InvalidRequest(
+                    "request", requirement=f"must have no tags, as {_place(event.start_mark)} has",
                     remedy="write the value alone",
                 )  # fmt: skip
             return super().compose_node(parent, index)
@@ -120,9 +126,9 @@ def _loader() -> Any:
             for key_node, _ in node.value:
                 key = self.construct_object(key_node, deep=True)
                 if not isinstance(key, Hashable) or key in seen:
-                    raise RequestRefused(
-                        "request", given=key,
-                        bound=f"must have each key once, and {_place(key_node.start_mark)} has one again",
+                    raise InvalidRequest(
+                        "request", value=key,
+                        requirement=f"must have each key once, and {_place(key_node.start_mark)} has one again",
                         remedy="remove one of them",
                     )  # fmt: skip
                 seen.add(key)
@@ -178,7 +184,7 @@ def _unique(pairs: list[tuple[str, Any]], what: str) -> dict[str, Any]:
     if len(fields) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise RequestRefused(what, given=twice, bound="must have each key once", remedy="remove one of them")
+        raise InvalidRequest(what, value=twice, requirement="must have each key once", remedy="remove one of them")
     return fields
 
 
@@ -196,21 +202,21 @@ def _integer(text: str, what: str) -> int:
     return int(text)
 
 
-def _out_of_range(text: str, what: str) -> RequestRefused:
-    return RequestRefused(
-        what, given=text, bound=f"must have numbers between -10^{MAX_EXPONENT} and 10^{MAX_EXPONENT}",
+def _out_of_range(text: str, what: str) -> InvalidRequest:
+    return InvalidRequest(
+        what, value=text, requirement=f"must have numbers between -10^{MAX_EXPONENT} and 10^{MAX_EXPONENT}",
         remedy="correct the number",
     )  # fmt: skip
 
 
 def _not_a_number(name: str, what: str) -> Any:
-    raise RequestRefused(what, given=name, bound="must have finite numbers alone", remedy="correct the number")
+    raise InvalidRequest(what, value=name, requirement="must have finite numbers alone", remedy="correct the number")
 
 
 def _require_size(text: str | bytes, what: str) -> None:
     if len(text) > MAX_BYTES:
-        raise RequestRefused(
-            what, given=f"{len(text)} bytes", bound=f"must have at most {MAX_BYTES}", remedy="make it shorter"
+        raise InvalidRequest(
+            what, value=f"{len(text)} bytes", requirement=f"must have at most {MAX_BYTES}", remedy="make it shorter"
         )
 
 
@@ -228,8 +234,8 @@ def _require_depth(data: Any, what: str) -> None:
     raise _too_deep(what)
 
 
-def _too_deep(what: str) -> RequestRefused:
-    return RequestRefused(what, bound=f"must be nested at most {MAX_DEPTH} deep", remedy="make it flatter")
+def _too_deep(what: str) -> InvalidRequest:
+    return InvalidRequest(what, requirement=f"must be nested at most {MAX_DEPTH} deep", remedy="make it flatter")
 
 
 def _place(mark: Any) -> str:

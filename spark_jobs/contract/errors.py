@@ -6,20 +6,20 @@ Bad *data* never raises it: which error, or whether there is one, would be an ex
 from __future__ import annotations
 
 
-class RequestRefused(ValueError):
+class InvalidRequest(ValueError):
     """A request, schema or configuration that cannot be served, in one line.
 
     Args:
-        what: the field, parameter or thing that is wrong, e.g. ``"budget.epsilon"``.
-        given: what the user gave there; never a data value.
-        bound: what would be accepted.
+        field: the field, parameter or thing that is wrong, e.g. ``"budget.epsilon"``.
+        value: what the user gave there; never a data value.
+        requirement: what would be accepted.
         remedy: what to do about it.
     """
 
-    def __init__(self, what: str, *, given: object = None, bound: str, remedy: str) -> None:
-        self.what = what
-        self.given = None if given is None else _short(given)
-        self.bound = bound
+    def __init__(self, field: str, *, value: object = None, requirement: str, remedy: str) -> None:
+        self.field = field
+        self.value = None if value is None else _short(value)
+        self.requirement = requirement
         self.remedy = remedy
         super().__init__(self._line())
 
@@ -29,27 +29,27 @@ class RequestRefused(ValueError):
 
     def to_dict(self) -> dict[str, str | None]:
         """The fields, to carry the refusal across a process boundary."""
-        return {"what": self.what, "given": self.given, "bound": self.bound, "remedy": self.remedy}
+        return {"field": self.field, "value": self.value, "requirement": self.requirement, "remedy": self.remedy}
 
     @classmethod
-    def from_dict(cls, fields: dict[str, str | None]) -> RequestRefused:
+    def from_dict(cls, fields: dict[str, str | None]) -> InvalidRequest:
         """The refusal that ``to_dict`` described."""
-        refusal = cls(str(fields["what"]), bound=str(fields["bound"]), remedy=str(fields["remedy"]))
-        refusal.given = fields.get("given")
+        refusal = cls(str(fields["field"]), requirement=str(fields["requirement"]), remedy=str(fields["remedy"]))
+        refusal.value = fields.get("value")
         refusal.args = (refusal._line(),)
         return refusal
 
-    def within(self, part: str) -> RequestRefused:
+    def within(self, part: str) -> InvalidRequest:
         """The same refusal, about a field of ``part``."""
-        return RequestRefused.from_dict({**self.to_dict(), "what": f"{part}.{self.what}".rstrip(".")})
+        return InvalidRequest.from_dict({**self.to_dict(), "field": f"{part}.{self.field}".rstrip(".")})
 
     def _line(self) -> str:
-        what = f"{self.what}: " if self.what else ""
-        got = "" if self.given is None else f"got {self.given}; "
-        return " ".join(f"{what}{got}{self.bound}; {self.remedy}".split())
+        field = f"{self.field}: " if self.field else ""
+        got = "" if self.value is None else f"got {self.value}; "
+        return " ".join(f"{field}{got}{self.requirement}; {self.remedy}".split())
 
 
-def _restored(kind: type[RequestRefused], args: tuple[object, ...], fields: dict[str, object]) -> RequestRefused:
+def _restored(kind: type[InvalidRequest], args: tuple[object, ...], fields: dict[str, object]) -> InvalidRequest:
     """The refusal that another process raised."""
     refusal = kind.__new__(kind, *args)
     vars(refusal).update(fields)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 MAX_BOUND = 1e100
 """Of public bounds and units in a request, and its inverse of their distance: slopes, axes and squares stay finite."""
@@ -40,29 +40,29 @@ def check_grid(*, lower: float, upper: float, cells: int, scale: str, unit: floa
     """Refuse bounds and cells that make no grid (``statistics.ValueGrid``).
 
     Raises:
-        RequestRefused: the bounds are no numbers in ascending order, or the cells too narrow for them, or the unit is
+        InvalidRequest: the bounds are no numbers in ascending order, or the cells too narrow for them, or the unit is
             none of a logarithmic grid between them.
     """
     if not (-LARGEST <= lower < upper <= LARGEST) or math.isinf(1 / (upper - lower)):
-        raise RequestRefused(
+        raise InvalidRequest(
             "bounds",
-            given=f"{lower}, {upper}",
-            bound="must be two numbers in ascending order, not beyond 2^1000",
+            value=f"{lower}, {upper}",
+            requirement="must be two numbers in ascending order, not beyond 2^1000",
             remedy="give public bounds of the values, such as [0, 1000000]",
         )
     if (upper - lower) / cells < FINEST * max(abs(lower), abs(upper)):
-        raise RequestRefused(
+        raise InvalidRequest(
             "cells",
-            given=cells,
-            bound="must leave cells that double precision can tell apart",
+            value=cells,
+            requirement="must leave cells that double precision can tell apart",
             remedy="give fewer cells, or bounds that are further apart",
         )
     if scale not in ("linear", "log"):
-        raise RequestRefused("scale", given=scale, bound="must be linear or log", remedy="choose one")
+        raise InvalidRequest("scale", value=scale, requirement="must be linear or log", remedy="choose one")
     if scale == "log":
         _check_unit(lower, upper, cells, unit_of_log(lower, upper, unit))
     elif unit is not None:
-        raise RequestRefused("unit", given=unit, bound="is of scale: log", remedy="leave it out")
+        raise InvalidRequest("unit", value=unit, requirement="is of scale: log", remedy="leave it out")
 
 
 def steps_of_log(lower: float, upper: float, cells: int, unit: float) -> int:
@@ -74,17 +74,17 @@ def steps_of_log(lower: float, upper: float, cells: int, unit: float) -> int:
 
 def _check_unit(lower: float, upper: float, cells: int, unit: float) -> None:
     if not 1 / LARGEST <= unit < max(abs(lower), abs(upper)):
-        raise RequestRefused(
+        raise InvalidRequest(
             "unit",
-            given=unit,
-            bound="must be above 0 and below the larger bound",
+            value=unit,
+            requirement="must be above 0 and below the larger bound",
             remedy="give the smallest size that matters",
         )
     if steps_of_log(lower, upper, cells, unit) < 1:
-        raise RequestRefused(
+        raise InvalidRequest(
             "cells",
-            given=cells,
-            bound="must be at least one for each doubling from the unit to the bounds",
+            value=cells,
+            requirement="must be at least one for each doubling from the unit to the bounds",
             remedy="give more cells, a larger unit or closer bounds",
         )
 

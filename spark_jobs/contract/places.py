@@ -25,7 +25,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 CATALOG = "catalog:"
 _DEFAULT_CATALOG = "spark_catalog"
@@ -85,7 +85,7 @@ class Place:
             what: the field it stands in, for the refusal.
 
         Raises:
-            RequestRefused: it names none, or could be understood in more than one way.
+            InvalidRequest: it names none, or could be understood in more than one way.
         """
         if text.lower().startswith(CATALOG):
             return cls.of_catalog(text[len(CATALOG) :], what=what)
@@ -96,30 +96,30 @@ class Place:
         """The folder that ``text`` names, an absolute path or a URI.
 
         Raises:
-            RequestRefused: as ``parse``.
+            InvalidRequest: as ``parse``.
         """
         _require_plain(text, what)
         found = _URI.fullmatch(text)
         if found is None and (not text.startswith("/") or text.startswith("//")):
-            raise RequestRefused(
+            raise InvalidRequest(
                 what,
-                given=text,
-                bound="must be an absolute path or a URI",
+                value=text,
+                requirement="must be an absolute path or a URI",
                 remedy="write it like /lake/visits or s3://lake/visits",
             )
         written, authority, path = ("file", None, text) if found is None else found.groups()
         scheme = _SCHEMES.get(written.lower())
         if scheme is None:
-            raise RequestRefused(
+            raise InvalidRequest(
                 what,
-                given=text,
-                bound=f"must be a path or a URI of {', '.join(sorted(set(_SCHEMES)))}",
+                value=text,
+                requirement=f"must be a path or a URI of {', '.join(sorted(set(_SCHEMES)))}",
                 remedy="name the folder by one of these",
             )
         segments = [segment for segment in (path or "").split("/") if segment]
         if "." in segments or ".." in segments:
-            raise RequestRefused(
-                what, given=text, bound="must not hold the segments . and ..", remedy="write the path out"
+            raise InvalidRequest(
+                what, value=text, requirement="must not hold the segments . and ..", remedy="write the path out"
             )
         return cls._of(scheme, _authority(scheme, authority, text, what), segments)
 
@@ -130,15 +130,15 @@ class Place:
         A name of two parts is one of Spark's own catalog, ``spark_catalog``, whatever catalog a session has as default.
 
         Raises:
-            RequestRefused: it is no such name.
+            InvalidRequest: it is no such name.
         """
         parts = name.split(".")
         plain = all(_NAME.fullmatch(part) for part in parts) and 2 <= len(parts) <= _CATALOG_PARTS
         if not plain or (len(parts) == 2 and parts[0].lower() == _DEFAULT_CATALOG):
-            raise RequestRefused(
+            raise InvalidRequest(
                 what,
-                given=name,
-                bound="must be a name such as sales.visits, or with its catalog such as lake.sales.visits",
+                value=name,
+                requirement="must be a name such as sales.visits, or with its catalog such as lake.sales.visits",
                 remedy="name the table's database too, in letters, digits, _, $ and -",
             )
         full = ".".join([_DEFAULT_CATALOG, *parts] if len(parts) == 2 else parts).lower()
@@ -153,7 +153,7 @@ class Place:
         """The folder ``version`` of this one, a plain relative path such as ``v3`` or ``2026/11/21``.
 
         Raises:
-            RequestRefused: it is no such path.
+            InvalidRequest: it is no such path.
         """
         require_relative(version, what)
         add = version if self.identity.endswith("/") else f"/{version}"
@@ -182,7 +182,7 @@ class Place:
         """The place that symbolic links on this machine lead to; itself where there are none, or it is not local.
 
         Raises:
-            RequestRefused: they lead to a folder that cannot be named.
+            InvalidRequest: they lead to a folder that cannot be named.
         """
         return self if self.local is None else Place.parse(os.path.realpath(self.local), what=what)
 
@@ -190,13 +190,13 @@ class Place:
         """Refuse a place that a symbolic link on this machine leads away from: it would be another one's second name.
 
         Raises:
-            RequestRefused: there is such a link.
+            InvalidRequest: there is such a link.
         """
         if self.local is not None and os.path.realpath(self.local) != self.local:
-            raise RequestRefused(
+            raise InvalidRequest(
                 what,
-                given=self.identity,
-                bound="must not lead through a symbolic link",
+                value=self.identity,
+                requirement="must not lead through a symbolic link",
                 remedy="name the folder itself: the ledger knows it by that name alone",
             )
 
@@ -205,14 +205,14 @@ def require_relative(version: str, what: str) -> None:
     """Refuse what is no plain relative path below a folder.
 
     Raises:
-        RequestRefused: it is none.
+        InvalidRequest: it is none.
     """
     _require_plain(version, what)
     if any(segment in ("", ".", "..") for segment in version.split("/")):
-        raise RequestRefused(
+        raise InvalidRequest(
             what,
-            given=version,
-            bound="must be a plain relative path below the table's path",
+            value=version,
+            requirement="must be a plain relative path below the table's path",
             remedy="write it like 'v3' or '2026/11/21'",
         )
 
@@ -221,18 +221,19 @@ def _require_plain(text: str, what: str) -> None:
     """Refuse characters that Python, Hadoop and Spark's reader do not all take for part of a name."""
     spaced = any(segment != segment.strip() for segment in text.split("/"))
     if not text or not text.isprintable() or spaced or text != unicodedata.normalize("NFC", text):
-        raise RequestRefused(
+        raise InvalidRequest(
             what,
-            given=text,
-            bound="must be printable text in Unicode's composed form (NFC), its folders' names without spaces around",
+            value=text,
+            requirement="must be printable text in Unicode's composed form (NFC), its folders' names without spaces "
+            "around",
             remedy="write the folder's name, and rename it where it is none of that",
         )
     # a pattern would read versions side by side, and a person twice
     if any(character in text for character in f"{_PATTERNS}#%"):
-        raise RequestRefused(
+        raise InvalidRequest(
             what,
-            given=text,
-            bound=f"must not hold any of {' '.join(_PATTERNS)} # %",
+            value=text,
+            requirement=f"must not hold any of {' '.join(_PATTERNS)} # %",
             remedy="name one folder as it is, without patterns and escapes",
         )
 
@@ -242,7 +243,7 @@ def _authority(scheme: str, written: str | None, text: str, what: str) -> str:
     pattern, bound, example = _AUTHORITIES[scheme]
     authority = (written or "//")[2:]
     if not pattern.fullmatch(authority):
-        raise RequestRefused(what, given=text, bound=f"must name {bound}", remedy=f"write it like {example}")
+        raise InvalidRequest(what, value=text, requirement=f"must name {bound}", remedy=f"write it like {example}")
     if scheme == "file":
         return ""
     return authority.lower().removesuffix(_DEFAULT_PORTS.get(scheme, "//"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from spark_jobs.contract.budget_split import split_budget
 from spark_jobs.contract.column_checks import check_columns
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.base import MAX_KEYS
 from spark_jobs.contract.request import ReleaseRequest
 
@@ -22,7 +22,7 @@ def preflight(request: ReleaseRequest) -> None:
             account's terms are filled in.
 
     Raises:
-        RequestRefused: a part of the budget is too small for what it pays for, the counts would be too many, or the
+        InvalidRequest: a part of the budget is too small for what it pays for, the counts would be too many, or the
             table has not the columns that are read, or has them of other types.
     """
     require_budget(request)
@@ -35,7 +35,7 @@ def require_budget(request: ReleaseRequest) -> None:
     """Refuse a budget of which some part is too small for a diagnostic that it pays for, in any order of them.
 
     Raises:
-        RequestRefused: it is, naming the least of the diagnostic.
+        InvalidRequest: it is, naming the least of the diagnostic.
     """
     for part in split_budget(request):
         for options in part.diagnostics:
@@ -46,14 +46,14 @@ def require_size(request: ReleaseRequest) -> None:
     """Refuse statistics with more counts and sums than a driver is sure to hold, whatever the number of rows.
 
     Raises:
-        RequestRefused: they have.
+        InvalidRequest: they have.
     """
     sizes = {statistic: statistic.max_keys for statistic in request.statistics}
     total = sum(sizes.values())
     if total <= MAX_KEYS:
         return
     largest = max(sizes, key=lambda statistic: sizes[statistic])
-    raise RequestRefused(
-        "diagnostics", given=f"{total:,} counts", bound=f"must be made of at most {MAX_KEYS:,} counts",
+    raise InvalidRequest(
+        "diagnostics", value=f"{total:,} counts", requirement=f"must be made of at most {MAX_KEYS:,} counts",
         remedy=largest.remedy_for_size,
     )  # fmt: skip

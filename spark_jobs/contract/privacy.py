@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, PlainSerializer, model_validator
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.values import Frozen
 
 MAX_EPSILON = Decimal(10) ** 12
@@ -39,25 +39,25 @@ def exact_decimal(value: Any, *, what: str = "number") -> Decimal:
     """``value`` as an exact finite decimal; floats are read as Python prints them, strings as written.
 
     Raises:
-        RequestRefused: not a number, not finite, or more digits than a ledger keeps.
+        InvalidRequest: not a number, not finite, or more digits than a ledger keeps.
     """
     bound = "must be a finite decimal number"
     remedy = f"write it as a number or a string such as '0.5', with at most {MAX_DIGITS} digits"
     if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
-        raise RequestRefused(what, given=value, bound=bound, remedy=remedy)
+        raise InvalidRequest(what, value=value, requirement=bound, remedy=remedy)
     text = float.__repr__(value) if isinstance(value, float) else str(value).strip()
     if not _NUMBER.fullmatch(text):
-        raise RequestRefused(what, given=value, bound=bound, remedy=remedy)
+        raise InvalidRequest(what, value=value, requirement=bound, remedy=remedy)
     try:
         number = Decimal(text)
     except InvalidOperation:  # an exponent beyond any
-        raise RequestRefused(what, given=value, bound=bound, remedy=remedy) from None
+        raise InvalidRequest(what, value=value, requirement=bound, remedy=remedy) from None
     if number and abs(number.adjusted()) > 2 * MAX_DIGITS:  # before it is written out
-        raise RequestRefused(what, given=value, bound=f"must have at most {MAX_DIGITS} digits", remedy=remedy)
+        raise InvalidRequest(what, value=value, requirement=f"must have at most {MAX_DIGITS} digits", remedy=remedy)
     number = number.normalize(Context(prec=1000))
     _, digits, exponent = number.as_tuple()
     if max(len(digits), len(digits) + int(exponent), -int(exponent)) > MAX_DIGITS:
-        raise RequestRefused(what, given=value, bound=f"must have at most {MAX_DIGITS} digits", remedy=remedy)
+        raise InvalidRequest(what, value=value, requirement=f"must have at most {MAX_DIGITS} digits", remedy=remedy)
     return number or Decimal(0)
 
 
@@ -131,24 +131,24 @@ class Budget(Frozen):
     @model_validator(mode="after")
     def _in_bounds(self) -> Self:
         if not 0 <= self.epsilon <= MAX_EPSILON:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "epsilon",
-                given=plain(self.epsilon),
-                bound="must be above 0 and at most 10^12",
+                value=plain(self.epsilon),
+                requirement="must be above 0 and at most 10^12",
                 remedy="give the epsilon this release may cost, e.g. '1'",
             )
         if not 0 <= self.delta < 1:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "delta",
-                given=plain(self.delta),
-                bound="must be at least 0 and below 1",
+                value=plain(self.delta),
+                requirement="must be at least 0 and below 1",
                 remedy="leave it out for pure differential privacy, or give e.g. '1e-6'",
             )
         if self.rho is not None and not 0 <= self.rho <= MAX_EPSILON:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "rho",
-                given=plain(self.rho),
-                bound="must be at least 0 and at most 10^12",
+                value=plain(self.rho),
+                requirement="must be at least 0 and at most 10^12",
                 remedy="leave it out unless the account composes in zCDP",
             )
         return self
@@ -157,13 +157,13 @@ class Budget(Frozen):
         """This budget, refused unless it can pay for noise at all.
 
         Raises:
-            RequestRefused: epsilon is 0.
+            InvalidRequest: epsilon is 0.
         """
         if self.epsilon <= 0:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "epsilon",
-                given=plain(self.epsilon),
-                bound="must be above 0",
+                value=plain(self.epsilon),
+                requirement="must be above 0",
                 remedy="give the epsilon this release may cost, e.g. '1'",
             )
         return self
@@ -189,17 +189,17 @@ class PrivacyUnit(Frozen):
         if isinstance(rows, str) and re.fullmatch(r"[-+]?\d{1,20}", rows.strip(), re.ASCII):
             rows = int(rows)
         if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= 1_000_000:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "max_rows",
-                given=rows,
-                bound="must be a whole number from 1 to 1000000",
+                value=rows,
+                requirement="must be a whole number from 1 to 1000000",
                 remedy="give the rows one unit may contribute",
             )
         if data.get("column") in (None, "") and rows != 1:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "max_rows",
-                given=rows,
-                bound="must be 1 when every row is a unit of its own",
+                value=rows,
+                requirement="must be 1 when every row is a unit of its own",
                 remedy="name the unit's column in unit.column",
             )
         return {**data, "max_rows": rows, "column": data.get("column") or None}

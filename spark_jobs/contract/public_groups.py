@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.linear import MOST_GROUPS as MAX_GROUPS
 from spark_jobs.contract.options.linear import MOST_KEY_CHARACTERS as MAX_KEY_CHARACTERS
 from spark_jobs.contract.options.linear import require_keys
@@ -56,7 +56,7 @@ def with_public_groups(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a request, with the keys of its groups where a file is named: each once, in the file's order.
 
     Raises:
-        RequestRefused: the file cannot be read, lists no keys, or lies within the table.
+        InvalidRequest: the file cannot be read, lists no keys, or lies within the table.
     """
     entries = fields.get("diagnostics")
     if not isinstance(entries, (list, tuple)):
@@ -69,13 +69,13 @@ def _resolved(entry: Any, table: Any) -> Any:
     if not isinstance(groups, (Mapping, str)):
         return entry
     if is_registered(groups):
-        raise RequestRefused(
-            _FIELD, given=groups, bound="names a list of an account, which only a ledger knows",
+        raise InvalidRequest(
+            _FIELD, value=groups, requirement="names a list of an account, which only a ledger knows",
             remedy="ask by the operator or by dp-budget run, or list the keys",
         )  # fmt: skip
     try:
         named = KeyFile.parse({"path": groups} if isinstance(groups, str) else dict(groups))
-    except RequestRefused as refused:
+    except InvalidRequest as refused:
         raise refused.within(_FIELD) from None
     _require_apart(named.path, table)
     return {**entry, "groups": read_keys(named)}
@@ -85,22 +85,23 @@ def read_keys(file: KeyFile) -> tuple[str | int, ...]:
     """The keys in a public file, each once, in the file's order.
 
     Raises:
-        RequestRefused: it cannot be read, or holds no keys; what it holds is not said.
+        InvalidRequest: it cannot be read, or holds no keys; what it holds is not said.
     """
     try:
         return require_keys(list(dict.fromkeys(_keys(file))))
-    except RequestRefused as refused:
-        if refused.what:
+    except InvalidRequest as refused:
+        if refused.field:
             raise
-        raise RequestRefused(
-            f"{_FIELD}.path", given=file.path,
-            bound=f"must hold 1 to {MAX_GROUPS} different keys: texts of 1 to {MAX_KEY_CHARACTERS} characters or whole "
+        raise InvalidRequest(
+            f"{_FIELD}.path", value=file.path,
+            requirement=f"must hold 1 to {MAX_GROUPS} different keys: texts of 1 to {MAX_KEY_CHARACTERS} characters "
+            "or whole "
             "numbers of 64 bits",
             remedy="write the keys to a file of their own, as the column holds them",
         ) from None  # fmt: skip
     except TypeError:  # keys that are lists or objects
-        raise RequestRefused(
-            f"{_FIELD}.path", given=file.path, bound="must hold texts or whole numbers", remedy="check the file"
+        raise InvalidRequest(
+            f"{_FIELD}.path", value=file.path, requirement="must hold texts or whole numbers", remedy="check the file"
         ) from None
 
 
@@ -109,11 +110,12 @@ def _require_apart(path: str, table: Any) -> None:
     file = _place_of(path)
     try:
         place = Place.of_folder(str(table.get("path"))) if isinstance(table, Mapping) else None
-    except RequestRefused:
+    except InvalidRequest:
         return  # of a catalog, or refused with the rest of the request
     if place is not None and (place.holds(file) or place.resolved().holds(file.resolved())):
-        raise RequestRefused(
-            f"{_FIELD}.path", given=path, bound="must not lie within the table: keys read off its rows are not public",
+        raise InvalidRequest(
+            f"{_FIELD}.path", value=path,
+            requirement="must not lie within the table: keys read off its rows are not public",
             remedy="name a file that was made without the table",
         )  # fmt: skip
 
@@ -125,26 +127,33 @@ def _place_of(path: str) -> Place:
 def _keys(named: KeyFile) -> Iterable[Any]:
     suffix = Path(urlsplit(named.path).path).suffix.lower()
     if suffix not in _SUFFIXES:
-        raise RequestRefused(
-            f"{_FIELD}.path", given=named.path, bound=f"must end in {', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}",
+        raise InvalidRequest(
+            f"{_FIELD}.path", value=named.path,
+            requirement=f"must end in {', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}",
             remedy="write the keys to such a file",
         )  # fmt: skip
     content = _read(named.path)
     try:
         return {".csv": _of_csv, ".json": _of_json, ".parquet": _of_parquet}[suffix](content, named.column)
-    except RequestRefused as refused:
+    except InvalidRequest as refused:
         raise refused.within(_FIELD) from None
     except (ValueError, csv.Error):  # no text, no JSON, no Parquet; pyarrow's errors are ValueErrors too
-        raise RequestRefused(
-            f"{_FIELD}.path", given=named.path, bound=f"must be a {suffix} file as its name says", remedy="check it"
+        raise InvalidRequest(
+            f"{_FIELD}.path",
+            value=named.path,
+            requirement=f"must be a {suffix} file as its name says",
+            remedy="check it",
         ) from None
 
 
 def _read(path: str) -> bytes:
     scheme = urlsplit(path).scheme
     if scheme not in ("", "file", "s3", "s3a"):
-        raise RequestRefused(
-            f"{_FIELD}.path", given=path, bound="must be a path, or a URI of file:// or s3://", remedy="copy it there"
+        raise InvalidRequest(
+            f"{_FIELD}.path",
+            value=path,
+            requirement="must be a path, or a URI of file:// or s3://",
+            remedy="copy it there",
         )
     uri = path if scheme else str(Path(path).absolute())
     try:
@@ -152,8 +161,8 @@ def _read(path: str) -> bytes:
     except OSError:
         content = None
     if content is None:
-        raise RequestRefused(
-            f"{_FIELD}.path", given=path, bound="must be a file that can be read", remedy="check the path"
+        raise InvalidRequest(
+            f"{_FIELD}.path", value=path, requirement="must be a file that can be read", remedy="check the path"
         )
     return content
 
@@ -191,8 +200,8 @@ def _place(names: Sequence[str], column: str | None) -> int:
     if column is None and len(names) == 1:
         return 0
     if column is None or column not in names:
-        raise RequestRefused(
-            "column", given=column, bound="must be a column of the file, named where it has several",
+        raise InvalidRequest(
+            "column", value=column, requirement="must be a column of the file, named where it has several",
             remedy="name the column that holds the keys",
         )  # fmt: skip
     return list(names).index(column)

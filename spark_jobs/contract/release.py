@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import status_of
 from spark_jobs.contract.privacy import Budget, ExactDecimal, Neighbours, PrivacyUnit
 from spark_jobs.contract.values import Frozen
@@ -116,12 +116,12 @@ class Release(Frozen):
         """The release in a manifest.
 
         Raises:
-            RequestRefused: not a manifest of this format.
+            InvalidRequest: not a manifest of this format.
         """
         try:
             data = json.loads(text)
         except ValueError:
-            raise RequestRefused("release", bound="must be a JSON document", remedy="check the file") from None
+            raise InvalidRequest("release", requirement="must be a JSON document", remedy="check the file") from None
         return cls.parse(data)
 
     def to_yaml(self) -> str:
@@ -135,12 +135,12 @@ class Release(Frozen):
         """The release in a YAML manifest.
 
         Raises:
-            RequestRefused: not YAML, or not a manifest of this format.
+            InvalidRequest: not YAML, or not a manifest of this format.
         """
         import yaml
 
         try:
             data = yaml.safe_load(text)
         except yaml.YAMLError:
-            raise RequestRefused("release", bound="must be a YAML document", remedy="check the file") from None
+            raise InvalidRequest("release", requirement="must be a YAML document", remedy="check the file") from None
         return cls.parse(data)

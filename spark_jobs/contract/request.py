@@ -12,7 +12,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
 from spark_jobs.contract.documents import parse_json, parse_yaml, to_yaml
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import ALL, BlockExpression, expand_ranges
 from spark_jobs.contract.expressions.parser import check_feature, check_filter
 from spark_jobs.contract.options import DIAGNOSTICS, Options, Statistic
@@ -69,9 +69,10 @@ class ReleaseRequest(Frozen):
         # it stands in the paragraph on who is protected, which a sentence of the request's own could turn round
         words = [] if value is None else re.split("[ -]", value)
         if value is not None and (len(value) > MAX_RECORD or not all(word.isalnum() for word in words)):
-            raise RequestRefused(
-                "", given=value,
-                bound=f"must be words of letters and digits, with single spaces or hyphens: {MAX_RECORD} characters",
+            raise InvalidRequest(
+                "", value=value,
+                requirement=f"must be words of letters and digits, with single spaces or hyphens: {MAX_RECORD} "
+                "characters",
                 remedy="name what one row is by a short noun, such as 'person-year'",
             )  # fmt: skip
         return value
@@ -91,15 +92,15 @@ class ReleaseRequest(Frozen):
         kinds = [entry.get("kind") if isinstance(entry, dict) else getattr(entry, "kind", None) for entry in entries]
         for kind, entry in zip(kinds, entries, strict=True):
             if kind not in DIAGNOSTICS and not isinstance(entry, Options):
-                raise RequestRefused(
+                raise InvalidRequest(
                     "kind",
-                    given=kind,
-                    bound="must be one of " + ", ".join(DIAGNOSTICS),
+                    value=kind,
+                    requirement="must be one of " + ", ".join(DIAGNOSTICS),
                     remedy=f"correct the diagnostic's kind{did_you_mean(kind, DIAGNOSTICS)}",
                 )
             if kinds.count(kind) > 1:
-                raise RequestRefused(
-                    "kind", given=kind, bound="may be asked for once", remedy="ask for it in a release of its own"
+                raise InvalidRequest(
+                    "kind", value=kind, requirement="may be asked for once", remedy="ask for it in a release of its own"
                 )
         return tuple(_options(entry) for entry in entries)
 
@@ -107,14 +108,14 @@ class ReleaseRequest(Frozen):
     def _check(self) -> Self:
         try:
             self.budget.require_positive()
-        except RequestRefused as refused:
+        except InvalidRequest as refused:
             raise refused.within("budget") from None
         for options in self.diagnostics:
             if options.approximate and self.budget.delta == 0:
-                raise RequestRefused(
+                raise InvalidRequest(
                     "budget.delta",
-                    given="0",
-                    bound=f"must be above 0 for {options.kind} with these options",
+                    value="0",
+                    requirement=f"must be above 0 for {options.kind} with these options",
                     remedy="give a delta such as '1e-6', or choose a method with pure privacy",
                 )
             options.check(self)
@@ -129,13 +130,13 @@ class ReleaseRequest(Frozen):
     def _check_needed(self) -> None:
         for options in self.diagnostics:
             if any(statistic.of_label for statistic in options.statistics) and self.label is None:
-                raise RequestRefused(
-                    "label", bound=f"is required by {options.kind}",
+                raise InvalidRequest(
+                    "label", requirement=f"is required by {options.kind}",
                     remedy="name the column of the 0/1 outcome, with its two values where they are others",
                 )  # fmt: skip
             if any(statistic.of_model is not None for statistic in options.statistics) and self.model is None:
-                raise RequestRefused(
-                    "model", bound=f"is required by {options.kind}",
+                raise InvalidRequest(
+                    "model", requirement=f"is required by {options.kind}",
                     remedy="say where scores or fitted values come from, e.g. a column of them",
                 )  # fmt: skip
 
@@ -185,14 +186,14 @@ class ReleaseRequest(Frozen):
         """The filter that is true of the rows of the charged blocks alone; None where they are all rows.
 
         Raises:
-            RequestRefused: blocks are named, and nothing says which rows lie in them.
+            InvalidRequest: blocks are named, and nothing says which rows lie in them.
         """
         if self.blocks == (ALL,):
             return None
         if self.block_expression is None:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "block_expression",
-                bound="is required where blocks are named",
+                requirement="is required where blocks are named",
                 remedy="say which rows lie in them, as the account does, e.g. 'day(visited_at)'",
             )
         return self.block_expression.predicate(self.blocks)
@@ -225,7 +226,7 @@ class ReleaseRequest(Frozen):
         """The request in a JSON document.
 
         Raises:
-            RequestRefused: not JSON, or not a request.
+            InvalidRequest: not JSON, or not a request.
         """
         return cls.parse(json_fields(text))
 
@@ -234,7 +235,7 @@ class ReleaseRequest(Frozen):
         """The request in a YAML document.
 
         Raises:
-            RequestRefused: not YAML, or not a request.
+            InvalidRequest: not YAML, or not a request.
         """
         return cls.parse(_an_object(parse_yaml(text)))
 
@@ -243,7 +244,7 @@ class ReleaseRequest(Frozen):
         """The request in a ``.json``, ``.yaml`` or ``.yml`` file, and in the public files that it names.
 
         Raises:
-            RequestRefused: no such file, or no request in it.
+            InvalidRequest: no such file, or no request in it.
         """
         return cls.build(load_fields(path))
 
@@ -252,7 +253,7 @@ class ReleaseRequest(Frozen):
         """The request in its fields, with the keys of groups that they name a public file for.
 
         Raises:
-            RequestRefused: they make no request, or a file cannot be read.
+            InvalidRequest: they make no request, or a file cannot be read.
         """
         return cls.parse(with_public_groups(fields))
 
@@ -271,7 +272,7 @@ def json_fields(text: str | bytes) -> dict[str, Any]:
     """The fields of a request in a JSON document.
 
     Raises:
-        RequestRefused: not JSON, or no object.
+        InvalidRequest: not JSON, or no object.
     """
     return _an_object(parse_json(text))
 
@@ -280,14 +281,14 @@ def load_fields(path: str | Path) -> dict[str, Any]:
     """The fields of a request in a ``.json``, ``.yaml`` or ``.yml`` file.
 
     Raises:
-        RequestRefused: no such file, or no object in it.
+        InvalidRequest: no such file, or no object in it.
     """
     path = Path(path)
     try:
         text = path.read_bytes()
     except OSError:
-        raise RequestRefused(
-            "request", given=str(path), bound="must be a file that can be read", remedy="check the path"
+        raise InvalidRequest(
+            "request", value=str(path), requirement="must be a file that can be read", remedy="check the path"
         ) from None
     return _an_object(parse_yaml(text)) if path.suffix in (".yaml", ".yml") else json_fields(text)
 
@@ -296,23 +297,23 @@ def load_model(path: str | Path) -> dict[str, Any]:
     """The model in a JSON file, as a request's ``model`` field takes it.
 
     Raises:
-        RequestRefused: no such file, or no JSON object in it.
+        InvalidRequest: no such file, or no JSON object in it.
     """
     try:
         text = Path(path).read_bytes()
     except OSError:
-        raise RequestRefused(
-            "model", given=str(path), bound="must be a file that can be read", remedy="check the path"
+        raise InvalidRequest(
+            "model", value=str(path), requirement="must be a file that can be read", remedy="check the path"
         ) from None
     return dict(_an_object(parse_json(text, what="model"), "model"))
 
 
 def _an_object(data: Any, what: str = "request") -> dict[str, Any]:
     if not isinstance(data, dict):
-        raise RequestRefused(
+        raise InvalidRequest(
             what,
-            given=type(data).__name__,
-            bound="must be an object with named fields",
+            value=type(data).__name__,
+            requirement="must be an object with named fields",
             remedy="see the request reference",
         )
     return data

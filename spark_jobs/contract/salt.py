@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.store.layout import SALT_FILE_VARIABLE, SALT_VARIABLE
 
 MIN_SALT_BYTES = 16
@@ -16,25 +16,29 @@ def read_salt(environ: Mapping[str, str]) -> bytes:
     """The secret salt of ``DP_DIAGNOSTICS_SALT``, or of the file that ``DP_DIAGNOSTICS_SALT_FILE`` names.
 
     Raises:
-        RequestRefused: neither is set, both are, the file cannot be read, or the salt is shorter than 16 bytes.
+        InvalidRequest: neither is set, both are, the file cannot be read, or the salt is shorter than 16 bytes.
     """
     text, path = environ.get(SALT_VARIABLE), environ.get(SALT_FILE_VARIABLE)
     if bool(text) == bool(path):
-        raise RequestRefused(
+        raise InvalidRequest(
             SALT_VARIABLE,
-            bound=f"exactly one of {SALT_VARIABLE} and {SALT_FILE_VARIABLE} must be set where the unit is a column",
+            requirement=f"exactly one of {SALT_VARIABLE} and {SALT_FILE_VARIABLE} must be set where the unit is a "
+            "column",
             remedy=f"mount a secret of {MIN_SALT_BYTES} random bytes or more, and keep it the same for all attempts",
         )
     try:
         salt = os.fsencode(text) if text else Path(str(path)).read_bytes().rstrip(b"\r\n")
     except OSError:
-        raise RequestRefused(
-            SALT_FILE_VARIABLE, given=path, bound="must name a file that can be read", remedy="mount the secret there"
+        raise InvalidRequest(
+            SALT_FILE_VARIABLE,
+            value=path,
+            requirement="must name a file that can be read",
+            remedy="mount the secret there",
         ) from None
     if len(salt) < MIN_SALT_BYTES:
-        raise RequestRefused(
+        raise InvalidRequest(
             SALT_VARIABLE if text else SALT_FILE_VARIABLE,
-            bound=f"must hold at least {MIN_SALT_BYTES} bytes",
+            requirement=f"must hold at least {MIN_SALT_BYTES} bytes",
             remedy="use a longer secret, e.g. of openssl rand -hex 32",
         )
     return salt

@@ -17,7 +17,7 @@ from spark_jobs.contract.binding import (
     require_csv_columns,
 )
 from spark_jobs.contract.column_types import Kind
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place, require_relative
 from spark_jobs.contract.values import Frozen
 
@@ -43,10 +43,10 @@ class Snapshot(Frozen):
             name for name in ("path_version", "partition", "table_version") if getattr(self, name) not in (None, {})
         ]
         if len(given) != 1:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "",
-                given=", ".join(given) or "nothing",
-                bound="must pin the table by exactly one of path_version, partition and table_version",
+                value=", ".join(given) or "nothing",
+                requirement="must pin the table by exactly one of path_version, partition and table_version",
                 remedy="a release is about one fixed state of a table: name it",
             )
         if self.path_version is not None:
@@ -104,32 +104,34 @@ class TableSource(Frozen):
         if self.format is None and self.path is None:
             wanted, other = other, wanted
         if not getattr(self, wanted) or getattr(self, other) is not None:
-            raise RequestRefused(
+            raise InvalidRequest(
                 wanted,
-                given=getattr(self, wanted),
-                bound=f"a {self.format} table is given by {wanted} alone" if self.format else "is given, or name is",
+                value=getattr(self, wanted),
+                requirement=f"a {self.format} table is given by {wanted} alone"
+                if self.format
+                else "is given, or name is",
                 remedy=f"set table.{wanted} and leave out table.{other}",
             )
         if self.format == "csv":
             if not self.columns:
-                raise RequestRefused(
+                raise InvalidRequest(
                     "columns",
-                    bound="is required of a csv table",
+                    requirement="is required of a csv table",
                     remedy="list the csv's columns with their types, e.g. {'age': 'int', 'score': 'double'}",
                 )
             require_csv_columns(self.columns)
         if self.snapshot.path_version is not None and self.is_catalog:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "snapshot.path_version",
-                given=self.snapshot.path_version,
-                bound="pins a parquet or csv path",
+                value=self.snapshot.path_version,
+                requirement="pins a parquet or csv path",
                 remedy="pin a catalog table by table_version or partition",
             )
         if self.snapshot.table_version is not None and not self.is_catalog:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "snapshot.table_version",
-                given=self.snapshot.table_version,
-                bound="pins a catalog table",
+                value=self.snapshot.table_version,
+                requirement="pins a catalog table",
                 remedy="pin a path by path_version or partition",
             )
         _ = self.place  # refused now, if it is none
@@ -141,20 +143,24 @@ class TableSource(Frozen):
         """Refuse a snapshot that names no state, or several: read side by side, they hold one person several times."""
         given = self.snapshot.form
         if given != version.by:
-            raise RequestRefused(
-                f"snapshot.{given}", bound=f"names no version of this table, which is {version.describe()}",
+            raise InvalidRequest(
+                f"snapshot.{given}", requirement=f"names no version of this table, which is {version.describe()}",
                 remedy=f"pin it by {version.by}",
             )  # fmt: skip
         path = self.snapshot.path_version
         if path is not None and path.count("/") + 1 != version.folders:
-            raise RequestRefused(
-                "snapshot.path_version", given=path, bound=f"must be {version.describe()}", remedy="name one version"
+            raise InvalidRequest(
+                "snapshot.path_version",
+                value=path,
+                requirement=f"must be {version.describe()}",
+                remedy="name one version",
             )
         pinned = self.snapshot.partition or {}
         if version.by == "partition" and sorted(map(str.lower, pinned)) != sorted(map(str.lower, version.columns)):
-            raise RequestRefused(
-                "snapshot.partition", given=", ".join(pinned),
-                bound=f"must pin all that is the version of this table and nothing else: {', '.join(version.columns)}",
+            raise InvalidRequest(
+                "snapshot.partition", value=", ".join(pinned),
+                requirement="must pin all that is the version of this table and nothing else: "
+                f"{', '.join(version.columns)}",
                 remedy="pin each of them by its value",
             )  # fmt: skip
         for name, value in pinned.items():
@@ -167,9 +173,9 @@ class TableSource(Frozen):
             return
         whole = column.kind is Kind.INTEGER
         if isinstance(value, bool) or not isinstance(value, int if whole else str):
-            raise RequestRefused(
-                "snapshot.partition", given=f"{name}={value}",
-                bound=f"must be {'a whole number' if whole else 'text'}, as the column is of type {column.type}",
+            raise InvalidRequest(
+                "snapshot.partition", value=f"{name}={value}",
+                requirement=f"must be {'a whole number' if whole else 'text'}, as the column is of type {column.type}",
                 remedy="write it as the partition is named" + ("" if whole else ", in quotes"),
             )  # fmt: skip
 
@@ -192,7 +198,7 @@ class TableSource(Frozen):
         """This table with all that its account says of it. A copy that has all of that already stays as it is.
 
         Raises:
-            RequestRefused: it says some of that itself, or its snapshot names no version of the bound table.
+            InvalidRequest: it says some of that itself, or its snapshot names no version of the bound table.
         """
         terms = {
             "format": binding.format,
@@ -203,12 +209,12 @@ class TableSource(Frozen):
         said = {name: getattr(self, name) for name in terms if getattr(self, name) is not None}
         if said not in ({}, terms):
             first = next(iter(said))
-            raise RequestRefused(
-                f"table.{first}", bound="is the account's, of a request that is charged", remedy="leave it out",
+            raise InvalidRequest(
+                f"table.{first}", requirement="is the account's, of a request that is charged", remedy="leave it out",
             )  # fmt: skip
         try:
             return self.parse({**self.model_dump(), **TableBinding.model_dump(binding, include=set(terms))})
-        except RequestRefused as refused:
+        except InvalidRequest as refused:
             raise refused.within("table") from None
 
     @property
@@ -251,10 +257,10 @@ class Label(Frozen):
     @model_validator(mode="after")
     def _two_classes(self) -> Self:
         if self.positive == self.negative:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "negative",
-                given=self.negative,
-                bound="must differ from label.positive",
+                value=self.negative,
+                requirement="must differ from label.positive",
                 remedy="name the value of each class",
             )
         return self
@@ -282,8 +288,8 @@ class _Coefficients(_Basis):
     @model_validator(mode="after")
     def _has_terms(self) -> Self:
         if not self.coefficients and not self.categorical:
-            raise RequestRefused(
-                "coefficients", bound="must name at least one feature", remedy="list the model's terms"
+            raise InvalidRequest(
+                "coefficients", requirement="must name at least one feature", remedy="list the model's terms"
             )
         return self
 
@@ -297,8 +303,8 @@ class _Coefficients(_Basis):
     @model_validator(mode="after")
     def _named_with_its_place(self) -> Self:
         if (self.fitted_by is None) != (self.release is None):
-            raise RequestRefused(
-                "fitted_by", given=self.fitted_by, bound="is filled in from the release that fitted the model",
+            raise InvalidRequest(
+                "fitted_by", value=self.fitted_by, requirement="is filled in from the release that fitted the model",
                 remedy="name that release alone, {'release': URI}, as the model",
             )  # fmt: skip
         return self
@@ -307,12 +313,15 @@ class _Coefficients(_Basis):
     def _bounds_of_features(self) -> Self:
         for name, (lower, upper) in self.bounds.items():
             if name not in self.coefficients:
-                raise RequestRefused(
-                    "bounds", given=name, bound="must be bounds of features that have a coefficient", remedy="remove it"
+                raise InvalidRequest(
+                    "bounds",
+                    value=name,
+                    requirement="must be bounds of features that have a coefficient",
+                    remedy="remove it",
                 )
             if not -math.inf < lower < upper < math.inf:
-                raise RequestRefused(
-                    f"bounds.{name}", given=[lower, upper], bound="must be two finite numbers in ascending order",
+                raise InvalidRequest(
+                    f"bounds.{name}", value=[lower, upper], requirement="must be two finite numbers in ascending order",
                     remedy="give the bounds that the model was fitted with",
                 )  # fmt: skip
         return self
@@ -373,5 +382,5 @@ class Scoring(Frozen):
     @classmethod
     def _known(cls, value: Any) -> Any:
         if value not in ("clamp", "drop"):
-            raise RequestRefused("", given=value, bound="must be 'clamp' or 'drop'", remedy="choose one")
+            raise InvalidRequest("", value=value, requirement="must be 'clamp' or 'drop'", remedy="choose one")
         return value

@@ -10,7 +10,7 @@ from typing import Any, Self, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 _REMEDIES = {
     "missing": ("is required", "add it"),
@@ -22,7 +22,7 @@ class Frozen(BaseModel):
     """Frozen, without unknown fields, complete on construction; what it refuses it refuses in one line.
 
     Raises:
-        RequestRefused: on construction and from ``parse``, naming the field, the value given, the bound and the remedy.
+        InvalidRequest: on construction and from ``parse``, naming the field, the value given, the bound and the remedy.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -47,7 +47,7 @@ class Frozen(BaseModel):
         """``data`` (parsed JSON) as this type.
 
         Raises:
-            RequestRefused: it does not fit.
+            InvalidRequest: it does not fit.
         """
         try:
             return cls.model_validate(data)
@@ -55,19 +55,19 @@ class Frozen(BaseModel):
             raise refusal(error, cls) from None
 
 
-def refusal(error: ValidationError, model: type[BaseModel]) -> RequestRefused:
+def refusal(error: ValidationError, model: type[BaseModel]) -> InvalidRequest:
     """The first thing that pydantic reports of ``model``, as one line of ours."""
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"] if not _is_tag(part))
     where = re.sub(r"^(model|other)\.(columns|linear|logistic|spark_ml)\b", r"\1", where)
     inner = first.get("ctx", {}).get("error")
-    if isinstance(inner, RequestRefused):
+    if isinstance(inner, InvalidRequest):
         return inner.within(where) if where else inner
     bound, remedy = _REMEDIES.get(first["type"], (_lower_first(first["msg"]), "correct it"))
     if first["type"] == "extra_forbidden":
         remedy += did_you_mean(str(first["loc"][-1]), _fields_at(model, first["loc"][:-1]))
     given = first.get("input") if first["type"] not in _REMEDIES else None
-    return RequestRefused(where or "request", given=given, bound=bound, remedy=remedy)
+    return InvalidRequest(where or "request", value=given, requirement=bound, remedy=remedy)
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:
@@ -120,7 +120,7 @@ def _require_numbers(name: str, value: Any) -> None:
     for part in parts:
         _require_numbers(name, part)
     if isinstance(value, bool) or (isinstance(value, str) and "_" in value):
-        raise RequestRefused(name, given=value, bound="must be a number", remedy="write it like 10 or 0.5")
+        raise InvalidRequest(name, value=value, requirement="must be a number", remedy="write it like 10 or 0.5")
 
 
 def _is_tag(part: object) -> bool:

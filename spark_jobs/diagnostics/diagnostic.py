@@ -56,7 +56,7 @@ class Terms(Frozen):
         """A meter that holds the budget.
 
         Raises:
-            RequestRefused: it is not a budget above 0.
+            InvalidRequest: it is not a budget above 0.
         """
         return BudgetMeter(self.epsilon, self.delta)
 
@@ -153,7 +153,7 @@ class Diagnostic(Generic[P, S, D, R]):
             options: ``epsilon``, ``delta``, ``neighbours`` and ``noise`` (``Terms``), and the diagnostic's settings.
 
         Raises:
-            RequestRefused: an option is out of its bounds, or the budget is not one that the method can work with.
+            InvalidRequest: an option is out of its bounds, or the budget is not one that the method can work with.
         """
         asked = self.call(*args, **options)
         draw = self._measure(statistic, asked)

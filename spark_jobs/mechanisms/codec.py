@@ -113,7 +113,10 @@ def _members(union: Any) -> list[Any]:
 
 
 def _member(members: list[Any], name: str) -> Any:
-    return next(member for member in members if member.__name__ == name)
+    for member in members:
+        if member.__name__ == name:
+            return member
+    raise ValueError(f"no class of this name is expected here: {name!r:.80}")
 
 
 def _is_array(as_type: Any) -> bool:

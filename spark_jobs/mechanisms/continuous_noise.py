@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import exact_decimal, exact_sum
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Cost, Noise
@@ -55,7 +55,7 @@ class PublicGrid:
     """The values a release can take: ``lower + i (upper - lower) / steps`` for i from 0 to steps.
 
     Raises:
-        RequestRefused: the ends are not finite and ascending, or steps is not from 1 to 2^40.
+        InvalidRequest: the ends are not finite and ascending, or steps is not from 1 to 2^40.
     """
 
     lower: float
@@ -65,10 +65,10 @@ class PublicGrid:
     def __post_init__(self) -> None:
         ordered = math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower < self.upper
         if not ordered or not 1 <= self.steps <= MAX_GRID_STEPS:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "grid",
-                given=f"{self.lower} to {self.upper} in {self.steps}",
-                bound="must have finite ascending ends and 1 to 2^40 steps",
+                value=f"{self.lower} to {self.upper} in {self.steps}",
+                requirement="must have finite ascending ends and 1 to 2^40 steps",
                 remedy="give public bounds of the statistic",
             )
 
@@ -245,7 +245,7 @@ def polynomial_noise(epsilon: Cost, *, rate_share: float = 0.2) -> SmoothNoise:
     ``|X|`` is 1.27 S / epsilon at the default share, and the variance is finite below a share of one half.
 
     Raises:
-        RequestRefused: epsilon is not above 0 and at most 10.
+        InvalidRequest: epsilon is not above 0 and at most 10.
         ValueError: the share is not in (0, 1).
     """
     total, rate = _budget(epsilon, rate_share)
@@ -260,7 +260,7 @@ def cauchy_noise(epsilon: Cost, *, rate_share: float = 0.7) -> SmoothNoise:
     condition is exact: ``scale >= max((2 (cosh e - 1))^(-1/2), (e^-g / (2 (cosh e - cosh g)))^(1/2))``.
 
     Raises:
-        RequestRefused: epsilon is not above 0 and at most 10.
+        InvalidRequest: epsilon is not above 0 and at most 10.
         ValueError: the share is not in (0, 1).
     """
     total, rate = _budget(epsilon, rate_share)
@@ -278,7 +278,7 @@ def student_t_noise(epsilon: Cost, *, degrees: int = 3) -> SmoothNoise:
     scale (Bun, Steinke, NeurIPS 2019; Alabi et al., PoPETs 2022, lemma 8). Loose: the loss is 0.66 epsilon at d = 3.
 
     Raises:
-        RequestRefused: epsilon is not above 0 and at most 10.
+        InvalidRequest: epsilon is not above 0 and at most 10.
         ValueError: the degrees are not at least 1.
     """
     if degrees < 1:
@@ -294,12 +294,15 @@ def laplace_noise(epsilon: Cost, delta: Cost) -> SmoothNoise:
     Nissim, Raskhodnikova, Smith 2007, lemma 2.6 and example 3. Dominated by ``polynomial_noise``, which is pure.
 
     Raises:
-        RequestRefused: epsilon is not above 0 and at most 10, or delta is not above 0 and below 1.
+        InvalidRequest: epsilon is not above 0 and at most 10, or delta is not above 0 and below 1.
     """
     small = exact_decimal(delta, what="delta")
     if not 0 < small < 1:
-        raise RequestRefused(
-            "delta", given=small, bound="must be above 0 and below 1", remedy="take polynomial noise for pure privacy"
+        raise InvalidRequest(
+            "delta",
+            value=small,
+            requirement="must be above 0 and below 1",
+            remedy="take polynomial noise for pure privacy",
         )
     total, rate = _budget(epsilon, 1 / (2 * math.log(2 / float(small))))
     return SmoothNoise(density=Density.LAPLACE, epsilon=total, delta=small, rate=rate, scale=2 / float(total))
@@ -313,7 +316,7 @@ def global_laplace_noise(epsilon: Cost) -> SmoothNoise:
     smooth, is not paid for. For integers take ``Noise.laplace``, which has no residue.
 
     Raises:
-        RequestRefused: epsilon is not above 0 and at most 10.
+        InvalidRequest: epsilon is not above 0 and at most 10.
     """
     total, _ = _budget(epsilon, 0.5)
     return SmoothNoise(density=Density.LAPLACE, epsilon=total, rate=0.0, scale=1 / float(total))
@@ -325,8 +328,8 @@ def _budget(epsilon: Cost, rate_share: float) -> tuple[Decimal, float]:
         raise ValueError(f"rate_share: got {rate_share}; must be above 0 and below 1")
     rate = float(total) * rate_share
     if not total <= 10 or rate < _SMALLEST_RATE:
-        raise RequestRefused(
-            "epsilon", given=total, bound="must be above 0 and at most 10", remedy="choose an epsilon of about 1"
+        raise InvalidRequest(
+            "epsilon", value=total, requirement="must be above 0 and at most 10", remedy="choose an epsilon of about 1"
         )
     return total, rate
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import exact_decimal
 from spark_jobs.mechanisms.noise import Cost, Noise
 
@@ -57,15 +57,15 @@ def exponential_rate(epsilon: Cost, sensitivity: float, *, monotone: bool) -> De
     """The ``rate`` of ``exp(rate * score)``: ``epsilon / (2 sensitivity)``, twice that where monotone, less the slack.
 
     Raises:
-        RequestRefused: epsilon is below ``SMALLEST_EPSILON``.
+        InvalidRequest: epsilon is below ``SMALLEST_EPSILON``.
         ValueError: the sensitivity is not a finite number above 0.
     """
     if not 0 < sensitivity < math.inf:
         raise ValueError(f"sensitivity: got {sensitivity}; must be finite and above 0")
     total = exact_decimal(epsilon, what="epsilon")
     if total < SMALLEST_EPSILON:
-        raise RequestRefused(
-            "epsilon", given=total, bound="must be at least 1e-20", remedy="give what this selection may cost"
+        raise InvalidRequest(
+            "epsilon", value=total, requirement="must be at least 1e-20", remedy="give what this selection may cost"
         )
     with localcontext(prec=60, rounding=ROUND_FLOOR):
         return (total - SLACK) / (Decimal(sensitivity) * (1 if monotone else 2))

@@ -182,7 +182,7 @@ def graded_prefixes(
             cannot become one that is not counted.
 
     Raises:
-        RequestRefused: epsilon is no cost.
+        InvalidRequest: epsilon is no cost.
         ValueError: the counts do not fit the tree, or the total is not public.
     """
     if counts.shape != (tree.cells,):

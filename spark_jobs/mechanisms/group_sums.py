@@ -95,7 +95,7 @@ def noisy_groups(
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
     Raises:
-        RequestRefused: epsilon is not a finite number above 0.
+        InvalidRequest: epsilon is not a finite number above 0.
         ValueError: the counts or the cuts do not fit a grid.
     """
     if counts.ndim != 2 or counts.shape[0] != 2:

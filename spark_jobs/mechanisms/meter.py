@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal, localcontext
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import MAX_DIGITS, Budget, exact_decimal, exact_difference, plain
 from spark_jobs.mechanisms.noise import Cost
 
@@ -53,7 +53,7 @@ class BudgetMeter:
         delta: the allowance of approximate guarantees; 0 leaves pure ones alone.
 
     Raises:
-        RequestRefused: the allowance is not a budget above zero.
+        InvalidRequest: the allowance is not a budget above zero.
     """
 
     def __init__(self, epsilon: Cost, delta: Cost = 0) -> None:
@@ -94,7 +94,7 @@ class BudgetMeter:
 
         Raises:
             BudgetOverspent: more than is left; nothing is then spent.
-            RequestRefused: not an amount above 0, or a delta below 0.
+            InvalidRequest: not an amount above 0, or a delta below 0.
         """
         cost = Budget(epsilon=epsilon, delta=delta).require_positive()
         if cost.epsilon > self._left or cost.delta > self._left_delta:
@@ -142,7 +142,7 @@ class RhoMeter:
         rho: the allowance; floats are read as Python prints them.
 
     Raises:
-        RequestRefused: not a finite number above 0.
+        InvalidRequest: not a finite number above 0.
     """
 
     def __init__(self, rho: Cost) -> None:
@@ -169,7 +169,7 @@ class RhoMeter:
 
         Raises:
             BudgetOverspent: more than is left; nothing is then spent.
-            RequestRefused: not an amount above 0.
+            InvalidRequest: not an amount above 0.
         """
         cost = _positive_rho(rho)
         if cost > self._left:
@@ -182,5 +182,5 @@ class RhoMeter:
 def _positive_rho(rho: Cost) -> Decimal:
     amount = exact_decimal(rho, what="rho")
     if amount <= 0:
-        raise RequestRefused("rho", given=plain(amount), bound="must be above 0", remedy="give what it may cost")
+        raise InvalidRequest("rho", value=plain(amount), requirement="must be above 0", remedy="give what it may cost")
     return amount

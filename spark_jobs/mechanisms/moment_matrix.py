@@ -47,7 +47,7 @@ from typing import Literal
 import numpy as np
 
 from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import (
@@ -188,7 +188,7 @@ def noisy_products(
         method: ``laplace``, ``gaussian`` (needs delta), or ``auto``: the one with less noise, Laplace if delta is 0.
 
     Raises:
-        RequestRefused: Gaussian noise without delta.
+        InvalidRequest: Gaussian noise without delta.
     """
     epsilon, delta = meter.remaining, meter.remaining_delta
     chosen = _less_noise(layout, epsilon, delta, neighbours) if method == "auto" else method
@@ -213,7 +213,7 @@ def _less_noise(layout: Layout, epsilon: Decimal, delta: Cost, neighbours: Neigh
         return LAPLACE
     try:
         rho = rho_within(epsilon, delta)
-    except RequestRefused:  # a delta so small that it buys nothing
+    except InvalidRequest:  # a delta so small that it buys nothing
         return LAPLACE
     laplace = math.sqrt(2) * laplace_scale(epsilon, layout.l1_sensitivity(neighbours))
     return LAPLACE if laplace <= gaussian_stddev(rho, layout.l2_sensitivity(neighbours)) else GAUSSIAN

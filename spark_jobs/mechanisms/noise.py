@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import exact_decimal, float_below
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
 
@@ -83,7 +83,7 @@ class SecureNoise:
             l1_sensitivity: at least 1.
 
         Raises:
-            RequestRefused: epsilon is not a finite number above 0.
+            InvalidRequest: epsilon is not a finite number above 0.
             TypeError: the values are not integers.
             ValueError: the sensitivity is below 1.
         """
@@ -162,7 +162,7 @@ def laplace_scale(epsilon: Cost, l1_sensitivity: int) -> float:
     """The scale ``b`` of two-sided geometric noise whose loss, rounded up to a float, is at most ``epsilon``.
 
     Raises:
-        RequestRefused: epsilon is not a finite number above 0.
+        InvalidRequest: epsilon is not a finite number above 0.
         ValueError: the sensitivity is below 1.
     """
     if l1_sensitivity < 1 or l1_sensitivity != int(l1_sensitivity):
@@ -183,7 +183,7 @@ def gaussian_stddev(rho: Cost, l2_sensitivity: float) -> float:
     """The parameter of discrete Gaussian noise whose zCDP loss is at most ``rho``.
 
     Raises:
-        RequestRefused: rho is not a finite number above 0.
+        InvalidRequest: rho is not a finite number above 0.
         ValueError: the sensitivity is not a finite number above 0.
     """
     if not 0 < l2_sensitivity < math.inf:
@@ -204,7 +204,7 @@ def laplace_variance(scale: float) -> float:
 def _cost(what: str, amount: Cost) -> Decimal:
     number = amount if isinstance(amount, Decimal) and amount.is_finite() else exact_decimal(amount, what=what)
     if number <= 0 or float_below(number) <= 0:
-        raise RequestRefused(what, given=number, bound="must be above 0", remedy="give what this noise may cost")
+        raise InvalidRequest(what, value=number, requirement="must be above 0", remedy="give what this noise may cost")
     return number
 
 

@@ -132,7 +132,7 @@ def release_step(
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
     Raises:
-        RequestRefused: rho is no cost.
+        InvalidRequest: rho is no cost.
         ValueError: the stream is over, or the state is of another shape.
     """
     if state.step >= shape.steps or len(state.sums) != shape.exponentials:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal, localcontext
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import MAX_DIGITS, exact_decimal, plain
 from spark_jobs.mechanisms.continuous_noise import Density, PublicGrid, SmoothNoise, cauchy_noise, polynomial_noise
 from spark_jobs.mechanisms.noise import Cost, Noise
@@ -39,13 +39,16 @@ def pure_noise(epsilon: Cost, density: Density = Density.POLYNOMIAL) -> SmoothNo
     """The density to give ``release_pure`` for a release that costs ``epsilon``, at most ``MOST_EPSILON``.
 
     Raises:
-        RequestRefused: epsilon is not from 0.00001 to 10.
+        InvalidRequest: epsilon is not from 0.00001 to 10.
         ValueError: the density's tails are too thin.
     """
     cost = exact_decimal(epsilon, what="epsilon")
     if cost < LEAST_EPSILON:
-        raise RequestRefused(
-            "epsilon", given=plain(cost), bound=f"must be at least {LEAST_EPSILON}", remedy="give it more of the budget"
+        raise InvalidRequest(
+            "epsilon",
+            value=plain(cost),
+            requirement=f"must be at least {LEAST_EPSILON}",
+            remedy="give it more of the budget",
         )
     with localcontext(prec=2 * MAX_DIGITS):
         ideal = (cost * (1 - SLACK)).quantize(Decimal(1).scaleb(1 - MAX_DIGITS))

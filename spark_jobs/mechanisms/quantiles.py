@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours, exact_decimal, share
 from spark_jobs.mechanisms.continuous_noise import RESIDUAL_DELTA, PublicGrid, SmoothNoise, polynomial_noise
 from spark_jobs.mechanisms.median_bounds import Line, part_medians
@@ -74,12 +74,15 @@ def recursive_medians(
         meter: where the cost is drawn; None if the caller has drawn it.
 
     Raises:
-        RequestRefused: levels is outside its bounds, or a node's epsilon is above 10 or too small.
+        InvalidRequest: levels is outside its bounds, or a node's epsilon is above 10 or too small.
         ValueError: the counts are not one row of whole numbers.
     """
     if not 1 <= levels <= MAX_LEVELS:
-        raise RequestRefused(
-            "levels", given=levels, bound=f"must be from 1 to {MAX_LEVELS}", remedy="give the depth of the recursion"
+        raise InvalidRequest(
+            "levels",
+            value=levels,
+            requirement=f"must be from 1 to {MAX_LEVELS}",
+            remedy="give the depth of the recursion",
         )
     counts = _counts(cells)
     total = exact_decimal(epsilon, what="epsilon")
@@ -127,7 +130,7 @@ def private_quantile(
         meter: where the cost is drawn; None if the caller has drawn it.
 
     Raises:
-        RequestRefused: level or epsilon is outside its bounds.
+        InvalidRequest: level or epsilon is outside its bounds.
         ValueError: the counts are not one row.
     """
     target = quantile_target(level)
@@ -155,7 +158,7 @@ def tree_quantiles(tree: NoisyTree, levels: Sequence[Cost]) -> Int64Array:
         Cells in [0, k), shape (len(levels),).
 
     Raises:
-        RequestRefused: a level is outside its bounds.
+        InvalidRequest: a level is outside its bounds.
     """
     shares = np.array([float(quantile_target(level)) for level in levels])
     upto = monotone(tree.prefix_counts(), upper=tree.total)[1:]
@@ -171,12 +174,12 @@ def quantile_target(level: Cost) -> Fraction:
     """``level`` as a fraction.
 
     Raises:
-        RequestRefused: it is not in [0, 1], or its denominator is above 10^6.
+        InvalidRequest: it is not in [0, 1], or its denominator is above 10^6.
     """
     target = Fraction(exact_decimal(level, what="level"))
     if not 0 <= target <= 1 or target.denominator > MAX_DENOMINATOR:
-        raise RequestRefused(
-            "level", given=level, bound="must be in [0, 1] with at most 6 decimals", remedy="give e.g. '0.25'"
+        raise InvalidRequest(
+            "level", value=level, requirement="must be in [0, 1] with at most 6 decimals", remedy="give e.g. '0.25'"
         )
     return target
 

@@ -55,7 +55,7 @@ def exponential_mechanism(
         meter: where the cost is drawn; None if the caller has drawn it.
 
     Raises:
-        RequestRefused: epsilon is too small.
+        InvalidRequest: epsilon is too small.
         ValueError: another parameter is outside these bounds.
     """
     rate = exponential_rate(epsilon, l_inf_sensitivity, monotone=monotone)
@@ -148,7 +148,7 @@ def interval_exponential(
         noise: the source of random bits.
 
     Raises:
-        RequestRefused: epsilon is too small.
+        InvalidRequest: epsilon is too small.
         ValueError: a parameter is outside these bounds.
     """
     length = np.asarray(lengths, dtype=np.int64)
@@ -199,7 +199,7 @@ def median_by_exponential(
         widen: public, at least 0.
 
     Raises:
-        RequestRefused: epsilon is too small.
+        InvalidRequest: epsilon is too small.
         ValueError: a parameter is outside these bounds.
     """
     if not 1 <= steps <= MAX_STEPS or changes < 1 or widen < 0:

@@ -41,7 +41,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale, laplace_variance
 
@@ -124,7 +124,7 @@ def shared_node_prefixes(
             label alone, and only where a replaced row cannot become one that is not counted.
 
     Raises:
-        RequestRefused: epsilon is no cost, or so small that the noise would not fit.
+        InvalidRequest: epsilon is no cost, or so small that the noise would not fit.
         ValueError: not a line of counts, or a public total where there can be none.
     """
     if counts.ndim != 1:
@@ -134,8 +134,8 @@ def shared_node_prefixes(
     weight = shared_node_weight(counts.size, neighbours=neighbours, labels=labels)
     scale = laplace_scale(epsilon, weight)
     if scale > MAX_SCALE:
-        raise RequestRefused(
-            "epsilon", given=epsilon, bound=f"must give noise of scale at most {MAX_SCALE:g}", remedy="give more"
+        raise InvalidRequest(
+            "epsilon", value=epsilon, requirement=f"must give noise of scale at most {MAX_SCALE:g}", remedy="give more"
         )
     sizes = [-(-counts.size >> level << level) >> level for level in range(levels_over(counts.size) + 1)]
     nodes = noise.laplace(np.zeros(sum(sizes), dtype=np.int64), epsilon=epsilon, l1_sensitivity=weight)

@@ -91,7 +91,7 @@ def square_root_prefixes(
             only where a replaced row cannot become one that is not counted.
 
     Raises:
-        RequestRefused: rho is no cost.
+        InvalidRequest: rho is no cost.
         ValueError: not a line of at most 2^20 cells, or a public total under ``ADD_REMOVE``.
     """
     if counts.ndim != 1 or not 1 <= counts.size <= MAX_CELLS:

@@ -19,7 +19,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 
 import numpy as np
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import MAX_DIGITS, exact_decimal
 from spark_jobs.mechanisms.noise import Cost
 
@@ -30,7 +30,7 @@ def rho_within(epsilon: Cost, delta: Cost) -> Decimal:
     """The largest rho that the conversion puts within ``(epsilon, delta)``, rounded down.
 
     Raises:
-        RequestRefused: epsilon is not above 0, delta not above 0 and below 1, or both are so small that nothing is.
+        InvalidRequest: epsilon is not above 0, delta not above 0 and below 1, or both are so small that nothing is.
     """
     most, chance = _positive("epsilon", epsilon), _chance(delta)
     logs = math.log(float(chance))
@@ -43,8 +43,8 @@ def rho_within(epsilon: Cost, delta: Cost) -> Decimal:
         exact = (most + (chance.ln() + _exact_gain(order)) / (order - 1)) / order
         kept = _kept(exact * (1 - Decimal("1e-25")), ROUND_FLOOR)
     if kept <= 0:
-        raise RequestRefused(
-            "delta", given=delta, bound=f"leaves nothing of epsilon {epsilon}", remedy="give a larger delta"
+        raise InvalidRequest(
+            "delta", value=delta, requirement=f"leaves nothing of epsilon {epsilon}", remedy="give a larger delta"
         )
     return kept
 
@@ -53,7 +53,7 @@ def epsilon_of(rho: Cost, delta: Cost) -> Decimal:
     """An epsilon that rho-zCDP has at ``delta``, at least 0, rounded up.
 
     Raises:
-        RequestRefused: rho is not above 0, or delta not above 0 and below 1.
+        InvalidRequest: rho is not above 0, or delta not above 0 and below 1.
     """
     spent, chance = _positive("rho", rho), _chance(delta)
     logs = math.log(float(chance))
@@ -92,12 +92,12 @@ def _kept(exact: Decimal, rounding: str) -> Decimal:
 def _positive(what: str, amount: Cost) -> Decimal:
     number = exact_decimal(amount, what=what)
     if number <= 0:
-        raise RequestRefused(what, given=amount, bound="must be above 0", remedy="give what the release may cost")
+        raise InvalidRequest(what, value=amount, requirement="must be above 0", remedy="give what the release may cost")
     return number
 
 
 def _chance(delta: Cost) -> Decimal:
     number = exact_decimal(delta, what="delta")
     if not 0 < number < 1:
-        raise RequestRefused("delta", given=delta, bound="must be above 0 and below 1", remedy="give e.g. '1e-6'")
+        raise InvalidRequest("delta", value=delta, requirement="must be above 0 and below 1", remedy="give e.g. '1e-6'")
     return number

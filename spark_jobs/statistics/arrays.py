@@ -10,27 +10,30 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 
 def as_doubles(values: ArrayLike, *, what: str) -> FloatArray:
     """``values`` as doubles; None, a masked element and whatever else is no number become NaN.
 
     Raises:
-        RequestRefused: not one-dimensional, or an array whose type is neither numeric nor boolean nor object.
+        InvalidRequest: not one-dimensional, or an array whose type is neither numeric nor boolean nor object.
     """
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(object), None)
     array = np.asarray(values)
     if array.ndim != 1:
-        raise RequestRefused(
-            what, given=f"{array.ndim} dimensions", bound="must have one dimension", remedy="give one value per row"
+        raise InvalidRequest(
+            what,
+            value=f"{array.ndim} dimensions",
+            requirement="must have one dimension",
+            remedy="give one value per row",
         )
     if array.dtype.kind == "O":
         return np.fromiter(map(_as_double, array), np.float64, count=array.size)
     if array.dtype.kind not in "biuf":
-        raise RequestRefused(
-            what, given=array.dtype, bound="must be numbers or booleans", remedy="convert the column first"
+        raise InvalidRequest(
+            what, value=array.dtype, requirement="must be numbers or booleans", remedy="convert the column first"
         )
     with np.errstate(over="ignore"):
         return array.astype(np.float64)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.fits import Bounded, CrossProductCells, LabelProductCells, Levels, level_text
 from spark_jobs.statistics.arrays import as_doubles
 from spark_jobs.statistics.lattice import LATTICE, Design
@@ -43,7 +43,7 @@ class CrossProducts:
         products: the matrix, symmetric; shape (terms, terms), kept as a read-only int64 copy.
 
     Raises:
-        RequestRefused: the matrix is not a symmetric one of whole numbers, of the design's size.
+        InvalidRequest: the matrix is not a symmetric one of whole numbers, of the design's size.
     """
 
     design: Design
@@ -53,9 +53,9 @@ class CrossProducts:
         array = np.asarray(self.products)
         size = self.design.terms
         if array.shape != (size, size) or array.dtype.kind not in "iu" or (array != array.T).any():
-            raise RequestRefused(
+            raise InvalidRequest(
                 "products",
-                bound=f"must be a symmetric matrix of whole numbers, {size} by {size}",
+                requirement=f"must be a symmetric matrix of whole numbers, {size} by {size}",
                 remedy="build the sums with from_arrays",
             )
         products = array.astype(np.int64)  # a copy, which nobody else can write to
@@ -80,7 +80,7 @@ class CrossProducts:
             [[3, 1, 0], [1, 3, -2], [0, -2, 2]]
 
         Raises:
-            RequestRefused: a column is missing, not a column of numbers, or of another length.
+            InvalidRequest: a column is missing, not a column of numbers, or of another length.
         """
         numbers = [_steps(as_doubles(_given(columns, each.name), what=each.name), each) for each in design.features]
         levels = [
@@ -94,7 +94,9 @@ class CrossProducts:
         else:
             last = np.where(value == 1, float(LATTICE), np.where(value == 0, -float(LATTICE), np.nan))
         if any(each.size != last.size for each in (*numbers, *levels)):
-            raise RequestRefused("columns", bound="must be as long as the outcome", remedy="give one value per row")
+            raise InvalidRequest(
+                "columns", requirement="must be as long as the outcome", remedy="give one value per row"
+            )
         rows = np.stack([np.full(last.size, float(LATTICE)), *numbers, *levels, last], axis=1)
         rows = rows[~np.isnan(rows).any(axis=1)]
         # sums of a block are whole numbers below 2^53, which doubles add exactly
@@ -112,7 +114,7 @@ class CrossProducts:
             outcome: the label's column, boolean or numeric, where the design has a label.
 
         Raises:
-            RequestRefused: a column is missing, or of a type that does not fit.
+            InvalidRequest: a column is missing, or of a type that does not fit.
         """
         from spark_jobs.statistics.spark.cross_products import sum_table
 
@@ -122,12 +124,12 @@ class CrossProducts:
         """The sums of both sets of rows together.
 
         Raises:
-            RequestRefused: they are of different designs.
+            InvalidRequest: they are of different designs.
         """
         if not isinstance(other, CrossProducts):
             return NotImplemented
         if other.design != self.design:
-            raise RequestRefused("design", bound="must be the same for both", remedy="sum both in one design")
+            raise InvalidRequest("design", requirement="must be the same for both", remedy="sum both in one design")
         return CrossProducts(design=self.design, products=self.products + other.products)
 
     def __eq__(self, other: object) -> bool:
@@ -144,7 +146,7 @@ class CrossProducts:
 
 def _given(columns: Mapping[str, ArrayLike], name: str) -> ArrayLike:
     if name not in columns:
-        raise RequestRefused("columns", given=name, bound="must be among the columns", remedy="add it")
+        raise InvalidRequest("columns", value=name, requirement="must be among the columns", remedy="add it")
     return columns[name]
 
 
@@ -158,7 +160,7 @@ def _steps(values: FloatArray, bounds: Bounded) -> FloatArray:
 def _texts(values: ArrayLike) -> NDArray[np.object_]:
     array = np.asarray(values, dtype=object)
     if array.ndim != 1:
-        raise RequestRefused("columns", bound="must have one dimension", remedy="give one value per row")
+        raise InvalidRequest("columns", requirement="must have one dimension", remedy="give one value per row")
     made = np.empty(array.size, dtype=object)
     made[:] = [None if each is None else level_text(each) for each in array]
     return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 LEAST_CELLS = 2
 MOST_CELLS = 2**20
@@ -18,16 +18,16 @@ def require_cells(cells: object) -> int:
     Scaling a float by a power of two is exact, so that a value lies in the cell that its exact real number lies in.
 
     Raises:
-        RequestRefused: it is not.
+        InvalidRequest: it is not.
     """
     if isinstance(cells, (int, np.integer)) and not isinstance(cells, bool):
         number = int(cells)
         if LEAST_CELLS <= number <= MOST_CELLS and number.bit_count() == 1:
             return number
-    raise RequestRefused(
+    raise InvalidRequest(
         "cells",
-        given=cells,
-        bound=f"must be a power of two from {LEAST_CELLS} to {MOST_CELLS}",
+        value=cells,
+        requirement=f"must be a power of two from {LEAST_CELLS} to {MOST_CELLS}",
         remedy="use the default 65536 unless memory is short",
     )
 

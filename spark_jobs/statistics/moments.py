@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.statistics.point_counts import PointCounts
 from spark_jobs.statistics.point_grid import DEFAULT_POINT_CELLS, Bound, GroupKey, PointGrid
 
@@ -38,7 +38,7 @@ class Moments:
         grid: the box, its cells and the groups.
 
     Raises:
-        RequestRefused: the arrays are not rows of whole numbers of at least 0, one for each group.
+        InvalidRequest: the arrays are not rows of whole numbers of at least 0, one for each group.
     """
 
     n: Int64Array
@@ -53,9 +53,9 @@ class Moments:
         for name in (*SUMS, "unusable"):
             array = np.asarray(getattr(self, name))
             if array.shape != (self.grid.groups,) or array.dtype.kind not in "iu" or (array < 0).any():
-                raise RequestRefused(
+                raise InvalidRequest(
                     name,
-                    bound=f"must be {self.grid.groups} whole numbers of at least 0",
+                    requirement=f"must be {self.grid.groups} whole numbers of at least 0",
                     remedy="build the sums with from_points",
                 )
             array = array.astype(np.int64)
@@ -153,12 +153,12 @@ class Moments:
         """The sums of both sets of rows together.
 
         Raises:
-            RequestRefused: they are on different grids.
+            InvalidRequest: they are on different grids.
         """
         if not isinstance(other, Moments):
             return NotImplemented
         if other.grid != self.grid:
-            raise RequestRefused("grid", bound="must be the same for both", remedy="sum both on one grid")
+            raise InvalidRequest("grid", requirement="must be the same for both", remedy="sum both on one grid")
         sums = {name: getattr(self, name) + getattr(other, name) for name in (*SUMS, "unusable")}
         return Moments(**sums, grid=self.grid)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.statistics.arrays import as_doubles
 from spark_jobs.statistics.point_grid import DEFAULT_POINT_CELLS, Bound, GroupKey, PointGrid
@@ -40,7 +40,7 @@ class PointCounts:
         grid: the box, its cells and the groups.
 
     Raises:
-        RequestRefused: the arrays are not such.
+        InvalidRequest: the arrays are not such.
     """
 
     group: Int64Array
@@ -94,13 +94,13 @@ class PointCounts:
             ([0, 3], [0, 3], [1, 2], [1])
 
         Raises:
-            RequestRefused: the grid does not fit (``PointGrid``), or the arrays are not columns of one length.
+            InvalidRequest: the grid does not fit (``PointGrid``), or the arrays are not columns of one length.
         """
         grid = PointGrid.between(lower, upper, cells=cells, keys=keys)
         columns = as_doubles(x, what="x"), as_doubles(y, what="y")
         place = _places(groups, grid, rows=columns[0].size)
         if not columns[0].size == columns[1].size == place.size:
-            raise RequestRefused("y", bound="must be as many as x and groups", remedy="give one of each per row")
+            raise InvalidRequest("y", requirement="must be as many as x and groups", remedy="give one of each per row")
         known = place >= 0
         x_value, y_value, place = columns[0][known], columns[1][known], place[known]
         usable = ~(np.isnan(x_value) | np.isnan(y_value))
@@ -137,7 +137,7 @@ class PointCounts:
             cells: of each axis.
 
         Raises:
-            RequestRefused: the grid does not fit, or a column is missing or of another type.
+            InvalidRequest: the grid does not fit, or a column is missing or of another type.
         """
         from spark_jobs.statistics.spark.points import count_points
 
@@ -208,12 +208,12 @@ class PointCounts:
         """The counts of both sets of rows together.
 
         Raises:
-            RequestRefused: they are on different grids.
+            InvalidRequest: they are on different grids.
         """
         if not isinstance(other, PointCounts):
             return NotImplemented
         if other.grid != self.grid:
-            raise RequestRefused("grid", bound="must be the same for both", remedy="count both on one grid")
+            raise InvalidRequest("grid", requirement="must be the same for both", remedy="count both on one grid")
         both = PointCounts.from_keys(
             np.concatenate([self._packed(), other._packed()]),
             np.concatenate([self.count, other.count]),
@@ -247,9 +247,9 @@ class PointCounts:
 
 def _places(groups: ArrayLike | None, grid: PointGrid, *, rows: int) -> Int64Array:
     if (groups is None) != (grid.keys is None):
-        raise RequestRefused(
+        raise InvalidRequest(
             "keys",
-            bound="must be given where rows have groups, and nowhere else",
+            requirement="must be given where rows have groups, and nowhere else",
             remedy="give the public list of groups; it is never made from the rows",
         )
     if groups is None:
@@ -258,18 +258,18 @@ def _places(groups: ArrayLike | None, grid: PointGrid, *, rows: int) -> Int64Arr
         groups = np.ma.filled(groups.astype(object), None)
     array = np.asarray(groups)
     if array.ndim != 1 or array.dtype.kind not in "iuUO":
-        raise RequestRefused(
+        raise InvalidRequest(
             "groups",
-            given=f"{array.ndim} dimensions of {array.dtype}",
-            bound="must be one column of texts or whole numbers",
+            value=f"{array.ndim} dimensions of {array.dtype}",
+            requirement="must be one column of texts or whole numbers",
             remedy="convert the column first",
         )
     return grid.place(array)
 
 
-def _misshapen(name: str) -> RequestRefused:
-    return RequestRefused(
+def _misshapen(name: str) -> InvalidRequest:
+    return InvalidRequest(
         name,
-        bound="must be one row of whole numbers of at least 0, cells of the grid in ascending order",
+        requirement="must be one row of whole numbers of at least 0, cells of the grid in ascending order",
         remedy="build the counts with from_arrays",
     )

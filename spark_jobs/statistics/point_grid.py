@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.statistics.value_grid import ValueGrid
 
 GroupKey = str | int
@@ -37,7 +37,7 @@ class PointGrid:
             are the same; None for one group that holds every row.
 
     Raises:
-        RequestRefused: the axes do not fit, or the keys are not a list of distinct short texts and whole numbers.
+        InvalidRequest: the axes do not fit, or the keys are not a list of distinct short texts and whole numbers.
     """
 
     x: ValueGrid
@@ -46,10 +46,10 @@ class PointGrid:
 
     def __post_init__(self) -> None:
         if self.x.cells > MOST_POINT_CELLS or self.y.cells != self.x.cells:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "cells",
-                given=max(self.x.cells, self.y.cells),
-                bound=f"must be equally many on both axes, at most {MOST_POINT_CELLS}",
+                value=max(self.x.cells, self.y.cells),
+                requirement=f"must be equally many on both axes, at most {MOST_POINT_CELLS}",
                 remedy=f"use the default {DEFAULT_POINT_CELLS}",
             )
         if self.keys is not None:
@@ -67,7 +67,7 @@ class PointGrid:
         """The grid of the box between public bounds: one bound for both axes, or a pair (x, y).
 
         Raises:
-            RequestRefused: the bounds are not finite or not in ascending order, or the cells or keys do not fit.
+            InvalidRequest: the bounds are not finite or not in ascending order, or the cells or keys do not fit.
         """
         (x_lower, y_lower), (x_upper, y_upper) = _pair(lower), _pair(upper)
         return cls(
@@ -121,8 +121,11 @@ def _is_key(group: object) -> bool:
 def _pair(bound: Bound) -> tuple[float, float]:
     if isinstance(bound, (tuple, list)):
         if len(bound) != 2:
-            raise RequestRefused(
-                "bounds", given=list(bound), bound="must be one number or a pair", remedy="give one for x, one for y"
+            raise InvalidRequest(
+                "bounds",
+                value=list(bound),
+                requirement="must be one number or a pair",
+                remedy="give one for x, one for y",
             )
         return bound[0], bound[1]
     return bound, bound
@@ -132,10 +135,10 @@ def _checked_keys(keys: Iterable[object]) -> tuple[GroupKey, ...]:
     checked = tuple(_checked_key(key) for key in keys)
     texts = {str(key) for key in checked}
     if not 1 <= len(checked) <= MOST_GROUPS or len(texts) < len(checked):
-        raise RequestRefused(
+        raise InvalidRequest(
             "groups",
-            given=f"{len(checked)} keys, {len(texts)} of them distinct",
-            bound=f"must be from 1 to {MOST_GROUPS} keys, each named once",
+            value=f"{len(checked)} keys, {len(texts)} of them distinct",
+            requirement=f"must be from 1 to {MOST_GROUPS} keys, each named once",
             remedy="leave out what is named twice (17 and '17' are one key)",
         )
     return checked
@@ -146,10 +149,10 @@ def _checked_key(key: object) -> GroupKey:
         return int(key)
     if isinstance(key, str) and len(key) <= LONGEST_KEY and _sound(key):
         return key
-    raise RequestRefused(
+    raise InvalidRequest(
         "groups",
-        given="a number beyond 64 bits" if isinstance(key, int) and abs(key) >= 2**63 else key,
-        bound=f"must be texts of at most {LONGEST_KEY} characters or whole numbers of 64 bits",
+        value="a number beyond 64 bits" if isinstance(key, int) and abs(key) >= 2**63 else key,
+        requirement=f"must be texts of at most {LONGEST_KEY} characters or whole numbers of 64 bits",
         remedy="name each group as the column writes it",
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.statistics.arrays import as_doubles
 from spark_jobs.statistics.residual_grid import (
@@ -54,7 +54,7 @@ class ResidualCounts:
         unit: the smallest size that matters, public.
 
     Raises:
-        RequestRefused: the unit is not a number between 2^-1000 and 2^1000, or the arrays are not as described.
+        InvalidRequest: the unit is not a number between 2^-1000 and 2^1000, or the arrays are not as described.
     """
 
     fitted_cells: Int64Array
@@ -88,12 +88,14 @@ class ResidualCounts:
             ([[0, 0], [1, 1]], 1)
 
         Raises:
-            RequestRefused: the unit does not fit, or the arrays are not two columns of numbers.
+            InvalidRequest: the unit does not fit, or the arrays are not two columns of numbers.
         """
         unit = require_unit(unit)
         value, residual = as_doubles(fitted, what="fitted"), as_doubles(residuals, what="residuals")
         if value.size != residual.size:
-            raise RequestRefused("residuals", bound="must be as many as fitted", remedy="give one of each per row")
+            raise InvalidRequest(
+                "residuals", requirement="must be as many as fitted", remedy="give one of each per row"
+            )
         kept = ~(np.isnan(value) | np.isnan(residual))
         keys = axis_cells(value[kept], unit) * AXIS + axis_cells(residual[kept], unit)
         return cls.from_keys(keys, np.ones(keys.size, dtype=np.int64), unit=unit)
@@ -116,7 +118,7 @@ class ResidualCounts:
             unit: the smallest size that matters, public.
 
         Raises:
-            RequestRefused: the unit does not fit, or a column is missing or neither numeric nor boolean.
+            InvalidRequest: the unit does not fit, or a column is missing or neither numeric nor boolean.
         """
         from spark_jobs.statistics.spark.residuals import count_residuals
 
@@ -129,7 +131,7 @@ class ResidualCounts:
         Keys come in any order and may occur twice; those with no row are left out.
 
         Raises:
-            RequestRefused: the unit does not fit.
+            InvalidRequest: the unit does not fit.
             ValueError: a key is outside ``[0, RESIDUAL_KEYS)``.
         """
         array = np.asarray(keys, dtype=np.int64)
@@ -207,7 +209,7 @@ class ResidualCounts:
             Counts of shape (m_fitted, m_residual), from the lowest numbers to the highest; and the rows outside.
 
         Raises:
-            RequestRefused: the grid is not one of those.
+            InvalidRequest: the grid is not one of those.
         """
         cuts = [
             grid_cuts(require_doublings(k), require_bins(m))
@@ -220,12 +222,12 @@ class ResidualCounts:
         """The counts of both sets of rows together.
 
         Raises:
-            RequestRefused: they have different units.
+            InvalidRequest: they have different units.
         """
         if not isinstance(other, ResidualCounts):
             return NotImplemented
         if other.unit != self.unit:
-            raise RequestRefused("unit", bound="must be the same for both", remedy="count both in one unit")
+            raise InvalidRequest("unit", requirement="must be the same for both", remedy="count both in one unit")
         both = np.concatenate([self._keys, other._keys])
         return ResidualCounts.from_keys(both, np.concatenate([self.counts, other.counts]), unit=self.unit)
 
@@ -249,5 +251,5 @@ class ResidualCounts:
         return f"ResidualCounts(unit={self.unit!r})"
 
 
-def _misfit(bound: str) -> RequestRefused:
-    return RequestRefused("counts", bound=bound, remedy="build the counts with from_arrays")
+def _misfit(bound: str) -> InvalidRequest:
+    return InvalidRequest("counts", requirement=bound, remedy="build the counts with from_arrays")

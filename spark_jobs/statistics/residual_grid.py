@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.grids import LARGEST, RESIDUAL_DOUBLINGS, RESIDUAL_KEYS, RESIDUAL_STEPS
 
 DOUBLINGS = RESIDUAL_DOUBLINGS
@@ -38,10 +38,10 @@ def require_unit(unit: object) -> float:
     """``unit`` as a float, refused unless it is a number between 2^-1000 and 2^1000."""
     if isinstance(unit, (int, float, np.number)) and not isinstance(unit, bool) and 1 / LARGEST <= unit <= LARGEST:
         return float(unit)
-    raise RequestRefused(
+    raise InvalidRequest(
         "unit",
-        given=unit,
-        bound="must be a number above 0, between 2^-1000 and 2^1000",
+        value=unit,
+        requirement="must be a number above 0, between 2^-1000 and 2^1000",
         remedy="give the smallest size that matters, such as 1 for a test score or 1000 for a salary",
     )
 
@@ -52,10 +52,10 @@ def require_bins(bins: object) -> int:
         number = int(bins)
         if 1 <= number <= MOST_BINS and number.bit_count() == 1:
             return number
-    raise RequestRefused(
+    raise InvalidRequest(
         "bins",
-        given=bins,
-        bound=f"must be a power of two from 1 to {MOST_BINS}",
+        value=bins,
+        requirement=f"must be a power of two from 1 to {MOST_BINS}",
         remedy="leave it out to have it chosen",
     )
 
@@ -64,8 +64,8 @@ def require_doublings(doublings: object) -> int:
     """``doublings`` as an int, refused unless it is a whole number from 0 to 60."""
     if isinstance(doublings, (int, np.integer)) and not isinstance(doublings, bool) and 0 <= doublings <= DOUBLINGS:
         return int(doublings)
-    raise RequestRefused(
-        "doublings", given=doublings, bound=f"must be from 0 to {DOUBLINGS}", remedy="choose another unit"
+    raise InvalidRequest(
+        "doublings", value=doublings, requirement=f"must be from 0 to {DOUBLINGS}", remedy="choose another unit"
     )
 
 

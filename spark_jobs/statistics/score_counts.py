@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.base import SCORE_CELLS
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.statistics.arrays import as_doubles
@@ -42,7 +42,7 @@ class ScoreCounts:
         positives: the same with label 1.
 
     Raises:
-        RequestRefused: the arrays are not two rows of whole numbers of at least 0, or their length is no power of two
+        InvalidRequest: the arrays are not two rows of whole numbers of at least 0, or their length is no power of two
             from 2 to 2^20.
     """
 
@@ -54,10 +54,10 @@ class ScoreCounts:
             object.__setattr__(self, name, _frozen_counts(getattr(self, name), name))
         require_cells(self.negatives.size)
         if self.positives.size != self.negatives.size:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "positives",
-                given=f"{self.positives.size} cells",
-                bound="must have as many cells as negatives",
+                value=f"{self.positives.size} cells",
+                requirement="must have as many cells as negatives",
                 remedy="count both classes on one grid",
             )
 
@@ -71,13 +71,15 @@ class ScoreCounts:
             ([1, 0, 0, 0], [0, 0, 1, 1])
 
         Raises:
-            RequestRefused: ``cells`` is no power of two from 2 to 2^20, or the arrays are not two columns of numbers.
+            InvalidRequest: ``cells`` is no power of two from 2 to 2^20, or the arrays are not two columns of numbers.
         """
         cells = require_cells(cells)
         label = as_doubles(labels, what="labels")
         score = as_doubles(scores, what="scores")
         if label.size != score.size:
-            raise RequestRefused("scores", bound="must be as many as the labels", remedy="give one of each per row")
+            raise InvalidRequest(
+                "scores", requirement="must be as many as the labels", remedy="give one of each per row"
+            )
         kept = ((label == 0) | (label == 1)) & ~np.isnan(score)
         keys = label[kept].astype(np.int64) * cells + unit_cells(score[kept], cells)
         return cls._from_packed(np.bincount(keys, minlength=2 * cells))
@@ -95,7 +97,7 @@ class ScoreCounts:
             cells: cells of [0, 1], a power of two from 2 to 2^20.
 
         Raises:
-            RequestRefused: ``cells`` does not fit, or a column is missing or neither numeric nor boolean.
+            InvalidRequest: ``cells`` does not fit, or a column is missing or neither numeric nor boolean.
         """
         from spark_jobs.statistics.spark.scores import count_scores
 
@@ -106,7 +108,7 @@ class ScoreCounts:
         """The counts from packed keys ``label * cells + cell`` and how many rows have each; absent keys count 0.
 
         Raises:
-            RequestRefused: ``cells`` is no power of two from 2 to 2^20.
+            InvalidRequest: ``cells`` is no power of two from 2 to 2^20.
             ValueError: a key is outside ``[0, 2 * cells)``: the keys were made for another grid.
         """
         cells = require_cells(cells)
@@ -141,12 +143,15 @@ class ScoreCounts:
         """The counts of the same rows on a coarser grid of ``cells`` cells.
 
         Raises:
-            RequestRefused: ``cells`` is no power of two, or more than there are.
+            InvalidRequest: ``cells`` is no power of two, or more than there are.
         """
         cells = require_cells(cells)
         if cells > self.cells:
-            raise RequestRefused(
-                "cells", given=cells, bound=f"must be at most {self.cells}", remedy="count the rows on a finer grid"
+            raise InvalidRequest(
+                "cells",
+                value=cells,
+                requirement=f"must be at most {self.cells}",
+                remedy="count the rows on a finer grid",
             )
         return ScoreCounts(
             negatives=self.negatives.reshape(cells, -1).sum(axis=1),
@@ -157,13 +162,13 @@ class ScoreCounts:
         """The counts of both sets of rows together.
 
         Raises:
-            RequestRefused: they are on different grids.
+            InvalidRequest: they are on different grids.
         """
         if not isinstance(other, ScoreCounts):
             return NotImplemented
         if other.cells != self.cells:
-            raise RequestRefused(
-                "cells", given=other.cells, bound=f"must be {self.cells}", remedy="coarsen the finer of the two"
+            raise InvalidRequest(
+                "cells", value=other.cells, requirement=f"must be {self.cells}", remedy="coarsen the finer of the two"
             )
         return ScoreCounts(negatives=self.negatives + other.negatives, positives=self.positives + other.positives)
 
@@ -182,8 +187,10 @@ class ScoreCounts:
 def _frozen_counts(values: ArrayLike, what: str) -> Int64Array:
     array = np.asarray(values)
     if array.ndim != 1 or array.dtype.kind not in "iu" or (array < 0).any():
-        raise RequestRefused(
-            what, bound="must be one row of whole numbers of at least 0", remedy="build the counts with from_arrays"
+        raise InvalidRequest(
+            what,
+            requirement="must be one row of whole numbers of at least 0",
+            remedy="build the counts with from_arrays",
         )
     counts = array.astype(np.int64)  # a copy, which nobody else can write to
     counts.flags.writeable = False

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.statistics.arrays import as_doubles
 from spark_jobs.statistics.value_grid import LINEAR, ValueGrid
@@ -36,7 +36,7 @@ class ValueCounts:
         grid: the cells.
 
     Raises:
-        RequestRefused: the counts are not one row of whole numbers of at least 0, as many as the grid has cells.
+        InvalidRequest: the counts are not one row of whole numbers of at least 0, as many as the grid has cells.
     """
 
     counts: Int64Array
@@ -45,9 +45,9 @@ class ValueCounts:
     def __post_init__(self) -> None:
         array = np.asarray(self.counts)
         if array.shape != (self.grid.size,) or array.dtype.kind not in "iu" or (array < 0).any():
-            raise RequestRefused(
+            raise InvalidRequest(
                 "counts",
-                bound=f"must be one row of {self.grid.size} whole numbers of at least 0",
+                requirement=f"must be one row of {self.grid.size} whole numbers of at least 0",
                 remedy="build the counts with from_arrays",
             )
         counts = array.astype(np.int64)  # a copy, which nobody else can write to
@@ -73,7 +73,7 @@ class ValueCounts:
             [1, 1, 0, 1]
 
         Raises:
-            RequestRefused: the grid does not fit (``ValueGrid``), or the array is not one column of numbers.
+            InvalidRequest: the grid does not fit (``ValueGrid``), or the array is not one column of numbers.
         """
         grid = ValueGrid(lower=lower, upper=upper, cells=cells, scale=scale, unit=unit)
         value = as_doubles(values, what="values")
@@ -103,7 +103,7 @@ class ValueCounts:
             unit: of a logarithmic grid.
 
         Raises:
-            RequestRefused: the grid does not fit, or the column is missing or neither numeric nor boolean.
+            InvalidRequest: the grid does not fit, or the column is missing or neither numeric nor boolean.
         """
         from spark_jobs.statistics.spark.values import count_values
 
@@ -138,12 +138,12 @@ class ValueCounts:
         """The counts of both sets of rows together.
 
         Raises:
-            RequestRefused: they are on different grids.
+            InvalidRequest: they are on different grids.
         """
         if not isinstance(other, ValueCounts):
             return NotImplemented
         if other.grid != self.grid:
-            raise RequestRefused("grid", bound="must be the same for both", remedy="count both on one grid")
+            raise InvalidRequest("grid", requirement="must be the same for both", remedy="count both on one grid")
         return ValueCounts(counts=self.counts + other.counts, grid=self.grid)
 
     def __eq__(self, other: object) -> bool:

@@ -38,7 +38,7 @@ class ValueGrid:
             the larger one where 0 lies between them or is one of them.
 
     Raises:
-        RequestRefused: the bounds are not finite numbers in ascending order, or there are too few cells.
+        InvalidRequest: the bounds are not finite numbers in ascending order, or there are too few cells.
     """
 
     lower: float

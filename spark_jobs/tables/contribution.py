@@ -47,7 +47,7 @@ def bound_contributions(
         spare: a condition on the key columns: true for rows that take no place of another of their unit.
 
     Raises:
-        RequestRefused: the table has no such unit column, or one of a type that cannot be compared.
+        InvalidRequest: the table has no such unit column, or one of a type that cannot be compared.
     """
     names = [quoted(key) for key in keys]
     if unit.column is None:

@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from spark_jobs.contract.binding import BoundColumn
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.tables.expressions import quoted
 
 MAX_VALUES = 10_000
@@ -35,7 +35,7 @@ def read_csv(spark: SparkSession, path: str, columns: Sequence[BoundColumn], *, 
         bound: whether they are the whole header, in its order, and then the partition columns.
 
     Raises:
-        RequestRefused: files whose first lines differ, or a header that has not the columns. One sentence, whatever
+        InvalidRequest: files whose first lines differ, or a header that has not the columns. One sentence, whatever
             is wrong and wherever: a file without a header begins with somebody's row.
     """
     types = {column.name: column.type for column in columns}
@@ -47,9 +47,9 @@ def read_csv(spark: SparkSession, path: str, columns: Sequence[BoundColumn], *, 
     places = {name: _place(name, names) for name in wanted}
     exact = names == wanted and set(folders) <= set(types)
     if header is None or None in places.values() or (bound and not exact):
-        raise RequestRefused(
+        raise InvalidRequest(
             "table.path",
-            bound="must hold csv files that all begin with one header line, which names the table's columns",
+            requirement="must hold csv files that all begin with one header line, which names the table's columns",
             remedy="write the columns' names into the first line of each file, in the order in which they are bound",
         )
     few = sf.length("value") - sf.length(sf.replace("value", sf.lit(","), sf.lit(""))) < MAX_VALUES

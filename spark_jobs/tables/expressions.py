@@ -47,7 +47,7 @@ def filter_column(text: str, schema: StructType) -> Column:
     """The filter as a boolean column; null where it is neither true nor false.
 
     Raises:
-        RequestRefused: outside the allow-list, or not a condition on a table with this schema.
+        InvalidRequest: outside the allow-list, or not a condition on a table with this schema.
     """
     return condition_column(parse(text, what="where"), schema, field="where", text=text)
 
@@ -56,7 +56,7 @@ def condition_column(condition: tree.Expression, schema: StructType, *, field: s
     """A condition that stands in ``field`` of a request, as a boolean column.
 
     Raises:
-        RequestRefused: not a condition on a table with this schema; the message says that ``text`` was given.
+        InvalidRequest: not a condition on a table with this schema; the message says that ``text`` was given.
     """
     scope = _Scope(schema=schema, field=field, text=text)
     return scope.convert(scope.translate(condition), Kind.BOOLEAN)
@@ -66,7 +66,7 @@ def feature_column(text: str, schema: StructType) -> Column:
     """The feature as a double column: a column spelled exactly so, else an expression. True counts 1, false 0.
 
     Raises:
-        RequestRefused: outside the allow-list, or not a number or boolean on a table with this schema.
+        InvalidRequest: outside the allow-list, or not a number or boolean on a table with this schema.
     """
     return amount_column(feature_need(text), schema)
 
@@ -75,7 +75,7 @@ def amount_column(need: ColumnNeed, schema: StructType) -> Column:
     """What ``need`` names, as a double column: a column spelled exactly so, else an expression.
 
     Raises:
-        RequestRefused: outside the allow-list, or not a number or boolean on a table with this schema.
+        InvalidRequest: outside the allow-list, or not a number or boolean on a table with this schema.
     """
     if need.found(schema.names):
         return as_double(read(need, schema))
@@ -90,7 +90,7 @@ def read(need: ColumnNeed, schema: StructType) -> Typed:
     """The column that is needed.
 
     Raises:
-        RequestRefused: the table has none, or one of another kind.
+        InvalidRequest: the table has none, or one of another kind.
     """
     field = field_of(need, schema)
     kind = kind_of(field.dataType)
@@ -111,7 +111,7 @@ def field_of(need: ColumnNeed, schema: StructType) -> StructField:
     """The field that is needed, whatever its type.
 
     Raises:
-        RequestRefused: the table has none.
+        InvalidRequest: the table has none.
     """
     name = need.found(schema.names)
     if name is None:

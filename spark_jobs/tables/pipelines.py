@@ -21,7 +21,7 @@ from pyspark.sql import functions as sf
 
 from spark_jobs.contract.column_types import Kind
 from spark_jobs.contract.columns import FEATURE_KINDS, ColumnNeed
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.store.pipelines import MAX_BYTES, SavedPipeline, is_metadata, refused_pipeline
 from spark_jobs.contract.tables import SparkMLModel
@@ -111,7 +111,7 @@ def apply_pipeline(frame: DataFrame, model: SparkMLModel, score: str) -> DataFra
     Numeric inputs reach the pipeline as doubles, null as NaN, but for columns that an indexer or imputer reads.
 
     Raises:
-        RequestRefused: no saved pipeline, one of another content than the request names, a stage outside the allow-list
+        InvalidRequest: no saved pipeline, one of another content than the request names, a stage outside the allow-list
             or that raises on what it does not know, or a pipeline that does not fit the table's schema.
     """
     pipeline, stages, folders = _load(frame.sparkSession, model)
@@ -133,7 +133,7 @@ def read_saved(spark: SparkSession, path: str) -> SavedPipeline:
     """What is saved under ``path``, as Spark reads it; no class of it is loaded.
 
     Raises:
-        RequestRefused: there is no pipeline, or something else with it.
+        InvalidRequest: there is no pipeline, or something else with it.
     """
     folder = Place.of_folder(path, what="model.path").path
     try:
@@ -151,7 +151,7 @@ def read_saved(spark: SparkSession, path: str) -> SavedPipeline:
             raise refused_pipeline(path)
         return SavedPipeline.of({str(row["name"]): str(row["hash"]) for row in hashes}, texts)
     except Exception as error:  # whatever a store or a file makes of it is one thing: no pipeline
-        if isinstance(error, RequestRefused):
+        if isinstance(error, InvalidRequest):
             raise
         raise refused_pipeline(path) from None
 
@@ -186,7 +186,7 @@ def check_stages(stages: list[Stage], model: SparkMLModel) -> None:
     """Refuse a pipeline with a stage that is not row-wise and total.
 
     Raises:
-        RequestRefused: naming the first such stage, and the remedy.
+        InvalidRequest: naming the first such stage, and the remedy.
     """
     for stage in stages:
         if stage.name not in (*TRANSFORMERS, *PREDICTORS):
@@ -325,4 +325,4 @@ def _names(value: Any) -> tuple[str, ...]:
 
 
 def _refuse(model: SparkMLModel, bound: str, remedy: str) -> NoReturn:
-    raise RequestRefused("model.path", given=model.path, bound=bound, remedy=remedy)
+    raise InvalidRequest("model.path", value=model.path, requirement=bound, remedy=remedy)

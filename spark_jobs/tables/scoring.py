@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from spark_jobs.contract.column_checks import level_value
 from spark_jobs.contract.column_types import Kind
 from spark_jobs.contract.columns import ColumnNeed, categorical_need, label_need, score_need
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.tables import (
     ColumnsModel,
@@ -56,7 +56,7 @@ def prepare_model(frame: DataFrame, model: Model) -> DataFrame:
     Rows that the pipeline's stages skip are gone.
 
     Raises:
-        RequestRefused: the pipeline is not one of row-wise, total stages, or does not fit the table's schema.
+        InvalidRequest: the pipeline is not one of row-wise, total stages, or does not fit the table's schema.
     """
     return apply_pipeline(frame, model, PIPELINE_SCORE) if isinstance(model, SparkMLModel) else frame
 
@@ -70,7 +70,7 @@ def label_and_score(frame: DataFrame, request: ReleaseRequest, model: Model | No
         model: where the scores come from, if not from the request's own model.
 
     Raises:
-        RequestRefused: a column of the label or the model is missing or of a type that does not fit.
+        InvalidRequest: a column of the label or the model is missing or of a type that does not fit.
     """
     score = _score(frame, model or request.needed_model, request.scoring)
     return LabelAndScore(label=label_column(request.needed_label, frame.schema), score=score)
@@ -83,7 +83,7 @@ def fitted_value(frame: DataFrame, model: Model) -> Column:
     it is; null or NaN where a feature is.
 
     Raises:
-        RequestRefused: a column of the model is missing or of a type that does not fit.
+        InvalidRequest: a column of the model is missing or of a type that does not fit.
     """
     schema = frame.schema
     match model:
@@ -103,7 +103,7 @@ def label_column(label: Label, schema: StructType) -> Column:
     """The label of each row: int, 0 or 1; null where it is neither.
 
     Raises:
-        RequestRefused: its column is missing or of a type that does not fit.
+        InvalidRequest: its column is missing or of a type that does not fit.
     """
     values = read(label_need(label), schema)
     if values.kind is Kind.BOOLEAN:
@@ -152,7 +152,7 @@ def level_number(need: ColumnNeed, levels: Sequence[str], schema: StructType) ->
     One place each, even where two levels are one value of the column's type, such as 1 and 01: the first.
 
     Raises:
-        RequestRefused: the column is missing or of a type without levels, or a level is no value of it.
+        InvalidRequest: the column is missing or of a type without levels, or a level is no value of it.
     """
     return _chosen(need, {level: place for place, level in enumerate(levels)}, 0, schema)
 
@@ -184,6 +184,6 @@ def _equals(values: Typed, value: Literalish, field: str) -> Column:
             return values.column == sf.lit(int(value)).cast("bigint")
         return as_double(values) == sf.lit(float(value))
     except (OverflowError, ValueError):  # no text, or a number that no column can hold
-        raise RequestRefused(
-            field, given=value, bound="must be a value that a column can hold", remedy="correct it"
+        raise InvalidRequest(
+            field, value=value, requirement="must be a value that a column can hold", remedy="correct it"
         ) from None

@@ -26,7 +26,7 @@ from pyspark.sql.types import StructField
 
 from spark_jobs.contract.column_types import Kind, normal_type
 from spark_jobs.contract.columns import ColumnNeed
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions import tree as tree
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.tables import Literalish, TableSource
@@ -71,7 +71,7 @@ def read_table(spark: SparkSession, source: TableSource) -> DataFrame:
     Partition columns of a path are strings. See ``spark_jobs.tables.csv_files`` for the reading of csv files.
 
     Raises:
-        RequestRefused: there is no such table, it cannot be read, its files do not fit together, or it cannot be pinned
+        InvalidRequest: there is no such table, it cannot be read, its files do not fit together, or it cannot be pinned
             that way. One line; nothing that Spark or a store said is in it.
     """
     for name, value in SETTINGS.items():
@@ -91,7 +91,7 @@ def _declared(frame: DataFrame, source: TableSource) -> DataFrame:
     """The columns that are declared, in their order; of a table of which none are, all that it has.
 
     Raises:
-        RequestRefused: the table has not these columns, each of its type. One sentence, whatever differs.
+        InvalidRequest: the table has not these columns, each of its type. One sentence, whatever differs.
     """
     if source.columns is None or (source.form == "csv" and not source.is_bound):
         return frame
@@ -103,10 +103,10 @@ def _declared(frame: DataFrame, source: TableSource) -> DataFrame:
         len(alike) != 1 or normal_type(alike[0].dataType.simpleString()) != column.type
         for alike, column in zip(found, source.columns, strict=True)
     ):
-        raise RequestRefused(
+        raise InvalidRequest(
             "table",
-            given=source.path or source.name,
-            bound="must have the columns that its account binds, of the same types",
+            value=source.path or source.name,
+            requirement="must have the columns that its account binds, of the same types",
             remedy="compare them with `dp-budget show`; a state that was written otherwise cannot be read",
         )
     names = zip(found, source.columns, strict=True)
@@ -117,10 +117,10 @@ def _folder(spark: SparkSession, source: TableSource) -> str:
     """The folder that is read, as the table's identity has it."""
     system = spark.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS") or "file:///"
     if str(source.path).startswith("/") and not system.startswith("file:"):
-        raise RequestRefused(
+        raise InvalidRequest(
             "table.path",
-            given=source.path,
-            bound=f"must be a URI where Spark's default file system is another than file://: here it is {system}",
+            value=source.path,
+            requirement=f"must be a URI where Spark's default file system is another than file://: here it is {system}",
             remedy="write the scheme, as the account's table has it",
         )
     source.pinned.require_real(what="table.path")
@@ -138,10 +138,10 @@ def _require_no_links(source: TableSource) -> None:
         except OSError:
             continue  # Spark says what cannot be read
         if any(entry.is_symlink() for entry in found):
-            raise RequestRefused(
+            raise InvalidRequest(
                 "table.path",
-                given=source.path,
-                bound="must be a folder without symbolic links in it",
+                value=source.path,
+                requirement="must be a folder without symbolic links in it",
                 remedy="put the files themselves there",
             )
         folders += [entry.path for entry in found if entry.is_dir(follow_symlinks=False)]
@@ -151,15 +151,15 @@ def catalog_table(spark: SparkSession, name: str, *, table_version: int | None =
     """A catalog's table as it is now or at a version, and its partition columns; no row is read.
 
     Raises:
-        RequestRefused: there is no such table or version, or it is a view.
+        InvalidRequest: there is no such table or version, or it is a view.
     """
     quoted_name = ".".join(f"`{part}`" for part in Place.of_catalog(name, what="table.name").path.split("."))
     with _refusing("table.name", name):
         if spark.catalog.getTable(quoted_name).tableType not in ("MANAGED", "EXTERNAL"):
-            raise RequestRefused(
+            raise InvalidRequest(
                 "table.name",
-                given=name,
-                bound="must be a table, and no view: a view reads tables of other accounts",
+                value=name,
+                requirement="must be a table, and no view: a view reads tables of other accounts",
                 remedy="name the table that it reads, or write its rows to one",
             )
         if table_version is not None:
@@ -186,10 +186,10 @@ def _pinned(frame: DataFrame, source: TableSource, partitioned: tuple[str, ...])
         need = ColumnNeed(name=name, field="table.snapshot.partition")
         field = field_of(need, frame.schema)
         if field.name.lower() not in {column.lower() for column in partitioned}:
-            raise RequestRefused(
+            raise InvalidRequest(
                 need.field,
-                given=name,
-                bound=f"must be a partition column, which here is {' or '.join(partitioned) or 'none'}",
+                value=name,
+                requirement=f"must be a partition column, which here is {' or '.join(partitioned) or 'none'}",
                 remedy="pin the table by the columns that it is partitioned by",
             )
         pin = _pin(need, value, kind_of(field.dataType))
@@ -216,8 +216,8 @@ def _date(need: ColumnNeed, text: str) -> datetime.date:
     try:
         return datetime.date.fromisoformat(text)
     except ValueError:
-        raise RequestRefused(
-            need.field, given=f"{need.name}={text}", bound="must be a date", remedy="write it like 2026-01-31"
+        raise InvalidRequest(
+            need.field, value=f"{need.name}={text}", requirement="must be a date", remedy="write it like 2026-01-31"
         ) from None
 
 
@@ -228,7 +228,7 @@ def _refusing(field: str, given: object) -> Iterator[None]:
         yield
     except (PySparkException, Py4JJavaError) as error:
         bound, remedy = next((_REFUSALS[name] for name in _conditions(error) if name in _REFUSALS), _UNREADABLE)
-        raise RequestRefused(field, given=given, bound=bound, remedy=remedy) from None
+        raise InvalidRequest(field, value=given, requirement=bound, remedy=remedy) from None
 
 
 def _conditions(error: Exception) -> list[str]:

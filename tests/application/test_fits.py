@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from spark_jobs.application.count_statistics import count, prepare
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import CrossProductCells, LabelProductCells, ScoreCells
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.layout import SALT_VARIABLE
@@ -127,7 +127,7 @@ def test_a_unit_gives_at_most_its_rows(table: tuple[Any, Path], monkeypatch: pyt
 def test_two_spellings_of_a_level_never_meet_in_a_row(table: tuple[Any, Path]) -> None:
     """1 and 01 are one whole number: a row with two levels of a column would change more than the sensitivity."""
     spelled = {"kind": "logistic_fit", "categorical": {"county": ["4", "1", "01", "2", "+2", "002"]}}
-    with pytest.raises(RequestRefused, match=r"diagnostics\.categorical\.county: got '\+2'"):
+    with pytest.raises(InvalidRequest, match=r"diagnostics\.categorical\.county: got '\+2'"):
         counted(table, spelled)
     spelled["categorical"] = {"county": ["4", "1", "01", "2", "002"]}
     products = counted(table, spelled)[LabelProductCells].products
@@ -150,7 +150,7 @@ def test_what_does_not_fit_the_table_is_refused(table: tuple[Any, Path]) -> None
         ),
         ({**LINEAR, "categorical": {}, "outcome": "tract"}, r"diagnostics\.outcome: got 'tract'; must be of type"),
     ):
-        with pytest.raises(RequestRefused, match=line):
+        with pytest.raises(InvalidRequest, match=line):
             counted(table, options)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.application.java import java_home, java_version
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 
 
 def fake_java(folder: Path, version: str) -> Path:
@@ -25,12 +25,12 @@ def test_java_version_reads_old_and_new_spellings(tmp_path: Path, printed: str, 
 
 def test_a_named_java_that_is_too_old_is_refused(tmp_path: Path) -> None:
     home = fake_java(tmp_path / "java8", "1.8.0_392")
-    with pytest.raises(RequestRefused, match=r"^JAVA_HOME: got .*\(Java 8\)'; must be Java 17 or newer; "):
+    with pytest.raises(InvalidRequest, match=r"^JAVA_HOME: got .*\(Java 8\)'; must be Java 17 or newer; "):
         java_home({"JAVA_HOME": str(home), "PATH": ""})
 
 
 def test_a_named_java_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RequestRefused, match="no Java there"):
+    with pytest.raises(InvalidRequest, match="no Java there"):
         java_home({"JAVA_HOME": str(tmp_path), "PATH": ""})
 
 

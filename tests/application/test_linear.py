@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from spark_jobs.application.count_statistics import count, prepare
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import (
     LinearRegressionOptions,
     Options,
@@ -171,7 +171,7 @@ def test_keys_of_a_column_of_whole_numbers_may_be_written_as_text(table: tuple[A
 
 def test_keys_that_a_column_of_whole_numbers_cannot_hold_are_refused(table: tuple[Any, Path]) -> None:
     by_county = LINES.model_copy(update={"group_by": "county", "groups": ("01",)})
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         counted(table, by_county)
     assert str(refused.value) == (
         "diagnostics.groups: got '01'; must be whole numbers, as the column county holds; "
@@ -205,7 +205,7 @@ def test_columns_that_do_not_fit_are_refused_for_the_schema(
     table: tuple[Any, Path], diagnostic: Options, line: str
 ) -> None:
     asked = asked_of(table, diagnostic)
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         prepare(table[0], asked)
     assert str(refused.value).startswith(line)
     assert "\n" not in str(refused.value)

@@ -135,7 +135,7 @@ def test_a_charged_run_that_is_no_request_states_that_it_read_nothing(tmp_path: 
     sealed = Path(ReleaseLayout.of(str(tmp_path / "out"), "k1", "c1").statement(7)).read_bytes()
     refused = NothingRead.from_json(seal.open("run-7.json", sealed), run=7).refused
     assert refused is not None
-    assert refused.what == "table.snapshot"
+    assert refused.field == "table.snapshot"
 
 
 def test_a_failure_says_nothing_of_its_cause(private: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
@@ -26,7 +26,7 @@ def accepted(fields: dict[str, Any]) -> ReleaseRequest:
     try:
         request = ReleaseRequest.parse(fields)
         preflight(request)
-    except RequestRefused:
+    except InvalidRequest:
         assume(False)
     return request
 
@@ -87,5 +87,5 @@ def test_the_least_share_is_enough(case: str) -> None:
     little = ReleaseRequest.parse(
         {**request.to_dict(), "budget": {"epsilon": f"{epsilon}"[:-1] + "9", "delta": "1e-20"}}
     )
-    with pytest.raises(RequestRefused, match="budget.epsilon"):
+    with pytest.raises(InvalidRequest, match="budget.epsilon"):
         preflight(little)

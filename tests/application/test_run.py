@@ -11,7 +11,7 @@ from spark_jobs.application import run
 from spark_jobs.application.draw import NotThisDraw
 from spark_jobs.application.progress import Announcer
 from spark_jobs.application.run import Charged, measure, run_charged
-from spark_jobs.contract import Release, RequestRefused
+from spark_jobs.contract import InvalidRequest, Release
 from spark_jobs.contract.store.draft_folder import DraftFolder
 from spark_jobs.contract.store.layout import ReleaseLayout
 from spark_jobs.contract.store.objects import LocalStore
@@ -115,7 +115,7 @@ def test_where_the_ledger_knows_a_draw_no_other_is_made_or_taken(attempt: Any, l
 
 
 def test_a_request_that_was_swapped_is_refused_before_anything_is_read(attempt: Any) -> None:
-    with pytest.raises(RequestRefused, match="must be the very one that was charged"):
+    with pytest.raises(InvalidRequest, match="must be the very one that was charged"):
         attempt(asked=request(budget={"epsilon": "1000000"}))
     assert not Path(attempt.layout.draw).exists()
 
@@ -123,7 +123,7 @@ def test_a_request_that_was_swapped_is_refused_before_anything_is_read(attempt: 
 @pytest.mark.parametrize("figures", [b"", b'{"figures": "AAAA"}', account().model_dump_json().encode()])
 def test_account_figures_that_were_swapped_are_refused_before_anything_is_read(attempt: Any, figures: bytes) -> None:
     LocalStore().create(attempt.layout.account, figures)
-    with pytest.raises(RequestRefused, match=r"account\.json: must be the one"):
+    with pytest.raises(InvalidRequest, match=r"account\.json: must be the one"):
         attempt()
     assert not Path(attempt.layout.draw).exists()
 

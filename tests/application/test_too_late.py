@@ -15,7 +15,7 @@ from spark_jobs.application import run
 from spark_jobs.application.main import main
 from spark_jobs.application.refusal_guard import RefusedTooLateError, WatchedNoise, no_refusal_after
 from spark_jobs.application.run import measure
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.layout import ExitCode, ReleaseLayout, Stage
 from spark_jobs.contract.store.objects import LocalStore
@@ -57,7 +57,7 @@ def arguments_of(private: Path, changes: dict[str, Any] | None = None) -> list[s
 
 
 def refuse(*_: Any, **__: Any) -> None:
-    raise RequestRefused("thresholds", given=17, bound="must be fewer", remedy="ask for fewer")
+    raise InvalidRequest("thresholds", value=17, requirement="must be fewer", remedy="ask for fewer")
 
 
 def draw_and_refuse(statistic: Any, options: Any, terms: Terms) -> None:
@@ -73,7 +73,7 @@ def measure_by(monkeypatch: pytest.MonkeyPatch, module: Any, measured: Any) -> N
 @pytest.mark.parametrize(
     ("module", "measured", "error"),
     [
-        (auc, refuse, RequestRefused),  # the first part of the budget, before its noise
+        (auc, refuse, InvalidRequest),  # the first part of the budget, before its noise
         (auc, draw_and_refuse, RefusedTooLateError),
         (roc_curve, refuse, RefusedTooLateError),  # the second one, after the noise of the first
     ],
@@ -102,7 +102,7 @@ def test_every_kind_of_noise_is_noticed(draw: str) -> None:
 
 def test_a_mechanism_that_refuses_its_arguments_has_drawn_nothing() -> None:
     noise = WatchedNoise(SeededNoise(1))
-    with pytest.raises(RequestRefused), no_refusal_after(noise):
+    with pytest.raises(InvalidRequest), no_refusal_after(noise):
         noise.laplace(np.zeros(3, dtype=np.int64), epsilon=-1, l1_sensitivity=1)
 
 
@@ -143,7 +143,7 @@ def test_a_run_that_ends_before_it_reads_a_row_states_so_and_why(
     sealed = Path(layout.statement(1)).read_bytes()
     assert b"thresholds" not in sealed
     statement = NothingRead.from_json(seal_of().open("run-1.json", sealed), run=1)
-    assert (None if statement.refused is None else statement.refused.what) == ("thresholds" if refused else None)
+    assert (None if statement.refused is None else statement.refused.field) == ("thresholds" if refused else None)
 
 
 def test_a_failure_among_the_rows_states_nothing(private: Path, monkeypatch: pytest.MonkeyPatch) -> None:

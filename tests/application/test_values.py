@@ -13,7 +13,7 @@ from spark_jobs.application.count_statistics import count, prepare
 from spark_jobs.application.draft import draft
 from spark_jobs.application.draw import ReleaseDraw
 from spark_jobs.application.run import measure
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import EcdfOptions, ScoreCells
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
@@ -74,7 +74,7 @@ def test_scores_are_counted_once_for_all_diagnostics(table: tuple[Any, Path]) ->
 )
 def test_columns_that_do_not_fit_are_refused_for_the_schema(table: tuple[Any, Path], column: str, line: str) -> None:
     asked = asked_of(table, {"kind": "ecdf", "column": column, "bounds": [0, 1]})
-    with pytest.raises(RequestRefused, match=line):
+    with pytest.raises(InvalidRequest, match=line):
         prepare(table[0], asked)
 
 
@@ -139,7 +139,7 @@ def test_rules_tell_what_becomes_of_values_and_of_nothing_else() -> None:
     ],
 )
 def test_options_that_make_no_sense_are_refused_in_a_line(fields: dict[str, Any], line: str) -> None:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         request(diagnostics=[{"kind": "ecdf", **fields}])
     assert str(refused.value).startswith(line)
     assert "\n" not in str(refused.value)

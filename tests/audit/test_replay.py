@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import DIAGNOSTICS, PointCells, PointSums, ResidualCells
 from spark_jobs.contract.options.base import ScoreCells
 from spark_jobs.contract.options.fits import CrossProductCells, LabelProductCells
@@ -80,7 +80,7 @@ def cases():
                 picked = dict(zip(names, chosen, strict=True))
                 try:
                     options = DIAGNOSTICS[kind].model_validate({"kind": kind, **base, **picked})
-                except (RequestRefused, ValidationError):
+                except (InvalidRequest, ValidationError):
                     continue
                 text = "-".join([kind, str(number), *(f"{name}={value}" for name, value in picked.items())])
                 yield pytest.param(options, id=text)
@@ -145,10 +145,10 @@ def replay_release(options, relation, epsilon, *, summarised):
     run = release(options, relation, epsilon, summarised=summarised)
     try:
         calls = replay(run, one, other, source=SeededNoise(3))
-    except RequestRefused:
+    except InvalidRequest:
         recording = RecordingNoise(SeededNoise(3))
         for table in (one, other):
-            with released_outputs(recording), pytest.raises(RequestRefused):
+            with released_outputs(recording), pytest.raises(InvalidRequest):
                 run(table, recording)
         assert recording.calls == []
         return None

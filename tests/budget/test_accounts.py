@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dp_operators.budget import Account, PrivacyLedger
-from spark_jobs.contract import Neighbours, PrivacyUnit, RequestRefused
+from spark_jobs.contract import InvalidRequest, Neighbours, PrivacyUnit
 from tests.support.accounts import bound
 from tests.support.ledgers import execute
 
@@ -62,7 +62,7 @@ def test_opening_an_account_again_otherwise_is_refused(ledger: PrivacyLedger, ch
     settings = {"epsilon": "1", "tables": ["/lake/visits"]}
     before = ledger.open_account("visits", **settings)
 
-    with pytest.raises(RequestRefused, match=f"account: got 'visits'; is open already, with another {field};"):
+    with pytest.raises(InvalidRequest, match=f"account: got 'visits'; is open already, with another {field};"):
         ledger.open_account("visits", **{**settings, **change})
     assert ledger.account("visits") == before
     assert len(ledger.log()) == 1
@@ -71,7 +71,7 @@ def test_opening_an_account_again_otherwise_is_refused(ledger: PrivacyLedger, ch
 def test_table_belongs_to_one_account(ledger: PrivacyLedger) -> None:
     ledger.open_account("visits", epsilon=1, tables=["s3://lake/visits"])
 
-    with pytest.raises(RequestRefused, match="table: got 's3://lake/visits'; is bound to account visits"):
+    with pytest.raises(InvalidRequest, match="table: got 's3://lake/visits'; is bound to account visits"):
         ledger.open_account("copies", epsilon=1, tables=["/lake/copies", "s3a://lake/visits/"])
     assert [account.name for account in ledger.accounts()] == ["visits"]
     assert ledger.verify()
@@ -92,11 +92,11 @@ def test_no_table_lies_within_another(ledger: PrivacyLedger, bound: str, wanted:
     ledger.open_account("visits", epsilon=1, tables=[bound])
     for name in ("copies", "visits2"):
         with pytest.raises(
-            RequestRefused, match=r"must neither hold table .* bound to account visits; rows would"
+            InvalidRequest, match=r"must neither hold table .* bound to account visits; rows would"
         ) as no:
             ledger.open_account(name, epsilon=1, tables=["gs://elsewhere/t", wanted])
         assert "\n" not in str(no.value)
-    with pytest.raises(RequestRefused, match="must neither hold table"):
+    with pytest.raises(InvalidRequest, match="must neither hold table"):
         ledger.open_account("both", epsilon=1, tables=[wanted.replace("/t", "/u"), bound.replace("/t", "/u")])
     assert [account.name for account in ledger.accounts()] == ["visits"]
     assert len(ledger.log()) == 1
@@ -116,7 +116,7 @@ def test_two_names_of_a_table_are_one_table(ledger: PrivacyLedger, tmp_path: Pat
         "HDFS://NAME:8020/t",
     ]
     for other in others:
-        with pytest.raises(RequestRefused, match="is bound to account visits, and a table belongs to one account"):
+        with pytest.raises(InvalidRequest, match="is bound to account visits, and a table belongs to one account"):
             ledger.open_account("copies", epsilon=1, tables=[other])
 
 
@@ -141,11 +141,11 @@ def test_releases_go_neither_into_tables_nor_into_folders_of_another_account(
     ledger.open_account("others", epsilon=1, tables=["/lake/theirs"], outputs=["/releases/others"])
     before = ledger.open_account("bound", epsilon=1, tables=["/lake/visits"])
     head = ledger.head()
-    with pytest.raises(RequestRefused, match=words) as refused:
+    with pytest.raises(InvalidRequest, match=words) as refused:
         ledger.bind_outputs("bound", outputs, actor="dora", reason="tests")
     assert "\n" not in str(refused.value)
     fresh = [each.replace("/visits", "/fresh") for each in outputs]
-    with pytest.raises(RequestRefused, match=words.replace("/visits", "/fresh")):
+    with pytest.raises(InvalidRequest, match=words.replace("/visits", "/fresh")):
         ledger.open_account("fresh", epsilon=1, tables=["/lake/fresh"], outputs=fresh)
     assert ledger.account("bound") == before
     assert ledger.head() == head
@@ -156,10 +156,10 @@ def test_no_table_is_bound_where_releases_go(ledger: PrivacyLedger) -> None:
     head = ledger.head()
     for table in ("/releases/others/x", "/releases", "/"):
         with pytest.raises(
-            RequestRefused, match="table: .*must neither hold folder of releases .* of account others nor"
+            InvalidRequest, match="table: .*must neither hold folder of releases .* of account others nor"
         ):
             ledger.open_account("copies", epsilon=1, tables=[table])
-    with pytest.raises(RequestRefused, match="must neither hold folder of releases file:///releases/others nor"):
+    with pytest.raises(InvalidRequest, match="must neither hold folder of releases file:///releases/others nor"):
         ledger.bind_table("others", bound("/releases/others/t"), actor="dora", reason="tests")
     assert ledger.head() == head
 
@@ -180,7 +180,7 @@ def test_folders_of_releases_are_read_back_by_one_name(ledger: PrivacyLedger, tm
 
 @pytest.mark.parametrize("table", ["/t#", "/t/../u", "t", "/t?x=1", "/%74", "catalog:t", "webhdfs://name/t", "/t*"])
 def test_text_that_may_be_two_tables_opens_no_account(ledger: PrivacyLedger, table: str) -> None:
-    with pytest.raises(RequestRefused, match=r"^table: got ") as refused:
+    with pytest.raises(InvalidRequest, match=r"^table: got ") as refused:
         ledger.open_account("visits", epsilon=1, tables=[table])
     assert "\n" not in str(refused.value)
     assert ledger.log() == ()
@@ -197,9 +197,9 @@ def test_tables_that_an_earlier_version_bound_within_each_other_pay_for_nothing(
         ledger_url, "UPDATE account_tables SET identity = 'catalog:a.b' WHERE identity = 'catalog:spark_catalog.a.b'"
     )
     for table in ("/t", "/t/sub"):
-        with pytest.raises(RequestRefused, match="must neither hold table .* nor lie within it"):
+        with pytest.raises(InvalidRequest, match="must neither hold table .* nor lie within it"):
             ledger.account_for_table(table)
-    with pytest.raises(RequestRefused, match="is bound to account short"):
+    with pytest.raises(InvalidRequest, match="is bound to account short"):
         ledger.open_account("full", epsilon=1, tables=["catalog:spark_catalog.a.b"])
     ledger.bind_table("short", bound("catalog:a.b"), actor="dora", reason="by its full name")
     assert ledger.account_for_table("catalog:a.b").name == "short"
@@ -209,7 +209,7 @@ def test_account_for_a_table_is_found_by_any_spelling(ledger: PrivacyLedger) -> 
     opened = ledger.open_account("visits", epsilon=1, tables=["/lake/visits"])
 
     assert ledger.account_for_table("file:///lake//visits/") == opened
-    with pytest.raises(RequestRefused, match="table: got 'file:///lake/other'; must be bound to an account"):
+    with pytest.raises(InvalidRequest, match="table: got 'file:///lake/other'; must be bound to an account"):
         ledger.account_for_table("/lake/other")
 
 
@@ -236,7 +236,7 @@ def test_account_for_a_table_is_found_by_any_spelling(ledger: PrivacyLedger) -> 
     ],
 )
 def test_bad_setting_is_refused_in_one_line(ledger: PrivacyLedger, settings: dict, message: str) -> None:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         ledger.open_account("visits", **settings)
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -246,7 +246,7 @@ def test_bad_setting_is_refused_in_one_line(ledger: PrivacyLedger, settings: dic
 
 @pytest.mark.parametrize("name", ["", " visits", "a\x00b", "x" * 201, "я" * 101, 7, "\ud800"])
 def test_bad_name_is_refused(ledger: PrivacyLedger, name: object) -> None:
-    with pytest.raises(RequestRefused, match="account: got .*; must be printable text of 1 to 200 bytes"):
+    with pytest.raises(InvalidRequest, match="account: got .*; must be printable text of 1 to 200 bytes"):
         ledger.open_account(name, epsilon=1)  # type: ignore[arg-type]
     assert ledger.accounts() == ()
 

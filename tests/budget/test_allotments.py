@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from dp_operators.budget import BudgetExceeded, ChargeConflict, PrivacyLedger
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from tests.support.ledgers import commit
 
 
@@ -37,7 +37,7 @@ def test_remaining_of_an_allotment_is_the_lesser_of_both(shared: PrivacyLedger) 
     assert shared.remaining("visits", allotment="research").epsilon == Decimal("0.5")
     shared.reserve("visits", release="a", epsilon="0.75")
     assert shared.remaining("visits", allotment="research").epsilon == Decimal("0.25")
-    with pytest.raises(RequestRefused, match="allotment: got 'nobody'; must be an allotment of account visits"):
+    with pytest.raises(InvalidRequest, match="allotment: got 'nobody'; must be an allotment of account visits"):
         shared.remaining("visits", allotment="nobody")
 
 
@@ -70,7 +70,7 @@ def test_allotment_has_its_cap_in_each_block(ledger: PrivacyLedger) -> None:
 def test_allotting_again_finds_it_and_otherwise_is_refused(shared: PrivacyLedger) -> None:
     before = shared.head()
     assert shared.allot("visits", "research", epsilon="0.50") in shared.allotments("visits")
-    with pytest.raises(RequestRefused, match="allotment: got 'research'; is there already, with a cap of epsilon 0.5"):
+    with pytest.raises(InvalidRequest, match="allotment: got 'research'; is there already, with a cap of epsilon 0.5"):
         shared.allot("visits", "research", epsilon="0.6")
     assert shared.head() == before
 
@@ -102,7 +102,7 @@ def test_raise_is_an_event_with_an_author_and_a_reason(shared: PrivacyLedger) ->
 )
 def test_cap_is_not_lowered_and_not_raised_by_nobody(shared: PrivacyLedger, change: dict, message: str) -> None:
     before = shared.head()
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         shared.raise_cap("visits", **{"epsilon": "2", "actor": "dpo", "reason": "why", **change})
     assert message in str(refused.value)
     assert shared.head() == before
@@ -118,7 +118,7 @@ def test_caps_of_other_compositions_are_raised_too(ledger: PrivacyLedger) -> Non
     ledger.open_account("both", composition="approximate", epsilon="1", delta="1e-6")
     raised = ledger.raise_cap("both", delta="1e-5", actor="dpo", reason="r")
     assert (raised.cap.epsilon, raised.cap.delta, raised.slack) == (1, Decimal("0.00001"), Decimal("0.0000005"))
-    with pytest.raises(RequestRefused, match="must be at least rho|must be at least epsilon"):
+    with pytest.raises(InvalidRequest, match="must be at least rho|must be at least epsilon"):
         ledger.raise_cap("rho", rho="0.7", actor="dpo", reason="r")
     assert ledger.verification().findings == ()
 
@@ -135,7 +135,7 @@ def test_frozen_ledger_is_read_and_not_written(shared: PrivacyLedger) -> None:
         "allot": lambda: shared.allot("visits", "third", epsilon="1"),
     }
     for write in writes.values():
-        with pytest.raises(RequestRefused, match="is frozen .restored from the backup of Sunday. and may only be read"):
+        with pytest.raises(InvalidRequest, match="is frozen .restored from the backup of Sunday. and may only be read"):
             write()
     assert shared.remaining("visits").epsilon == Decimal("0.5")
     assert shared.reserve("visits", release="a", epsilon="0.5") == charge

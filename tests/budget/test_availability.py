@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from dp_operators.budget import LedgerUnavailable, PrivacyLedger
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store.failpoints import LEDGER_POINTS, VARIABLE
 from tests.support.ledgers import DRAW, await_pause, commit
 
@@ -146,7 +146,7 @@ def test_folder_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
     ],
 )
 def test_url_of_something_else_is_refused(url: object) -> None:
-    with pytest.raises(RequestRefused, match="^ledger: must be .*; e.g. postgresql://") as refused:
+    with pytest.raises(InvalidRequest, match="^ledger: must be .*; e.g. postgresql://") as refused:
         PrivacyLedger(url)  # type: ignore[arg-type]
     assert "\n" not in str(refused.value)
 
@@ -172,7 +172,7 @@ def test_password_is_never_shown(url: str) -> None:
         shown.extend([repr(ledger), ledger.name])
         ledger.accounts()
 
-    with pytest.raises((LedgerUnavailable, RequestRefused)) as failed:
+    with pytest.raises((LedgerUnavailable, InvalidRequest)) as failed:
         ask()
     shown.extend([str(failed.value), repr(failed.value), *traceback.format_exception(failed.value, chain=True)])
     assert SECRET not in "".join(shown)
@@ -210,7 +210,7 @@ def test_ledger_frozen_in_the_middle_of_a_change_is_not_written(
             else:
                 getattr(own, verb)(charge.id)
             said.put("written")
-        except RequestRefused as refused:
+        except InvalidRequest as refused:
             said.put(str(refused))
 
     process = multiprocessing.get_context("fork").Process(target=change, daemon=True)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dp_operators.budget import PrivacyLedger
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.binding import TableBinding
 from tests.support.ledgers import tamper
 
@@ -56,7 +56,7 @@ def test_account_opened_earlier_is_bound_later_and_never_otherwise(opened: Priva
     assert [entry.action for entry in opened.log("others")] == ["opened", "table bound"]
     head = opened.head()
     for other in ({"columns": VISITS["columns"][:1]}, {"format": "csv"}, {"version": {"by": "partition"}}):
-        with pytest.raises(RequestRefused, match="can only be|must be that of|version.columns: names"):
+        with pytest.raises(InvalidRequest, match="can only be|must be that of|version.columns: names"):
             opened.bind_table("others", {**binding, **other}, **WHO)
     assert opened.head() == head
     assert opened.verification().findings == ()
@@ -65,7 +65,7 @@ def test_account_opened_earlier_is_bound_later_and_never_otherwise(opened: Priva
 def test_table_of_another_account_is_not_bound(opened: PrivacyLedger) -> None:
     head = opened.head()
     for table in ("/lake/visits", "/lake/visits/part", "/lake"):
-        with pytest.raises(RequestRefused, match="is bound to account|must neither hold table"):
+        with pytest.raises(InvalidRequest, match="is bound to account|must neither hold table"):
             opened.bind_table("others", {**VISITS, "table": table}, **WHO)
     assert opened.head() == head
     opened.bind_table("others", {**VISITS, "table": "/lake/more"}, **WHO)
@@ -88,12 +88,12 @@ def test_table_has_the_columns_of_its_account(opened: PrivacyLedger, terms: dict
     """When an account is opened, and when a table of one that is open is described."""
     binding = {**VISITS, "table": "/lake/new"}
     head = opened.head()
-    with pytest.raises(RequestRefused, match=message):
+    with pytest.raises(InvalidRequest, match=message):
         opened.open_account("new", epsilon="1", tables=[binding], actor="admin", **terms)
     assert (opened.head(), [account.name for account in opened.accounts()]) == (head, ["others", "visits"])
     opened.open_account("new", epsilon="1", tables=["/lake/new"], actor="admin", **terms)
     head = opened.head()
-    with pytest.raises(RequestRefused, match=message):
+    with pytest.raises(InvalidRequest, match=message):
         opened.bind_table("new", binding, **WHO)
     assert (opened.head(), opened.account("new").bindings) == (head, {})
     assert opened.verification().findings == ()
@@ -105,7 +105,7 @@ def test_outputs_are_bound_and_bound_anew(opened: PrivacyLedger) -> None:
     assert account == opened.account("others") == opened.bind_outputs("others", account.outputs, **WHO)
     assert opened.bind_outputs("others", ["/srv/others"], **WHO).outputs == ("file:///srv/others",)
     assert [entry.action for entry in opened.log("others")] == ["opened", "outputs bound", "outputs bound"]
-    with pytest.raises(RequestRefused, match="reason"):
+    with pytest.raises(InvalidRequest, match="reason"):
         opened.bind_outputs("others", ["/srv"], actor="admin", reason="")
     assert opened.verification().findings == ()
 
@@ -117,12 +117,12 @@ def test_keys_are_registered_by_their_content(opened: PrivacyLedger) -> None:
     assert opened.register_keys("visits", "wards", ["north", "south", 3], actor="another") == keys
     assert opened.key_lists("others") == ()
     head = opened.head()
-    with pytest.raises(RequestRefused, match="name: got 'wards'; is a list of other keys of account visits"):
+    with pytest.raises(InvalidRequest, match="name: got 'wards'; is a list of other keys of account visits"):
         opened.register_keys("visits", "wards", ["north"], actor="admin")
     for bad in ([], [1.5], ["a", "a"]):
-        with pytest.raises(RequestRefused, match="keys: must be"):
+        with pytest.raises(InvalidRequest, match="keys: must be"):
             opened.register_keys("visits", "more", bad, actor="admin")
-    with pytest.raises(RequestRefused, match="must be a list of keys that is registered for account others"):
+    with pytest.raises(InvalidRequest, match="must be a list of keys that is registered for account others"):
         opened.key_list("others", "wards")
     assert opened.head() == head
     assert opened.verification().findings == ()

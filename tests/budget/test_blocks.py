@@ -10,7 +10,7 @@ from decimal import Decimal
 import pytest
 
 from dp_operators.budget import BudgetExceeded, PrivacyLedger
-from spark_jobs.contract import PrivacyUnit, RequestRefused
+from spark_jobs.contract import InvalidRequest, PrivacyUnit
 from tests.support.ledgers import commit, execute, tamper
 
 DAYS = ["2026-11-20", "2026-11-21", "2026-11-22"]
@@ -80,9 +80,9 @@ def test_somebody_may_say_that_units_stay_in_their_blocks(ledger: PrivacyLedger)
 
 def test_replacement_needs_units_that_stay(ledger: PrivacyLedger) -> None:
     """The number of rows of a block is not public where a replacement may lie in another."""
-    with pytest.raises(RequestRefused, match="neighbours: got 'replace_one'; must be add_remove where a unit may lie"):
+    with pytest.raises(InvalidRequest, match="neighbours: got 'replace_one'; must be add_remove where a unit may lie"):
         ledger.open_account("visits", epsilon=1, unit=PERSON, neighbours="replace_one", blocks="day(d)")
-    with pytest.raises(RequestRefused, match="must be add_remove where a unit may lie"):
+    with pytest.raises(InvalidRequest, match="must be add_remove where a unit may lie"):
         ledger.open_account("visits", epsilon=1, neighbours="replace_one", blocks="day(d)", unit_stays=False)
     assert ledger.open_account("rows", epsilon=1, neighbours="replace_one", blocks="day(d)").unit_stays
 
@@ -100,7 +100,7 @@ def test_replacement_needs_units_that_stay(ledger: PrivacyLedger) -> None:
 )
 def test_blocks_are_values_of_the_account_s_expression(ledger: PrivacyLedger, blocks: object, message: str) -> None:
     ledger.open_account("visits", epsilon="1", blocks="day(visited_at)")
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         ledger.reserve("visits", release="a", epsilon="0.1", blocks=blocks)  # type: ignore[arg-type]
     assert message in str(refused.value)
     assert ledger.history("visits") == ()
@@ -109,7 +109,7 @@ def test_blocks_are_values_of_the_account_s_expression(ledger: PrivacyLedger, bl
 
 def test_value_named_all_is_no_block(ledger: PrivacyLedger) -> None:
     ledger.open_account("visits", epsilon="1", blocks="value(region)")
-    with pytest.raises(RequestRefused, match="is no block of account visits"):
+    with pytest.raises(InvalidRequest, match="is no block of account visits"):
         ledger.reserve("visits", release="a", epsilon="0.1", blocks="all")
 
 
@@ -121,7 +121,7 @@ def test_opening_again_with_other_blocks_is_refused(ledger: PrivacyLedger) -> No
         ({"blocks": None}, "blocks"),
         ({"unit_stays": False}, "unit_"),
     ):
-        with pytest.raises(RequestRefused, match=f"is open already, with another {field}"):
+        with pytest.raises(InvalidRequest, match=f"is open already, with another {field}"):
             ledger.open_account("visits", **{"epsilon": 1, "blocks": "day(a)", **change})  # type: ignore[arg-type]
 
 

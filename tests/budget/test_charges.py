@@ -17,7 +17,7 @@ from dp_operators.budget import (
     NotAllowed,
     PrivacyLedger,
 )
-from spark_jobs.contract import Neighbours, PrivacyUnit, RequestRefused
+from spark_jobs.contract import InvalidRequest, Neighbours, PrivacyUnit
 from tests.support.ledgers import DRAW, commit
 
 REQUEST, OTHER = "a" * 64, "b" * 64
@@ -194,7 +194,7 @@ def test_exceeded_budget_says_what_is_left(ledger: PrivacyLedger, charged: Charg
     )
     assert (error.account, error.block, error.asked) == ("visits", "all", Decimal("0.61"))
     assert (error.remaining, error.cap, error.never_fits) == (Decimal("0.6"), Decimal(1), False)
-    assert isinstance(error, RequestRefused)
+    assert isinstance(error, InvalidRequest)
     assert ledger.find_charge("visits", "second") is None
     assert len(ledger.log()) == 2
 
@@ -240,7 +240,7 @@ def test_bad_reservation_is_refused_in_one_line(
     ledger: PrivacyLedger, charged: Charge, change: dict, message: str
 ) -> None:
     asked = {"account": "visits", "release": "second", "epsilon": "0.1", **change}
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         ledger.reserve(asked.pop("account"), **asked)
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -279,19 +279,19 @@ def test_what_the_draw_spent_is_kept_beside_what_was_planned(ledger: PrivacyLedg
 def test_settling_without_a_word_of_the_draw_tells_none(ledger: PrivacyLedger, charged: Charge) -> None:
     assert commit(ledger, charged.id, MANIFEST).drawn_events is None
     assert json.loads(ledger.log()[-1].details) == {"manifest_sha256": MANIFEST}
-    with pytest.raises(RequestRefused, match="events: must be a list of plain JSON values"):
+    with pytest.raises(InvalidRequest, match="events: must be a list of plain JSON values"):
         commit(ledger, charged.id, MANIFEST, events=[float("nan")])
 
 
 @pytest.mark.parametrize("verb", ["commit", "burn", "void", "renew", "charge"])
 def test_unknown_charge_is_refused(ledger: PrivacyLedger, charged: Charge, verb: str) -> None:
-    with pytest.raises(RequestRefused, match="charge: got 'no-such'; must be a charge of this ledger"):
+    with pytest.raises(InvalidRequest, match="charge: got 'no-such'; must be a charge of this ledger"):
         getattr(ledger, verb)("no-such")
 
 
 @pytest.mark.parametrize("ask", [PrivacyLedger.remaining, PrivacyLedger.account, PrivacyLedger.history])
 def test_unknown_account_is_refused(ledger: PrivacyLedger, ask) -> None:
-    with pytest.raises(RequestRefused, match="account: got 'nobody'; must be an open account"):
+    with pytest.raises(InvalidRequest, match="account: got 'nobody'; must be an open account"):
         ask(ledger, "nobody")
 
 
@@ -314,12 +314,12 @@ def test_unknown_account_is_refused(ledger: PrivacyLedger, ask) -> None:
 @pytest.mark.parametrize("text", ["a\x00b", "", 7])
 def test_question_about_no_name_is_refused(tmp_path: Path, ask, text: object) -> None:
     ledger = PrivacyLedger(f"sqlite:///{tmp_path}/it-is-not-even-asked.db")
-    with pytest.raises(RequestRefused, match="must be printable text"):
+    with pytest.raises(InvalidRequest, match="must be printable text"):
         ask(ledger, text)
 
 
 def test_unknown_block_is_refused(ledger: PrivacyLedger, charged: Charge) -> None:
-    with pytest.raises(RequestRefused, match="blocks: got 'some'; must be a block of account visits"):
+    with pytest.raises(InvalidRequest, match="blocks: got 'some'; must be a block of account visits"):
         ledger.remaining("visits", "some")
 
 
@@ -341,10 +341,10 @@ def test_history_is_in_the_order_of_the_reservations(ledger: PrivacyLedger) -> N
 
 
 ERRORS: list[Exception] = [
-    RequestRefused("epsilon", given="x", bound="must be a number", remedy="write one"),
-    RequestRefused("epsilon", given="x", bound="must be a number", remedy="write one").within("budget"),
+    InvalidRequest("epsilon", value="x", requirement="must be a number", remedy="write one"),
+    InvalidRequest("epsilon", value="x", requirement="must be a number", remedy="write one").within("budget"),
     BudgetExceeded(account="a", block="b", asked=Decimal(2), remaining=Decimal(0), cap=Decimal(1), allotment="team"),
-    ChargeConflict("release", given="r", bound="is another's", remedy="use another"),
+    ChargeConflict("release", value="r", requirement="is another's", remedy="use another"),
     LedgerFrozen("it was restored"),
     NotAllowed("postgresql://h/db", "permission denied"),
     LedgerUnavailable("postgresql://h/db", "it is away"),

@@ -22,7 +22,7 @@ from dp_operators.budget.composition import (
     room,
     taken_off,
 )
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.privacy import exact_decimal, plain
 
 costs = st.builds(
@@ -188,7 +188,7 @@ def test_adaptive_adversary_stays_within_the_approximate_cap() -> None:
     ],
 )
 def test_cap_out_of_bounds_is_refused(composition: str, given_: tuple, message: str) -> None:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         cap_of(composition, *given_)
     assert message in str(refused.value)
 
@@ -205,6 +205,6 @@ def test_cap_out_of_bounds_is_refused(composition: str, given_: tuple, message: 
     ],
 )
 def test_cost_that_an_account_cannot_count_is_refused(composition: str, given_: tuple, message: str) -> None:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         cost_in(composition, *given_)
     assert message in str(refused.value)

@@ -9,7 +9,7 @@ import pytest
 
 from dp_operators.budget import ChargeState, NotAllowed, PrivacyLedger
 from dp_operators.budget.grants import PARTS, grants
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from tests.support.ledgers import commit, execute
 
 READS: dict[str, Callable[[PrivacyLedger, str], object]] = {
@@ -116,14 +116,14 @@ def test_role_of_one_account_does_its_part_there_and_knows_of_no_other(
         if name in MAY[may] and name not in nobodys:
             call(mine, charge)
         else:
-            with pytest.raises(RequestRefused, match="may not do this|must be seen whole"):
+            with pytest.raises(InvalidRequest, match="may not do this|must be seen whole"):
                 call(mine, charge)
         owner.thaw(actor="owner", reason="tests")
     [secret] = owner.history("others")
     before = (owner.account("others"), owner.remaining("others"), owner.history("others"), owner.log("others"))
     for call in OTHERS.values():
         with pytest.raises(
-            RequestRefused, match="must be an open acc|must be a charge|must be bound to|may not do this"
+            InvalidRequest, match="must be an open acc|must be a charge|must be bound to|may not do this"
         ):
             call(mine, secret.id)
     assert [account.name for account in mine.accounts()] == ["visits"]
@@ -162,7 +162,7 @@ def test_team_charges_its_own_allotment_and_no_other(as_role: Callable[..., str]
             mine.reserve("visits", release="more", allotment=allotment, **order)
     for other in (theirs, nobodys):
         for call in (mine.charge, mine.commit, mine.burn, mine.void, mine.renew):
-            with pytest.raises(RequestRefused, match="must be a charge of this ledger"):
+            with pytest.raises(InvalidRequest, match="must be a charge of this ledger"):
                 call(other.id)
     assert [each.release for each in mine.history("visits")] == ["ours"]
     # what the account has left counts everybody's
@@ -209,13 +209,13 @@ def test_role_without_grants_sees_nothing(as_role: Callable[..., str], owner: Pr
 
 
 def test_unknown_part_or_role_is_refused() -> None:
-    with pytest.raises(RequestRefused, match="may: got 'own'; must be one of view, charge, administer"):
+    with pytest.raises(InvalidRequest, match="may: got 'own'; must be one of view, charge, administer"):
         grants("someone", "own")
-    with pytest.raises(RequestRefused, match="role: got ''"):
+    with pytest.raises(InvalidRequest, match="role: got ''"):
         grants("", "view")
     assert '"a""b"' in grants('a"b', "view")[0]
-    with pytest.raises(RequestRefused, match="allotment: got 'team'; must be one that is charged or viewed, of an acc"):
+    with pytest.raises(InvalidRequest, match="allotment: got 'team'; must be one that is charged or viewed, of an acc"):
         grants("a", "charge", allotment="team")
-    with pytest.raises(RequestRefused, match="allotment: got 'team'"):
+    with pytest.raises(InvalidRequest, match="allotment: got 'team'"):
         grants("a", "administer", account="visits", allotment="team")
     assert any("account = 'o''brien'" in statement for statement in grants("a", "view", account="o'brien"))

@@ -14,7 +14,7 @@ from sqlalchemy import column, create_engine, table
 from dp_operators.budget import BudgetExceeded, ChargeConflict, PrivacyLedger, migrate
 from dp_operators.budget.audit import GENESIS, canonical, entry_hash
 from dp_operators.budget.schema import REVISION, VERSION_TABLE, metadata
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from tests.support.ledgers import commit, execute, in_processes, killed_at, upgrade_to
 
 CALLS = {
@@ -64,7 +64,7 @@ def test_migrations_at_once_make_one_ledger(empty_ledger_url: str) -> None:
 def test_killed_migration_is_taken_back_and_can_be_repeated(empty_ledger_url: str) -> None:
     ledger = PrivacyLedger(empty_ledger_url)
     killed_at("ledger_before_commit", ledger.migrate)
-    with pytest.raises(RequestRefused, match="holds no privacy ledger"):
+    with pytest.raises(InvalidRequest, match="holds no privacy ledger"):
         ledger.accounts()
     ledger.migrate()
     assert ledger.accounts() == ()
@@ -74,14 +74,14 @@ def test_killed_migration_is_taken_back_and_can_be_repeated(empty_ledger_url: st
 @pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
 def test_database_without_a_ledger_is_refused(empty_ledger_url: str, call) -> None:
     ledger = PrivacyLedger(empty_ledger_url)
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         call(ledger)
     assert str(refused.value) == f"ledger: got {ledger.name!r}; holds no privacy ledger; run `dp-budget migrate`"
     ledger.close()
 
 
 def test_asking_for_a_ledger_makes_no_file(tmp_path: Path) -> None:
-    with pytest.raises(RequestRefused, match="holds no privacy ledger"):
+    with pytest.raises(InvalidRequest, match="holds no privacy ledger"):
         PrivacyLedger(f"sqlite:///{tmp_path}/misspelt.db").accounts()
     assert list(tmp_path.iterdir()) == []
 
@@ -92,7 +92,7 @@ def test_newer_ledger_is_refused(ledger_url: str, call) -> None:
     execute(ledger_url, f"UPDATE {VERSION_TABLE} SET version_num = '9001'")
     ledger = PrivacyLedger(ledger_url)
     try:
-        with pytest.raises(RequestRefused, match=f"schema 9001 at .*; is newer than this program.* schema {REVISION}"):
+        with pytest.raises(InvalidRequest, match=f"schema 9001 at .*; is newer than this program.* schema {REVISION}"):
             call(ledger)
     finally:
         execute(ledger_url, f"UPDATE {VERSION_TABLE} SET version_num = '{REVISION}'")
@@ -103,7 +103,7 @@ def test_older_ledger_is_refused_until_it_is_migrated(ledger_url: str) -> None:
     execute(ledger_url, f"UPDATE {VERSION_TABLE} SET version_num = '0000'")
     ledger = PrivacyLedger(ledger_url)
     try:
-        with pytest.raises(RequestRefused, match=f"must be at schema {REVISION}; run `dp-budget migrate`"):
+        with pytest.raises(InvalidRequest, match=f"must be at schema {REVISION}; run `dp-budget migrate`"):
             ledger.accounts()
     finally:
         execute(ledger_url, f"UPDATE {VERSION_TABLE} SET version_num = '{REVISION}'")
@@ -114,11 +114,11 @@ def test_older_ledger_is_refused_until_it_is_migrated(ledger_url: str) -> None:
 def test_metadata_database_of_airflow_is_refused(empty_ledger_url: str, call) -> None:
     execute(empty_ledger_url, "CREATE TABLE dag_run (id INTEGER)")
     ledger = PrivacyLedger(empty_ledger_url)
-    with pytest.raises(RequestRefused, match="must not lie in Airflow's metadata database; give the ledger"):
+    with pytest.raises(InvalidRequest, match="must not lie in Airflow's metadata database; give the ledger"):
         call(ledger)
     ledger.close()
     execute(empty_ledger_url, "DROP TABLE dag_run")
-    with pytest.raises(RequestRefused, match="holds no privacy ledger"):
+    with pytest.raises(InvalidRequest, match="holds no privacy ledger"):
         ledger.accounts()
     ledger.close()
 
@@ -228,7 +228,7 @@ def third_ledger(second_ledger: str) -> str:
 def test_ledger_of_the_third_schema_is_migrated_with_all_it_holds(third_ledger: str) -> None:
     ledger = PrivacyLedger(third_ledger)
     with pytest.raises(
-        RequestRefused, match=f"schema {THIRD} at .*; must be at schema {REVISION}; run `dp-budget migr"
+        InvalidRequest, match=f"schema {THIRD} at .*; must be at schema {REVISION}; run `dp-budget migr"
     ):
         ledger.accounts()
     ledger.migrate()
@@ -286,7 +286,7 @@ def test_roles_of_earlier_schemas_write_totals_no_longer(postgres_url: str, requ
 def test_ledger_of_the_second_schema_is_migrated_with_all_it_holds(second_ledger: str) -> None:
     ledger = PrivacyLedger(second_ledger)
     with pytest.raises(
-        RequestRefused, match=f"schema {SECOND} at .*; must be at schema {REVISION}; run `dp-budget migr"
+        InvalidRequest, match=f"schema {SECOND} at .*; must be at schema {REVISION}; run `dp-budget migr"
     ):
         ledger.accounts()
     ledger.migrate()
@@ -305,7 +305,7 @@ def test_ledger_of_the_second_schema_is_migrated_with_all_it_holds(second_ledger
 def test_ledger_of_the_first_schema_is_migrated_with_all_it_holds(first_ledger: str) -> None:
     ledger = PrivacyLedger(first_ledger)
     with pytest.raises(
-        RequestRefused, match=f"schema {FIRST} at .*; must be at schema {REVISION}; run `dp-budget migr"
+        InvalidRequest, match=f"schema {FIRST} at .*; must be at schema {REVISION}; run `dp-budget migr"
     ):
         ledger.accounts()
     ledger.migrate()

@@ -9,7 +9,7 @@ import pytest
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.transfer import move
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from tests.support.ledgers import commit, execute, killed_at
 
 
@@ -40,10 +40,10 @@ def test_moved_ledger_is_the_same_and_goes_on(source: PrivacyLedger, empty_ledge
     assert target.log()[: len(source.log())] == source.log()
     assert [(entry.action, entry.actor) for entry in target.log()[-2:]] == [("frozen", "dba"), ("thawed", "dba")]
     commit(target, history[1].id, "cd")
-    with pytest.raises(RequestRefused, match="is frozen .moved to "):
+    with pytest.raises(InvalidRequest, match="is frozen .moved to "):
         commit(source, history[1].id, "cd")
     assert target.verification().findings == ()
-    with pytest.raises(RequestRefused, match="must be an empty ledger"):
+    with pytest.raises(InvalidRequest, match="must be an empty ledger"):
         move(source, target, actor="dba")
     target.close()
 
@@ -77,7 +77,7 @@ def test_move_killed_at_any_of_its_changes_leaves_one_whole_ledger(
     if not copied:
         move(source, target, actor="dba")
     else:
-        with pytest.raises(RequestRefused, match="must be an empty ledger"):
+        with pytest.raises(InvalidRequest, match="must be an empty ledger"):
             move(source, target, actor="dba")
         if is_frozen(target):
             target.thaw(actor="dba", reason="moved")
@@ -92,7 +92,7 @@ def is_frozen(ledger: PrivacyLedger) -> bool:
     """Whether it takes no charge; one that it takes is given back."""
     try:
         charge = ledger.reserve("rho", release="probe", rho="0.001")
-    except RequestRefused as refused:
+    except InvalidRequest as refused:
         return "is frozen" in str(refused)
     ledger.void(charge.id)
     return False
@@ -101,8 +101,8 @@ def is_frozen(ledger: PrivacyLedger) -> bool:
 def test_damaged_ledger_is_not_moved(source: PrivacyLedger, tmp_path: Path) -> None:
     execute(source.name, "UPDATE block_totals SET epsilon = '0'")
     target = PrivacyLedger(f"sqlite:///{tmp_path}/new.db")
-    with pytest.raises(RequestRefused, match="must be sound: total visits"):
+    with pytest.raises(InvalidRequest, match="must be sound: total visits"):
         move(source, target, actor="dba")
     assert source.frozen() == ""
-    with pytest.raises(RequestRefused, match="must be another database"):
+    with pytest.raises(InvalidRequest, match="must be another database"):
         move(source, source, actor="dba")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dp_operators.budget import Charge, ChargeConflict, PrivacyLedger
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from tests.support.ledgers import DRAW, commit, tamper
 
 OTHER = "e" * 64
@@ -87,7 +87,7 @@ def test_run_that_read_no_row_is_ended_and_the_charge_given_back(ledger: Privacy
 @pytest.mark.parametrize("number", [0, 2, -1])
 def test_run_that_never_was_is_not_ended(ledger: PrivacyLedger, charge: Charge, number: int) -> None:
     ledger.start_run(charge.id)
-    with pytest.raises(RequestRefused, match=f"run: got {number}; must be a run of charge"):
+    with pytest.raises(InvalidRequest, match=f"run: got {number}; must be a run of charge"):
         ledger.end_run(charge.id, number)
 
 
@@ -99,7 +99,7 @@ def test_charge_has_one_draw(ledger: PrivacyLedger, charge: Charge) -> None:
     head = ledger.head()
     with pytest.raises(ChargeConflict, match=f"draw: got '{OTHER}'; is not the draw of charge .*, which is {DRAW}"):
         ledger.record_draw(charge.id, OTHER)
-    with pytest.raises(RequestRefused, match="draw_sha256: got 'ab'; must be 64 hexadecimal digits"):
+    with pytest.raises(InvalidRequest, match="draw_sha256: got 'ab'; must be 64 hexadecimal digits"):
         ledger.record_draw(charge.id, "ab")
     assert ledger.head() == head
     ledger.commit(charge.id, "m")
@@ -141,7 +141,7 @@ def test_frozen_ledger_starts_and_draws_nothing(ledger: PrivacyLedger, charge: C
         lambda: ledger.end_run(charge.id, 1),
         lambda: ledger.record_draw(charge.id, DRAW),
     ):
-        with pytest.raises(RequestRefused, match="is frozen"):
+        with pytest.raises(InvalidRequest, match="is frozen"):
             call()
 
 

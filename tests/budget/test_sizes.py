@@ -7,7 +7,7 @@ import json
 import pytest
 
 from dp_operators.budget import PrivacyLedger
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from tests.support.accounts import bound
 from tests.support.ledgers import execute
 
@@ -16,7 +16,7 @@ TABLE = "file:///lake/tracts"
 
 def test_public_columns_are_declared_with_an_author_and_a_reason_and_stay(ledger: PrivacyLedger) -> None:
     ledger.open_account("tracts", epsilon="1", neighbours="replace_one", tables=[bound(TABLE)])
-    with pytest.raises(RequestRefused, match="reason"):
+    with pytest.raises(InvalidRequest, match="reason"):
         ledger.bind_table("tracts", bound(TABLE, public=["tract"]), actor="dpo", reason="")
     declared = ledger.bind_table("tracts", bound(TABLE, public=["tract"]), actor="dpo", reason="the census tells them")
     assert declared == ledger.account("tracts")
@@ -24,7 +24,7 @@ def test_public_columns_are_declared_with_an_author_and_a_reason_and_stay(ledger
     entry = ledger.log()[-1]
     assert (entry.action, entry.actor, entry.reason) == ("table bound", "dpo", "the census tells them")
     assert json.loads(entry.details)["binding"]["public_columns"] == ["tract"]
-    with pytest.raises(RequestRefused, match=r"^binding: .* can only be given more columns and more public columns"):
+    with pytest.raises(InvalidRequest, match=r"^binding: .* can only be given more columns and more public columns"):
         ledger.bind_table("tracts", bound(TABLE, public=["region"]), actor="dpo", reason="tracts are secret again")
     # a cap that is raised says nothing of it
     raised = ledger.raise_cap("tracts", epsilon="2", actor="dpo", reason="more")

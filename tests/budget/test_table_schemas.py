@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dp_operators.budget.table_schemas import binding_of, shown
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 
 ROWS: dict[str, Any] = {
     "id": pa.array([1], pa.int64()),
@@ -71,9 +71,9 @@ def test_the_header_of_a_csv_file_is_bound_in_its_order(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("\ufeffid, paid\n1,2\n", encoding="utf-8")
     binding = binding_of("/lake/t", schema=tmp_path / "a.csv", columns="id int, paid decimal(10, 2)")
     assert (binding.format, binding.types) == ("csv", {"id": "int", "paid": "decimal(10,2)"})
-    with pytest.raises(RequestRefused, match=r"^columns: .* must be those of the header"):
+    with pytest.raises(InvalidRequest, match=r"^columns: .* must be those of the header"):
         binding_of("/lake/t", schema=tmp_path / "a.csv", columns="paid double, id int")
-    with pytest.raises(RequestRefused, match=r"^columns: must be given"):
+    with pytest.raises(InvalidRequest, match=r"^columns: must be given"):
         binding_of("/lake/t", schema=tmp_path / "a.csv")
 
 
@@ -90,7 +90,7 @@ def test_a_file_of_a_binding_is_taken_and_options_add_to_what_was(tmp_path: Path
 
 @pytest.mark.parametrize("columns", ["id", "id int, id string", "id int,,", ""])
 def test_columns_that_are_no_list_are_refused(columns: str) -> None:
-    with pytest.raises(RequestRefused, match=r"^columns: "):
+    with pytest.raises(InvalidRequest, match=r"^columns: "):
         binding_of("/lake/t", columns=columns)
 
 
@@ -99,6 +99,6 @@ def test_a_file_that_says_nothing_is_refused_in_one_line(tmp_path: Path, content
     file = tmp_path / "a.parquet"
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(RequestRefused, match=r"^schema: ") as refused:
+    with pytest.raises(InvalidRequest, match=r"^schema: ") as refused:
         binding_of("/lake/t", schema=file)
     assert "\n" not in str(refused.value)

@@ -16,7 +16,7 @@ from dp_operators.budget.composition import epsilon_at
 from dp_operators.budget.events import Event
 from dp_operators.budget.numerical_composition import LEAST_DELTA, tight_epsilon
 from dp_operators.budget.reports import accounts_table
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from tests.support.ledgers import commit
 
 CASES = [("0.01", 393), ("0.1", 100), ("0.5", 100), ("1", 30), ("1", 100), ("1", 300), ("0.3", 1000), ("3", 20)]
@@ -130,7 +130,7 @@ def test_no_events_cost_nothing_and_what_reveals_too_often_has_no_figure() -> No
     assert tight_epsilon([event("approximate", epsilon="1", delta="0.5")], Decimal("1e-6")) is None
     assert tight_epsilon([event("pure", epsilon="0.1")], Decimal("1e-6")) == Decimal("0.1")
     for delta in ("0", "1e-11", "1"):
-        with pytest.raises(RequestRefused, match=r"delta: got .* must be at least 0\.0000000001 and below 1"):
+        with pytest.raises(InvalidRequest, match=r"delta: got .* must be at least 0\.0000000001 and below 1"):
             tight_epsilon([event("pure", epsilon="1")], Decimal(delta))
     assert Decimal("1e-10") == LEAST_DELTA
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from spark_jobs.checks.input import check_input, great_expectations, warm_up
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from tests.support.requests import a_logistic_request, a_request
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def test_a_schema_that_has_what_is_needed_passes(spark: SparkSession, schema: St
 def test_a_schema_that_lacks_something_is_refused_in_one_line(
     spark: SparkSession, schema: StructType, request_: Any, line: str
 ) -> None:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         check_input(spark, schema, request_)
     assert str(refused.value) == line
 
@@ -89,9 +89,9 @@ def test_a_schema_that_lacks_something_is_refused_in_one_line(
 def test_every_part_of_a_request_is_checked(
     spark: SparkSession, schema: StructType, changes: dict[str, Any], what: str
 ) -> None:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         check_input(spark, schema, a_request(**changes))
-    assert refused.value.what == what
+    assert refused.value.field == what
 
 
 def test_the_check_prints_and_logs_nothing(

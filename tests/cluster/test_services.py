@@ -23,7 +23,7 @@ from urllib.error import HTTPError
 import pytest
 
 from dp_operators.budget import LedgerUnavailable, PrivacyLedger
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from tests.support.live_airflow import _ask, _free_port
 from tests.support.postgres import running_postgres
 from tests.support.repository import ROOT
@@ -181,8 +181,8 @@ def check_ledger(services: Services, token: str) -> None:
     with closing(PrivacyLedger(f"postgresql://ledger_view@{services.ledger}")) as viewed:
         assert viewed.remaining("rand-hie").epsilon == Decimal("0.5")
         head = viewed.head()
-        with pytest.raises((RequestRefused, LedgerUnavailable)):
+        with pytest.raises((InvalidRequest, LedgerUnavailable)):
             viewed.reserve("rand-hie", release="mine", epsilon="0.1")
-        with pytest.raises((RequestRefused, LedgerUnavailable)):
+        with pytest.raises((InvalidRequest, LedgerUnavailable)):
             viewed.raise_cap("rand-hie", epsilon="9", actor="me", reason="more")
         assert viewed.head() == head

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.contract import PrivacyUnit, RequestRefused
+from spark_jobs.contract import InvalidRequest, PrivacyUnit
 from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.column_types import Kind, kind_of_type, normal_type
 from spark_jobs.contract.expressions.blocks import BlockExpression
@@ -21,8 +21,8 @@ VISITS: dict[str, Any] = {
 }
 
 
-def refused(**changes: Any) -> RequestRefused:
-    with pytest.raises(RequestRefused) as caught:
+def refused(**changes: Any) -> InvalidRequest:
+    with pytest.raises(InvalidRequest) as caught:
         TableBinding.parse({**VISITS, **changes})
     assert "\n" not in str(caught.value)
     return caught.value
@@ -43,7 +43,7 @@ def test_a_binding_is_the_same_after_json_in_any_order_of_keys() -> None:
 
 def test_a_table_has_one_name_however_it_is_given() -> None:
     assert TableBinding.parse({**VISITS, "table": "/lake/visits"}) == TableBinding.parse(VISITS)
-    assert refused(table="lake/visits").what == "table"
+    assert refused(table="lake/visits").field == "table"
 
 
 def test_the_order_of_columns_is_part_of_a_binding() -> None:
@@ -76,8 +76,8 @@ def test_columns_that_differ_in_case_alone_are_refused() -> None:
 
 
 def test_a_column_that_is_not_there_is_refused_by_name() -> None:
-    assert refused(public_columns=["age"]).what == "public_columns"
-    assert refused(version={"by": "partition", "columns": ["day"]}).what == "version.columns"
+    assert refused(public_columns=["age"]).field == "public_columns"
+    assert refused(version={"by": "partition", "columns": ["day"]}).field == "version.columns"
 
 
 def test_a_version_in_which_two_folders_are_one_value_is_refused() -> None:
@@ -125,18 +125,18 @@ def test_blocks_need_a_column_whose_rows_stay_where_they_are(blocks: str, allowe
     if allowed:
         binding.require_terms(PrivacyUnit(), expression)
         return
-    with pytest.raises(RequestRefused) as caught:
+    with pytest.raises(InvalidRequest) as caught:
         binding.require_terms(PrivacyUnit(), expression)
-    assert caught.value.what == "blocks"
+    assert caught.value.field == "blocks"
 
 
 def test_the_unit_needs_a_column_of_simple_values() -> None:
     binding = TableBinding.parse({**VISITS, "columns": {**VISITS["columns"], "tags": "array<string>"}})
     binding.require_terms(PrivacyUnit(column="id"), None)
     for column in ("tags", "person"):
-        with pytest.raises(RequestRefused) as caught:
+        with pytest.raises(InvalidRequest) as caught:
             binding.require_terms(PrivacyUnit(column=column), None)
-        assert caught.value.what == "unit.column"
+        assert caught.value.field == "unit.column"
 
 
 def test_a_binding_may_gain_columns_and_public_columns_and_nothing_else() -> None:
@@ -152,6 +152,6 @@ def test_a_binding_may_gain_columns_and_public_columns_and_nothing_else() -> Non
         {"version": {"by": "path_version"}},
         {"format": "csv"},
     ):
-        with pytest.raises(RequestRefused) as caught:
+        with pytest.raises(InvalidRequest) as caught:
             TableBinding.parse({**VISITS, **changes}).require_extends(older)
-        assert caught.value.what == "binding"
+        assert caught.value.field == "binding"

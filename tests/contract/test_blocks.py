@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import MOST_BLOCKS, MOST_IN_A_ROW, BlockBy, BlockExpression, expand_ranges
 from spark_jobs.contract.expressions.parser import check_filter
 
@@ -41,7 +41,7 @@ def test_expression_is_read_from_text_and_written_back(text: str, by: str, colum
     ],
 )
 def test_other_text_is_refused(text: str, message: str) -> None:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         BlockExpression.parse(text)
     assert message in str(refused.value)
 
@@ -62,15 +62,15 @@ def test_other_text_is_refused(text: str, message: str) -> None:
     ],
 )
 def test_only_values_of_the_expression_are_blocks(expression: str, name: str) -> None:
-    with pytest.raises(RequestRefused, match="blocks: got "):
+    with pytest.raises(InvalidRequest, match="blocks: got "):
         BlockExpression.parse(expression).require([name])
-    with pytest.raises(RequestRefused, match="blocks: got "):
+    with pytest.raises(InvalidRequest, match="blocks: got "):
         BlockExpression.parse(expression).predicate([name])
 
 
 def test_too_many_blocks_are_refused() -> None:
     expression = BlockExpression.parse("value(r)")
-    with pytest.raises(RequestRefused, match=f"must be at most {MOST_BLOCKS} in one release"):
+    with pytest.raises(InvalidRequest, match=f"must be at most {MOST_BLOCKS} in one release"):
         expression.require(str(number) for number in range(MOST_BLOCKS + 1))
 
 
@@ -111,7 +111,7 @@ def test_blocks_cover_an_interval_once_and_their_predicate_is_the_interval(by: B
     ],
 )
 def test_interval_that_is_not_of_whole_blocks_is_refused(start: dt.datetime, end: dt.datetime, message: str) -> None:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         BlockExpression.parse("day(d)").covering(start, end)
     assert message in str(refused.value)
 
@@ -123,7 +123,7 @@ def test_interval_is_taken_in_utc() -> None:
 
 
 def test_values_have_no_intervals() -> None:
-    with pytest.raises(RequestRefused, match="has no intervals; name the values that are read"):
+    with pytest.raises(InvalidRequest, match="has no intervals; name the values that are read"):
         BlockExpression.parse("value(r)").covering(
             dt.datetime(2026, 1, 1, tzinfo=UTC), dt.datetime(2026, 1, 2, tzinfo=UTC)
         )
@@ -147,7 +147,7 @@ def test_more_blocks_are_named_where_each_follows_the_one_before() -> None:
     assert len(years) == 3653
     daily.require(years)
     assert daily.predicate(years).count("TIMESTAMP '") == 2
-    with pytest.raises(RequestRefused, match=f"must be at most {MOST_BLOCKS} in one release"):
+    with pytest.raises(InvalidRequest, match=f"must be at most {MOST_BLOCKS} in one release"):
         daily.require(years[::2])
 
 
@@ -185,13 +185,13 @@ def test_days_are_written_in_one_form_that_is_read_back(days: set[int]) -> None:
 )
 def test_what_is_no_range_names_no_blocks(written: str) -> None:
     by = {4: "year", 7: "month", 10: "day"}.get(len(written.partition("..")[0]), "year")
-    with pytest.raises(RequestRefused, match="must be"):
+    with pytest.raises(InvalidRequest, match="must be"):
         BlockExpression.parse(f"{by}(at)").require(expand_ranges([written]))
 
 
 def test_range_of_too_many_is_refused_before_it_is_made() -> None:
     for ranges in (["1900-01-01T00..9998-12-31T23"], ["2000-01-01..2009-12-31", "2010-01-01..2019-12-31"]):
-        with pytest.raises(RequestRefused, match=f"at most {MOST_IN_A_ROW} in one release"):
+        with pytest.raises(InvalidRequest, match=f"at most {MOST_IN_A_ROW} in one release"):
             expand_ranges(ranges)
 
 
@@ -199,5 +199,5 @@ def test_value_is_never_a_range() -> None:
     years = BlockExpression.parse("value(year)")
     assert years.compact(["2024", "2025", "2026"]) == ("2024", "2025", "2026")
     assert years.expand(["2024..2026"]) == ("2024..2026",)
-    with pytest.raises(RequestRefused, match="reads as a range of times"):
+    with pytest.raises(InvalidRequest, match="reads as a range of times"):
         BlockExpression.parse("value(years: 2024..2026)")

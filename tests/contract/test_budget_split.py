@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.contract import ReleaseRequest, RequestRefused
+from spark_jobs.contract import InvalidRequest, ReleaseRequest
 from spark_jobs.contract.budget_split import split_budget
 from spark_jobs.contract.options import Options
 from spark_jobs.contract.privacy import exact_sum
@@ -113,13 +113,13 @@ def test_no_epsilon_is_too_large_for_the_delta_of_a_unit(epsilon: str, rows: int
 
 
 def test_a_diagnostic_that_spends_delta_needs_some() -> None:
-    with pytest.raises(RequestRefused, match="delta: got '0'; must be above 0 for approximate"):
+    with pytest.raises(InvalidRequest, match="delta: got '0'; must be above 0 for approximate"):
         asked(Approximate(kind="approximate"))
 
 
 @pytest.mark.parametrize("weight", [0, -1, "nan", "1e13", True, "much"])
 def test_a_weight_that_is_none_is_refused(weight: Any) -> None:
-    with pytest.raises(RequestRefused, match="weight"):
+    with pytest.raises(InvalidRequest, match="weight"):
         request(diagnostics=[{"kind": "roc_curve", "weight": weight}])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spark_jobs.contract.column_checks import check_columns
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from tests.application.test_draw import request
 
 TYPES = {
@@ -78,7 +78,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("case", WRONG)
 def test_what_does_not_fit_is_refused_in_one_line(case: str) -> None:
     changes, line = WRONG[case]
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         check_columns(request(**changes), TYPES)
     assert line in str(refused.value)
     assert "\n" not in str(refused.value)

@@ -6,7 +6,7 @@ import pytest
 
 from spark_jobs.contract.column_types import Kind
 from spark_jobs.contract.columns import ColumnNeed, label_need, needs
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.tables import Label
 from tests.support.requests import a_logistic_request, a_request
 
@@ -57,7 +57,7 @@ def test_the_classes_of_a_label_decide_what_its_column_holds(positive: Any, nega
 
 
 def test_classes_of_two_types_are_refused() -> None:
-    with pytest.raises(RequestRefused, match="same type"):
+    with pytest.raises(InvalidRequest, match="same type"):
         label_need(Label(column="y", positive="1", negative=0))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.grids import unit_of_log
 from spark_jobs.contract.options import EarlierFunction
 from spark_jobs.contract.request import ReleaseRequest
@@ -32,7 +32,7 @@ def asked(**changes: Any) -> ReleaseRequest:
 
 
 def refusal(**changes: Any) -> str:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         asked(**changes)
     assert "\n" not in str(refused.value)
     return str(refused.value)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.documents import parse_json, parse_yaml, to_yaml
 
 plain = st.recursive(
@@ -110,7 +110,7 @@ BILLION_LAUGHS = "a: &a [x]\nb: &b [*a, *a]\nc: [*b, *b]\n"
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_one_line(parse, text, message) -> None:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         parse(text)
     assert message in str(refused.value)
     assert str(refused.value).startswith("request: ")
@@ -121,5 +121,5 @@ def test_what_cannot_be_meant_is_refused_in_one_line(parse, text, message) -> No
 def test_a_document_without_end_is_refused_by_its_size(monkeypatch) -> None:
     monkeypatch.setattr("spark_jobs.contract.documents.MAX_BYTES", 10)
     for parse in (parse_json, parse_yaml):
-        with pytest.raises(RequestRefused, match="got '11 bytes'; must have at most 10"):
+        with pytest.raises(InvalidRequest, match="got '11 bytes'; must have at most 10"):
             parse("[1,2,3,4,5]")

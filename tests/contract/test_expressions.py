@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions import tree as tree
 from spark_jobs.contract.expressions.parser import FUNCTIONS, check_feature, check_filter, parse
 
@@ -182,7 +182,7 @@ def test_every_function_of_the_list_parses(name: str) -> None:
     ],
 )
 def test_parse_refuses_everything_else_by_name(text: str, named: str) -> None:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         parse(text, what="where")
     line = str(refused.value)
     assert named in line
@@ -191,12 +191,12 @@ def test_parse_refuses_everything_else_by_name(text: str, named: str) -> None:
 
 
 def test_a_refusal_lists_what_is_allowed() -> None:
-    with pytest.raises(RequestRefused, match="COALESCE.*YEAR") as refused:
+    with pytest.raises(InvalidRequest, match="COALESCE.*YEAR") as refused:
         check_filter("rand() < 0.5")
-    assert refused.value.what == "where"
-    with pytest.raises(RequestRefused) as refused:
+    assert refused.value.field == "where"
+    with pytest.raises(InvalidRequest) as refused:
         check_feature("sum(a)")
-    assert refused.value.what == "model.coefficients"
+    assert refused.value.field == "model.coefficients"
 
 
 def test_a_long_chain_parses() -> None:
@@ -225,7 +225,7 @@ def test_a_long_chain_parses() -> None:
     ],
 )
 def test_parse_refuses_what_is_too_large(text: str) -> None:
-    with pytest.raises(RequestRefused, match="at most"):
+    with pytest.raises(InvalidRequest, match="at most"):
         parse(text)
 
 
@@ -258,7 +258,7 @@ def test_any_text_is_rebuilt_from_our_types_or_refused_in_one_line(text: str) ->
     line, found = "", []
     try:
         found = nodes(parse(text))
-    except RequestRefused as refused:
+    except InvalidRequest as refused:
         line = str(refused)
     assert bool(line) != bool(found)
     assert "\n" not in line

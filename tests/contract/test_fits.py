@@ -9,7 +9,7 @@ import pytest
 
 from spark_jobs.application.draft import assumptions
 from spark_jobs.contract.budget_split import split_budget
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import CrossProductCells, LabelProductCells
 from spark_jobs.contract.tables import LinearModel
 from tests.support.requests import a_logistic_request, a_request
@@ -41,7 +41,7 @@ def test_a_linear_fit_needs_neither_label_nor_model() -> None:
 def test_a_logistic_fit_needs_the_label() -> None:
     [statistic] = asked(LOGISTIC).statistics
     assert isinstance(statistic, LabelProductCells)
-    with pytest.raises(RequestRefused, match="label: is required by logistic_fit"):
+    with pytest.raises(InvalidRequest, match="label: is required by logistic_fit"):
         asked(LOGISTIC, label=None)
 
 
@@ -75,14 +75,14 @@ def test_a_request_survives_json() -> None:
     ],
 )
 def test_bad_options_are_refused_in_a_line(changes: dict[str, Any], line: str) -> None:
-    with pytest.raises(RequestRefused, match=line) as refused:
+    with pytest.raises(InvalidRequest, match=line) as refused:
         asked({**LINEAR, **changes})
     assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize("changes", [{"radius": 0.5}, {"radius": 17}, {"intercept": "none"}, {"outcome": "hours"}])
 def test_bad_options_of_a_logistic_fit_are_refused(changes: dict[str, Any]) -> None:
-    with pytest.raises(RequestRefused, match=next(iter(changes))):
+    with pytest.raises(InvalidRequest, match=next(iter(changes))):
         asked({**LOGISTIC, **changes})
 
 
@@ -92,7 +92,7 @@ def test_delta_goes_to_a_fit_that_can_use_it() -> None:
         request = asked({**LOGISTIC, "method": method}, budget=budget)
         [part] = split_budget(request)
         assert part.granted.delta == Decimal(delta), method
-    with pytest.raises(RequestRefused, match=r"budget\.delta"):
+    with pytest.raises(InvalidRequest, match=r"budget\.delta"):
         asked({**LOGISTIC, "method": "gaussian"})
     [part] = split_budget(asked(LOGISTIC))
     assert part.granted.delta == 0
@@ -109,10 +109,10 @@ def test_bounds_of_a_model_are_those_of_its_features() -> None:
     fields = {"kind": "linear", "basis": "public", "coefficients": {"age": 0.1}}
     model = LinearModel.parse({**fields, "bounds": {"age": [0, 9]}, "fitted_by": "a/b/c/d/-1", "release": "/r/b"})
     assert LinearModel.parse(model.model_dump(mode="json")) == model
-    with pytest.raises(RequestRefused, match="must be bounds of features that have a coefficient"):
+    with pytest.raises(InvalidRequest, match="must be bounds of features that have a coefficient"):
         LinearModel.parse({**fields, "bounds": {"pay": [0, 9]}})
     for bounds in ([9, 0], [0, 0], [0, float("inf")], [float("nan"), 1]):
-        with pytest.raises(RequestRefused, match="ascending order"):
+        with pytest.raises(InvalidRequest, match="ascending order"):
             LinearModel.parse({**fields, "bounds": {"age": bounds}})
 
 
@@ -124,6 +124,6 @@ def test_a_release_says_which_release_fitted_its_model() -> None:
     assert f"{fitted}{checked}" in assumptions(named, charged=True)
     assert f"{fitted}as the request says; nothing has checked it." in assumptions(named, charged=False)
     for part in ({"fitted_by": "d"}, {"release": "/releases/d"}):
-        with pytest.raises(RequestRefused, match="is filled in from the release that fitted the model"):
+        with pytest.raises(InvalidRequest, match="is filled in from the release that fitted the model"):
             a_logistic_request(**fields, **part)
     assert "accounted for elsewhere" in assumptions(a_logistic_request(**fields), charged=True)[0]

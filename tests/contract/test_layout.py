@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store.layout import ReleaseLayout, Stage, folder_name, read_stage, stage_line
 
 LAYOUT = ReleaseLayout.of("s3://bucket/releases/", "prod/dag/2026-11-21/task/-1", "charge-1")
@@ -66,12 +66,12 @@ def test_file_names_that_could_escape_or_collide_are_refused(name):
 
 @pytest.mark.parametrize("charge", ["", "../x", "a/b", "a b", ".", "x" * 101])
 def test_charge_ids_that_could_escape_are_refused(charge):
-    with pytest.raises(RequestRefused, match="charge"):
+    with pytest.raises(InvalidRequest, match="charge"):
         ReleaseLayout.of("/releases", "key", charge)
 
 
 def test_empty_key_is_refused():
-    with pytest.raises(RequestRefused, match="key"):
+    with pytest.raises(InvalidRequest, match="key"):
         ReleaseLayout.of("/releases", "", "charge")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.contract import ReleaseRequest, RequestRefused
+from spark_jobs.contract import InvalidRequest, ReleaseRequest
 from spark_jobs.contract.columns import needs
 from spark_jobs.contract.options import (
     LinearRegressionOptions,
@@ -167,7 +167,7 @@ def test_columns_and_bounds_are_required(name: str) -> None:
 
 
 def refused_line(options: Any, fields: dict[str, Any], start: str) -> None:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         options.parse(fields)
     text = str(refused.value.within("diagnostics"))
     assert text.startswith(start)
@@ -178,7 +178,7 @@ def refused_line(options: Any, fields: dict[str, Any], start: str) -> None:
 @pytest.mark.parametrize("method", ["dp_exp_theil_sen", "dp_wide_theil_sen", "dp_ss_theil_sen"])
 @pytest.mark.parametrize("changes", [{}, REPLACED], ids=["add_remove", "private sizes"])
 def test_theil_sen_is_refused_where_sizes_are_private(method: str, changes: dict[str, Any]) -> None:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         asked(line(method=method, public_sizes=not changes), **changes)
     assert str(refused.value) == (
         f"diagnostics.method: got '{method}'; is private where sizes are public alone: under neighbours replace_one, "
@@ -200,7 +200,7 @@ def test_sizes_are_public_only_where_nothing_private_chooses_rows(changes: dict[
     if fits:
         assert asked(line(public_sizes=True), **TRACTS, **changes)
     else:
-        with pytest.raises(RequestRefused, match=r"^diagnostics\.public_sizes: got True; needs a unit of one row: "):
+        with pytest.raises(InvalidRequest, match=r"^diagnostics\.public_sizes: got True; needs a unit of one row: "):
             asked(line(public_sizes=True), **TRACTS, **changes)
     assert asked(line(public_sizes=True), **changes)
     assert asked(line(), **REPLACED, **changes)
@@ -233,17 +233,17 @@ def test_what_chooses_rows_of_public_number_reads_public_columns_alone(
 ) -> None:
     """The exact size of ``id = 17 AND sick = true`` says whether 17 is ill."""
     whole = LinearRegressionOptions.parse({**LINE, "public_sizes": True})
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         asked(whole, **REPLACED, **of_public(*public), **changes)
-    assert refused.value.what == field
+    assert refused.value.field == field
     assert "\n" not in str(refused.value)
     assert asked(LinearRegressionOptions.parse(LINE), **REPLACED, **of_public(*public), **changes)
 
 
 def test_groups_of_public_size_are_of_a_public_column_that_is_neither_x_nor_y() -> None:
-    with pytest.raises(RequestRefused, match=r"^diagnostics\.group_by: got 'tract'; must read public columns alone"):
+    with pytest.raises(InvalidRequest, match=r"^diagnostics\.group_by: got 'tract'; must read public columns alone"):
         asked(line(public_sizes=True), **REPLACED)
-    with pytest.raises(RequestRefused, match=r"^diagnostics\.group_by: got 'tract'; must not be what x or y reads"):
+    with pytest.raises(InvalidRequest, match=r"^diagnostics\.group_by: got 'tract'; must not be what x or y reads"):
         asked(line(public_sizes=True, x="length(tract)"), **TRACTS)
 
 
@@ -255,25 +255,25 @@ def test_what_is_public_is_the_accounts_word_of_a_request_that_is_to_be_charged(
 def test_one_row_of_each_unit_in_one_group_leaves_the_size_public() -> None:
     whole = LinearRegressionOptions.parse({**LINE, "public_sizes": True})
     assert asked(whole, **REPLACED, unit={"column": "person"})
-    with pytest.raises(RequestRefused, match="public_sizes"):
+    with pytest.raises(InvalidRequest, match="public_sizes"):
         asked(whole, **REPLACED, unit={"column": "person", "max_rows": 2})
 
 
 def test_a_pipeline_that_may_skip_rows_makes_sizes_private() -> None:
     pipeline = {"kind": "spark_ml", "basis": "public", "path": "/m"}
-    with pytest.raises(RequestRefused, match=r"^diagnostics\.public_sizes: got True; cannot be with a spark_ml model"):
+    with pytest.raises(InvalidRequest, match=r"^diagnostics\.public_sizes: got True; cannot be with a spark_ml model"):
         asked(line(public_sizes=True), plot(), **TRACTS, model=pipeline)
     assert asked(line(), plot(), **REPLACED, model=pipeline)
 
 
 def test_methods_of_zcdp_spend_delta() -> None:
-    with pytest.raises(RequestRefused, match=r"^budget\.delta: "):
+    with pytest.raises(InvalidRequest, match=r"^budget\.delta: "):
         asked(line(method="noisy_stats_zcdp"))
     assert asked(line(method="noisy_moments_zcdp"), budget={"epsilon": 1, "delta": "1e-6"})
 
 
 def test_a_residual_plot_needs_a_model_and_a_line_needs_nothing() -> None:
-    with pytest.raises(RequestRefused, match="^model: is required by residual_plot"):
+    with pytest.raises(InvalidRequest, match="^model: is required by residual_plot"):
         asked(plot(), model=None)
     assert asked(line(), model=None).output_of_model == ""
     assert asked(plot()).output_of_model == "fitted values"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.tables import TableSource
 from tests.support.places import spellings
@@ -98,16 +98,16 @@ def test_each_place_has_one_name(spelling: str, identity: str, path: str) -> Non
     ],
 )
 def test_what_could_be_understood_in_two_ways_is_refused(text: str, bound: str) -> None:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         Place.parse(text, what="table.path")
-    assert refused.value.what == "table.path"
-    assert bound in refused.value.bound
+    assert refused.value.field == "table.path"
+    assert bound in refused.value.requirement
     assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize("path", ["catalog:sales.visits", "visits", "/lake/toy#/../secret", "/lake/v*"])
 def test_a_table_of_no_such_path_is_refused_when_the_request_is_read(path: str) -> None:
-    with pytest.raises(RequestRefused, match=r"^path: "):
+    with pytest.raises(InvalidRequest, match=r"^path: "):
         TableSource(path=path, snapshot={"path_version": "v1"})  # type: ignore[arg-type]
 
 
@@ -115,7 +115,7 @@ def test_a_table_of_no_such_path_is_refused_when_the_request_is_read(path: str) 
     "version", ["", "/v1", "v1/", "..", "v1/../v2", "./v1", "a//b", "v*", "v1#", "v%31", "v1 ", "a\u0308"]
 )
 def test_a_version_is_a_plain_path_below_its_table(version: str) -> None:
-    with pytest.raises(RequestRefused, match=r"^path_version: "):
+    with pytest.raises(InvalidRequest, match=r"^path_version: "):
         Place.parse("/lake/t").below(version)
 
 
@@ -156,9 +156,9 @@ def test_symbolic_links_are_followed_when_a_place_is_resolved_and_refused_where_
     assert toy != secret
     assert toy.resolved() == secret == secret.resolved()
     secret.require_real()
-    with pytest.raises(RequestRefused, match="symbolic link"):
+    with pytest.raises(InvalidRequest, match="symbolic link"):
         toy.require_real()
-    with pytest.raises(RequestRefused, match="must not hold any of"):
+    with pytest.raises(InvalidRequest, match="must not hold any of"):
         Place.parse(str(tmp_path / "even")).resolved()
     away = Place.parse("s3://bucket/t")
     assert away.resolved() == away
@@ -169,7 +169,7 @@ def test_symbolic_links_are_followed_when_a_place_is_resolved_and_refused_where_
 def test_a_name_is_its_own_name_and_holds_nothing_that_a_reader_might_change(text: str) -> None:
     try:
         place = Place.parse(text)
-    except RequestRefused:
+    except InvalidRequest:
         return
     assert Place.parse(place.identity) == place == Place.parse(place.path)
     parts = urlsplit(place.identity)
@@ -183,7 +183,7 @@ def test_versions_lie_below_whatever_they_are_called(text: str, version: str) ->
     try:
         place = Place.parse(text)
         pinned = place.below(version)
-    except RequestRefused:
+    except InvalidRequest:
         return
     assert pinned != place
     assert place.holds(pinned)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.grids import RESIDUAL_KEYS
 from spark_jobs.contract.options.base import MAX_KEYS, MIN_DELTA, MIN_EPSILON, SCORE_CELLS
 from spark_jobs.contract.options.score_figures import MIN_EPSILON_OF_SMOOTH
@@ -25,7 +25,7 @@ def keys(count: int) -> dict[str, Any]:
 
 
 def refusal(**changes: Any) -> str:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         preflight(request(**changes))
     line = str(refused.value)
     assert "\n" not in line

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.contract import Budget, PrivacyUnit, RequestRefused
+from spark_jobs.contract import Budget, InvalidRequest, PrivacyUnit
 from spark_jobs.contract.privacy import exact_decimal, exact_sum, float_below, plain, share
 
 costs = st.decimals(min_value=Decimal("1e-12"), max_value=Decimal("1e9"), places=12, allow_nan=False)
@@ -47,7 +47,7 @@ def test_a_float_is_read_as_python_prints_it() -> None:
 )
 def test_an_epsilon_that_is_no_exact_number_is_refused_in_one_line(epsilon: object) -> None:
     with pytest.raises(
-        RequestRefused, match=r"^epsilon: .*must (be a finite decimal number|have at most 30 digits); "
+        InvalidRequest, match=r"^epsilon: .*must (be a finite decimal number|have at most 30 digits); "
     ) as caught:
         Budget(epsilon=epsilon)
     assert "\n" not in str(caught.value)
@@ -57,18 +57,18 @@ def test_an_epsilon_that_is_no_exact_number_is_refused_in_one_line(epsilon: obje
     ("field", "value"), [("epsilon", -1), ("epsilon", "1e13"), ("delta", 1), ("delta", -1), ("rho", -1)]
 )
 def test_a_cost_outside_its_bounds_is_refused_with_the_bound(field: str, value: object) -> None:
-    with pytest.raises(RequestRefused, match=rf"^{field}: got .*must be (above|at least) 0"):
+    with pytest.raises(InvalidRequest, match=rf"^{field}: got .*must be (above|at least) 0"):
         Budget(**{"epsilon": 1, field: value})
 
 
 def test_a_free_release_is_refused() -> None:
-    with pytest.raises(RequestRefused, match="must be above 0"):
+    with pytest.raises(InvalidRequest, match="must be above 0"):
         Budget(epsilon=0).require_positive()
 
 
 @pytest.mark.parametrize("rows", [0, -1, 1.5, "many", True, 10**7])
 def test_max_rows_outside_its_bounds_is_refused(rows: object) -> None:
-    with pytest.raises(RequestRefused, match=r"^max_rows: got .*whole number from 1"):
+    with pytest.raises(InvalidRequest, match=r"^max_rows: got .*whole number from 1"):
         PrivacyUnit(column="user", max_rows=rows)
 
 
@@ -77,18 +77,18 @@ def test_max_rows_may_come_from_a_template_as_text() -> None:
 
 
 def test_a_row_unit_owns_one_row() -> None:
-    with pytest.raises(RequestRefused, match="must be 1 when every row is a unit of its own"):
+    with pytest.raises(InvalidRequest, match="must be 1 when every row is a unit of its own"):
         PrivacyUnit(max_rows=2)
     assert PrivacyUnit(column="").column is None
 
 
 @pytest.mark.parametrize("text", ["1_0", "１０", "٣", "0x1", "1e", "1,5", "", "--1", "1e999999999999999999999"])
 def test_what_nobody_writes_for_a_number_is_none(text: str) -> None:
-    with pytest.raises(RequestRefused, match="must be a finite decimal number"):
+    with pytest.raises(InvalidRequest, match="must be a finite decimal number"):
         exact_decimal(text)
 
 
 def test_a_number_beyond_every_cost_is_refused_before_it_is_written_out() -> None:
-    with pytest.raises(RequestRefused, match="at most 30 digits"):
+    with pytest.raises(InvalidRequest, match="at most 30 digits"):
         exact_decimal("1e999999999999")
     assert exact_decimal("0e999999999999") == 0

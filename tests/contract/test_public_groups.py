@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.public_groups import with_public_groups
 
 TABLE = {"path": "/lake/children", "snapshot": {"path_version": "v1"}}
@@ -114,7 +114,7 @@ def test_a_file_that_does_not_fit_is_refused_in_one_line(
 def test_no_refusal_says_what_a_file_holds(file: Any, name: str, content: Any, column: str | None) -> None:
     """Any file that the worker reads may be named, and a column, a value or the first line of one may be a secret."""
     path = file(name, content)
-    with pytest.raises(RequestRefused) as caught:
+    with pytest.raises(InvalidRequest) as caught:
         keys({"path": path, "column": column})
     line = str(caught.value).replace(path, "").replace("nowhere", "")
     assert line.startswith("diagnostics.groups")
@@ -162,7 +162,7 @@ def test_links_lead_to_no_public_file_of_the_private_table(tmp_path: Path) -> No
         f"file://localhost{inside}/keys.csv",
     ):
         for place in (table, linked):
-            with pytest.raises(RequestRefused, match="must not lie within the table"):
+            with pytest.raises(InvalidRequest, match="must not lie within the table"):
                 keys(path, place)
     apart = tmp_path / "public.csv"
     apart.write_text("key\na\n")
@@ -175,7 +175,7 @@ def test_a_folder_beside_the_table_is_not_the_table() -> None:
 
 
 def refused(groups: Any, start: str) -> None:
-    with pytest.raises(RequestRefused) as caught:
+    with pytest.raises(InvalidRequest) as caught:
         keys(groups)
     assert str(caught.value).startswith(start)
     assert "\n" not in str(caught.value)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.contract import Neighbours, Release, ReleaseRequest, RequestRefused
+from spark_jobs.contract import InvalidRequest, Neighbours, Release, ReleaseRequest
 from spark_jobs.contract.request import load_model
 
 LOGISTIC = {
@@ -93,7 +93,7 @@ def test_numbers_in_json_keep_every_digit() -> None:
     ],
 )  # fmt: skip
 def test_a_bad_request_is_refused_in_one_line(changes: dict[str, Any], line: str) -> None:
-    with pytest.raises(RequestRefused, match=line) as caught:
+    with pytest.raises(InvalidRequest, match=line) as caught:
         ReleaseRequest.parse({**fields(), **changes})
     assert "\n" not in str(caught.value)
 
@@ -111,7 +111,7 @@ COLUMN = {"kind": "ecdf", "column": "amount", "bounds": [0, 1]}
     ],
 )
 def test_what_a_diagnostic_needs_is_required(changes: dict[str, Any], line: str) -> None:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         ReleaseRequest.parse(fields(**changes))
     assert str(refused.value).startswith(line)
 
@@ -128,12 +128,12 @@ def test_a_label_and_a_model_may_be_left_out_where_nothing_needs_them() -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '"request"', "null"])
 def test_text_that_is_no_request_is_refused(text: str) -> None:
-    with pytest.raises(RequestRefused, match="^request: "):
+    with pytest.raises(InvalidRequest, match="^request: "):
         ReleaseRequest.from_json(text)
 
 
 def test_yaml_that_is_no_request_is_refused() -> None:
-    with pytest.raises(RequestRefused, match="must be a YAML document"):
+    with pytest.raises(InvalidRequest, match="must be a YAML document"):
         ReleaseRequest.from_yaml("a: [")
 
 
@@ -146,14 +146,14 @@ def test_files_are_read_by_their_suffix(tmp_path: Any) -> None:
         == ReleaseRequest.from_file(tmp_path / "request.json")
         == request
     )
-    with pytest.raises(RequestRefused, match="can be read"):
+    with pytest.raises(InvalidRequest, match="can be read"):
         ReleaseRequest.from_file(tmp_path / "none.json")
 
 
 def test_a_model_file_becomes_the_requests_model(tmp_path: Any) -> None:
     (tmp_path / "model.json").write_text(json.dumps(LOGISTIC))
     assert ReleaseRequest.parse(fields(model=load_model(tmp_path / "model.json"))) == ReleaseRequest.parse(fields())
-    with pytest.raises(RequestRefused, match="^model: "):
+    with pytest.raises(InvalidRequest, match="^model: "):
         load_model(tmp_path / "none.json")
 
 
@@ -180,7 +180,7 @@ def test_a_manifest_survives_json_and_yaml() -> None:
     ],
 )
 def test_a_name_with_a_slip_gets_a_suggestion(changes: dict, suggestion: str) -> None:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         ReleaseRequest.parse(fields(**changes))
     assert str(refused.value).endswith(suggestion)
 
@@ -188,7 +188,7 @@ def test_a_name_with_a_slip_gets_a_suggestion(changes: dict, suggestion: str) ->
 @pytest.mark.parametrize("value", ["1_0", True, "0_9"])
 @pytest.mark.parametrize("field", ["thresholds", "confidence"])
 def test_what_nobody_writes_for_a_number_is_none(field: str, value: object) -> None:
-    with pytest.raises(RequestRefused, match=rf"^diagnostics\.{field}: got .*; must be a number"):
+    with pytest.raises(InvalidRequest, match=rf"^diagnostics\.{field}: got .*; must be a number"):
         ReleaseRequest.parse(fields(diagnostics=[{"kind": "roc_curve", field: value}]))
 
 
@@ -207,5 +207,5 @@ def test_what_a_row_is_called_is_a_short_noun(record: str | None) -> None:
 )  # fmt: skip
 def test_a_sentence_is_no_name_of_a_row(record: str) -> None:
     """It stood in the paragraph on who is protected, and could say the opposite of it."""
-    with pytest.raises(RequestRefused, match=r"^record: got .*; must be words of letters and digits"):
+    with pytest.raises(InvalidRequest, match=r"^record: got .*; must be words of letters and digits"):
         ReleaseRequest.parse(fields(record=record))

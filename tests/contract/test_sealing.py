@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE, Seal, SealBroken
 
 SEAL = Seal(secret=bytes(range(32)), charge_id="c1", request_sha256="a" * 64)
@@ -78,6 +78,6 @@ def test_secret_is_taken_out_of_the_environment_and_shown_nowhere() -> None:
 
 @pytest.mark.parametrize("given", ["", "not hexadecimal", "00" * 31])
 def test_run_without_its_secret_is_refused(given: str) -> None:
-    with pytest.raises(RequestRefused, match="must hold the secret of a charged run") as refused:
+    with pytest.raises(InvalidRequest, match="must hold the secret of a charged run") as refused:
         Seal.take_from({RUN_SECRET_VARIABLE: given}, charge_id="c1", request_sha256="a" * 64)
     assert given == "" or given not in str(refused.value)

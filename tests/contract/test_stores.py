@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store.objects import ConditionalPutStore, LocalStore, check_store, local_path, open_store
 from tests.support.s3_server import s3_server
 
@@ -168,7 +168,7 @@ def test_local_path_of_uris_and_paths(uri, path):
     ],
 )
 def test_stores_without_exclusive_create_are_refused_in_one_line(uri):
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         open_store(uri)
     assert str(refused.value).startswith("output: ")
     assert "\n" not in str(refused.value)
@@ -191,7 +191,7 @@ def test_check_store_makes_the_folder_of_a_path_that_can_be_written(tmp_path):
 
 def test_check_store_refuses_what_cannot_be_written(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(RequestRefused, match="must be a folder that can be written"):
+    with pytest.raises(InvalidRequest, match="must be a folder that can be written"):
         check_store(f"{tmp_path}/file/releases")
 
 
@@ -203,14 +203,14 @@ def test_check_store_refuses_read_only_and_full_stores(errno, tmp_path, monkeypa
         raise OSError(getattr(codes, errno), os.strerror(getattr(codes, errno)))
 
     monkeypatch.setattr(os, "link", fails)
-    with pytest.raises(RequestRefused, match="must be a folder that can be written"):
+    with pytest.raises(InvalidRequest, match="must be a folder that can be written"):
         check_store(str(tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_check_store_refuses_a_store_that_creates_twice(tmp_path, monkeypatch):
     monkeypatch.setattr(LocalStore, "create", lambda *_: True)
-    with pytest.raises(RequestRefused, match="must be a store that refuses to create an object twice"):
+    with pytest.raises(InvalidRequest, match="must be a store that refuses to create an object twice"):
         check_store(str(tmp_path))
 
 
@@ -262,7 +262,7 @@ def test_s3_conflict_with_another_write_is_tried_again(s3):
 
 def test_s3_that_ignores_the_condition_is_refused(s3):
     s3.honours_condition = False
-    with pytest.raises(RequestRefused, match="must be a store that refuses to create an object twice"):
+    with pytest.raises(InvalidRequest, match="must be a store that refuses to create an object twice"):
         check_store("s3://bucket/releases")
     assert s3.objects == {}
 
@@ -333,5 +333,5 @@ def test_s3_without_its_extra_is_refused_with_the_remedy(monkeypatch):
         raise ImportError("s3fs")
 
     monkeypatch.setattr(fsspec, "filesystem", missing)
-    with pytest.raises(RequestRefused, match=r"install airflow-provider-dp-diagnostics\[s3\]"):
+    with pytest.raises(InvalidRequest, match=r"install airflow-provider-dp-diagnostics\[s3\]"):
         open_store("s3://bucket/x")

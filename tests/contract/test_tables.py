@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.tables import TableSource
 
@@ -25,8 +25,8 @@ def binding(**changes: Any) -> TableBinding:
     return TableBinding.parse({**BOUND, **changes})
 
 
-def refused(fields: dict[str, Any], bound: TableBinding | None = None) -> RequestRefused:
-    with pytest.raises(RequestRefused) as caught:
+def refused(fields: dict[str, Any], bound: TableBinding | None = None) -> InvalidRequest:
+    with pytest.raises(InvalidRequest) as caught:
         TableSource.parse(fields).completed(bound or binding())
     assert "\n" not in str(caught.value)
     return caught.value
@@ -56,14 +56,14 @@ def test_a_charged_request_names_the_table_and_its_state_and_the_account_says_th
 )
 def test_a_charged_request_may_not_say_what_the_account_says(said: dict[str, Any]) -> None:
     found = refused({**PINNED, **said})
-    assert found.what == f"table.{next(iter(said))}"
+    assert found.field == f"table.{next(iter(said))}"
     assert found.remedy == "leave it out"
 
 
 def test_the_copy_with_other_types_is_no_copy() -> None:
     # the rows of block '7', read as doubles, would be those of block '7.0'
     copy = TableSource.parse(PINNED).completed(binding(columns={**COLUMNS, "id": "double"}))
-    assert refused(copy.model_dump(mode="json")).what == "table.format"
+    assert refused(copy.model_dump(mode="json")).field == "table.format"
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,8 @@ def test_the_copy_with_other_types_is_no_copy() -> None:
 def test_a_pin_names_all_that_is_the_version_and_nothing_else(partition: dict[str, str]) -> None:
     """Versions that are read side by side hold one person several times, for one charge."""
     found = refused({**PINNED, "snapshot": {"partition": partition}})
-    assert found.what == "table.snapshot.partition"
-    assert "v, part" in found.bound
+    assert found.field == "table.snapshot.partition"
+    assert "v, part" in found.requirement
 
 
 @pytest.mark.parametrize("value", [3, True, 3.0])
@@ -92,12 +92,12 @@ def test_a_version_is_as_many_folders_deep_as_the_account_says(path: str) -> Non
     bound = binding(version={"by": "path_version", "folders": 2})
     TableSource.parse({**PINNED, "snapshot": {"path_version": "2026/11"}}).completed(bound)
     found = refused({**PINNED, "snapshot": {"path_version": path}}, bound)
-    assert found.what == "table.snapshot.path_version"
+    assert found.field == "table.snapshot.path_version"
 
 
 def test_a_state_is_named_in_the_form_that_the_account_says() -> None:
-    assert refused({**PINNED, "snapshot": {"path_version": "v=3"}}).what == "table.snapshot.path_version"
-    assert refused(PINNED, binding(version={"by": "path_version"})).what == "table.snapshot.partition"
+    assert refused({**PINNED, "snapshot": {"path_version": "v=3"}}).field == "table.snapshot.path_version"
+    assert refused(PINNED, binding(version={"by": "path_version"})).field == "table.snapshot.partition"
 
 
 def test_a_catalog_table_is_known_by_having_a_name() -> None:
@@ -113,7 +113,7 @@ def test_a_catalog_table_is_known_by_having_a_name() -> None:
     "fields", [{}, {"path": "/lake/t", "name": "lake.t"}, {"format": "catalog", "path": "/lake/t"}]
 )
 def test_a_table_has_a_path_or_a_name(fields: dict[str, Any]) -> None:
-    with pytest.raises(RequestRefused, match=r"^(path|name|snapshot)"):
+    with pytest.raises(InvalidRequest, match=r"^(path|name|snapshot)"):
         TableSource.parse({**fields, "snapshot": {"path_version": "v1"}})
 
 

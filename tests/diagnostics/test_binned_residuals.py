@@ -7,7 +7,7 @@ import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import binned_residuals as binned
 from spark_jobs.diagnostics._score_groups import pools
@@ -180,5 +180,5 @@ def test_noise_makes_the_intervals_wide_and_the_bins_few():
     ids=str,
 )
 def test_options_out_of_bounds_are_refused(options):
-    with pytest.raises(RequestRefused):
+    with pytest.raises(InvalidRequest):
         binned.release(nothing(), **{"epsilon": 1, "noise": SeededNoise(1), **options})

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from spark_jobs.diagnostics import binormal_roc as module
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts
@@ -74,5 +74,5 @@ def test_cost_is_that_of_the_area_and_a_draw_survives_storage() -> None:
 
 @pytest.mark.parametrize("options", [{"points": 1}, {"method": "gauss"}, {"method": "laplace"}, {"confidence": 1}])
 def test_bad_options_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(RequestRefused):
+    with pytest.raises(InvalidRequest):
         module.measure(ScoreCounts.from_arrays([], []), epsilon=1, **options)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 from sklearn.calibration import calibration_curve
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import calibration
 from spark_jobs.diagnostics._score_groups import pools
@@ -185,5 +185,5 @@ def test_a_wrong_model_is_found_out():
     "options", [{"method": "deciles"}, {"bins": 1}, {"bins": 257}, {"confidence": 0.4}, {"epsilon": 0}], ids=str
 )
 def test_options_out_of_bounds_are_refused(options):
-    with pytest.raises(RequestRefused):
+    with pytest.raises(InvalidRequest):
         calibration.release(nothing(), **{"epsilon": 1, "noise": SeededNoise(1), **options})

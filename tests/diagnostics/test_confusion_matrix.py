@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from spark_jobs.contract import Neighbours, RequestRefused
+from spark_jobs.contract import InvalidRequest, Neighbours
 from spark_jobs.diagnostics import confusion_matrix as module
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts
@@ -85,5 +85,5 @@ def test_all_is_spent_and_a_draw_survives_storage() -> None:
 
 @pytest.mark.parametrize("thresholds", [(), (0.5, 0.5), (0.6, 0.5), (-0.1,), (1.1,), tuple(np.linspace(0, 1, 101))])
 def test_bad_thresholds_are_refused(thresholds: tuple[float, ...]) -> None:
-    with pytest.raises(RequestRefused, match="thresholds"):
+    with pytest.raises(InvalidRequest, match="thresholds"):
         module.measure(ScoreCounts.from_arrays([], []), epsilon=1, thresholds=thresholds)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
@@ -144,7 +144,7 @@ def test_counts_are_numbers_and_the_refusal_does_not_quote_them(counts):
     ids=str,
 )  # fmt: skip
 def test_bad_options_are_refused_in_one_line(changed):
-    with pytest.raises(RequestRefused, match=next(iter(changed))) as refused:
+    with pytest.raises(InvalidRequest, match=next(iter(changed))) as refused:
         CountStream(**{"epsilon": 1, **changed})
     assert "\n" not in str(refused.value)
 
@@ -186,11 +186,11 @@ def test_a_state_that_was_rewritten_without_a_change_is_read():
     ids=str,
 )  # fmt: skip
 def test_what_no_stream_comes_to_is_refused_and_not_quoted(changed):
-    with pytest.raises(RequestRefused, match="state") as refused:
+    with pytest.raises(InvalidRequest, match="state") as refused:
         CountStream.restore(rewritten(open_stream().state(), **changed))
     message = str(refused.value)
     assert str(TOLD) not in message
-    assert refused.value.given is None
+    assert refused.value.value is None
     # neither does what a traceback would show
     assert refused.value.__suppress_context__
     assert str(TOLD) not in repr(refused.value)
@@ -209,7 +209,7 @@ def damaged():
 
 @pytest.mark.parametrize("state", list(damaged()), ids=repr)
 def test_another_form_is_refused(state):
-    with pytest.raises(RequestRefused, match="state"):
+    with pytest.raises(InvalidRequest, match="state"):
         CountStream.restore(state)
 
 

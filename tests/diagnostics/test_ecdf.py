@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import ecdf
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
@@ -231,7 +231,7 @@ def test_values_are_read_as_rows_are_counted():
     ],
 )
 def test_options_out_of_their_bounds_are_refused_in_a_line(options, line):
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         ecdf.release(counted(np.array([0.5])), **{"epsilon": 1, "noise": SeededNoise(1), **options})
     assert str(refused.value).startswith(line)
     assert "\n" not in str(refused.value)

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import EarlierFunction
 from spark_jobs.diagnostics import ecdf
 from spark_jobs.diagnostics.ecdf.earlier import Earlier
@@ -135,7 +135,7 @@ def test_another_grid_is_refused_before_anything_is_drawn(kind):
         "found bounds": (ValueCounts.from_arrays(values, **wide), {"find_bounds": "log"}),
         "scores": (ScoreCounts.from_arrays(np.ones(100), values), {}),
     }[kind]
-    with pytest.raises(RequestRefused, match="must be on this release's own grid"):
+    with pytest.raises(InvalidRequest, match="must be on this release's own grid"):
         ecdf.measure(statistic, epsilon=1, noise=NoNoise(1), compare_with=earlier, **options)
 
 
@@ -143,7 +143,7 @@ def test_a_function_beyond_its_grid_is_refused():
     held = as_released(released("log"))
     assert Earlier.of(held).grid.size < 256
     beyond = held.model_copy(update={"starts": (255,), "cdf": (1.0,)})
-    with pytest.raises(RequestRefused, match="must be cells of the grid"):
+    with pytest.raises(InvalidRequest, match="must be cells of the grid"):
         Earlier.of(beyond)
 
 
@@ -151,5 +151,5 @@ def test_bounds_that_were_found_are_on_a_grid_of_their_own():
     wide = {"lower": -(2.0**44), "upper": 2.0**44, "scale": "log", "unit": 2.0**-20, "cells": 2**17}
     statistic = ValueCounts.from_arrays(np.random.default_rng(1).lognormal(6, 2, 3000), **wide)
     found = ecdf.release(statistic, epsilon=1, noise=SeededNoise(1), find_bounds="log")
-    with pytest.raises(RequestRefused, match="must be a release between public bounds"):
+    with pytest.raises(InvalidRequest, match="must be a release between public bounds"):
         as_released(found)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import ReferenceDistribution
 from spark_jobs.diagnostics import ecdf
 from spark_jobs.diagnostics.ecdf.distance import reference_cdf
@@ -74,7 +74,7 @@ def test_releases_on_grids_that_share_edges_are_compared_there():
     coarse = ecdf.release(counted(values, cells=64), **EXACT)
     assert ecdf.distance_between(fine, coarse).value == pytest.approx(0, abs=1e-8)
     elsewhere = ecdf.release(ValueCounts.from_arrays(values, lower=0.01, upper=np.pi, cells=64), **EXACT)
-    with pytest.raises(RequestRefused, match="edges in common"):
+    with pytest.raises(InvalidRequest, match="edges in common"):
         ecdf.distance_between(fine, elsewhere)
 
 
@@ -168,7 +168,7 @@ def test_noise_of_the_size_of_the_rows_is_no_difference():
 def test_what_is_no_distribution_function_is_refused():
     released = ecdf.release(counted(np.array([0.5] * 50)), **EXACT)
     for cdf in (np.cos, lambda x: 2 * x, lambda x: 0.5, lambda x: x * np.nan):
-        with pytest.raises(RequestRefused, match="reference: must be a distribution function"):
+        with pytest.raises(InvalidRequest, match="reference: must be a distribution function"):
             ecdf.distance_to(released, cdf)
 
 
@@ -177,5 +177,5 @@ def test_what_is_no_distribution_function_is_refused():
     [("normal", (0.0, 0.0)), ("normal", (1.0,)), ("uniform", (2.0, 1.0)), ("exponential", (-1.0,)), ("lognormal", ())],
 )
 def test_parameters_that_do_not_fit_are_refused(distribution, parameters):
-    with pytest.raises(RequestRefused, match="parameters: got"):
+    with pytest.raises(InvalidRequest, match="parameters: got"):
         ReferenceDistribution(distribution=distribution, parameters=parameters)

@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from dp_operators.release_check import broken_rules
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.tables import LinearModel, LogisticModel
 from spark_jobs.diagnostics import linear_fit, logistic_fit
@@ -238,7 +238,7 @@ def test_delta_is_spent_by_gaussian_noise_alone(name: str, method: str, delta: s
 @EVERY_FIT
 def test_bad_options_are_refused_in_a_line(name: str) -> None:
     other = {"linear_fit": logistic, "logistic_fit": linear}[name]
-    with pytest.raises(RequestRefused, match="statistic"):
+    with pytest.raises(InvalidRequest, match="statistic"):
         MODULES[name].release(other(rows(10)), epsilon=1)
     for options, line in (
         ({"confidence": 1.5}, "confidence"),
@@ -246,8 +246,8 @@ def test_bad_options_are_refused_in_a_line(name: str) -> None:
         ({"method": "gaussian"}, "delta"),
         ({"epsilon": 0}, "epsilon"),
     ):
-        with pytest.raises(RequestRefused, match=line):
+        with pytest.raises(InvalidRequest, match=line):
             fitted(name, rows(10), **{"epsilon": 1, **options})
     for options in ({"radius": 0}, {"intercept": "none"}):
-        with pytest.raises(RequestRefused, match=next(iter(options))):
+        with pytest.raises(InvalidRequest, match=next(iter(options))):
             fitted("logistic_fit", rows(10), **options)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, theilslopes
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import linear_regression as lines
 from spark_jobs.diagnostics.linear_regression.choosing import choose
@@ -321,7 +321,7 @@ def test_moments_are_enough_for_least_squares_and_refused_by_what_needs_points()
     auto = lines.release(Moments.from_points(points), epsilon=9, **OPEN, noise=SeededNoise(1))
     assert "dp_wide_theil_sen" not in auto.methods
     for method in ("dp_exp_theil_sen", "dp_grad_descent"):
-        with pytest.raises(RequestRefused, match="method: got .*; needs the points, not their sums"):
+        with pytest.raises(InvalidRequest, match="method: got .*; needs the points, not their sums"):
             lines.release(Moments.from_points(points), method=method, epsilon=1, **OPEN)
 
 
@@ -400,7 +400,7 @@ def test_no_small_table_breaks_a_release(rows, cells, epsilon, setting, seed, at
     ids=str,
 )
 def test_options_out_of_bounds_are_refused_in_a_line(options, line):
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         lines.release(counted("line"), **{"epsilon": 1, "noise": SeededNoise(1), **options})
     assert str(refused.value).startswith(line)
     assert "\n" not in str(refused.value)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import residual_plot
 from spark_jobs.mechanisms.histograms import METHODS
@@ -117,7 +117,7 @@ def test_units_scale_everything():
 )
 def test_options_out_of_bounds_are_refused_before_any_noise(options):
     noise = Recording()
-    with pytest.raises(RequestRefused):
+    with pytest.raises(InvalidRequest):
         residual_plot.release(counted("empty"), **{"epsilon": 1, "noise": noise, **options})
     assert noise.asked == []
 

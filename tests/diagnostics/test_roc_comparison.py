@@ -6,7 +6,7 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 from sklearn.metrics import roc_curve as exact_roc_curve
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
 from spark_jobs.diagnostics import roc_curve as roc
@@ -218,7 +218,7 @@ def test_a_higher_level_has_a_wider_interval():
 )
 def test_what_cannot_be_compared_is_refused(options, message):
     measurement = drawn([0, 1], [0.2, 0.7], cells=64)
-    with pytest.raises(RequestRefused, match=message):
+    with pytest.raises(InvalidRequest, match=message):
         roc.compare(measurement, measurement, **options)
 
 

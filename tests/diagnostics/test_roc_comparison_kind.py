@@ -16,7 +16,7 @@ from sklearn.metrics import roc_auc_score
 from dp_operators.release_check import broken_rules, check_release
 from spark_jobs.application.draft import draft
 from spark_jobs.application.run import measure
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.columns import needs
 from spark_jobs.contract.options import OtherScoreCells, ScoreCells
 from spark_jobs.contract.privacy import Neighbours
@@ -152,7 +152,7 @@ def test_a_request_counts_both_models_and_says_so() -> None:
     ],
 )
 def test_what_cannot_be_compared_is_refused_in_one_line(changes: Any, refusal: str) -> None:
-    with pytest.raises(RequestRefused, match=refusal) as refused:
+    with pytest.raises(InvalidRequest, match=refusal) as refused:
         asked(**changes)
     assert "\n" not in str(refused.value)
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import roc_curve as roc
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
@@ -216,7 +216,7 @@ def test_no_table_and_no_path_of_answers_costs_more_than_epsilon(rows, change, r
     ],
 )
 def test_what_cannot_be_served_is_refused_before_any_noise(options, field):
-    with pytest.raises(RequestRefused, match=field):
+    with pytest.raises(InvalidRequest, match=field):
         roc.release(nothing(64), **{"epsilon": 1, "noise": SeededNoise(1), **options})
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import RocCurveOptions
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import roc_curve as roc
@@ -204,5 +204,5 @@ def test_medians_that_coincide_are_moved_apart():
     ],
 )
 def test_what_cannot_be_served_is_refused_before_any_noise(options, field):
-    with pytest.raises(RequestRefused, match=field):
+    with pytest.raises(InvalidRequest, match=field):
         roc.release(ScoreCounts.from_arrays([], [], cells=64), **{"epsilon": 1, "noise": SeededNoise(1), **options})

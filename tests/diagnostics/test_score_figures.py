@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from spark_jobs.contract import Neighbours, RequestRefused
+from spark_jobs.contract import InvalidRequest, Neighbours
 from spark_jobs.contract.privacy import exact_sum
 from spark_jobs.contract.release import NOT_PRIVATE
 from spark_jobs.diagnostics import auc, average_precision
@@ -73,7 +73,7 @@ def test_degenerate_tables_get_a_release_like_any_other(
     module: ModuleType, table: Any, epsilon: str, method: str
 ) -> None:
     if method == "weighted_counts" and module is auc:
-        with pytest.raises(RequestRefused, match="method"):
+        with pytest.raises(InvalidRequest, match="method"):
             auc.release(ScoreCounts.from_arrays(*table), epsilon=epsilon, method=method, noise=SeededNoise(3))
         return
     found = module.release(ScoreCounts.from_arrays(*table), epsilon=epsilon, method=method, noise=SeededNoise(3))
@@ -166,7 +166,7 @@ def test_noise_never_decides_whether_an_average_precision_is_refused(epsilon: st
     ],
 )
 def test_bad_options_are_refused_in_one_line(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(RequestRefused, match=message):
+    with pytest.raises(InvalidRequest, match=message):
         auc.release(ScoreCounts.from_arrays([], []), **{"epsilon": 1, "noise": SeededNoise(1), **options})
 
 
@@ -262,7 +262,7 @@ class Counting:
 @pytest.mark.parametrize("epsilon", ["0.00000999", "0.0000105", "0.0000001"])
 def test_budget_too_small_is_refused_before_anything_is_drawn(figure, method, epsilon):
     statistic, noise = ScoreCounts.from_arrays([0, 1] * 50, [0.2, 0.8] * 50), Counting()
-    with pytest.raises(RequestRefused, match="epsilon"):
+    with pytest.raises(InvalidRequest, match="epsilon"):
         figure.measure(statistic, epsilon=epsilon, noise=noise, method=method, interval=True)
     assert noise.drawn == 0
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import BinnedResidualsSettings
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics._score_groups import binning
@@ -129,12 +129,12 @@ def test_a_draw_survives_its_file():
 
 @pytest.mark.parametrize(("method", "bins"), [("auto", 12), ("fixed_bins", 9), ("recursive_medians", 16)])
 def test_more_bins_than_cells_are_refused(method, bins):
-    with pytest.raises(RequestRefused, match="cells of the score grid"):
+    with pytest.raises(InvalidRequest, match="cells of the score grid"):
         measured(BASE, method=method, noise=SeededNoise(1), bins=bins)
 
 
 def test_recursive_medians_need_a_power_of_two():
-    with pytest.raises(RequestRefused, match="power of two"):
+    with pytest.raises(InvalidRequest, match="power of two"):
         measured(BASE, method="recursive_medians", noise=SeededNoise(1), bins=6)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.hooks.ledger import PrivacyLedgerHook, ledger_url
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 Connect = Callable[..., None]
 TYPE = "privacy_ledger"
@@ -53,7 +53,7 @@ def test_url_is_taken_as_it_is() -> None:
     ],
 )
 def test_connection_that_names_no_ledger_is_refused_in_one_line(fields: dict[str, Any], line: str) -> None:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         url(**fields)
     assert line in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -61,7 +61,7 @@ def test_connection_that_names_no_ledger_is_refused_in_one_line(fields: dict[str
 
 
 def test_missing_connection_is_refused_in_one_line() -> None:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         PrivacyLedgerHook("nowhere").get_ledger()
     assert str(refused.value).startswith("privacy_ledger_conn_id: got 'nowhere'; must be a connection that exists;")
 

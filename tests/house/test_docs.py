@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
-from spark_jobs.contract import PrivacyUnit, ReleaseRequest, RequestRefused
+from spark_jobs.contract import InvalidRequest, PrivacyUnit, ReleaseRequest
 from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.contract.public_groups import is_registered
 from spark_jobs.contract.tables import (
@@ -155,7 +155,7 @@ def parse_documented(data: dict[str, Any]) -> None:
     ],
 )
 def test_documents_that_do_not_parse_are_noticed(data: dict[str, Any]) -> None:
-    with pytest.raises(RequestRefused):
+    with pytest.raises(InvalidRequest):
         parse_documented(data)
 
 

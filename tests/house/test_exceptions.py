@@ -18,9 +18,9 @@ import pytest
 from dp_operators.budget import BudgetExceeded
 from tests.support.repository import ROOT, product_modules
 
-REFUSAL = {"given": "the value", "bound": "must be another", "remedy": "correct it"}
+REFUSAL = {"value": "the value", "requirement": "must be another", "remedy": "correct it"}
 EXAMPLES: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
-    "RequestRefused": (("budget.epsilon",), REFUSAL),
+    "InvalidRequest": (("budget.epsilon",), REFUSAL),
     "ChargeConflict": (("release",), REFUSAL),
     "BudgetExceeded": (
         (),
@@ -76,7 +76,7 @@ def example(name: str) -> BaseException:
 
 def test_all_of_them_are_walked() -> None:
     assert set(EXAMPLES) <= set(ours())
-    assert {"RequestRefused", "BudgetExceeded", "LedgerUnavailable", "ReleaseFailed", "SealBroken"} <= set(ours())
+    assert {"InvalidRequest", "BudgetExceeded", "LedgerUnavailable", "ReleaseFailed", "SealBroken"} <= set(ours())
 
 
 @pytest.mark.parametrize("name", ours())

@@ -6,7 +6,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.mechanisms.continuous_noise import (
     RESIDUAL_DELTA,
     PublicGrid,
@@ -139,13 +139,13 @@ def test_meter_counts_the_residual_delta() -> None:
 
 def test_bad_parameters_are_refused() -> None:
     for make in PURE.values():
-        with pytest.raises(RequestRefused, match="epsilon"):
+        with pytest.raises(InvalidRequest, match="epsilon"):
             make("0")
-        with pytest.raises(RequestRefused, match="epsilon"):
+        with pytest.raises(InvalidRequest, match="epsilon"):
             make("11")
-    with pytest.raises(RequestRefused, match="delta"):
+    with pytest.raises(InvalidRequest, match="delta"):
         laplace_noise(1, 0)
-    with pytest.raises(RequestRefused, match="grid"):
+    with pytest.raises(InvalidRequest, match="grid"):
         PublicGrid(lower=1, upper=0)
     with pytest.raises(ValueError, match="rate_share"):
         polynomial_noise(1, rate_share=1)

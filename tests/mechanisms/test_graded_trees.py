@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.graded_trees import UNITS, GradedTree, best_graded_tree, graded_prefixes
 from spark_jobs.mechanisms.noise import SeededNoise
@@ -113,7 +113,7 @@ def test_what_does_not_fit_is_refused():
         )
     with pytest.raises(ValueError, match="public_total"):
         graded_prefixes(counts, tree=tree, epsilon=1, neighbours=REPLACED, noise=SeededNoise(1), public_total=False)
-    with pytest.raises(RequestRefused):
+    with pytest.raises(InvalidRequest):
         released(counts, tree, SeededNoise(1), epsilon=0)
     with pytest.raises(ValueError, match="cells"):
         GradedTree(cells=1, branching=2)

@@ -3,7 +3,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
 from spark_jobs.mechanisms.histograms import METHODS, default_method, release_histogram
@@ -66,7 +66,7 @@ def test_secure_noise_makes_private_histograms():
     ],
 )
 def test_a_bad_request_is_refused(changes, what):
-    with pytest.raises(RequestRefused, match=what):
+    with pytest.raises(InvalidRequest, match=what):
         release_histogram(LINE, **{"epsilon": 1, "noise": SeededNoise(1), **changes})
 
 

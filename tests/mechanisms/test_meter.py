@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget, exact_sum
 from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.meter import BudgetMeter, BudgetOverspent, RhoMeter, Spending
@@ -62,9 +62,9 @@ def test_deltas_are_metered_too():
 
 @pytest.mark.parametrize("amount", [0, -1, "nan", "inf"])
 def test_amounts_that_pay_for_nothing_are_refused(amount):
-    with pytest.raises(RequestRefused):
+    with pytest.raises(InvalidRequest):
         BudgetMeter(1).spend(amount, label="nothing")
-    with pytest.raises(RequestRefused):
+    with pytest.raises(InvalidRequest):
         BudgetMeter(amount)
 
 
@@ -128,9 +128,9 @@ def test_a_meter_of_rho_adds_exactly_and_never_goes_below_zero():
 
 @pytest.mark.parametrize("rho", [0, -1, "nan", "inf"])
 def test_a_meter_of_rho_refuses_what_is_no_amount(rho):
-    with pytest.raises(RequestRefused):
+    with pytest.raises(InvalidRequest):
         RhoMeter(rho)
-    with pytest.raises(RequestRefused):
+    with pytest.raises(InvalidRequest):
         RhoMeter(1).spend(rho, label="none")
 
 

@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.meter import BudgetMeter
@@ -185,7 +185,7 @@ def test_auto_takes_the_less_noisy_method(numbers, delta, wanted):
 
 
 def test_gaussian_noise_without_delta_is_refused():
-    with pytest.raises(RequestRefused, match="delta"):
+    with pytest.raises(InvalidRequest, match="delta"):
         noisy_products(
             exact(LAYOUTS[0]),
             layout=LAYOUTS[0],

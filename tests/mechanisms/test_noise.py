@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.mechanisms.noise import (
     SecureNoise,
     SeededNoise,
@@ -144,7 +144,7 @@ def test_sums_saturate_instead_of_wrapping(noise):
 @BOTH
 @pytest.mark.parametrize("epsilon", [0, -1, "nan", "inf", float("nan"), float("inf"), "much", None, Decimal("NaN")])
 def test_an_epsilon_that_buys_no_noise_is_refused(noise, epsilon):
-    with pytest.raises(RequestRefused, match="epsilon"):
+    with pytest.raises(InvalidRequest, match="epsilon"):
         noise.laplace(np.zeros(1, dtype=np.int64), epsilon=epsilon, l1_sensitivity=1)
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.linalg import toeplitz
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import SeededNoise, gaussian_stddev
 from spark_jobs.mechanisms.prefix_stream import MAX_TOTAL, StreamShape, StreamState, release_step
@@ -124,7 +124,7 @@ def test_what_is_no_stream_is_refused():
         StreamShape(steps=0, neighbours=ADDED)
     with pytest.raises(ValueError, match="exponentials"):
         StreamShape(steps=5, neighbours=ADDED, exponentials=0)
-    with pytest.raises(RequestRefused, match="rho"):
+    with pytest.raises(InvalidRequest, match="rho"):
         run([1], StreamShape(steps=5, neighbours=ADDED), SeededNoise(1), rho=-1)
 
 

@@ -6,7 +6,7 @@ from math import log
 import numpy as np
 import pytest
 
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from spark_jobs.mechanisms.continuous_noise import Density
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.pure_release import SLACK, STEP, pure_noise, quantile, release_pure
@@ -63,7 +63,7 @@ def test_what_pays_for_the_last_bits_is_part_of_epsilon() -> None:
 
 @pytest.mark.parametrize("epsilon", [0, "0.000001", 11])
 def test_epsilons_beyond_the_proof_are_refused(epsilon: object) -> None:
-    with pytest.raises(RequestRefused, match="epsilon"):
+    with pytest.raises(InvalidRequest, match="epsilon"):
         pure_noise(epsilon)  # type: ignore[arg-type]
 
 

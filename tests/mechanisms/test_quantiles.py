@@ -6,7 +6,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.continuous_noise import RESIDUAL_DELTA
 from spark_jobs.mechanisms.meter import BudgetMeter
@@ -114,10 +114,10 @@ def test_quantile_is_near_the_truth() -> None:
 
 
 def test_bad_parameters_are_refused() -> None:
-    with pytest.raises(RequestRefused, match="levels"):
+    with pytest.raises(InvalidRequest, match="levels"):
         recursive_medians([1], levels=0, epsilon=1, neighbours=Neighbours.ADD_REMOVE, noise=SeededNoise(1))
     for level in ("1.1", "-0.5", "0.1234567"):
-        with pytest.raises(RequestRefused, match="level"):
+        with pytest.raises(InvalidRequest, match="level"):
             private_quantile([1], level=level, epsilon=1, neighbours=Neighbours.ADD_REMOVE, noise=SeededNoise(1))
 
 
@@ -155,5 +155,5 @@ def test_quantiles_of_a_tree_are_near_where_rows_are_many() -> None:
 
 
 def test_a_level_of_a_tree_outside_its_bounds_is_refused() -> None:
-    with pytest.raises(RequestRefused, match="level"):
+    with pytest.raises(InvalidRequest, match="level"):
         tree_quantiles(measured([1, 2], epsilon=1), ["1.5"])

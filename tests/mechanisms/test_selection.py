@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.exact_choice import uniform_below
 from spark_jobs.mechanisms.meter import BudgetMeter, BudgetOverspent
@@ -188,7 +188,7 @@ def test_odd_scores_never_raise_and_bad_parameters_do() -> None:
     options = {"epsilon": 1, "l_inf_sensitivity": 1, "noise": SeededNoise(1)}
     assert exponential_mechanism([np.nan, np.inf, -np.inf], **options) == 1
     assert permute_and_flip([np.nan, 3.0], **options) == 1
-    with pytest.raises(RequestRefused, match="epsilon"):
+    with pytest.raises(InvalidRequest, match="epsilon"):
         exponential_mechanism([1], **{**options, "epsilon": 0})
     with pytest.raises(ValueError, match="sensitivity"):
         permute_and_flip([1], **{**options, "l_inf_sensitivity": 0})

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
 from spark_jobs.mechanisms.shared_nodes import levels_over, shared_node_prefixes, shared_node_weight
@@ -136,5 +136,5 @@ def test_what_is_no_line_of_counts_is_refused():
         shared_node_prefixes(np.zeros(0, dtype=np.int64), epsilon=1, **asked)
     with pytest.raises(ValueError, match="labels"):
         shared_node_weight(4, neighbours=ADDED, labels=3)
-    with pytest.raises(RequestRefused, match="scale"):
+    with pytest.raises(InvalidRequest, match="scale"):
         shared_node_prefixes(np.zeros(4, dtype=np.int64), epsilon="1e-13", **asked)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import toeplitz
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.square_root import (
@@ -144,7 +144,7 @@ def test_a_public_total_is_that_of_all_rows():
 def test_what_cannot_be_measured_is_refused():
     with pytest.raises(ValueError, match="counts"):
         square_root_prefixes(np.zeros((2, 2), dtype=np.int64), rho=1, neighbours=ADDED, noise=Still())
-    with pytest.raises(RequestRefused, match="rho"):
+    with pytest.raises(InvalidRequest, match="rho"):
         square_root_prefixes(np.zeros(4, dtype=np.int64), rho=0, neighbours=ADDED, noise=SeededNoise(1))
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.mechanisms.zcdp import epsilon_of, rho_within
 from tests.support.flawed.zcdp_conversion import rho_within as by_decimal_logarithms
 
@@ -78,5 +78,5 @@ def test_where_no_noise_is_needed_epsilon_is_zero():
     ],
 )
 def test_numbers_outside_their_bounds_are_refused(convert, given_, match):
-    with pytest.raises(RequestRefused, match=match):
+    with pytest.raises(InvalidRequest, match=match):
         convert(*given_)

@@ -10,7 +10,7 @@ import pytest
 from dp_operators.budget import PrivacyLedger
 from dp_operators.notifications.budget import PrivacyBudgetNotifier, used
 from dp_operators.operators.keys import release_key
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from tests.support.airflow import make_context
 
 
@@ -76,5 +76,5 @@ def test_part_is_that_of_the_currency_that_ends_the_account(airflow_ledger: Priv
 
 @pytest.mark.parametrize("part", ["0", "1.1", "nan"])
 def test_part_out_of_bounds_is_refused(part: str) -> None:
-    with pytest.raises(RequestRefused, match="^at: "):
+    with pytest.raises(InvalidRequest, match="^at: "):
         PrivacyBudgetNotifier(account="visits", at=[part])

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from dp_operators.budget import PrivacyLedger
 from dp_operators.operators.approval import RequestMoreBudgetOperator
 from dp_operators.operators.errors import LedgerAway
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from tests.support.airflow import make_context
 
 
@@ -68,9 +68,9 @@ def test_rejection_raises_nothing(account: PrivacyLedger) -> None:
 def test_approval_by_nobody_raises_nothing(account: PrivacyLedger) -> None:
     with pytest.raises(AirflowFailException, match="does not say who approved"):
         request().execute_complete(make_context(), answer(user={}))
-    with pytest.raises(RequestRefused, match="nobody approves by staying silent"):
+    with pytest.raises(InvalidRequest, match="nobody approves by staying silent"):
         request(defaults="Approve")
-    with pytest.raises(RequestRefused, match="reason: got ''; must be given"):
+    with pytest.raises(InvalidRequest, match="reason: got ''; must be given"):
         request(reason="")
     assert account.account("visits").cap.epsilon == 1
 

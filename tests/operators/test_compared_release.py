@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from dp_operators.budget import PrivacyLedger
 from dp_operators.cli import app
 from dp_operators.operators.release import ReleaseDiagnosticsOperator, read_request
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.release import Release
 from tests.support.accounts import open_bound
 from tests.support.airflow import make_context
@@ -80,7 +80,7 @@ def test_what_cannot_be_compared_ends_the_task_in_a_line_and_reserves_nothing(
 
 
 def test_without_a_ledger_a_name_is_no_request(tmp_path: Path) -> None:
-    with pytest.raises(RequestRefused, match="only a ledger can vouch for"):
+    with pytest.raises(InvalidRequest, match="only a ledger can vouch for"):
         read_request(operator(tmp_path, {"release": "/releases/march"}).request)
 
 
@@ -112,4 +112,4 @@ def test_the_command_line_compares_with_a_committed_release(
     file.write_text(json.dumps({**request, "diagnostics": [{**AMOUNTS, "compare_with": str(tmp_path)}]}))
     refused = CliRunner().invoke(app, arguments)
     assert refused.exit_code != 0
-    assert isinstance(refused.exception, RequestRefused | SystemExit)
+    assert isinstance(refused.exception, InvalidRequest | SystemExit)

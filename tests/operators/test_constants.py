@@ -11,7 +11,7 @@ from airflow.sdk import DAG, XComArg
 from airflow.sdk.definitions.mappedoperator import MappedOperator
 
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
 
 GIVEN: dict[str, Any] = {
@@ -68,7 +68,7 @@ def operator(**fields: Any) -> ReleaseDiagnosticsOperator:
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_in_a_constant_is_an_import_error_of_one_line(mistake: str) -> None:
     fields, line = MISTAKES[mistake]
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         operator(**fields)
     assert line in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -78,7 +78,7 @@ def test_a_mistake_in_a_constant_is_an_import_error_of_one_line(mistake: str) ->
 def test_a_template_elsewhere_hides_no_mistake(mistake: str) -> None:
     fields, line = MISTAKES[mistake]
     table = {"path": "/lake/visits", "snapshot": {"path_version": "{{ ds }}"}}
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         operator(**{"table": table, "title": "{{ dag.dag_id }}", **fields})
     assert line in str(refused.value)
 
@@ -115,7 +115,7 @@ def test_a_whole_request_is_checked_too(tmp_path: Path) -> None:
     assert make(task_id="release", request=whole).task_id == "release"
     complete = ReleaseRequest.parse(whole).to_dict()
     assert make(task_id="release", request=complete).request == complete
-    with pytest.raises(RequestRefused, match="epsilon: is not a field"):
+    with pytest.raises(InvalidRequest, match="epsilon: is not a field"):
         make(task_id="release", request={**whole, "epsilon": "1"})
     # a file is the worker's to read
     assert make(task_id="release", request=str(tmp_path / "later.json")).task_id == "release"

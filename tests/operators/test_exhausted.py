@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleExcept
 from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from dp_operators.sensors.budget import PrivacyBudgetSensor
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from tests.support.accounts import open_bound
 from tests.support.airflow import make_context
 
@@ -155,5 +155,5 @@ def test_cost_above_the_cap_is_not_waited_for(account: PrivacyLedger, tmp_path: 
 
 
 def test_word_that_is_none_is_refused_when_the_dag_is_read(tmp_path: Path) -> None:
-    with pytest.raises(RequestRefused, match="^on_exhausted: .*must be one of wait, fail, skip"):
+    with pytest.raises(InvalidRequest, match="^on_exhausted: .*must be one of wait, fail, skip"):
         release_task(tmp_path, on_exhausted="soft")

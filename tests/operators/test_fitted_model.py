@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from dp_operators.budget import PrivacyLedger
 from dp_operators.cli import app
 from dp_operators.operators.release import ReleaseDiagnosticsOperator, read_request, request_fields
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.release import Release
 from tests.support.accounts import open_bound
 from tests.support.airflow import make_context
@@ -85,7 +85,7 @@ def test_a_dry_run_looks_the_model_up(ledger: PrivacyLedger, tmp_path: Path) -> 
 def test_without_a_ledger_a_reference_is_no_request(tmp_path: Path) -> None:
     fields = operator(tmp_path, model={"release": "/releases/x"}).request
     assert request_fields(fields)["model"] == {"release": "/releases/x"}
-    with pytest.raises(RequestRefused, match="model"):
+    with pytest.raises(InvalidRequest, match="model"):
         read_request(fields)
 
 
@@ -124,4 +124,4 @@ def test_the_command_line_takes_the_model_of_a_committed_release(
     file.write_text(json.dumps({**request, "model": {"release": str(tmp_path)}}))
     refused = CliRunner().invoke(app, ["run", str(file), "--dry-run", "--ledger", url])
     assert refused.exit_code != 0
-    assert isinstance(refused.exception, RequestRefused | SystemExit)
+    assert isinstance(refused.exception, InvalidRequest | SystemExit)

@@ -12,7 +12,7 @@ from airflow.sdk import DAG, CronPartitionTimetable, MultipleCronTriggerTimetabl
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.operators.intervals import blocks_of_run, run_interval
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from tests.support.airflow import RUN_DATE, make_context
 
 DAY = dt.timedelta(days=1)
@@ -100,7 +100,7 @@ def test_partition_of_a_timetable_is_the_interval_that_begins_with_it(ledger: Pr
 
 def test_partition_that_is_not_over_is_refused(ledger: PrivacyLedger) -> None:
     today = dt.datetime.now(dt.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    with pytest.raises(RequestRefused, match=r"^blocks: .*must be over.*run_offset=-1"):
+    with pytest.raises(InvalidRequest, match=r"^blocks: .*must be over.*run_offset=-1"):
         blocks(ledger, PARTITIONS, partition_key=f"{today:%Y-%m-%dT%H:%M:%S}", date=today, interval=None)
 
 
@@ -109,9 +109,9 @@ def test_key_of_any_other_partition_is_the_blocks_name(ledger: PrivacyLedger, ru
     found = {"run_type": run_type, "interval": None}
     assert blocks(ledger, None, partition_key="2026-11-19", **found) == ("2026-11-19",)
     assert blocks(ledger, None, account="region", partition_key="north", **found) == ("north",)
-    with pytest.raises(RequestRefused, match="must be one of north, south"):
+    with pytest.raises(InvalidRequest, match="must be one of north, south"):
         blocks(ledger, None, account="region", partition_key="east", **found)
-    with pytest.raises(RequestRefused, match="must be a day in UTC"):
+    with pytest.raises(InvalidRequest, match="must be a day in UTC"):
         blocks(ledger, None, partition_key="eu", **found)
 
 
@@ -125,21 +125,21 @@ def test_key_of_any_other_partition_is_the_blocks_name(ledger: PrivacyLedger, ru
     ],
 )
 def test_run_that_nothing_dates_is_about_no_interval(ledger: PrivacyLedger, run: dict[str, Any]) -> None:
-    with pytest.raises(RequestRefused, match="this run is about no interval"):
+    with pytest.raises(InvalidRequest, match="this run is about no interval"):
         blocks(ledger, "@daily", **run)
 
 
 def test_schedule_without_a_pace_has_no_interval(ledger: PrivacyLedger) -> None:
     several = MultipleCronTriggerTimetable("0 0 * * *", "0 12 * * *", timezone="UTC")
-    with pytest.raises(RequestRefused, match="this run is about no interval"):
+    with pytest.raises(InvalidRequest, match="this run is about no interval"):
         blocks(ledger, several, **AT)
 
 
 def test_ticks_of_another_time_zone_are_refused(ledger: PrivacyLedger) -> None:
-    with pytest.raises(RequestRefused, match="needs a timetable in UTC"):
+    with pytest.raises(InvalidRequest, match="needs a timetable in UTC"):
         blocks(ledger, "@daily", zone="Europe/Berlin", **AT)
 
 
 def test_tick_that_cuts_a_block_is_refused(ledger: PrivacyLedger) -> None:
-    with pytest.raises(RequestRefused, match="must begin and end with a day in UTC"):
+    with pytest.raises(InvalidRequest, match="must begin and end with a day in UTC"):
         blocks(ledger, "@hourly", **AT)

@@ -19,7 +19,7 @@ from dp_operators.operators.errors import LedgerAway
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from dp_operators.release_check import ReleaseCheckFailed
 from dp_operators.releasing import LocalRunner
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
 from tests.support.accounts import open_bound
 from tests.support.airflow import make_context
@@ -127,7 +127,7 @@ class TestRequest:
             assert ReleaseDiagnosticsOperator(task_id="release", request=whole).build_request() == request
 
     def test_whole_request_beside_fields_is_refused(self, make: Make) -> None:
-        with pytest.raises(RequestRefused, match="request: got 'also account, budget"):
+        with pytest.raises(InvalidRequest, match="request: got 'also account, budget"):
             make(request={"account": "visits"})
 
     def test_numbers_and_nested_values_are_templates(self, make: Make) -> None:

@@ -17,7 +17,7 @@ from dp_operators.budget import BudgetExceeded, ChargeConflict, LedgerUnavailabl
 from dp_operators.operators.errors import LedgerAway, told_to_airflow
 from dp_operators.operators.retrying import PrivacyRetryPolicy
 from dp_operators.releasing import ReleaseFailed, ReleaseRejected
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 
 def decided(failure: BaseException, policy: Any, *, tries_left: bool = True) -> tuple[str, float | None]:
@@ -45,7 +45,7 @@ def account(airflow_ledger: PrivacyLedger) -> PrivacyLedger:
 
 
 def failure_of(work: Any) -> Exception:
-    with pytest.raises((RequestRefused, LedgerUnavailable, AirflowException)) as failed:
+    with pytest.raises((InvalidRequest, LedgerUnavailable, AirflowException)) as failed:
         work()
     return failed.value
 
@@ -83,9 +83,9 @@ def test_exceeded_budget_is_never_retried(account: PrivacyLedger) -> None:
 @pytest.mark.parametrize(
     "failure",
     [
-        ChargeConflict("release", bound="is charged for another request", remedy="use another key"),
+        ChargeConflict("release", requirement="is charged for another request", remedy="use another key"),
         NotAllowed("postgresql://h/l", "permission denied for table accounts"),
-        RequestRefused("account", bound="must be an open account", remedy="open one"),
+        InvalidRequest("account", requirement="must be an open account", remedy="open one"),
         ReleaseRejected("the draft does not meet the release contract"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 
 from dp_operators.operators.runners import make_runner
 from dp_operators.releasing import LocalRunner, SparkSubmitRunner
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 Connect = Callable[..., None]
 
@@ -54,19 +54,19 @@ def test_spark_connection_may_be_a_bare_master(connect: Connect) -> None:
 
 
 def test_missing_connection_is_refused_and_never_means_yarn() -> None:
-    with pytest.raises(RequestRefused, match="spark_conn_id: got 'spark_default'; must be a connection that exists"):
+    with pytest.raises(InvalidRequest, match="spark_conn_id: got 'spark_default'; must be a connection that exists"):
         make()
 
 
 def test_connection_without_a_master_is_refused(connect: Connect) -> None:
     connect("spark_default", conn_type="spark", extra={"queue": "q"})
-    with pytest.raises(RequestRefused, match="connection spark_default: must name a Spark master in its host"):
+    with pytest.raises(InvalidRequest, match="connection spark_default: must name a Spark master in its host"):
         make()
 
 
 def test_extra_that_would_be_ignored_is_refused(connect: Connect) -> None:
     connect("spark_default", conn_type="spark", host="yarn", extra={"deploy_mode": "cluster"})
-    with pytest.raises(RequestRefused, match="got 'the extra deploy_mode'; has the extras deploy-mode, "):
+    with pytest.raises(InvalidRequest, match="got 'the extra deploy_mode'; has the extras deploy-mode, "):
         make()
 
 
@@ -79,6 +79,6 @@ def test_extra_that_would_be_ignored_is_refused(connect: Connect) -> None:
     ],
 )
 def test_options_of_the_other_runner_are_refused(kind: str, fields: dict[str, Any], line: str) -> None:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         make(kind, **fields)
     assert str(refused.value).startswith(line)

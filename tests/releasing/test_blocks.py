@@ -12,7 +12,7 @@ import pytest
 from dp_operators.budget import BudgetExceeded
 from dp_operators.releasing import interval_blocks, release
 from dp_operators.releasing.requests import account_state
-from spark_jobs.contract import ReleaseRequest, RequestRefused
+from spark_jobs.contract import InvalidRequest, ReleaseRequest
 from tests.support.release_lab import ForkRunner, Lab, accept, make_request
 
 DAYS = ["2026-11-20", "2026-11-21"]
@@ -64,20 +64,20 @@ def test_account_says_which_rows_lie_in_the_blocks(daily: Lab) -> None:
     ],
 )
 def test_request_cannot_say_otherwise(daily: Lab, changes: dict, message: str) -> None:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         made(daily, asking(daily, **changes))
     assert message in str(refused.value)
     assert daily.ledger().history("daily") == ()
 
 
 def test_blocks_without_their_expression_are_read_by_nobody(daily: Lab) -> None:
-    with pytest.raises(RequestRefused, match="block_expression: is required where blocks are named"):
+    with pytest.raises(InvalidRequest, match="block_expression: is required where blocks are named"):
         _ = asking(daily).block_filter
     assert asking(daily, blocks=["all"]).block_filter is None
 
 
 def test_account_without_blocks_has_none_to_name(daily: Lab) -> None:
-    with pytest.raises(RequestRefused, match="blocks: got '2026-11-20'; must be a block of account people"):
+    with pytest.raises(InvalidRequest, match="blocks: got '2026-11-20'; must be a block of account people"):
         made(daily, make_request(f"{daily.folder}/releases", blocks=DAYS))
 
 
@@ -125,7 +125,7 @@ def test_range_of_days_is_asked_for_as_the_days_are(daily: Lab) -> None:
     assert set(daily.ledger().blocks("daily")) == set(days)
     for blocks, message in (("2026-11-22..2026-11-20", "from a first block"), ("2026-11..2026-12", "must be a day")):
         head = daily.ledger().head()
-        with pytest.raises(RequestRefused, match=f"blocks: got .*{message}"):
+        with pytest.raises(InvalidRequest, match=f"blocks: got .*{message}"):
             made(daily, asking(daily, blocks=[blocks]), key="other")
         assert daily.ledger().head() == head
 
@@ -145,8 +145,8 @@ def test_interval_is_made_of_blocks(daily: Lab) -> None:
     assert interval_blocks(account, day, day + dt.timedelta(days=2)) == tuple(DAYS)
     for start, end in ((None, None), (day, day)):
         with pytest.raises(
-            RequestRefused, match="is for runs of a timetable, or of a partition; this run is about no interval"
+            InvalidRequest, match="is for runs of a timetable, or of a partition; this run is about no interval"
         ):
             interval_blocks(account, start, end)
-    with pytest.raises(RequestRefused, match="and account people has one block; name 'all'"):
+    with pytest.raises(InvalidRequest, match="and account people has one block; name 'all'"):
         interval_blocks(daily.ledger().account("people"), day, day + dt.timedelta(days=1))

@@ -10,7 +10,7 @@ import pytest
 from dp_operators.budget import PrivacyLedger
 from dp_operators.releasing import ReleaseFailed, earlier_function, refers, with_references
 from dp_operators.releasing.references import require_as_released
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import EcdfOptions
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.objects import LocalStore
@@ -35,7 +35,7 @@ class Place:
         return ecdf_release(self.ledger, self.output, found or self.found, **changes)
 
     def refusal(self, uri: object) -> str:
-        with pytest.raises(RequestRefused) as refused:
+        with pytest.raises(InvalidRequest) as refused:
             earlier_function(uri, self.ledger)
         assert "\n" not in str(refused.value)
         assert str(refused.value).startswith("diagnostics.compare_with")
@@ -138,7 +138,7 @@ def test_what_is_no_folder_of_a_release_is_refused(place: Place, uri: object) ->
 def test_another_grid_is_refused_for_the_request(place: Place) -> None:
     filled = with_references(fields(place.write()), place.ledger)
     filled["diagnostics"][1]["bounds"] = [0, 200]
-    with pytest.raises(RequestRefused, match="must be on this release's own grid"):
+    with pytest.raises(InvalidRequest, match="must be on this release's own grid"):
         ReleaseRequest.parse(filled)
 
 
@@ -161,6 +161,6 @@ def test_a_function_that_is_signed_with_the_key_of_a_release_is_compared_with_it
     head = place.ledger.head()
     require_as_released(ReleaseRequest.parse(fields(held)), place.ledger)
     for changes in ({"noise_scale": held["noise_scale"] * 2}, {"released_by": "test/other/1"}, {"release": None}):
-        with pytest.raises(RequestRefused, match=r"diagnostics.compare_with: got .*; must be what that release holds"):
+        with pytest.raises(InvalidRequest, match=r"diagnostics.compare_with: got .*; must be what that release holds"):
             require_as_released(ReleaseRequest.parse(fields({**held, **changes})), place.ledger)
     assert place.ledger.head() == head

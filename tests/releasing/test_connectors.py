@@ -14,7 +14,7 @@ from dp_operators.releasing.connectors import (
     spark_defaults,
     spark_home,
 )
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from tests.support.release_lab import make_request
 
 
@@ -36,7 +36,7 @@ def test_pyspark_comes_without_the_connector() -> None:
 
 @pytest.mark.parametrize("path", ["s3://lake/churn", "s3a://lake/churn"])
 def test_missing_connector_is_named_with_where_it_was_looked_for_and_what_to_do(home: Path, path: str) -> None:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         require_connector(path, settings={}, home=home)
     line = str(refused.value)
     assert line.startswith(f"table.path: got '{path}'")
@@ -60,7 +60,7 @@ def test_connector_that_the_settings_bring_is_enough(home: Path, settings: dict[
 
 def test_connector_among_sparks_jars_has_to_be_of_its_hadoops_version(home: Path) -> None:
     (home / "jars" / "hadoop-aws-3.4.1.jar").touch()
-    with pytest.raises(RequestRefused, match=r"hadoop-aws-3\.4\.1\.jar in .* another version than Spark's"):
+    with pytest.raises(InvalidRequest, match=r"hadoop-aws-3\.4\.1\.jar in .* another version than Spark's"):
         require_connector("s3://lake/churn", settings={}, home=home)
     (home / "jars" / "hadoop-aws-3.5.0.jar").touch()
     require_connector("s3://lake/churn", settings={}, home=home)
@@ -97,7 +97,7 @@ def test_local_runner_takes_the_settings_of_the_machine(tmp_path: Path, monkeypa
     runner = LocalRunner(private_dir=tmp_path / "private")
     monkeypatch.delenv("SPARK_HOME", raising=False)
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-    with pytest.raises(RequestRefused, match=r"^table\.path: "):
+    with pytest.raises(InvalidRequest, match=r"^table\.path: "):
         runner.check(request)
     (tmp_path / "spark-defaults.conf").write_text("spark.jars.packages org.apache.hadoop:hadoop-aws:3.5.0\n")
     runner.check(request)

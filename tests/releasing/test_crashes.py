@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dp_operators.releasing import ReleaseFailed, ReleaseSettled
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store.failpoints import APPLICATION_POINTS, PROTOCOL_POINTS
 from tests.support.release_lab import judge, retried, wait_for
 
@@ -96,7 +96,7 @@ def test_refusal_killed_at_each_step_of_giving_back_costs_nothing(lab, point):
     assert lab.attempt(point, behaviour="refuse").wait().killed
     judge(lab)
     outcome = lab.attempt(behaviour="refuse").wait()
-    assert isinstance(outcome.error, RequestRefused)
+    assert isinstance(outcome.error, InvalidRequest)
     judge(lab)
     assert set(lab.states()) == {"void"}
     assert retried(lab)

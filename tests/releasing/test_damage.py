@@ -10,7 +10,7 @@ import pytest
 
 from dp_operators.budget import LedgerFrozen
 from dp_operators.releasing import ReleaseDamaged, ReleaseFailed, give_back
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store.sealing import sha256
 from tests.support.release_lab import (
     HereRunner,
@@ -122,9 +122,9 @@ def test_retry_that_looks_at_another_disk_is_refused_and_draws_nothing(lab):
     with pytest.raises(ReleaseFailed):
         lab.release(runner=HereRunner("fail"))
     Path(lab.output).rename(f"{lab.folder}/the-other-machines-disk")
-    with pytest.raises(RequestRefused, match="must be the store in which this release began"):
+    with pytest.raises(InvalidRequest, match="must be the store in which this release began"):
         lab.release(runner=NoRunner())
-    with pytest.raises(RequestRefused, match="must be the store in which this release began"):
+    with pytest.raises(InvalidRequest, match="must be the store in which this release began"):
         give_back(lab.request, ledger=lab.ledger(), key=lab.key, reason="tests")
     assert lab.states() == ["reserved"]
 

@@ -12,7 +12,7 @@ import pytest
 from dp_operators.budget import PrivacyLedger
 from dp_operators.releasing import ReleaseFailed, check_request, fitted_model, is_reference, refers, with_references
 from dp_operators.releasing.references import require_as_released
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
 from tests.support.accounts import open_bound
 from tests.support.fitted import KEY, LOGISTIC, fitted_release
@@ -34,7 +34,7 @@ class Place:
         return fitted_release(self.ledger, self.output, **changes)
 
     def refusal(self, uri: object, **options: Any) -> str:
-        with pytest.raises(RequestRefused) as refused:
+        with pytest.raises(InvalidRequest) as refused:
             fitted_model(uri, self.ledger, **options)
         assert "\n" not in str(refused.value)
         return str(refused.value)
@@ -175,15 +175,15 @@ def test_a_model_that_is_signed_with_the_key_of_a_release_is_compared_with_it(pl
     for changes in ({"coefficients": {"age": 0.26}}, {"intercept": 0.0}, {"fitted_by": "test/fit/9"}, {"bounds": {}}):
         for model in ({**true, **changes},):
             with pytest.raises(
-                RequestRefused, match="model: got .*; must be what that release holds; name the release"
+                InvalidRequest, match="model: got .*; must be what that release holds; name the release"
             ):
                 require_as_released(forged(model), place.ledger)
     other = {"kind": "roc_comparison", "other": {**true, "intercept": 0.0}}
     compared = ReleaseRequest.parse({**a_request().to_dict(), "diagnostics": [other]})
-    with pytest.raises(RequestRefused, match="must be what that release holds"):
+    with pytest.raises(InvalidRequest, match="must be what that release holds"):
         require_as_released(compared, place.ledger)
     nowhere = forged({**true, "release": "/elsewhere/d"})
-    with pytest.raises(RequestRefused, match="must be a folder that holds release.json"):
+    with pytest.raises(InvalidRequest, match="must be a folder that holds release.json"):
         require_as_released(nowhere, place.ledger)
     assert place.ledger.head() == head
 
@@ -194,7 +194,7 @@ def test_a_forged_model_is_refused_before_the_charge(place: Place) -> None:
     asked = ReleaseRequest.parse(
         {**forged({**true, "intercept": 0.0}).to_dict(), "output": place.output, "account": "fits"}
     )
-    with pytest.raises(RequestRefused, match="must be what that release holds"):
+    with pytest.raises(InvalidRequest, match="must be what that release holds"):
         check_request(asked, place.ledger)
     assert place.ledger.head() == head
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dp_operators.releasing import ReleaseFailed, ReleaseSettled, give_back
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from tests.support.release_lab import HereRunner, NoRunner, judge, make_request, reserved_with
 
 
@@ -54,6 +54,6 @@ def test_giving_back_needs_the_very_request_and_key(lab, other):
     with pytest.raises(ReleaseFailed):
         lab.release(runner=HereRunner("fail"))
     request = make_request(f"{lab.folder}/elsewhere") if other == "request" else lab.request
-    with pytest.raises(RequestRefused, match="key"):
+    with pytest.raises(InvalidRequest, match="key"):
         give_back(request, ledger=lab.ledger(), key="other" if other == "key" else lab.key, reason="tests")
     assert lab.states() == ["reserved"]

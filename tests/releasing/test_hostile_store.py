@@ -19,7 +19,7 @@ from dp_operators.releasing import (
     ReleaseSettled,
     give_back,
 )
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.store.layout import ReleaseLayout
 from spark_jobs.contract.store.objects import open_store
@@ -75,7 +75,7 @@ def test_swapped_request_is_refused_before_a_row_is_read_and_costs_nothing(lab: 
         other = make_request(lab.output, title="another", budget={"epsilon": "1000000"})
         (draft_folder(lab) / "request.json").write_text(other.to_json())
 
-    with pytest.raises(RequestRefused, match="request: must be the very one that was charged"):
+    with pytest.raises(InvalidRequest, match="request: must be the very one that was charged"):
         lab.release(runner=Tampered(swap))
     assert lab.states() == ["void"]
     assert not (lab.root / "_draft" / lab.charges()[0].id / "draw.json").exists()
@@ -93,7 +93,7 @@ def test_swapped_figures_of_the_account_reach_no_report(lab: Lab, planted: str) 
 
     lab.release(key="another", runner=HereRunner())
     theirs = next(Path(lab.output).glob("another-*/_draft/*/account.json")).read_bytes()
-    with pytest.raises(RequestRefused):
+    with pytest.raises(InvalidRequest):
         lab.release(runner=Tampered(swap))
     assert not (lab.root / "release.json").exists()
     assert lab.states() == ["committed", "void"]
@@ -201,7 +201,7 @@ def test_store_restored_apart_from_the_ledger_makes_no_second_readable_draw(lab:
 def test_draft_folder_that_was_cleaned_gives_no_second_release(lab: Lab) -> None:
     published = lab.release(runner=HereRunner())
     shutil.rmtree(lab.root / "_draft")
-    with pytest.raises(RequestRefused, match="must be the store in which this release began"):
+    with pytest.raises(InvalidRequest, match="must be the store in which this release began"):
         lab.release(runner=NoRunner())
     assert lab.states() == ["committed"]
     assert published.manifest_sha256 == lab.charges()[0].manifest_sha256

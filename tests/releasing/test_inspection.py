@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dp_operators.releasing import check_release_folder, release
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from tests.support.ledgers import execute
 from tests.support.release_lab import ForkRunner, Lab, accept
 
@@ -99,5 +99,5 @@ def test_folder_of_another_key_is_found(folder: tuple[Lab, Path]) -> None:
 
 
 def test_folder_without_a_release_is_refused(folder: tuple[Lab, Path]) -> None:
-    with pytest.raises(RequestRefused, match=r"must be a folder that holds release\.json"):
+    with pytest.raises(InvalidRequest, match=r"must be a folder that holds release\.json"):
         check_release_folder(str(folder[1].parent), folder[0].ledger())

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dp_operators.releasing import ReleaseKey
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 
 parts = st.text(min_size=1, max_size=12)
 keys = st.builds(
@@ -57,12 +57,12 @@ def test_key_has_no_place_for_a_try_number():
 
 @pytest.mark.parametrize("line", ["", "a/b/c/d", "a/b/c/d/x", "a/b/c/d/01", "a//c/d/1", "a/b/c/d/1/2", "cli/abc"])
 def test_other_lines_are_refused(line):
-    with pytest.raises(RequestRefused):
+    with pytest.raises(InvalidRequest):
         ReleaseKey.parse(line)
 
 
 @pytest.mark.parametrize("part", ["deployment", "dag_id", "run", "task_id"])
 def test_empty_parts_are_refused(part):
     fields = {"deployment": "prod", "dag_id": "dag", "run": "run", "task_id": "task", part: ""}
-    with pytest.raises(RequestRefused, match=rf"key\.{part}"):
+    with pytest.raises(InvalidRequest, match=rf"key\.{part}"):
         ReleaseKey(**fields)

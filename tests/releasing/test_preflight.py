@@ -11,7 +11,7 @@ import pytest
 from dp_operators.budget import ChargeConflict, PrivacyLedger
 from dp_operators.releasing import LocalRunner, ReleaseSettled, SparkSubmitRunner, forecast, release
 from dp_operators.releasing.requests import complete
-from spark_jobs.contract import PrivacyUnit, RequestRefused
+from spark_jobs.contract import InvalidRequest, PrivacyUnit
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.layout import SALT_FILE_VARIABLE, SALT_VARIABLE
 from tests.support.release_lab import ForkRunner, accept, make_request
@@ -57,7 +57,7 @@ def both(request: ReleaseRequest, ledger: PrivacyLedger, runner: Any, key: str =
         lambda: release(request, ledger=ledger, runner=runner, key=key, check=accept),
         lambda: forecast(request, ledger=ledger, runner=runner, key=key),
     ):
-        with pytest.raises(RequestRefused) as refused:
+        with pytest.raises(InvalidRequest) as refused:
             ask()
         lines.append(str(refused.value))
     assert ledger.head() == before
@@ -135,7 +135,7 @@ class TestMachine:
         )
         # the driver of a client is here, that of a cluster is not
         client = SparkSubmitRunner(master="yarn", private_dir=runner.private_dir)
-        with pytest.raises(RequestRefused, match="must be set"):
+        with pytest.raises(InvalidRequest, match="must be set"):
             client.check(request)
         SparkSubmitRunner(master="yarn", deploy_mode="cluster", private_dir=runner.private_dir).check(request)
 
@@ -173,7 +173,7 @@ def test_a_dry_run_leaves_no_folder(lab: Any, ledger: PrivacyLedger) -> None:
     forecast(make_request(lab.output), ledger=ledger, runner=ForkRunner(), key="k")
     assert not os.path.lexists(lab.output)
     Path(lab.output).touch()
-    with pytest.raises(RequestRefused, match="must be a folder that can be written"):
+    with pytest.raises(InvalidRequest, match="must be a folder that can be written"):
         forecast(make_request(lab.output), ledger=ledger, runner=ForkRunner(), key="k")
 
 

@@ -11,7 +11,7 @@ import pytest
 from dp_operators.budget import ChargeConflict
 from dp_operators.releasing import ReleaseFailed, ReleaseKey
 from dp_operators.releasing.reservations import claim
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.store.objects import LocalStore, open_store
 from spark_jobs.contract.store.sealing import sha256
@@ -69,7 +69,7 @@ def test_no_account_can_take_the_release_key_of_another(lab):
     before = lab.ledger().head()
     for output in (lab.output, f"{lab.output}/below", str(lab.folder)):
         request = make_request(output, account="others", table=table)
-        with pytest.raises(RequestRefused, match=r"^output: .* must lie within what account others is bound to"):
+        with pytest.raises(InvalidRequest, match=r"^output: .* must lie within what account others is bound to"):
             lab.release(request=request, runner=NoRunner())
     assert lab.ledger().head() == before
     assert not Path(lab.output).exists()
@@ -84,7 +84,7 @@ def test_no_account_can_take_the_release_key_of_another(lab):
 def test_key_that_is_claimed_for_another_account_is_refused_before_anything_is_charged(lab):
     """As in a folder that was another account's once."""
     claim(open_store(lab.output), lab.output, lab.key, "others")
-    with pytest.raises(RequestRefused, match="by a release of another account"):
+    with pytest.raises(InvalidRequest, match="by a release of another account"):
         lab.release(runner=NoRunner())
     assert lab.charges() == ()
 

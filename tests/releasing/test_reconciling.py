@@ -10,7 +10,7 @@ import pytest
 
 from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.releasing import ReleaseSettled, check_release_folder, reconcile, release, release_stale
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from tests.support.ledgers import killed_at
 from tests.support.release_lab import ForkRunner, Lab, accept, make_request
 from tests.support.s3_server import s3_server
@@ -70,7 +70,7 @@ def test_reconciled_ledger_has_forgotten_no_spend(lab: Lab, forgotten: tuple) ->
     assert ledger.remaining("people").epsilon == 2
     assert {charge.id for charge in ledger.history("people")} == before
     assert reconcile(lab.output, ledger, actor="dpo").restored == ()
-    with pytest.raises(RequestRefused, match="is frozen"):
+    with pytest.raises(InvalidRequest, match="is frozen"):
         made(lab, "another")
     ledger.thaw(actor="dpo", reason="reconciled")
     assert ledger.verification().findings == ()
@@ -185,15 +185,15 @@ def test_stale_reservations_of_another_store_stay(lab: Lab, tmp_path: Path) -> N
     [kept] = release_stale(str(tmp_path / "other"), ledger=lab.ledger(), older_than=AT_ONCE, reason="r")
     assert kept.kept == "it did not begin in this store"
     assert kept.charge.state is ChargeState.RESERVED
-    with pytest.raises(RequestRefused, match="reason: got ''; must be given"):
+    with pytest.raises(InvalidRequest, match="reason: got ''; must be given"):
         release_stale(lab.output, ledger=lab.ledger(), older_than=AT_ONCE, reason="")
 
 
 def test_folder_in_which_nothing_was_released_is_refused(lab: Lab, tmp_path: Path) -> None:
     head = lab.ledger().head()
     for output in (tmp_path / "releaes", tmp_path):
-        with pytest.raises(RequestRefused, match="must be a folder of releases, and nothing is in it"):
+        with pytest.raises(InvalidRequest, match="must be a folder of releases, and nothing is in it"):
             reconcile(str(output / "none"), lab.ledger(), actor="dpo")
-        with pytest.raises(RequestRefused, match="must be a folder of releases, and nothing is in it"):
+        with pytest.raises(InvalidRequest, match="must be a folder of releases, and nothing is in it"):
             release_stale(str(output / "none"), ledger=lab.ledger(), older_than=AT_ONCE, reason="r")
     assert lab.ledger().head() == head

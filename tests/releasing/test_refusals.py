@@ -7,7 +7,7 @@ import json
 import pytest
 
 from dp_operators.releasing import ReleaseFailed, ReleaseRejected, give_back
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store.objects import open_store
 from spark_jobs.contract.store.run_statement import NothingRead
 from spark_jobs.contract.store.sealing import sha256
@@ -16,7 +16,7 @@ from tests.support.release_lab import HereRunner, NoRunner, draft_folder, judge,
 
 
 def test_refused_request_costs_nothing_and_frees_its_key(lab):
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         lab.release(runner=HereRunner("refuse"))
     assert str(refused.value) == str(fake_application.REFUSAL)
     assert lab.states() == ["void"]
@@ -66,7 +66,7 @@ def test_failure_before_the_first_row_ends_its_run(lab):
         lab.release(runner=HereRunner("fail early"))
     [charge] = lab.charges()
     assert (charge.runs, charge.open_runs, charge.may_have_drawn) == (1, (), False)
-    with pytest.raises(RequestRefused):
+    with pytest.raises(InvalidRequest):
         lab.release(runner=HereRunner("refuse"))
     assert lab.states() == ["void"]
 

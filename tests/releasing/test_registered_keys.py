@@ -11,7 +11,7 @@ from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.cli import run
 from dp_operators.cli import app
 from dp_operators.releasing import refers, with_references
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
 
 TABLE = "/lake/children"
@@ -73,7 +73,7 @@ def test_what_is_no_list_of_the_account_is_refused(
 ) -> None:
     ledger.register_keys("others", "theirs", ["a"], actor="admin")
     head = ledger.head()
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         with_references(fields(groups, **changes), ledger)
     assert line in str(refused.value)
     assert ledger.head() == head
@@ -86,7 +86,7 @@ def test_a_charged_request_reads_no_file(ledger: PrivacyLedger, tmp_path: Path, 
     file.write_text("name\nsecret-4711\n")
     head = ledger.head()
     for groups in ({"path": str(file), "column": "name"}, str(file), {"path": f"file://{file}"}):
-        with pytest.raises(RequestRefused) as refused:
+        with pytest.raises(InvalidRequest) as refused:
             with_references(fields(groups), ledger)
         assert "must be a list of keys or {'list': NAME}: a charged request reads no file" in str(refused.value)
         assert "4711" not in str(refused.value)

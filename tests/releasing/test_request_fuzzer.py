@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from dp_operators.budget import PrivacyLedger
 from dp_operators.releasing.requests import check_request, complete
 from spark_jobs.contract.binding import TableBinding
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions import tree as tree
 from spark_jobs.contract.expressions.parser import parse
 from spark_jobs.contract.places import Place
@@ -68,7 +68,7 @@ class World:
             request = complete(request, self.ledger)
             account = check_request(request, self.ledger).name
             predicate = parse(str(request.block_filter))
-        except RequestRefused:
+        except InvalidRequest:
             return
         self.accepted += 1
         types = {column.name: column.type for column in request.table.columns or ()}

@@ -11,7 +11,7 @@ import pytest
 
 from dp_operators.budget import BudgetExceeded, LedgerUnavailable, PrivacyLedger
 from dp_operators.releasing import account_state, check_request, price
-from spark_jobs.contract import Budget, Neighbours, PrivacyUnit, RequestRefused
+from spark_jobs.contract import Budget, InvalidRequest, Neighbours, PrivacyUnit
 from tests.support.accounts import bound
 from tests.support.release_lab import ForkRunner, make_request
 
@@ -69,7 +69,7 @@ def test_bad_request_is_refused_in_one_line_and_leaves_no_trace(lab, ledger, cas
     changes, words = BAD[case]
     before = ledger.head()
     runner = ForkRunner()
-    with pytest.raises(RequestRefused, match=words) as refused:
+    with pytest.raises(InvalidRequest, match=words) as refused:
         lab.release(request=make_request(**{"output": lab.output, **changes}), runner=runner)
     assert "\n" not in str(refused.value)
     assert ledger.head() == before
@@ -80,7 +80,7 @@ def test_bad_request_is_refused_in_one_line_and_leaves_no_trace(lab, ledger, cas
 def test_folder_that_cannot_be_written_costs_nothing(lab, ledger):
     ledger.bind_outputs("people", ["/proc/no/such/folder"], actor="admin", reason="by mistake")
     before = ledger.head()
-    with pytest.raises(RequestRefused, match="must be a folder that can be written"):
+    with pytest.raises(InvalidRequest, match="must be a folder that can be written"):
         lab.release(request=make_request("/proc/no/such/folder"), runner=ForkRunner())
     assert ledger.head() == before
 
@@ -103,9 +103,9 @@ def test_releases_go_where_their_account_says_and_nowhere_else(lab, ledger, case
     Path(lab.output).mkdir()
     (Path(lab.output) / "link").symlink_to(lab.folder)
     before, runner = ledger.head(), ForkRunner()
-    with pytest.raises(RequestRefused, match=words) as refused:
+    with pytest.raises(InvalidRequest, match=words) as refused:
         lab.release(request=make_request(where.format(folder=lab.folder, output=lab.output)), runner=runner)
-    assert refused.value.what == "output"
+    assert refused.value.field == "output"
     assert "\n" not in str(refused.value)
     assert (ledger.head(), runner.runs) == (before, 0)
     assert not list(lab.folder.rglob("*.json"))
@@ -124,7 +124,7 @@ def test_account_that_was_opened_without_outputs_is_charged_for_nothing(lab, led
     request = make_request(f"{lab.folder}/earlier", account="earlier", table=table)
     before, runner = ledger.head(), ForkRunner()
     with pytest.raises(
-        RequestRefused, match="bound to no folder for its releases; .*`dp-budget bind-outputs earlier /"
+        InvalidRequest, match="bound to no folder for its releases; .*`dp-budget bind-outputs earlier /"
     ):
         lab.release(request=request, runner=runner)
     assert (ledger.head(), runner.runs) == (before, 0)
@@ -140,10 +140,10 @@ def test_exceeded_budget_is_told_as_such(lab):
 def test_runner_that_is_not_configured_right_costs_nothing(lab, ledger):
     class Broken(ForkRunner):
         def check(self, request):
-            raise RequestRefused("binary", bound="must be there", remedy="install it")
+            raise InvalidRequest("binary", requirement="must be there", remedy="install it")
 
     before = ledger.head()
-    with pytest.raises(RequestRefused, match="binary"):
+    with pytest.raises(InvalidRequest, match="binary"):
         lab.release(runner=Broken())
     assert ledger.head() == before
 
@@ -159,7 +159,7 @@ def test_ledger_out_of_reach_fails_closed(lab):
 
 
 def test_database_without_a_ledger_is_refused(lab):
-    with pytest.raises(RequestRefused, match="ledger"):
+    with pytest.raises(InvalidRequest, match="ledger"):
         lab.release(ledger=PrivacyLedger(f"sqlite:///{lab.folder}/empty.db"))
     assert not Path(lab.output).exists()
 
@@ -178,7 +178,7 @@ def test_a_link_to_another_table_is_refused_before_anything_is_charged(lab, ledg
     output = lab.open_account("toy", f"{tmp_path}/toy")
     table = {"path": f"{tmp_path}/toy", "snapshot": {"path_version": "v1"}}
     before, runner = ledger.head(), ForkRunner()
-    with pytest.raises(RequestRefused, match=r"^table.path: got .* must not lead through a symbolic link"):
+    with pytest.raises(InvalidRequest, match=r"^table.path: got .* must not lead through a symbolic link"):
         lab.release(request=make_request(output, account="toy", table=table), runner=runner)
     assert ledger.head() == before
     assert runner.runs == 0

@@ -18,7 +18,7 @@ import spark_jobs
 from dp_operators.releasing import LocalRunner, SparkSubmitRunner, Submission
 from dp_operators.releasing.processes import PrivateFolder, StageReader
 from dp_operators.releasing.runners import LAUNCH, properties
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store.layout import STAGE_NONCE_VARIABLE, Stage, stage_line
 from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE
 from tests.support import fake_application
@@ -273,7 +273,7 @@ def test_missing_program_fails_as_an_oserror(private):
 def test_private_folder_that_others_may_enter_is_refused(private, mode):
     private.mkdir()
     private.chmod(mode)
-    with pytest.raises(RequestRefused, match="private_dir"):
+    with pytest.raises(InvalidRequest, match="private_dir"):
         LocalRunner(private_dir=private).check(make_request(str(private)))
 
 
@@ -282,7 +282,7 @@ def test_private_folder_that_is_a_link_or_a_file_is_refused(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "real")
     (tmp_path / "file").touch(mode=0o600)
     for path in (tmp_path / "link", tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(RequestRefused, match="private_dir"):
+        with pytest.raises(InvalidRequest, match="private_dir"):
             PrivateFolder(path=path).open()
 
 
@@ -394,19 +394,19 @@ def test_spark_submit_in_cluster_mode_names_no_python_of_this_machine(tmp_path, 
 
 @pytest.mark.parametrize("changes", [{"deploy_mode": "cluster"}, {"deploy_mode": "cluster", "master": "local[2]"}])
 def test_spark_submit_refuses_cluster_mode_where_python_cannot_use_it(changes):
-    with pytest.raises(RequestRefused, match="deploy_mode"):
+    with pytest.raises(InvalidRequest, match="deploy_mode"):
         SparkSubmitRunner(**{"master": "spark://host:7077", **changes})
 
 
 def test_spark_submit_refuses_what_is_wrong_before_anything_is_reserved(private):
     request = make_request(str(private))
-    with pytest.raises(RequestRefused, match="binary"):
+    with pytest.raises(InvalidRequest, match="binary"):
         SparkSubmitRunner(master="yarn", binary="/no/such/spark-submit", private_dir=private).check(request)
-    with pytest.raises(RequestRefused, match=r"conf: got 'executor\.memory'"):
+    with pytest.raises(InvalidRequest, match=r"conf: got 'executor\.memory'"):
         SparkSubmitRunner(master="yarn", binary="true", conf={"executor.memory": "1g"}, private_dir=private).check(
             request
         )
-    with pytest.raises(RequestRefused, match="deploy_mode"):
+    with pytest.raises(InvalidRequest, match="deploy_mode"):
         SparkSubmitRunner(master="yarn", deploy_mode="neither")
 
 

@@ -12,7 +12,7 @@ from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.cli import run
 from dp_operators.cli import app
 from dp_operators.releasing.saved_models import with_saved_model
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.pipelines import read_pipeline
 from tests.support.requests import a_request
@@ -83,7 +83,7 @@ def test_a_folder_that_holds_anything_else_is_one_refusal(
 ) -> None:
     folder, head = saved(tmp_path / "model"), ledger.head()
     write(folder / file, text)
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         with_saved_model(asked(folder), ledger)
     bound = "must hold a PipelineModel of Spark's own classes and nothing else, which can be read"
     remedy = "check the path, and save the fitted pipeline anew with its save()"
@@ -94,19 +94,19 @@ def test_a_folder_that_holds_anything_else_is_one_refusal(
 def test_links_and_tables_are_no_pipelines(ledger: PrivacyLedger, tmp_path: Path) -> None:
     """Their hash would be an exact figure of somebody's rows."""
     inside = saved(tmp_path / "lake" / "visits" / "model")
-    with pytest.raises(RequestRefused, match="must not lie within a table"):
+    with pytest.raises(InvalidRequest, match="must not lie within a table"):
         with_saved_model(asked(inside), ledger)
     linked = saved(tmp_path / "model")
     data = linked / "stages" / f"1_{UIDS[1]}" / "data" / "part-00000.parquet"
     data.unlink()
     write(tmp_path / "secret", "rows")
     data.symlink_to(tmp_path / "secret")
-    with pytest.raises(RequestRefused, match="must hold a PipelineModel"):
+    with pytest.raises(InvalidRequest, match="must hold a PipelineModel"):
         with_saved_model(asked(linked), ledger)
-    with pytest.raises(RequestRefused, match="model.sha256: is required of a pipeline that is not in a store of"):
+    with pytest.raises(InvalidRequest, match="model.sha256: is required of a pipeline that is not in a store of"):
         with_saved_model(asked("hdfs://names/models/m"), ledger)
     for path in ("/models/*", "/models/m#x", "models/m", "/models/../m"):
-        with pytest.raises(RequestRefused, match="model.path: got"):
+        with pytest.raises(InvalidRequest, match="model.path: got"):
             asked(path)
 
 

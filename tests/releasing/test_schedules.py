@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dp_operators.releasing import Published, ReleaseFailed, ReleaseRejected, ReleaseSettled
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from tests.support.interleaving import Crash, Stage
 from tests.support.release_lab import Lab, judge
 
@@ -29,7 +29,7 @@ def stage(lab, monkeypatch):
 
 def outcome_of(actor):
     """What an actor ended with; everything that is no outcome of the protocol is a fault of it."""
-    if isinstance(actor.error, (Crash, ReleaseFailed, ReleaseRejected, ReleaseSettled, RequestRefused)):
+    if isinstance(actor.error, (Crash, ReleaseFailed, ReleaseRejected, ReleaseSettled, InvalidRequest)):
         return actor.error
     if actor.error is not None:
         raise actor.error

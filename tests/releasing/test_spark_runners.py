@@ -6,7 +6,7 @@ import pytest
 
 from dp_operators.releasing import LocalRunner, SparkSubmitRunner
 from spark_jobs.application.java import java_home
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store.layout import Stage
 from tests.support.cluster import spark_cluster
 from tests.support.release_lab import judge, make_request
@@ -43,7 +43,7 @@ def test_request_that_only_spark_can_refuse_is_refused_and_paid_back(lab, runner
     output = lab.open_account("nothing", request.table.identity)
     request = request.model_copy(update={"account": "nothing", "output": output})
     lines = []
-    with pytest.raises(RequestRefused, match="must hold whole Parquet files alone"):
+    with pytest.raises(InvalidRequest, match="must hold whole Parquet files alone"):
         lab.release(request=request, runner=runner, progress=lines.append)
     assert {Stage.STARTING, Stage.READING} <= set(lines)
     [charge] = ledger.history("nothing")

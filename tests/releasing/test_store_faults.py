@@ -6,7 +6,7 @@ import pytest
 
 from dp_operators.budget import LedgerUnavailable
 from dp_operators.releasing import ReleaseFailed, protocol
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store.objects import LocalStore, open_store
 from tests.support.release_lab import HereRunner, judge, make_request, retried
 
@@ -101,7 +101,7 @@ def test_ledger_that_fails_at_any_call_loses_nothing(lab, how, behaviour):
             lab.release(key=key, request=request, ledger=ledger, runner=HereRunner(behaviour))
         except LedgerUnavailable:
             assert lab.release(key=key, request=request, runner=HereRunner()).uri
-        except RequestRefused:
+        except InvalidRequest:
             assert behaviour == "refuse"
         if ledger.left > 0:
             break

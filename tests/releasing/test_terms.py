@@ -13,7 +13,7 @@ from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.releasing import complete, give_back
 from spark_jobs.application.progress import Announcer
 from spark_jobs.application.run import Charged, run_charged
-from spark_jobs.contract import ReleaseRequest, RequestRefused
+from spark_jobs.contract import InvalidRequest, ReleaseRequest
 from spark_jobs.contract.store.objects import open_store
 from spark_jobs.contract.store.sealing import Seal
 from spark_jobs.mechanisms.noise import SecureNoise
@@ -32,11 +32,11 @@ def ledger(lab: Lab) -> PrivacyLedger:
     return lab.ledger()
 
 
-def refused(lab: Lab, **changes: Any) -> RequestRefused:
+def refused(lab: Lab, **changes: Any) -> InvalidRequest:
     """What a release of the request is refused by: nothing runs, and the ledger stays as it is."""
     ledger, runner = lab.ledger(), ForkRunner()
     before = ledger.head()
-    with pytest.raises(RequestRefused) as caught:
+    with pytest.raises(InvalidRequest) as caught:
         lab.release(request=make_request(lab.output, **changes), runner=runner)
     assert (ledger.head(), runner.runs) == (before, 0)
     assert "\n" not in str(caught.value)
@@ -58,9 +58,9 @@ def test_rows_are_not_read_under_a_second_type_and_so_not_under_a_second_block(l
 def test_accounts_whose_columns_could_move_rows_between_blocks_are_not_opened(ledger: PrivacyLedger) -> None:
     before = ledger.head()
     for columns, blocks in (({"r": "double"}, "value(r)"), ({"r": "string"}, "day(r)"), ({"x": "int"}, "value(r)")):
-        with pytest.raises(RequestRefused, match=r"^blocks: "):
+        with pytest.raises(InvalidRequest, match=r"^blocks: "):
             ledger.open_account("new", epsilon=1, tables=[bound("/lake/new", columns)], blocks=blocks)
-    with pytest.raises(RequestRefused, match=r"^unit\.column: "):
+    with pytest.raises(InvalidRequest, match=r"^unit\.column: "):
         ledger.open_account("new", epsilon=1, tables=[bound("/lake/new", {"x": "int"})], unit={"column": "person"})
     assert ledger.head() == before
 
@@ -78,7 +78,7 @@ def test_an_account_opened_without_columns_is_charged_once_they_are_bound(lab: L
 def test_a_pin_reads_one_version(lab: Lab, ledger: PrivacyLedger, partition: dict[str, str]) -> None:
     lab.output = lab.open_account("states", "/lake/states", version=BY_VERSION, columns=CSV)
     told = refused(lab, account="states", table={"path": "/lake/states", "snapshot": {"partition": partition}})
-    assert told.what == "table.snapshot.partition"
+    assert told.field == "table.snapshot.partition"
     pinned = {"path": "/lake/states", "snapshot": {"partition": {"v": "1", "person": "ann"}}}
     assert lab.release(request=make_request(lab.output, account="states", table=pinned))
 
@@ -89,15 +89,15 @@ def test_a_public_size_is_of_public_columns_alone(lab: Lab, ledger: PrivacyLedge
     table = {"path": "/lake/tracts", "snapshot": {"path_version": "v1"}}
     asked = {"account": "tracts", "table": table, "neighbours": "replace_one", "label": None, "model": None}
     line = {**asked, "diagnostics": [LINE]}
-    assert refused(lab, **line, where="person = '17' AND sick = 1").what == "where"
+    assert refused(lab, **line, where="person = '17' AND sick = 1").field == "where"
     grouped = {**asked, "diagnostics": [{**LINE, "group_by": "tract", "groups": ["001"]}]}
-    assert refused(lab, **grouped).what == "diagnostics.group_by"
-    assert refused(lab, **line, where="a > 0.5").what == "where"
+    assert refused(lab, **grouped).field == "diagnostics.group_by"
+    assert refused(lab, **line, where="a > 0.5").field == "where"
     ledger.bind_table("tracts", bound("/lake/tracts", public=["tract", "a"]), actor="dpo", reason="the census")
     assert complete(make_request(lab.output, **grouped), ledger).table.public_columns == ("a", "tract")
-    assert "what x or y reads" in refused(lab, **line, where="a > 0.5").bound
+    assert "what x or y reads" in refused(lab, **line, where="a > 0.5").requirement
     told = refused(lab, **{**asked, "table": {**table, "public_columns": ["person", "sick"]}}, diagnostics=[LINE])
-    assert told.what == "table.public_columns"
+    assert told.field == "table.public_columns"
 
 
 def test_the_copy_that_a_releases_folder_keeps_gives_the_reservation_back(lab: Lab, ledger: PrivacyLedger) -> None:
@@ -111,7 +111,7 @@ def test_the_copy_that_a_releases_folder_keeps_gives_the_reservation_back(lab: L
 def test_a_charged_run_without_the_accounts_terms_reads_nothing(tmp_path: Path) -> None:
     request = make_request(f"{tmp_path}/out")
     seal = Seal(secret=bytes(32), charge_id="c", request_sha256=request.sha256)
-    with pytest.raises(RequestRefused, match=r"^table: must have its account's terms in a charged run"):
+    with pytest.raises(InvalidRequest, match=r"^table: must have its account's terms in a charged run"):
         run_charged(
             request,
             Charged(key="k", seal=seal, run=1),

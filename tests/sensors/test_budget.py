@@ -27,7 +27,7 @@ from dp_operators.operators.intervals import blocks_of_run
 from dp_operators.operators.keys import release_key
 from dp_operators.releasing.affordability import judge
 from dp_operators.sensors.budget import PrivacyBudgetSensor
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from tests.support.airflow import make_context
 
 Connect = Callable[..., None]
@@ -217,11 +217,11 @@ class TestFailsClosed:
 
     @pytest.mark.parametrize("blind", ["soft_fail", "never_fail", "silent_fail"])
     def test_ways_to_carry_on_after_a_failure_are_refused(self, blind: str) -> None:
-        with pytest.raises(RequestRefused, match=f"{blind}.*has no place on a privacy gate"):
+        with pytest.raises(InvalidRequest, match=f"{blind}.*has no place on a privacy gate"):
             sensor(**{blind: True})
 
     def test_unknown_way_to_be_exhausted_is_refused(self) -> None:
-        with pytest.raises(RequestRefused, match="on_exhausted: got 'pass'; must be one of wait, fail, skip"):
+        with pytest.raises(InvalidRequest, match="on_exhausted: got 'pass'; must be one of wait, fail, skip"):
             sensor(on_exhausted="pass")
 
 

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.statistics.cross_products import (
     LATTICE,
     Bounded,
@@ -144,15 +144,15 @@ def test_repr_tells_nothing():
 
 def test_what_does_not_fit_is_refused_in_a_line():
     columns, y = table(10)
-    with pytest.raises(RequestRefused, match="columns: got 'age'"):
+    with pytest.raises(InvalidRequest, match="columns: got 'age'"):
         CrossProducts.from_arrays({"pay": columns["pay"]}, y, design=DESIGN)
-    with pytest.raises(RequestRefused, match="as long as the outcome"):
+    with pytest.raises(InvalidRequest, match="as long as the outcome"):
         CrossProducts.from_arrays(columns, y[:-1], design=DESIGN)
-    with pytest.raises(RequestRefused, match="symmetric matrix"):
+    with pytest.raises(InvalidRequest, match="symmetric matrix"):
         CrossProducts(design=LABELS, products=np.array([[1, 2, 3], [2, 1, 1], [4, 1, 1]]))
     other = CrossProducts.from_arrays({"age": [20.0]}, [1], design=LABELS)
-    with pytest.raises(RequestRefused, match="design"):
+    with pytest.raises(InvalidRequest, match="design"):
         other + CrossProducts.from_arrays(columns, y, design=DESIGN)
     for bounds in ((5, 5), (5, 1), (0, math.inf), (math.nan, 1), (1e16, 1e16 + 2)):
-        with pytest.raises(RequestRefused, match="ascending order"):
+        with pytest.raises(InvalidRequest, match="ascending order"):
             Bounded(name="x", lower=bounds[0], upper=bounds[1])

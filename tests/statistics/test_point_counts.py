@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.statistics import Moments, PointCounts
 from spark_jobs.statistics.point_grid import PointGrid
@@ -141,20 +141,20 @@ def test_a_table_without_members_has_the_usual_shape(kind, table):
     ],
 )
 def test_grids_that_make_no_sense_are_refused_in_a_line(fields, line):
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         PointGrid.between(**fields)
     assert str(refused.value).startswith(line)
     assert "\n" not in str(refused.value)
 
 
 def test_columns_and_keys_that_do_not_fit_are_refused():
-    with pytest.raises(RequestRefused, match="keys: must be given where rows have groups"):
+    with pytest.raises(InvalidRequest, match="keys: must be given where rows have groups"):
         PointCounts.from_arrays([0.5], [0.5], groups=["a"])
-    with pytest.raises(RequestRefused, match="keys: must be given where rows have groups"):
+    with pytest.raises(InvalidRequest, match="keys: must be given where rows have groups"):
         PointCounts.from_arrays([0.5], [0.5], keys=["a"])
-    with pytest.raises(RequestRefused, match="y: must be as many as x"):
+    with pytest.raises(InvalidRequest, match="y: must be as many as x"):
         PointCounts.from_arrays([0.5], [0.5, 0.6])
-    with pytest.raises(RequestRefused, match="groups: got '1 dimensions of float64'"):
+    with pytest.raises(InvalidRequest, match="groups: got '1 dimensions of float64'"):
         PointCounts.from_arrays([0.5], [0.5], groups=[1.0], keys=[1])
 
 
@@ -162,9 +162,9 @@ def test_counts_of_another_grid_are_refused():
     small = PointGrid.between(cells=2)
     with pytest.raises(ValueError, match="another grid"):
         PointCounts.from_keys([5], [1], grid=small)
-    with pytest.raises(RequestRefused, match="grid: must be the same"):
+    with pytest.raises(InvalidRequest, match="grid: must be the same"):
         counts_of([], GRID) + counts_of([], GRIDS["finest"])
-    with pytest.raises(RequestRefused, match="grid: must be the same"):
+    with pytest.raises(InvalidRequest, match="grid: must be the same"):
         counts_of([], GRID, Moments) + counts_of([], GRIDS["finest"], Moments)
     one, two, none = np.array([1]), np.array([1, 1]), np.array([0])
     for cells in ([0], [2], [-1]):
@@ -172,7 +172,7 @@ def test_counts_of_another_grid_are_refused():
         if cells == [0]:
             PointCounts(**fields, grid=small)
             fields["count"] = two
-        with pytest.raises(RequestRefused, match="whole numbers of at least 0"):
+        with pytest.raises(InvalidRequest, match="whole numbers of at least 0"):
             PointCounts(**fields, grid=small)
-    with pytest.raises(RequestRefused, match="n: must be 1 whole numbers"):
+    with pytest.raises(InvalidRequest, match="n: must be 1 whole numbers"):
         Moments(n=two, x=one, y=one, xx=one, xy=one, unusable=none, grid=small)

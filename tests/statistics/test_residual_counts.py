@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.statistics import ResidualCounts
 from spark_jobs.statistics.residual_grid import AXIS, DOUBLINGS, RESIDUAL_KEYS, SIDE, cut_at, size_at
@@ -162,7 +162,7 @@ def test_a_table_without_pairs_has_grids_of_the_usual_shape(rows):
 
 @pytest.mark.parametrize("unit", [0, -1.0, float("nan"), float("inf"), 1e-320, 10**400, True, "1", None])
 def test_units_that_make_no_sense_are_refused_in_a_line(unit):
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         counts_of([(1.0, 2.0)], unit=unit)
     assert str(refused.value).startswith("unit: ")
     assert "\n" not in str(refused.value)
@@ -179,15 +179,15 @@ def test_units_that_make_no_sense_are_refused_in_a_line(unit):
     ],
 )
 def test_grids_that_the_cells_do_not_refine_are_refused(grid, line):
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         counts_of([]).grid(*grid)
     assert str(refused.value).startswith(line)
 
 
 def test_what_is_no_such_statistic_is_refused():
-    with pytest.raises(RequestRefused, match="residuals: must be as many as fitted"):
+    with pytest.raises(InvalidRequest, match="residuals: must be as many as fitted"):
         ResidualCounts.from_arrays([1.0], [1.0, 2.0])
-    with pytest.raises(RequestRefused, match="unit: must be the same"):
+    with pytest.raises(InvalidRequest, match="unit: must be the same"):
         counts_of([], unit=1.0) + counts_of([], unit=2.0)
     with pytest.raises(ValueError, match="another grid"):
         ResidualCounts.from_keys([RESIDUAL_KEYS], [1])
@@ -200,5 +200,5 @@ def test_what_is_no_such_statistic_is_refused():
         {"fitted_cells": np.array([0, AXIS])},
         {"fitted_cells": np.array([1, 1]), "residual_cells": np.array([1, 1])},
     ):
-        with pytest.raises(RequestRefused, match="counts: must be"):
+        with pytest.raises(InvalidRequest, match="counts: must be"):
             ResidualCounts(**{"fitted_cells": arrays, "residual_cells": arrays, "counts": arrays, **fields})

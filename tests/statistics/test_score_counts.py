@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import confusion_matrix
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.statistics import ScoreCounts
 from tests.support.score_rows import NASTY_ROWS, counted_one_by_one, from_rows, l1_distance, labels, rows, scores
@@ -141,7 +141,7 @@ def test_other_cells_are_refused_in_one_line(cells):
         lambda: ScoreCounts.from_keys([], [], cells=cells),
         lambda: ScoreCounts.from_arrays([], []).coarsen(cells),
     ):
-        with pytest.raises(RequestRefused) as refused:
+        with pytest.raises(InvalidRequest) as refused:
             build()
         assert str(refused.value).startswith("cells: got ") or cells is None
         assert "power of two from 2 to 1048576" in str(refused.value)
@@ -161,7 +161,7 @@ def test_other_cells_are_refused_in_one_line(cells):
     ],
 )
 def test_arrays_that_are_no_two_columns_of_numbers_are_refused(given_labels, given_scores):
-    with pytest.raises(RequestRefused):
+    with pytest.raises(InvalidRequest):
         ScoreCounts.from_arrays(given_labels, given_scores)
 
 
@@ -202,7 +202,7 @@ def test_counts_are_read_only_copies():
     [([1, 0], [1, 0, 0, 0]), ([0, -1], [0, 0]), ([0.0, 1.0], [0, 0]), ([[0, 0]], [0, 0]), ([0, 0, 0], [0, 0, 0])],
 )
 def test_fields_that_are_no_counts_are_refused(negatives, positives):
-    with pytest.raises(RequestRefused):
+    with pytest.raises(InvalidRequest):
         ScoreCounts(negatives=np.array(negatives), positives=np.array(positives))
 
 
@@ -227,9 +227,9 @@ def test_repr_shows_the_grid_and_no_count():
 
 def test_counts_on_other_grids_do_not_add_and_are_not_made_finer():
     fine, coarse = ScoreCounts.from_arrays([], [], cells=8), ScoreCounts.from_arrays([], [], cells=4)
-    with pytest.raises(RequestRefused, match="coarsen the finer"):
+    with pytest.raises(InvalidRequest, match="coarsen the finer"):
         fine + coarse
-    with pytest.raises(RequestRefused, match="at most 4"):
+    with pytest.raises(InvalidRequest, match="at most 4"):
         coarse.coarsen(8)
     with pytest.raises(TypeError):
         fine + 1

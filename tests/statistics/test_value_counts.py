@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.statistics import ValueCounts
 from spark_jobs.statistics.value_grid import ValueGrid
@@ -133,7 +133,7 @@ def test_a_table_without_values_has_counts_of_the_usual_shape(grid, rows):
     ],
 )
 def test_grids_that_make_no_sense_are_refused_in_a_line(fields, line):
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         ValueGrid(**fields)
     assert str(refused.value).startswith(line)
     assert "\n" not in str(refused.value)
@@ -141,11 +141,11 @@ def test_grids_that_make_no_sense_are_refused_in_a_line(fields, line):
 
 def test_counts_of_another_grid_are_refused():
     grid = GRIDS["two cells"]
-    with pytest.raises(RequestRefused, match="counts: must be one row of 2 whole numbers"):
+    with pytest.raises(InvalidRequest, match="counts: must be one row of 2 whole numbers"):
         ValueCounts(counts=np.array([1, 2, 3]), grid=grid)
-    with pytest.raises(RequestRefused, match="counts: must be one row of 2"):
+    with pytest.raises(InvalidRequest, match="counts: must be one row of 2"):
         ValueCounts(counts=np.array([1, -1]), grid=grid)
     with pytest.raises(ValueError, match="another grid"):
         ValueCounts.from_keys([2], [1], grid=grid)
-    with pytest.raises(RequestRefused, match="grid: must be the same"):
+    with pytest.raises(InvalidRequest, match="grid: must be the same"):
         counts_of([1.0], grid) + counts_of([1.0], GRIDS["linear"])

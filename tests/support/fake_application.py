@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dp_operators.releasing import Submission
-from spark_jobs.contract import Budget, Release, ReleaseFile, ReleaseRequest, RequestRefused
+from spark_jobs.contract import Budget, InvalidRequest, Release, ReleaseFile, ReleaseRequest
 from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.release import PRIVATE
@@ -31,8 +31,10 @@ from spark_jobs.contract.store.run_statement import NothingRead
 from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE, Seal, SealBroken, sha256
 
 SECRET_ROW = "a-private-value-4711"
-SWAPPED = RequestRefused("request", bound="must be the very one that was charged", remedy="find out who wrote there")
-REFUSAL = RequestRefused("table.path", given="/lake/t", bound="must be a table", remedy="check the path")
+SWAPPED = InvalidRequest(
+    "request", requirement="must be the very one that was charged", remedy="find out who wrote there"
+)
+REFUSAL = InvalidRequest("table.path", value="/lake/t", requirement="must be a table", remedy="check the path")
 Point = Callable[[str], None]
 
 
@@ -79,7 +81,7 @@ def run(
     layout = ReleaseLayout.of(submission.output, submission.key, submission.charge_id)
     seal = seal_of(submission)
 
-    def nothing_read(refused: RequestRefused | None) -> int:
+    def nothing_read(refused: InvalidRequest | None) -> int:
         statement = NothingRead.of(submission.run, refused).to_json()
         store.create(layout.statement(submission.run), seal.close(f"run-{submission.run}.json", statement))
         return ExitCode.FAILED if refused is None else ExitCode.REFUSED

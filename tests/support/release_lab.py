@@ -21,7 +21,7 @@ from typing import Any
 
 from dp_operators.budget import Charge, ChargeConflict, ChargeState, PrivacyLedger
 from dp_operators.releasing import Published, ReleaseError, Submission, give_back, release
-from spark_jobs.contract import Release, ReleaseRequest, RequestRefused
+from spark_jobs.contract import InvalidRequest, Release, ReleaseRequest
 from spark_jobs.contract.store.failpoints import PROTOCOL_POINTS, VARIABLE
 from spark_jobs.contract.store.layout import folder_name
 from spark_jobs.contract.store.objects import ObjectStore, open_store
@@ -147,7 +147,7 @@ class Attempt:
             outcome = Outcome(published=work())
         except Exception as error:
             outcome = Outcome(error=error)
-        refused = type(outcome.error) in (RequestRefused, ChargeConflict)
+        refused = type(outcome.error) in (InvalidRequest, ChargeConflict)
         self._report.write_bytes(pickle.dumps((type(outcome.error), outcome.error.to_dict()) if refused else outcome))
         return 0
 

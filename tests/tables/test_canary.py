@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from spark_jobs.checks.input import check_input
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.tables.contribution import bound_contributions
 from spark_jobs.tables.expressions import filter_column
@@ -124,7 +124,7 @@ def test_no_request_makes_anybody_say_a_value(
         for changes in HOSTILE:
             try:
                 run(spark, a_request(table=tables[kind], **changes))
-            except RequestRefused as refused:
+            except InvalidRequest as refused:
                 said.append(str(refused))
     assert 8 <= len(said) <= 12
     printed = capfd.readouterr()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import PrivacyUnit
 from spark_jobs.contract.salt import read_salt
 from spark_jobs.tables.contribution import bound_contributions
@@ -118,9 +118,9 @@ def test_zeros_and_nans_are_one_unit_each(spark: SparkSession) -> None:
 @pytest.mark.parametrize(("column", "told"), [("v", "column of the table"), ("u", "must be of type")])
 def test_a_unit_that_does_not_fit_the_schema_is_refused(spark: SparkSession, column: str, told: str) -> None:
     frame = spark.sql("select array(1) as u, 1 as k")
-    with pytest.raises(RequestRefused, match=told) as refused:
+    with pytest.raises(InvalidRequest, match=told) as refused:
         bound_contributions(frame, unit=PrivacyUnit(column=column), keys=["k"], salt=SALT)
-    assert refused.value.what == "unit.column"
+    assert refused.value.field == "unit.column"
 
 
 @pytest.mark.spark
@@ -154,7 +154,7 @@ def test_a_salt_comes_from_the_environment_or_a_file(tmp_path: Path) -> None:
     ],
 )
 def test_a_missing_or_short_salt_is_refused_without_telling_it(environ: dict[str, str], told: str) -> None:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         read_salt(environ)
     assert told in str(refused.value)
     assert "too short" not in str(refused.value)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.tables import TableSource
 from spark_jobs.tables.source import read_table
 from tests.support.spark import settings as spark_settings
@@ -132,7 +132,7 @@ def test_one_line_counts_once_however_it_is_quoted(spark: SparkSession, tmp_path
 def test_files_that_are_no_table_are_refused_without_their_words(
     spark: SparkSession, tmp_path: Path, files: dict[str, str], columns: dict[str, str], told: str
 ) -> None:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         table(spark, write(tmp_path, **files), columns)
     assert str(refused.value).endswith(told) if told == ONE_SENTENCE else told in str(refused.value)
     assert SECRET not in str(refused.value)
@@ -160,11 +160,11 @@ def test_the_header_of_an_accounts_table_is_the_bound_one(
     if columns is not None:
         assert [list(row) for row in read_table(spark, source).collect()] == [[1, "x"]]
         return
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         read_table(spark, source)
     assert str(refused.value) == f"table.path: {ONE_SENTENCE}"
 
 
 def test_a_folder_that_is_not_there_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(RequestRefused, match="exists"):
+    with pytest.raises(InvalidRequest, match="exists"):
         table(spark, tmp_path / "v1", {"n": "int"})

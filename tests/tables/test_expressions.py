@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from spark_jobs.contract.column_types import kind_of_type, normal_type
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.kinds import kind_of_expression
 from spark_jobs.contract.expressions.parser import parse
 from spark_jobs.tables.expressions import _Scope, feature_column, filter_column
@@ -156,7 +156,7 @@ def _same(a: Any, b: Any) -> bool:
 )
 def test_values_where_sql_leaves_a_choice(spark: SparkSession, text: str, expected: object) -> None:
     if expected == "refused":
-        with pytest.raises(RequestRefused):
+        with pytest.raises(InvalidRequest):
             one(spark, text)
     else:
         assert one(spark, text) == expected
@@ -169,7 +169,7 @@ PATTERNS = st.text("ab_%", max_size=6).filter(lambda text: admitted(f"s like '{t
 def admitted(text: str) -> bool:
     try:
         parse(text)
-    except RequestRefused:
+    except InvalidRequest:
         return False
     return True
 
@@ -213,7 +213,7 @@ def test_the_largest_expressions_fail_on_no_value(
 @pytest.mark.parametrize("pattern", ["_" * 7_000, "x" * 201, "_" * 201 + "%"])
 def test_a_long_pattern_is_refused_whoever_is_in_the_table(tame: DataFrame, pattern: str) -> None:
     """As a regular expression the first of these overflowed the stack on one long text, and on no other row."""
-    with pytest.raises(RequestRefused, match="LIKE takes a pattern of at most 200 characters; shorten it"):
+    with pytest.raises(InvalidRequest, match="LIKE takes a pattern of at most 200 characters; shorten it"):
         filter_column(f"s like '{pattern}'", tame.schema)
 
 
@@ -244,7 +244,7 @@ def test_a_condition_that_does_not_fit_the_schema_is_refused_in_one_line(tame: D
     from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
 
     schema = StructType([*tame.schema.fields, StructField("a", ArrayType(IntegerType()))])
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         filter_column(text, schema)
     assert told in str(refused.value)
     assert str(refused.value).startswith("where: got ")
@@ -253,7 +253,7 @@ def test_a_condition_that_does_not_fit_the_schema_is_refused_in_one_line(tame: D
 
 def test_a_string_with_another_collation_is_refused(spark: SparkSession) -> None:
     frame = spark.sql("select 'a' collate UNICODE_CI as s")
-    with pytest.raises(RequestRefused, match="collate"):
+    with pytest.raises(InvalidRequest, match="collate"):
         filter_column("s = 'A'", frame.schema)
 
 
@@ -269,7 +269,7 @@ def test_a_name_that_two_columns_share_but_for_case_is_refused(spark: SparkSessi
     from pyspark.sql.types import IntegerType, StructField, StructType
 
     schema = StructType([StructField("a", IntegerType()), StructField("A", IntegerType())])
-    with pytest.raises(RequestRefused, match="column of the table"):
+    with pytest.raises(InvalidRequest, match="column of the table"):
         filter_column("`b` > 1", schema)
 
 
@@ -283,9 +283,9 @@ def test_features_are_doubles(tame: DataFrame, feature: str, expected: float | N
 
 @pytest.mark.parametrize("feature", ["s", "t", "lower(s)", "date '2026-01-31'"])
 def test_a_feature_that_is_no_number_is_refused_with_a_remedy(tame: DataFrame, feature: str) -> None:
-    with pytest.raises(RequestRefused, match=r"TRY_CAST\(\.\.\. AS DOUBLE\)") as refused:
+    with pytest.raises(InvalidRequest, match=r"TRY_CAST\(\.\.\. AS DOUBLE\)") as refused:
         feature_column(feature, tame.schema)
-    assert refused.value.what == "model.coefficients"
+    assert refused.value.field == "model.coefficients"
 
 
 def test_a_filter_keeps_only_rows_for_which_it_is_true(tame: DataFrame) -> None:
@@ -327,6 +327,6 @@ def test_what_is_known_without_spark_is_what_spark_is_given(nasty: DataFrame, te
     ):
         try:
             outcomes.append(infer())
-        except RequestRefused as refused:
+        except InvalidRequest as refused:
             outcomes.append(str(refused))
     assert outcomes[0] == outcomes[1]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.store.pipelines import read_pipeline, refused_pipeline
 from spark_jobs.tables.pipeline_trees import _require_sound
 from spark_jobs.tables.pipelines import INDEXERS, PREDICTORS, TRANSFORMERS
@@ -183,7 +183,7 @@ def test_the_other_columns_of_a_row_stay_with_it(models: Path, nasty: DataFrame)
 def test_pipelines_outside_the_allow_list_are_refused_in_one_line(
     models: Path, nasty: DataFrame, name: str, told: str
 ) -> None:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         prepare_model(nasty, request(models, name).model)
     line = str(refused.value)
     assert told in line
@@ -210,7 +210,7 @@ def test_a_table_that_the_pipeline_does_not_fit_is_refused(
     if told is None:  # what the table has beside the inputs is out of the pipeline's sight
         assert len(scores(frame, request(models, "rich"))) == len(NASTY)
     else:
-        with pytest.raises(RequestRefused) as refused:
+        with pytest.raises(InvalidRequest) as refused:
             prepare_model(frame, request(models, "rich").model)
         assert told in str(refused.value)
 
@@ -223,7 +223,7 @@ def test_a_class_is_refused_before_it_is_loaded(models: Path, nasty: DataFrame, 
     folder = next(copy.glob("stages/0_*/metadata"))
     metadata = {"class": "com.example.Spy", "uid": folder.parent.name[2:], "paramMap": {}, "defaultParamMap": {}}
     (folder / "part-00000").write_text(json.dumps(metadata))
-    with pytest.raises(RequestRefused, match="must not hold a Spy"):
+    with pytest.raises(InvalidRequest, match="must not hold a Spy"):
         prepare_model(nasty, request(tmp_path, "copy").model)
 
 
@@ -274,7 +274,7 @@ def test_no_module_that_a_saved_pipeline_names_is_imported(
         "language": "Python",
     }
     write_metadata(first / "metadata", spy)
-    with pytest.raises(RequestRefused, match="must hold a PipelineModel of Spark's own classes and nothing else"):
+    with pytest.raises(InvalidRequest, match="must hold a PipelineModel of Spark's own classes and nothing else"):
         prepare_model(nasty, request(tmp_path, "copy").model)
     assert not mark.exists()
 
@@ -318,7 +318,7 @@ def test_whatever_is_wrong_with_a_saved_pipeline_is_one_refusal(
         case "class":
             # another class of the list than the data is of
             write_metadata(stage / "metadata", {**last, "class": PREDICTORS[0]})
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         prepare_model(nasty, request(tmp_path, "copy").model)
     assert str(refused.value) == str(refused_pipeline(f"file://{copy}"))
 
@@ -334,7 +334,7 @@ def test_the_request_binds_what_the_pipeline_holds(models: Path, nasty: DataFram
     assert len(scores(nasty, asked)) == len(NASTY)
     shutil.rmtree(copy)
     shutil.copytree(models / "skip", copy)
-    with pytest.raises(RequestRefused, match="must hold the pipeline that the request was made for"):
+    with pytest.raises(InvalidRequest, match="must hold the pipeline that the request was made for"):
         prepare_model(nasty, asked.model)
 
 
@@ -369,7 +369,7 @@ def test_a_forest_whose_rarest_node_reads_no_feature_is_refused(
     shutil.rmtree(data)
     spoilt = sf.when(rare, sf.col("nodeData").withField("split", split)).otherwise(sf.col("nodeData"))
     nodes.withColumn("nodeData", spoilt).coalesce(1).write.parquet(str(data))
-    with pytest.raises(RequestRefused, match="trees are as Spark makes them|for every row"):
+    with pytest.raises(InvalidRequest, match="trees are as Spark makes them|for every row"):
         prepare_model(nasty, request(tmp_path, "copy").model)
 
 
@@ -383,7 +383,7 @@ def test_a_python_pipeline_is_refused(nasty: DataFrame, models: Path, tmp_path: 
     for old in (copy / "metadata").glob(".*crc"):
         old.unlink()
     part.write_text(text)
-    with pytest.raises(RequestRefused, match="must hold a PipelineModel"):
+    with pytest.raises(InvalidRequest, match="must hold a PipelineModel"):
         prepare_model(nasty, request(tmp_path, "copy").model)
 
 

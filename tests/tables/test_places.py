@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.tables import TableSource
 from spark_jobs.tables.source import read_table
@@ -42,7 +42,7 @@ def hadoop_identity(spark: SparkSession, text: str) -> str:
 def test_what_hadoop_makes_of_a_text_is_its_identity(spark: SparkSession, text: str) -> None:
     try:
         place = Place.parse(text)
-    except RequestRefused:
+    except InvalidRequest:
         return
     assert hadoop_identity(spark, text) == place.identity
     assert hadoop_identity(spark, place.path) == place.identity
@@ -75,14 +75,14 @@ def test_spark_reads_the_folder_that_the_identity_names(
 def test_the_text_of_one_table_and_the_rows_of_another_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     for number, name in enumerate(("toy", "secret")):
         spark.range(number, number + 1).write.parquet(str(tmp_path / name / "v1"))
-    with pytest.raises(RequestRefused, match="must not hold any of"):
+    with pytest.raises(InvalidRequest, match="must not hold any of"):
         TableSource(path=f"{tmp_path}/toy#/../secret", snapshot={"path_version": "v1"})  # type: ignore[arg-type]
     # a request that was not checked when it was made is read by its identity all the same
     crooked = TableSource.model_construct(
         format="parquet", path=f"{tmp_path}/toy#/../secret", name=None, columns=None,
         snapshot=TableSource.parse({"path": "/t", "snapshot": {"path_version": "v1"}}).snapshot,
     )  # fmt: skip
-    with pytest.raises(RequestRefused, match="must not hold any of"):
+    with pytest.raises(InvalidRequest, match="must not hold any of"):
         read_table(spark, crooked)
 
 
@@ -107,7 +107,7 @@ def test_no_symbolic_link_leads_to_another_table(spark: SparkSession, tmp_path: 
         found = next((tmp_path / "secret" / "v1" / "day=1").glob("*.parquet"))
         (toy / "v1" / "day=2" / "part-1.parquet").symlink_to(found)
     source = TableSource(path=str(toy), snapshot={"path_version": "v1"})  # type: ignore[arg-type]
-    with pytest.raises(RequestRefused, match=r"^table.path: .*symbolic link"):
+    with pytest.raises(InvalidRequest, match=r"^table.path: .*symbolic link"):
         read_table(spark, source)
 
 
@@ -120,7 +120,7 @@ def test_a_bare_path_is_refused_where_the_default_file_system_is_another(spark: 
     before = hadoop.get("fs.defaultFS")
     hadoop.set("fs.defaultFS", "hdfs://name")
     try:
-        with pytest.raises(RequestRefused, match=r"^table.path: .*default file system is another"):
+        with pytest.raises(InvalidRequest, match=r"^table.path: .*default file system is another"):
             read_table(spark, bare)
         assert read_table(spark, uri).count() == 1
     finally:
@@ -141,5 +141,5 @@ def test_two_names_of_a_catalogs_table_are_one_and_a_view_is_none(spark: SparkSe
     before = spark.catalog.currentDatabase()
     assert [[row.id for row in read_table(spark, each).collect()] for each in (short, full)] == [[1], [1]]
     assert spark.catalog.currentDatabase() == before
-    with pytest.raises(RequestRefused, match=r"^table.name: .*and no view"):
+    with pytest.raises(InvalidRequest, match=r"^table.name: .*and no view"):
         read_table(spark, view)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.tables.scoring import label_and_score
 from tests.support.requests import a_logistic_request, a_request
@@ -74,7 +74,7 @@ def test_a_label_that_does_not_fit_the_schema_is_refused(
     spark: SparkSession, type_name: str, label: Any, told: str
 ) -> None:
     frame = spark.sql(f"select cast(null as {type_name}) as y, 0.5D as score")
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         label_and_score(frame, a_request(label=label))
     assert told in str(refused.value)
     assert "label." in str(refused.value)
@@ -106,7 +106,7 @@ def test_scores_may_be_any_number(spark: SparkSession, type_name: str) -> None:
 @pytest.mark.parametrize("type_name", ["string", "boolean", "array<double>", "date"])
 def test_a_score_of_another_type_is_refused(spark: SparkSession, type_name: str) -> None:
     frame = spark.sql(f"select 1 as y, cast(null as {type_name}) as score")
-    with pytest.raises(RequestRefused, match=r"model\.score: got 'score'; must be of type integer or number"):
+    with pytest.raises(InvalidRequest, match=r"model\.score: got 'score'; must be of type integer or number"):
         label_and_score(frame, a_request())
 
 
@@ -183,7 +183,7 @@ def test_a_model_of_many_levels_is_one_expression(spark: SparkSession) -> None:
     ],
 )
 def test_a_model_that_does_not_fit_the_schema_is_refused(people: DataFrame, model: dict[str, Any], told: str) -> None:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         label_and_score(people, a_logistic_request(**model))
     assert told in str(refused.value)
     assert "\n" not in str(refused.value)

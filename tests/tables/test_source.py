@@ -10,7 +10,7 @@ import pytest
 from dp_operators.budget.table_schemas import binding_of
 from spark_jobs.application import schema
 from spark_jobs.application.schema import table_schema
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.tables import TableSource
 from spark_jobs.tables.source import SETTINGS, read_table
 
@@ -55,8 +55,8 @@ def source(path: Path | None = None, *, snapshot: dict[str, Any], **fields: Any)
     return TableSource.parse({**where, "snapshot": snapshot, **fields})
 
 
-def refusal(spark: SparkSession, table: TableSource) -> RequestRefused:
-    with pytest.raises(RequestRefused) as refused:
+def refusal(spark: SparkSession, table: TableSource) -> InvalidRequest:
+    with pytest.raises(InvalidRequest) as refused:
         read_table(spark, table)
     line = str(refused.value)
     assert "\n" not in line
@@ -212,7 +212,7 @@ def test_the_printed_schema_of_a_catalog_table_binds_it(spark: SparkSession, tmp
     table = source(name="sales.visits", snapshot={"partition": {"half": 1, "day": "2026-01-02"}})
     assert ids(read_table(spark, table.completed(binding))) == [1]
     for name, bound in (("sales.recent", "no view"), ("sales.nothing", "exists")):
-        with pytest.raises(RequestRefused, match=bound):
+        with pytest.raises(InvalidRequest, match=bound):
             table_schema(spark, name)
 
 

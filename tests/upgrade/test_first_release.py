@@ -23,7 +23,7 @@ from dp_operators.releasing import (
     give_back,
     reconcile,
 )
-from spark_jobs.contract import ReleaseRequest, RequestRefused
+from spark_jobs.contract import InvalidRequest, ReleaseRequest
 from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.store.layout import folder_name
 from tests.support.airflow import make_context
@@ -110,7 +110,7 @@ def drafted(store: S3, task: str) -> dict[str, bytes]:
 def test_migration_keeps_every_charge_and_total(left_url: str) -> None:
     before = totals(left_url)
     ledger = PrivacyLedger(left_url)
-    with pytest.raises(RequestRefused, match="schema 0004.*run `dp-budget migrate`"):
+    with pytest.raises(InvalidRequest, match="schema 0004.*run `dp-budget migrate`"):
         ledger.accounts()
     assert command(left_url, "migrate") == 0
     assert command(left_url, "verify") == 0
@@ -132,7 +132,7 @@ def test_accounts_refuse_charges_until_their_tables_are_bound(left_url: str, fir
     ledger = PrivacyLedger(left_url)
     ledger.migrate()
     before, head = dict(first_store.objects), ledger.head()
-    with pytest.raises(RequestRefused, match=f"opened without them; have them bound: `dp-budget bind {account}`"):
+    with pytest.raises(InvalidRequest, match=f"opened without them; have them bound: `dp-budget bind {account}`"):
         attempt(ledger, "new", FIELDS[account])
     assert (first_store.objects, ledger.head()) == (before, head)
     ledger.close()
@@ -144,7 +144,7 @@ def test_bound_account_pays_for_new_releases_and_counts_the_old(upgraded: Privac
     assert not published.adopted
     assert upgraded.remaining("visits", kind="approximate").epsilon < before
     assert upgraded.verification().findings == ()
-    with pytest.raises(RequestRefused, match="left"):
+    with pytest.raises(InvalidRequest, match="left"):
         attempt(upgraded, "too much", VISITS, budget={"epsilon": "9", "delta": "1e-6"}, runner=HereRunner())
 
 
@@ -212,7 +212,7 @@ def test_another_request_under_the_key_is_a_conflict(upgraded: PrivacyLedger, fi
         before = dict(first_store.objects)
         with pytest.raises(ChargeConflict, match="a release key pays for one request: use another key"):
             attempt(upgraded, task, VISITS, runner=HereRunner(), **change)
-        with pytest.raises(RequestRefused, match="this very request"):
+        with pytest.raises(InvalidRequest, match="this very request"):
             give_back(ReleaseRequest.parse({**VISITS, **change}), ledger=upgraded, key=key(task), reason="r")
         assert (first_store.objects, upgraded.head()) == (before, head)
 

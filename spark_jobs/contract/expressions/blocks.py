@@ -14,7 +14,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.values import Frozen
 
 ALL = "all"
@@ -71,10 +71,10 @@ class BlockExpression(Frozen):
             return data
         found = _CALL.fullmatch(data)
         if found is None or found["by"] not in list(BlockBy):
-            raise RequestRefused(
+            raise InvalidRequest(
                 "blocks",
-                given=data,
-                bound="must be such as 'day(visited_at)' or 'value(region: north, south)'",
+                value=data,
+                requirement="must be such as 'day(visited_at)' or 'value(region: north, south)'",
                 remedy="name one of " + ", ".join(BlockBy) + " and a column",
             )
         values = [value.strip() for value in found["values"].split(",")] if found["values"] else None
@@ -83,16 +83,19 @@ class BlockExpression(Frozen):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.values is not None and (self.by is not BlockBy.VALUE or len(set(self.values)) != len(self.values)):
-            raise RequestRefused(
+            raise InvalidRequest(
                 "values",
-                given=", ".join(self.values),
-                bound="must be different values, of an expression by value",
+                value=", ".join(self.values),
+                requirement="must be different values, of an expression by value",
                 remedy="leave the values out",
             )
         for value in self.values or ():
             if _ends(value) is not None:
-                raise RequestRefused(
-                    "values", given=value, bound="reads as a range of times", remedy="give that value another name"
+                raise InvalidRequest(
+                    "values",
+                    value=value,
+                    requirement="reads as a range of times",
+                    remedy="give that value another name",
                 )
         return self
 
@@ -104,15 +107,18 @@ class BlockExpression(Frozen):
         """Refuse names that are no values of this expression.
 
         Raises:
-            RequestRefused: for the first of them, and for more than ``MOST_BLOCKS``.
+            InvalidRequest: for the first of them, and for more than ``MOST_BLOCKS``.
         """
         names = list(blocks)
         in_a_row = self.by is not BlockBy.VALUE and len(names) <= MOST_IN_A_ROW and len(self._spans(sorted(names))) == 1
         if in_a_row:  # each is a name, or there would be no spans
             return
         if len(names) > MOST_BLOCKS:
-            raise RequestRefused(
-                "blocks", given=len(names), bound=f"must be at most {MOST_BLOCKS} in one release", remedy="name fewer"
+            raise InvalidRequest(
+                "blocks",
+                value=len(names),
+                requirement=f"must be at most {MOST_BLOCKS} in one release",
+                remedy="name fewer",
             )
         for name in names:
             if self.by is BlockBy.VALUE:
@@ -127,7 +133,7 @@ class BlockExpression(Frozen):
         """The blocks, sorted, three or more by time that follow each other as ``first..last``; ``expand`` undoes it.
 
         Raises:
-            RequestRefused: names that are no times of this expression, unless it is by value.
+            InvalidRequest: names that are no times of this expression, unless it is by value.
         """
         names = sorted(set(blocks))
         if self.by is BlockBy.VALUE or names == [ALL]:
@@ -146,7 +152,7 @@ class BlockExpression(Frozen):
         """The names of blocks as ``compact`` writes them.
 
         Raises:
-            RequestRefused: a range of too many.
+            InvalidRequest: a range of too many.
         """
         return tuple(written) if self.by is BlockBy.VALUE else expand_ranges(written)
 
@@ -154,18 +160,18 @@ class BlockExpression(Frozen):
         """The blocks that make up the interval from ``start`` to ``end``, which is not in it.
 
         Raises:
-            RequestRefused: the expression is by value, or the interval is empty, without a time zone, or cuts a block.
+            InvalidRequest: the expression is by value, or the interval is empty, without a time zone, or cuts a block.
         """
         shown = f"{start.isoformat()}/{end.isoformat()}"
         if self.by is BlockBy.VALUE:
-            raise RequestRefused(
-                "blocks", given=str(self), bound="has no intervals", remedy="name the values that are read"
+            raise InvalidRequest(
+                "blocks", value=str(self), requirement="has no intervals", remedy="name the values that are read"
             )
         if start.tzinfo is None or end.tzinfo is None or start >= end:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "blocks",
-                given=shown,
-                bound="must be an interval with a time zone that is not empty",
+                value=shown,
+                requirement="must be an interval with a time zone that is not empty",
                 remedy="run the DAG on a timetable with data intervals, or name the blocks",
             )
         moment, last = start.astimezone(dt.UTC), end.astimezone(dt.UTC)
@@ -177,10 +183,11 @@ class BlockExpression(Frozen):
             names.append(name)
             moment = _next(self.by, moment)
         if moment != last:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "blocks",
-                given=shown,
-                bound=f"must begin and end with a {self.by.value} in UTC, and hold at most {MOST_IN_A_ROW} of them",
+                value=shown,
+                requirement=f"must begin and end with a {self.by.value} in UTC, and hold at most {MOST_IN_A_ROW} of "
+                "them",
                 remedy=f"give the DAG intervals of whole {self.by.value}s in UTC, or name the blocks",
             )
         return tuple(names)
@@ -189,7 +196,7 @@ class BlockExpression(Frozen):
         """A filter of the allow-list that is true of the rows of ``blocks`` and of no others.
 
         Raises:
-            RequestRefused: names that are no values of this expression.
+            InvalidRequest: names that are no values of this expression.
         """
         names = sorted(set(blocks))
         self.require(names)
@@ -221,8 +228,8 @@ class BlockExpression(Frozen):
             raise self._no_value(name, f"must be a {self.by.value} in UTC", f"write it as {_SPELLED[self.by]}")
         return start
 
-    def _no_value(self, name: str, bound: str, remedy: str) -> RequestRefused:
-        return RequestRefused("blocks", given=name, bound=f"{bound}, as {self} has it", remedy=remedy)
+    def _no_value(self, name: str, bound: str, remedy: str) -> InvalidRequest:
+        return InvalidRequest("blocks", value=name, requirement=f"{bound}, as {self} has it", remedy=remedy)
 
 
 def expand_ranges(blocks: Iterable[str], *, what: str = "blocks") -> tuple[str, ...]:
@@ -231,7 +238,7 @@ def expand_ranges(blocks: Iterable[str], *, what: str = "blocks") -> tuple[str, 
     No block by value has such a name, so that a range is read without knowing the account.
 
     Raises:
-        RequestRefused: a range that ends before it begins, or of more than ``MOST_IN_A_ROW`` blocks.
+        InvalidRequest: a range that ends before it begins, or of more than ``MOST_IN_A_ROW`` blocks.
     """
     names: list[str] = []
     for written in blocks:
@@ -245,10 +252,10 @@ def expand_ranges(blocks: Iterable[str], *, what: str = "blocks") -> tuple[str, 
             row.append(_name(by, moment))
             moment = _next(by, moment)
         if not row or len(names) + len(row) > MOST_IN_A_ROW:
-            raise RequestRefused(
+            raise InvalidRequest(
                 what,
-                given=written,
-                bound=f"must be from a first block to a last one, and at most {MOST_IN_A_ROW} in one release",
+                value=written,
+                requirement=f"must be from a first block to a last one, and at most {MOST_IN_A_ROW} in one release",
                 remedy="write a range as 2026-01-01..2026-03-31",
             )
         names += row

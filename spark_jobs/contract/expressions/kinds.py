@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from spark_jobs.contract.column_types import Kind
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions import tree as tree
 
 NUMERIC = (Kind.INTEGER, Kind.NUMBER)
@@ -57,15 +57,15 @@ class KindRules:
         """Refuse the expression.
 
         Raises:
-            RequestRefused: always.
+            InvalidRequest: always.
         """
-        raise RequestRefused(self.field, given=self.text, bound=bound, remedy=remedy)
+        raise InvalidRequest(self.field, value=self.text, requirement=bound, remedy=remedy)
 
     def require(self, kind: Kind | None, wanted: Kind) -> None:
         """Refuse a kind that does not convert: a whole number does to a number, and NULL to any.
 
         Raises:
-            RequestRefused: it does not.
+            InvalidRequest: it does not.
         """
         if kind not in (wanted, None) and (kind, wanted) != (Kind.INTEGER, Kind.NUMBER):
             self.refuse(
@@ -76,7 +76,7 @@ class KindRules:
         """The kind that all of ``kinds`` convert to.
 
         Raises:
-            RequestRefused: there is none.
+            InvalidRequest: there is none.
         """
         known = {kind for kind in kinds if kind is not None}
         if known == set(NUMERIC):
@@ -92,7 +92,7 @@ class KindRules:
         """What a value of ``kind`` is after the cast.
 
         Raises:
-            RequestRefused: it cannot be cast.
+            InvalidRequest: it cannot be cast.
         """
         if kind is not None and kind not in CASTS[to]:
             self.refuse(
@@ -113,7 +113,7 @@ def kind_of_expression(
         text: what was written there.
 
     Raises:
-        RequestRefused: it puts together what does not fit.
+        InvalidRequest: it puts together what does not fit.
     """
     return _Inference(rules=KindRules(field=field, text=text), columns=columns).kind(expression)
 

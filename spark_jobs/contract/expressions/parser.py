@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.tree import (
     And,
     Arithmetic,
@@ -75,7 +75,7 @@ def check_filter(text: str) -> None:
     """Refuse a filter outside the allow-list.
 
     Raises:
-        RequestRefused: naming what is not allowed, and listing what is.
+        InvalidRequest: naming what is not allowed, and listing what is.
     """
     parse(text, what="where")
 
@@ -84,7 +84,7 @@ def check_feature(text: str) -> None:
     """Refuse a feature outside the allow-list.
 
     Raises:
-        RequestRefused: naming what is not allowed, and listing what is.
+        InvalidRequest: naming what is not allowed, and listing what is.
     """
     parse(text, what="model.coefficients")
 
@@ -97,26 +97,26 @@ def parse(text: str, *, what: str = "expression") -> Expression:
         what: the request's field it stands in, for the message.
 
     Raises:
-        RequestRefused: it is no such expression; the message names what is not allowed and lists what is.
+        InvalidRequest: it is no such expression; the message names what is not allowed and lists what is.
     """
     if len(text) > MAX_CHARACTERS:
-        raise RequestRefused(
-            what, given=text, bound=f"must have at most {MAX_CHARACTERS} characters", remedy="shorten it"
+        raise InvalidRequest(
+            what, value=text, requirement=f"must have at most {MAX_CHARACTERS} characters", remedy="shorten it"
         )
     try:
         expression = _expression(_syntax_tree(text))
         _check_size(expression)
     except _NotAllowedError as refused:
-        raise RequestRefused(what, given=text, bound=refused.bound, remedy=refused.remedy) from None
+        raise InvalidRequest(what, value=text, requirement=refused.requirement, remedy=refused.remedy) from None
     except RecursionError:
-        raise RequestRefused(what, given=text, bound="is nested too deeply", remedy="simplify it") from None
+        raise InvalidRequest(what, value=text, requirement="is nested too deeply", remedy="simplify it") from None
     return expression
 
 
 class _NotAllowedError(Exception):
-    def __init__(self, bound: str, remedy: str = f"use {ALLOWED}") -> None:
-        super().__init__(bound)
-        self.bound = bound
+    def __init__(self, requirement: str, remedy: str = f"use {ALLOWED}") -> None:
+        super().__init__(requirement)
+        self.requirement = requirement
         self.remedy = remedy
 
 

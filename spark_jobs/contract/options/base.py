@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from pydantic import field_validator
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import BlockExpression
 from spark_jobs.contract.privacy import MAX_EPSILON, ExactDecimal, Neighbours, PrivacyUnit, exact_decimal, plain
 from spark_jobs.contract.result_checks import Check
@@ -138,8 +138,8 @@ class Options(Frozen):
             return None
         weight = exact_decimal(value, what="weight")
         if not 0 < weight <= MAX_EPSILON:
-            raise RequestRefused(
-                "weight", given=plain(weight), bound="must be above 0 and at most 10^12",
+            raise InvalidRequest(
+                "weight", value=plain(weight), requirement="must be above 0 and at most 10^12",
                 remedy="weights are relative: 2 gets twice the budget of 1",
             )  # fmt: skip
         return weight
@@ -191,18 +191,18 @@ class Options(Frozen):
             delta: the same; 0 where it has none.
 
         Raises:
-            RequestRefused: one of them is too small.
+            InvalidRequest: one of them is too small.
         """
         if epsilon < self.min_epsilon:
-            raise RequestRefused(
-                "budget.epsilon", given=f"{epsilon:.3g} a row for {self.kind}",
-                bound=f"must leave it at least {self.min_epsilon:f} for each row of a unit",
+            raise InvalidRequest(
+                "budget.epsilon", value=f"{epsilon:.3g} a row for {self.kind}",
+                requirement=f"must leave it at least {self.min_epsilon:f} for each row of a unit",
                 remedy="give more epsilon, a larger weight, fewer diagnostics, or lower unit.max_rows",
             )  # fmt: skip
         if self.approximate and delta < MIN_DELTA:
-            raise RequestRefused(
-                "budget.delta", given=f"{delta:.3g} a row for {self.kind}",
-                bound=f"must leave it at least {MIN_DELTA} for each row of a unit",
+            raise InvalidRequest(
+                "budget.delta", value=f"{delta:.3g} a row for {self.kind}",
+                requirement=f"must leave it at least {MIN_DELTA} for each row of a unit",
                 remedy="give more delta, lower unit.max_rows, or choose a method with pure privacy",
             )  # fmt: skip
 
@@ -210,5 +210,5 @@ class Options(Frozen):
         """Refuse what the diagnostic cannot be released under, of the request that it is part of.
 
         Raises:
-            RequestRefused: naming the field and what would do.
+            InvalidRequest: naming the field and what would do.
         """

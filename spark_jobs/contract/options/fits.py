@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.parser import parse
 from spark_jobs.contract.figures import OK, SHRUNK
 from spark_jobs.contract.grids import are_bounds
@@ -49,8 +49,9 @@ class Bounded(Frozen):
     @model_validator(mode="after")
     def _ascending(self) -> Self:
         if not are_bounds((self.lower, self.upper)) or self.middle + self.half <= self.middle:
-            raise RequestRefused(
-                "", given=[self.lower, self.upper], bound="must be two finite numbers in ascending order, to 1e100",
+            raise InvalidRequest(
+                "", value=[self.lower, self.upper],
+                requirement="must be two finite numbers in ascending order, to 1e100",
                 remedy="give public bounds of the values, such as [0, 100]",
             )  # fmt: skip
         return self
@@ -80,8 +81,11 @@ class Levels(Frozen):
     @model_validator(mode="after")
     def _distinct(self) -> Self:
         if len(set(self.levels)) < len(self.levels):
-            raise RequestRefused(
-                "", given=list(self.levels), bound="must name each level once", remedy="leave out the repeated ones"
+            raise InvalidRequest(
+                "",
+                value=list(self.levels),
+                requirement="must name each level once",
+                remedy="leave out the repeated ones",
             )
         return self
 
@@ -183,8 +187,8 @@ class _FitOptions(FitSettings, Options):
         for name, levels in value.items():
             texts = [level_text(level) for level in levels]
             if len(texts) < 2 or len(set(texts)) < len(texts):
-                raise RequestRefused(
-                    name, given=list(levels), bound="must be two levels or more, each named once",
+                raise InvalidRequest(
+                    name, value=list(levels), requirement="must be two levels or more, each named once",
                     remedy="list the levels, the one that the others are compared with first",
                 )  # fmt: skip
         return value
@@ -192,19 +196,22 @@ class _FitOptions(FitSettings, Options):
     @model_validator(mode="after")
     def _has_terms(self) -> Self:
         if not self.features and not self.categorical:
-            raise RequestRefused(
-                "features", bound="must name at least one feature",
+            raise InvalidRequest(
+                "features", requirement="must name at least one feature",
                 remedy="give columns with their public bounds, such as {'age': [18, 80]}",
             )  # fmt: skip
         twice = sorted(set(self.features) & set(self.categorical))
         if twice:
-            raise RequestRefused(
-                "categorical", given=twice[0], bound="must not be among the features as well", remedy="list it once"
+            raise InvalidRequest(
+                "categorical",
+                value=twice[0],
+                requirement="must not be among the features as well",
+                remedy="list it once",
             )
         terms = 2 + len(self.features) + sum(len(levels) - 1 for levels in self.categorical.values())
         if terms > MOST_TERMS:
-            raise RequestRefused(
-                "features", given=f"{terms} terms", bound=f"must be at most {MOST_TERMS}, each level counted",
+            raise InvalidRequest(
+                "features", value=f"{terms} terms", requirement=f"must be at most {MOST_TERMS}, each level counted",
                 remedy="leave out the least useful, or put rare levels together by an expression",
             )  # fmt: skip
         return self
@@ -238,7 +245,7 @@ def _model(kind: type[LinearModel | LogisticModel]) -> Check:
         coefficients = numbers(result, "coefficients")
         try:
             model = kind.parse(result["model"])
-        except RequestRefused:
+        except InvalidRequest:
             yield "model is one that a request takes"
             return
         levels = [value for each in model.categorical.values() for value in list(each.values())[1:]]
@@ -289,8 +296,11 @@ class LinearFitOptions(_FitOptions):
         parse(self.outcome, what="outcome")
         _bounded("outcome_bounds", self.outcome_bounds)
         if self.outcome in self.features or self.outcome in self.categorical:
-            raise RequestRefused(
-                "outcome", given=self.outcome, bound="must not be among the features", remedy="take it out of them"
+            raise InvalidRequest(
+                "outcome",
+                value=self.outcome,
+                requirement="must not be among the features",
+                remedy="take it out of them",
             )
         return self
 
@@ -326,7 +336,7 @@ def level_text(level: Level) -> str:
 def _bounded(name: str, bounds: tuple[float, float]) -> Bounded:
     try:
         return Bounded(name=name, lower=bounds[0], upper=bounds[1])
-    except RequestRefused as refused:
+    except InvalidRequest as refused:
         raise refused.within(name) from None
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import ALL
 from spark_jobs.contract.expressions.parser import parse
 from spark_jobs.contract.expressions.tree import columns
@@ -204,18 +204,23 @@ class LinearRegressionOptions(LinearRegressionSettings, Options):
         for axis, (lower, upper) in (("x", self.x_bounds), ("y", self.y_bounds)):
             try:
                 check_grid(lower=lower, upper=upper, cells=self.cells, scale="linear", unit=None)
-            except RequestRefused as refused:
+            except InvalidRequest as refused:
                 raise refused.within(axis) from None
         if self.x == self.y:
-            raise RequestRefused("y", given=self.y, bound="must differ from x", remedy="name the outcome's column")
+            raise InvalidRequest(
+                "y", value=self.y, requirement="must differ from x", remedy="name the outcome's column"
+            )
         if self.group_by is not None and self.groups is None:
-            raise RequestRefused(
-                "groups", bound="is required with group_by: keys that are read from the rows would not be private",
+            raise InvalidRequest(
+                "groups",
+                requirement="is required with group_by: keys that are read from the rows would not be private",
                 remedy="list the groups, or name a registered list of them",
             )  # fmt: skip
         if self.groups is not None and self.group_by is None:
-            raise RequestRefused(
-                "group_by", bound="is required with groups", remedy="name the column that says which group a row is of"
+            raise InvalidRequest(
+                "group_by",
+                requirement="is required with groups",
+                remedy="name the column that says which group a row is of",
             )
         return self
 
@@ -248,24 +253,25 @@ class LinearRegressionOptions(LinearRegressionSettings, Options):
         """
         public = self.sizes_are_public(request.neighbours)
         if self.method in THEIL_SEN and not public:
-            raise RequestRefused(
-                "diagnostics.method", given=self.method,
-                bound="is private where sizes are public alone: under neighbours replace_one, with public_sizes true",
+            raise InvalidRequest(
+                "diagnostics.method", value=self.method,
+                requirement="is private where sizes are public alone: under neighbours replace_one, with "
+                "public_sizes true",
                 remedy="ask for neighbours replace_one, or for another method",
             )  # fmt: skip
         if not public:
             return
         unit = request.unit
         if unit.column is not None and (unit.max_rows > 1 or self.group_by is not None):
-            raise RequestRefused(
-                "diagnostics.public_sizes", given=True,
-                bound="needs a unit of one row: which rows of a unit are used is secret, and so are the sizes",
+            raise InvalidRequest(
+                "diagnostics.public_sizes", value=True,
+                requirement="needs a unit of one row: which rows of a unit are used is secret, and so are the sizes",
                 remedy="set public_sizes to false",
             )  # fmt: skip
         if request.uses_model and isinstance(request.model, SparkMLModel):
-            raise RequestRefused(
-                "diagnostics.public_sizes", given=True,
-                bound="cannot be with a spark_ml model in one request, for its stages may skip rows",
+            raise InvalidRequest(
+                "diagnostics.public_sizes", value=True,
+                requirement="cannot be with a spark_ml model in one request, for its stages may skip rows",
                 remedy="set public_sizes to false, or ask for the lines in a request of their own",
             )  # fmt: skip
         if request.knows_public_columns:
@@ -285,15 +291,15 @@ class LinearRegressionOptions(LinearRegressionSettings, Options):
             deciding.append(("blocks", request.block_expression.column))
         for field, name in deciding:
             if name.lower() not in public:
-                raise RequestRefused(
-                    field, given=name,
-                    bound="must read public columns alone where sizes are public, which here are "
+                raise InvalidRequest(
+                    field, value=name,
+                    requirement="must read public columns alone where sizes are public, which here are "
                     + (", ".join(request.table.public_columns or ()) or "none"),
                     remedy="leave it out, set public_sizes to false, or have the column declared: `dp-budget bind`",
                 )  # fmt: skip
             if name.lower() in protected:
-                raise RequestRefused(
-                    field, given=name, bound="must not be what x or y reads where sizes are public",
+                raise InvalidRequest(
+                    field, value=name, requirement="must not be what x or y reads where sizes are public",
                     remedy="leave it out, or set public_sizes to false",
                 )  # fmt: skip
 
@@ -302,29 +308,32 @@ def require_keys(keys: Any) -> Keys:
     """``keys`` as a tuple, refused unless they are public keys of groups: texts or whole numbers, each once.
 
     Raises:
-        RequestRefused: they are not; about the field itself, without a name.
+        InvalidRequest: they are not; about the field itself, without a name.
     """
     if not isinstance(keys, (list, tuple)):
-        raise RequestRefused(
-            "", given=type(keys).__name__, bound="must be a list of keys, or name a registered one",
+        raise InvalidRequest(
+            "", value=type(keys).__name__, requirement="must be a list of keys, or name a registered one",
             remedy="write it like ['001', '002'] or {'list': 'tracts'}",
         )  # fmt: skip
     if not 1 <= len(keys) <= MOST_GROUPS:
-        raise RequestRefused(
-            "", given=len(keys), bound=f"must be from 1 to {MOST_GROUPS} keys",
+        raise InvalidRequest(
+            "", value=len(keys), requirement=f"must be from 1 to {MOST_GROUPS} keys",
             remedy="leave out groups and group_by for one line, or split the groups over several releases",
         )  # fmt: skip
     for key in keys:
         if not _is_key(key):
-            raise RequestRefused(
-                "", given=key if isinstance(key, (str, int, float)) else type(key).__name__,
-                bound=f"must be texts of 1 to {MOST_KEY_CHARACTERS} characters or whole numbers of 64 bits",
+            raise InvalidRequest(
+                "", value=key if isinstance(key, (str, int, float)) else type(key).__name__,
+                requirement=f"must be texts of 1 to {MOST_KEY_CHARACTERS} characters or whole numbers of 64 bits",
                 remedy="write the keys as the column holds them, text in quotes",
             )  # fmt: skip
     ((key, times),) = Counter(map(str, keys)).most_common(1)
     if times > 1:
-        raise RequestRefused(
-            "", given=key, bound="is there more than once", remedy="name each group once (17 and '17' are one key)"
+        raise InvalidRequest(
+            "",
+            value=key,
+            requirement="is there more than once",
+            remedy="name each group once (17 and '17' are one key)",
         )
     return tuple(keys)
 
@@ -335,9 +344,9 @@ def _is_key(key: Any) -> bool:
     return isinstance(key, int) and not isinstance(key, bool) and -(2**63) <= key < 2**63
 
 
-def _no_bounds(given: Any) -> RequestRefused:
-    return RequestRefused(
-        "", given=given, bound="must be two finite numbers in ascending order, to 1e100",
+def _no_bounds(given: Any) -> InvalidRequest:
+    return InvalidRequest(
+        "", value=given, requirement="must be two finite numbers in ascending order, to 1e100",
         remedy="give public bounds of the values, such as [0, 100000]; values beyond them count there",
     )  # fmt: skip
 
@@ -345,7 +354,7 @@ def _no_bounds(given: Any) -> RequestRefused:
 def power_of_two(value: int) -> int:
     """``value``, refused unless it is a power of two."""
     if value.bit_count() != 1:
-        raise RequestRefused("", given=value, bound="must be a power of two", remedy="round it, e.g. to 32")
+        raise InvalidRequest("", value=value, requirement="must be a power of two", remedy="round it, e.g. to 32")
     return value
 
 

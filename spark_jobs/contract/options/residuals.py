@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.grids import MAX_BOUND, RESIDUAL_KEYS
 from spark_jobs.contract.options.base import HistogramChoice, Options, Settings, Statistic
 from spark_jobs.contract.options.linear import Amount, expression, power_of_two
@@ -119,8 +119,8 @@ class ResidualPlotOptions(ResidualPlotSettings, Options):
     @classmethod
     def _of_size(cls, value: float) -> float:
         if not 1 / MAX_BOUND <= value <= MAX_BOUND:
-            raise RequestRefused(
-                "", given=value, bound="must be above 0, a number between 1e-100 and 1e100",
+            raise InvalidRequest(
+                "", value=value, requirement="must be above 0, a number between 1e-100 and 1e100",
                 remedy="give the smallest size that matters, such as 0.01 of an amount of money",
             )  # fmt: skip
         return value

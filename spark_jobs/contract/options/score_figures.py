@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, Protocol
 
 from pydantic import Field, field_validator
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.base import MIN_EPSILON, Options, Settings
 from spark_jobs.contract.result_checks import (
     Check,
@@ -146,8 +146,8 @@ class ConfusionMatrixSettings(Settings):
     @classmethod
     def _ascending(cls, value: tuple[float, ...]) -> tuple[float, ...]:
         if any(high <= low for low, high in pairwise(value)):
-            raise RequestRefused(
-                "", given=list(value), bound="must ascend", remedy="sort the thresholds and name each once"
+            raise InvalidRequest(
+                "", value=list(value), requirement="must ascend", remedy="sort the thresholds and name each once"
             )
         return value
 

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.parser import check_feature
 from spark_jobs.contract.options.base import (
     SCORE_CELLS,
@@ -89,13 +89,13 @@ class RocCurveSettings(Settings):
     @model_validator(mode="after")
     def _of_the_papers(self) -> Self:
         if self.histogram is not None and self.method not in ("fixed_cells", "recursive_medians"):
-            raise RequestRefused(
-                "histogram", given=self.histogram, bound="is of method: fixed_cells and recursive_medians",
+            raise InvalidRequest(
+                "histogram", value=self.histogram, requirement="is of method: fixed_cells and recursive_medians",
                 remedy="choose one of them, or leave it out",
             )  # fmt: skip
         if self.method == "recursive_medians" and self.thresholds is not None and self.thresholds.bit_count() != 1:
-            raise RequestRefused(
-                "thresholds", given=self.thresholds, bound="must be a power of two for recursive_medians",
+            raise InvalidRequest(
+                "thresholds", value=self.thresholds, requirement="must be a power of two for recursive_medians",
                 remedy="ask for 8, 16 or 32",
             )  # fmt: skip
         return self
@@ -178,7 +178,7 @@ class RocComparisonOptions(RocComparisonSettings, Options):
         """Refuse features of the second model that are none of the allow-list's expressions.
 
         Raises:
-            RequestRefused: one of them is not.
+            InvalidRequest: one of them is not.
         """
         if not isinstance(self.other, ColumnsModel):
             for feature in self.other.coefficients:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import OK
 from spark_jobs.contract.grids import MAX_BOUND, are_bounds, check_grid, unit_of_log
 from spark_jobs.contract.options.base import Options, ScoreCells, Settings, Statistic
@@ -79,10 +79,10 @@ class ReferenceDistribution(Frozen):
         last = self.parameters[-1] if self.parameters else 0.0
         least = self.parameters[0] if self.distribution == "uniform" and self.parameters else 0.0
         if len(self.parameters) != wanted or not last > least:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "parameters",
-                given=list(self.parameters),
-                bound="must be those of the distribution: two bounds that ascend, mean and deviation, or mean",
+                value=list(self.parameters),
+                requirement="must be those of the distribution: two bounds that ascend, mean and deviation, or mean",
                 remedy="see the request reference",
             )
         return self
@@ -127,8 +127,10 @@ class EarlierFunction(Frozen):
         rising = all(one[0] < other[0] and one[1] < other[1] for one, other in pairwise(steps))
         within = not steps or (steps[0][0] >= 0 and steps[-1][0] < self.cells and steps[-1][1] == 1)
         if len(self.starts) != len(self.cdf) or not (rising and within) or bool(steps) != (self.status == "ok"):
-            raise RequestRefused(
-                "cdf", bound="must rise to 1, by steps at ascending cells", remedy="name the release it comes from"
+            raise InvalidRequest(
+                "cdf",
+                requirement="must rise to 1, by steps at ascending cells",
+                remedy="name the release it comes from",
             )
         return self
 
@@ -139,12 +141,12 @@ class EarlierFunction(Frozen):
         """The function in a release's ``results["ecdf"]`` and the column ``cdf`` of its ``ecdf.parquet``.
 
         Raises:
-            RequestRefused: its bounds were found privately, so that no other release is on its grid.
+            InvalidRequest: its bounds were found privately, so that no other release is on its grid.
             KeyError, TypeError, ValueError: they are no such result.
         """
         if result["bounds_found"]:
-            raise RequestRefused(
-                "", bound="must be a release between public bounds, not ones that it found privately",
+            raise InvalidRequest(
+                "", requirement="must be a release between public bounds, not ones that it found privately",
                 remedy="release both with the same bounds",
             )  # fmt: skip
         if len(cdf) != result["tree"]["cells"]:
@@ -193,8 +195,8 @@ class EcdfSettings(Settings):
         if isinstance(value, str) or (
             isinstance(value, Mapping) and "released_by" not in value and ("release" in value or "uri" in value)
         ):
-            raise RequestRefused(
-                "", given=value, bound="names a release, which only a ledger can vouch for",
+            raise InvalidRequest(
+                "", value=value, requirement="names a release, which only a ledger can vouch for",
                 remedy="ask by the operator or by dp-budget run",
             )  # fmt: skip
         return value
@@ -248,20 +250,24 @@ class EcdfOptions(EcdfSettings, Options):
     def _of_a_column(self) -> Self:
         for name in ("bounds", "unit"):
             if self.column is None and getattr(self, name) is not None:
-                raise RequestRefused(
-                    name, given=getattr(self, name), bound="is of a column; scores lie in [0, 1]",
+                raise InvalidRequest(
+                    name, value=getattr(self, name), requirement="is of a column; scores lie in [0, 1]",
                     remedy="name the column, or leave it out",
                 )  # fmt: skip
         if self.column is None and self.scale == "log":
-            raise RequestRefused("scale", given="log", bound="is of a column", remedy="leave it out for scores")
+            raise InvalidRequest("scale", value="log", requirement="is of a column", remedy="leave it out for scores")
         if self.unit is not None and self.scale == "linear" and self.bounds is not None:
-            raise RequestRefused(
-                "unit", given=self.unit, bound="is of scale: log and of bounds that are found", remedy="leave it out"
+            raise InvalidRequest(
+                "unit",
+                value=self.unit,
+                requirement="is of scale: log and of bounds that are found",
+                remedy="leave it out",
             )
         if self.bounds is not None:
             if not are_bounds(self.bounds):
-                raise RequestRefused(
-                    "bounds", given=list(self.bounds), bound="must be two finite numbers in ascending order, to 1e100",
+                raise InvalidRequest(
+                    "bounds", value=list(self.bounds),
+                    requirement="must be two finite numbers in ascending order, to 1e100",
                     remedy="give public bounds of the values, such as [0, 1000000]",
                 )  # fmt: skip
             lower, upper = self.bounds
@@ -273,8 +279,8 @@ class EcdfOptions(EcdfSettings, Options):
     def _require_grid_of(self, earlier: EarlierFunction) -> None:
         """Refuse an earlier release on another grid: the fractions of two grids are not those of the same values."""
         if self.column is not None and self.bounds is None:
-            raise RequestRefused(
-                "compare_with", given=earlier.released_by, bound="needs public bounds of this release too",
+            raise InvalidRequest(
+                "compare_with", value=earlier.released_by, requirement="needs public bounds of this release too",
                 remedy=f"give the bounds of that release, [{earlier.lower:g}, {earlier.upper:g}]",
             )  # fmt: skip
         lower, upper = (0.0, 1.0) if self.bounds is None else self.bounds
@@ -286,9 +292,9 @@ class EcdfOptions(EcdfSettings, Options):
             given |= {"unit": earlier.unit, "cells": earlier.cells}
         for name, value in wanted.items():
             if given[name] != value:
-                raise RequestRefused(
-                    "compare_with", given=f"{earlier.released_by}, with {name} {given[name]}",
-                    bound=f"must be on this release's own grid, with {name} {value}",
+                raise InvalidRequest(
+                    "compare_with", value=f"{earlier.released_by}, with {name} {given[name]}",
+                    requirement=f"must be on this release's own grid, with {name} {value}",
                     remedy=f"ask with the {name} of that release, or compare with another",
                 )  # fmt: skip
 

@@ -28,7 +28,7 @@ import re
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 
 class ExitCode(IntEnum):
@@ -91,10 +91,10 @@ def release_folder(output: str, release_key: str) -> str:
     """URI of the folder of ``release_key`` under ``output``.
 
     Raises:
-        RequestRefused: the key is empty.
+        InvalidRequest: the key is empty.
     """
     if not release_key:
-        raise RequestRefused("key", given=release_key, bound="must not be empty", remedy="name the release")
+        raise InvalidRequest("key", value=release_key, requirement="must not be empty", remedy="name the release")
     return f"{output.rstrip('/')}/{folder_name(release_key)}"
 
 
@@ -108,7 +108,7 @@ def claim_uri(output: str, release_key: str) -> str:
     """URI of the release's claim, which shows that this store is the one where the release began.
 
     Raises:
-        RequestRefused: the key is empty.
+        InvalidRequest: the key is empty.
     """
     return f"{release_folder(output, release_key)}/{DRAFT_FOLDER}/claim.json"
 
@@ -130,11 +130,14 @@ class ReleaseLayout:
         """The layout of ``release_key`` under ``output``, paid by ``charge_id``.
 
         Raises:
-            RequestRefused: the key is empty, or the charge id is none of a ledger's.
+            InvalidRequest: the key is empty, or the charge id is none of a ledger's.
         """
         if not _CHARGE_ID.fullmatch(charge_id):
-            raise RequestRefused(
-                "charge", given=charge_id, bound="must be a charge id of the ledger", remedy="reserve the release first"
+            raise InvalidRequest(
+                "charge",
+                value=charge_id,
+                requirement="must be a charge id of the ledger",
+                remedy="reserve the release first",
             )
         root = release_folder(output, release_key)
         return cls(root=root, draft=f"{root}/{DRAFT_FOLDER}/{charge_id}")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.store.layout import DRAFT_FOLDER
 
 CONDITIONAL_PUT = ("s3", "s3a")
@@ -188,7 +188,7 @@ def open_store(uri: str, *, what: str = "output") -> ObjectStore:
     """The store that ``uri`` lies in.
 
     Raises:
-        RequestRefused: the store is unknown, or cannot create objects exclusively.
+        InvalidRequest: the store is unknown, or cannot create objects exclusively.
     """
     require_store(uri, what=what)
     return LocalStore() if urlsplit(uri).scheme in ("", "file") else ConditionalPutStore(_s3(uri, what))
@@ -198,32 +198,34 @@ def require_store(uri: str, *, what: str = "output") -> None:
     """Refuse a URI of a store that is unknown, or cannot create objects exclusively; asks no store.
 
     Raises:
-        RequestRefused: it is one.
+        InvalidRequest: it is one.
     """
     parts = urlsplit(uri)
     if parts.scheme and (parts.query or parts.fragment):
-        raise RequestRefused(
-            what, given=uri, bound="must be a URI without '?' and '#'", remedy="name the folder without them"
+        raise InvalidRequest(
+            what, value=uri, requirement="must be a URI without '?' and '#'", remedy="name the folder without them"
         )
     if parts.scheme in ("", "file"):
         if not local_path(uri).is_absolute() or parts.netloc not in ("", "localhost"):
-            raise RequestRefused(what, given=uri, bound="must be absolute", remedy="give a full path or a URI")
+            raise InvalidRequest(what, value=uri, requirement="must be absolute", remedy="give a full path or a URI")
     elif parts.scheme not in CONDITIONAL_PUT:
-        raise RequestRefused(
+        raise InvalidRequest(
             what,
-            given=uri,
-            bound="must be a store with conditional put: file:// or s3://",
+            value=uri,
+            requirement="must be a store with conditional put: file:// or s3://",
             remedy="release to one of these; others could publish one release twice",
         )
     elif not parts.netloc:
-        raise RequestRefused(what, given=uri, bound="must name a bucket", remedy="write it like s3://bucket/folder")
+        raise InvalidRequest(
+            what, value=uri, requirement="must name a bucket", remedy="write it like s3://bucket/folder"
+        )
 
 
 def check_store(uri: str, *, what: str = "output") -> ObjectStore:
     """The store of ``uri``, after trying that it can be written and that a second create is refused.
 
     Raises:
-        RequestRefused: it cannot be written, or lets an object be created twice.
+        InvalidRequest: it cannot be written, or lets an object be created twice.
     """
     store = open_store(uri, what=what)
     # in no folder of its own: one attempt would remove it while another puts its probe there
@@ -235,10 +237,10 @@ def check_store(uri: str, *, what: str = "output") -> ObjectStore:
     finally:
         _remove_probe(store, probe)
     if not first or second:
-        raise RequestRefused(
+        raise InvalidRequest(
             what,
-            given=uri,
-            bound="must be a store that refuses to create an object twice",
+            value=uri,
+            requirement="must be a store that refuses to create an object twice",
             remedy="use a store with exclusive create or If-None-Match",
         )
     return store
@@ -251,7 +253,7 @@ def check_writable(uri: str, *, what: str = "output") -> None:
     store as ``check_store`` does, for it has no other way.
 
     Raises:
-        RequestRefused: it cannot be written.
+        InvalidRequest: it cannot be written.
     """
     if not isinstance(open_store(uri, what=what), LocalStore):
         check_store(uri, what=what)
@@ -269,11 +271,11 @@ def check_writable(uri: str, *, what: str = "output") -> None:
         raise _unwritable(uri, what, error) from None
 
 
-def _unwritable(uri: str, what: str, error: OSError) -> RequestRefused:
-    return RequestRefused(
+def _unwritable(uri: str, what: str, error: OSError) -> InvalidRequest:
+    return InvalidRequest(
         what,
-        given=uri,
-        bound="must be a folder that can be written",
+        value=uri,
+        requirement="must be a folder that can be written",
         remedy=f"check that it exists and who may write there ({type(error).__name__})",
     )
 
@@ -284,8 +286,8 @@ def _s3(uri: str, what: str) -> Any:
 
         return fsspec.filesystem("s3")
     except ImportError:
-        raise RequestRefused(
-            what, given=uri, bound="needs the s3 extra", remedy="install airflow-provider-dp-diagnostics[s3]"
+        raise InvalidRequest(
+            what, value=uri, requirement="needs the s3 extra", remedy="install airflow-provider-dp-diagnostics[s3]"
         ) from None
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.store.objects import LocalStore, local_path, open_store
 
@@ -92,7 +92,7 @@ def read_pipeline(path: str, *, what: str = "model.path") -> SavedPipeline:
         what: the field of the request that names it, for refusals.
 
     Raises:
-        RequestRefused: there is none, it holds something else beside it, or the store cannot be read.
+        InvalidRequest: there is none, it holds something else beside it, or the store cannot be read.
     """
     folder = Place.of_folder(path, what=what).identity
     hashes, metadata, size = {}, {}, 0
@@ -116,12 +116,12 @@ def read_pipeline(path: str, *, what: str = "model.path") -> SavedPipeline:
         raise refused_pipeline(path, what=what) from None
 
 
-def refused_pipeline(path: str, *, what: str = "model.path") -> RequestRefused:
+def refused_pipeline(path: str, *, what: str = "model.path") -> InvalidRequest:
     """The one refusal of a folder that holds no pipeline, or something else with it."""
-    return RequestRefused(
+    return InvalidRequest(
         what,
-        given=path,
-        bound="must hold a PipelineModel of Spark's own classes and nothing else, which can be read",
+        value=path,
+        requirement="must hold a PipelineModel of Spark's own classes and nothing else, which can be read",
         remedy="check the path, and save the fitted pipeline anew with its save()",
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Literal, Self
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.store.sealing import SealBroken
 from spark_jobs.contract.values import Frozen
 
@@ -24,7 +24,7 @@ class NothingRead(Frozen):
     refusal: dict[str, str | None] | None = None
 
     @classmethod
-    def of(cls, run: int, refused: RequestRefused | None) -> Self:
+    def of(cls, run: int, refused: InvalidRequest | None) -> Self:
         """The statement of a run that was refused, or failed."""
         return cls(run=run, refusal=None if refused is None else refused.to_dict())
 
@@ -48,6 +48,6 @@ class NothingRead(Frozen):
         return statement
 
     @property
-    def refused(self) -> RequestRefused | None:
+    def refused(self) -> InvalidRequest | None:
         """The refusal, if there was one."""
-        return None if self.refusal is None else RequestRefused.from_dict(self.refusal)
+        return None if self.refusal is None else InvalidRequest.from_dict(self.refusal)

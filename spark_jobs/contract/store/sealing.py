@@ -21,7 +21,7 @@ from typing import Self
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 RUN_SECRET_VARIABLE = "DP_DIAGNOSTICS_RUN_SECRET"  # noqa: S105 - a name; "secret" in it makes Spark hide its value
 """Names the variable that holds a run's secret, in hexadecimal."""
@@ -60,15 +60,15 @@ class Seal:
         """The seal of a run that was started with its secret in ``environ``, which is removed from there.
 
         Raises:
-            RequestRefused: there is none.
+            InvalidRequest: there is none.
         """
         try:
             secret = bytes.fromhex(environ.pop(RUN_SECRET_VARIABLE, ""))
             return cls(secret=secret, charge_id=charge_id, request_sha256=request_sha256)
         except ValueError:
-            raise RequestRefused(
+            raise InvalidRequest(
                 RUN_SECRET_VARIABLE,
-                bound="must hold the secret of a charged run",
+                requirement="must hold the secret of a charged run",
                 remedy="leave charged runs to `dp-budget run` or the operator, which pass it on",
             ) from None
 

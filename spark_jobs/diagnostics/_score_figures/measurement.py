@@ -89,7 +89,7 @@ def measure_figure(
         figure: which.
 
     Raises:
-        RequestRefused: ``laplace`` without a delta above 0.
+        InvalidRequest: ``laplace`` without a delta above 0.
     """
     meter, method = terms.meter(), str(options.method)
     if method == "auto":

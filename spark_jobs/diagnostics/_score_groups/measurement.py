@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import GroupedSettings
 from spark_jobs.diagnostics._score_groups.binning import place_by_looking, place_by_medians, place_evenly
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
@@ -47,7 +47,7 @@ def measure_groups(statistic: ScoreCounts, options: GroupedSettings, terms: Term
         terms: budget, relation and noise; all of epsilon is spent.
 
     Raises:
-        RequestRefused: more bins than cells, or a number of bins that the method cannot make.
+        InvalidRequest: more bins than cells, or a number of bins that the method cannot make.
     """
     method, bins = options.method, options.bins_on(statistic.cells)
     meter, neighbours, noise = terms.meter(), terms.neighbours, terms.noise
@@ -75,13 +75,16 @@ def measure_groups(statistic: ScoreCounts, options: GroupedSettings, terms: Term
 
 def _require_bins(bins: int, method: str, grid: int) -> None:
     if bins > grid:
-        raise RequestRefused(
+        raise InvalidRequest(
             "bins",
-            given=bins,
-            bound=f"must be at most the {grid} cells of the score grid",
+            value=bins,
+            requirement=f"must be at most the {grid} cells of the score grid",
             remedy="ask for fewer bins or a finer grid",
         )
     if method == "recursive_medians" and bins.bit_count() != 1:
-        raise RequestRefused(
-            "bins", given=bins, bound="must be a power of two for recursive_medians", remedy="ask for 8, 16 or 32 bins"
+        raise InvalidRequest(
+            "bins",
+            value=bins,
+            requirement="must be a power of two for recursive_medians",
+            remedy="ask for 8, 16 or 32 bins",
         )

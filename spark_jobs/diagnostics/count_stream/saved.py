@@ -12,7 +12,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours, exact_decimal, plain
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
 from spark_jobs.mechanisms.streams.grouping import GroupState
@@ -118,7 +118,7 @@ class Saved(BaseModel):
         """What ``to_bytes`` wrote.
 
         Raises:
-            RequestRefused: it did not write this; nothing of it is told.
+            InvalidRequest: it did not write this; nothing of it is told.
         """
         head, _, body = bytes(state).partition(b"\n") if isinstance(state, (bytes, bytearray)) else (b"", b"", b"")
         try:
@@ -128,9 +128,9 @@ class Saved(BaseModel):
             if cls.of(saved.shape, saved.state, saved.guarantee).to_bytes() != state:
                 raise ValueError("another writing of it")
         except (ValidationError, ValueError):
-            raise RequestRefused(
+            raise InvalidRequest(
                 "state",
-                bound="must be bytes that CountStream.state() gave, of this version and undamaged",
+                requirement="must be bytes that CountStream.state() gave, of this version and undamaged",
                 remedy="restore an older copy if nothing was released since, or begin a new stream and pay for it",
             ) from None
         return saved

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours, exact_decimal, plain
 from spark_jobs.contract.release import NOT_PRIVATE
 from spark_jobs.diagnostics.count_stream.saved import Saved
@@ -47,7 +47,7 @@ class CountStream:
         noise: sampler of the mechanism's noise; ``SeededNoise`` stamps the stream NOT PRIVATE for ever.
 
     Raises:
-        RequestRefused: an option is out of its bounds.
+        InvalidRequest: an option is out of its bounds.
 
     Example:
         >>> from spark_jobs.mechanisms.noise import SeededNoise
@@ -123,7 +123,7 @@ class CountStream:
             noise: sampler of the noise from here on.
 
         Raises:
-            RequestRefused: the bytes are of another version, damaged, or never were a state.
+            InvalidRequest: the bytes are of another version, damaged, or never were a state.
         """
         saved = Saved.from_bytes(state)
         shape = saved.shape
@@ -182,7 +182,7 @@ def _one_of(kind: Any, what: str, given: object) -> Any:
         return kind(given)
     except ValueError:
         bound = f"must be one of {', '.join(kind)}"
-        raise RequestRefused(what, given=given, bound=bound, remedy="leave it out for the default") from None
+        raise InvalidRequest(what, value=given, requirement=bound, remedy="leave it out for the default") from None
 
 
 def _whole(counts: ArrayLike) -> Int64Array:

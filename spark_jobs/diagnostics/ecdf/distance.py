@@ -20,7 +20,7 @@ from scipy import stats
 from scipy.special import ndtri
 
 from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import UNDEFINED
 from spark_jobs.contract.options import ReferenceDistribution
 from spark_jobs.diagnostics.ecdf.earlier import Earlier
@@ -64,7 +64,7 @@ def distance_to(released: Ecdf, cdf: Cdf, *, seed: int = 0, confidence: float | 
         confidence: of the interval; the release's own level if None.
 
     Raises:
-        RequestRefused: the reference is no distribution function at the grid's edges.
+        InvalidRequest: the reference is no distribution function at the grid's edges.
     """
     level = released.confidence if confidence is None else confidence
     expected = _at_edges(released, cdf)
@@ -92,7 +92,7 @@ def distance_between(one: Ecdf, other: Ecdf | Earlier, *, seed: int = 0, confide
         confidence: of the interval; the first release's own level if None.
 
     Raises:
-        RequestRefused: the grids have no edge in common, apart from their bounds.
+        InvalidRequest: the grids have no edge in common, apart from their bounds.
     """
     level = one.confidence if confidence is None else confidence
     mine, theirs = _common_edges(one, other)
@@ -125,8 +125,10 @@ def _at_edges(released: Ecdf, cdf: Cdf) -> FloatArray:
         below = np.asarray(cdf(released.grid.edges[released.cuts[1:-1]]), dtype=np.float64)
     expected = np.append(below, 1.0)
     if below.shape != (released.cdf.size - 1,) or not (np.diff(expected, prepend=0.0) >= 0).all():
-        raise RequestRefused(
-            "reference", bound="must be a distribution function: rising from 0 to 1", remedy="give a continuous one"
+        raise InvalidRequest(
+            "reference",
+            requirement="must be a distribution function: rising from 0 to 1",
+            remedy="give a continuous one",
         )
     return expected
 
@@ -172,8 +174,8 @@ def _common_edges(one: Ecdf, other: Ecdf | Earlier) -> tuple[Int64Array, Int64Ar
     ends, others = one.grid.edges[one.cuts[1:-1]], other.grid.edges[other.cuts[1:-1]]
     _, mine, theirs = np.intersect1d(ends, others, return_indices=True)
     if mine.size == 0:
-        raise RequestRefused(
-            "other", bound="must be on a grid with edges in common", remedy="release both with the same bounds"
+        raise InvalidRequest(
+            "other", requirement="must be on a grid with edges in common", remedy="release both with the same bounds"
         )
     return np.append(mine, one.cdf.size - 1), np.append(theirs, other.cdf.size - 1)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import OK
 from spark_jobs.contract.options import EarlierFunction
 from spark_jobs.diagnostics.ecdf.noise_model import NoiseModel
@@ -40,15 +40,15 @@ class Earlier:
         """The release that a request holds.
 
         Raises:
-            RequestRefused: its grid is none, or has fewer cells than it rises at.
+            InvalidRequest: its grid is none, or has fewer cells than it rises at.
         """
         grid = ValueGrid(
             lower=function.lower, upper=function.upper, cells=function.cells, scale=function.scale, unit=function.unit
         )
         if function.starts and function.starts[-1] >= grid.size:
-            raise RequestRefused(
-                "compare_with.starts", given=function.starts[-1],
-                bound=f"must be cells of the grid, which has {grid.size}",
+            raise InvalidRequest(
+                "compare_with.starts", value=function.starts[-1],
+                requirement=f"must be cells of the grid, which has {grid.size}",
                 remedy="name the release it comes from",
             )  # fmt: skip
         cells = np.arange(grid.size)

@@ -13,7 +13,7 @@ from decimal import Decimal
 import numpy as np
 
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Noise
@@ -58,11 +58,11 @@ def found_cuts(
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
     Raises:
-        RequestRefused: the grid is not logarithmic, or the scale is unknown.
+        InvalidRequest: the grid is not logarithmic, or the scale is unknown.
     """
     if grid.scale != LOG or scale not in (LINEAR, LOG):
-        raise RequestRefused(
-            "find_bounds", given=scale, bound="must be linear or log, on counts of a logarithmic grid",
+        raise InvalidRequest(
+            "find_bounds", value=scale, requirement="must be linear or log, on counts of a logarithmic grid",
             remedy="count the values with scale='log' between very wide bounds",
         )  # fmt: skip
     cost = meter.spend_share(SIZE_SHARE, label="number of rows")

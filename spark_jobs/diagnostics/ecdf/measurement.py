@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import EarlierFunction, EcdfOptions, EcdfSettings, ReferenceDistribution
 from spark_jobs.contract.options.values import GridScale
 from spark_jobs.contract.privacy import Neighbours
@@ -79,7 +79,7 @@ def measure_function(
         terms: budget, relation and noise; all of epsilon is spent. ``REPLACE_ONE`` doubles all noise.
 
     Raises:
-        RequestRefused: the size is called public where it is not, or the earlier release is on another grid.
+        InvalidRequest: the size is called public where it is not, or the earlier release is on another grid.
     """
     neighbours, noise, find_bounds = terms.neighbours, terms.noise, options.find_bounds
     _check_size(neighbours, size_public=options.size_public)
@@ -109,16 +109,17 @@ def measure_function(
 
 def _check_size(neighbours: Neighbours, *, size_public: bool) -> None:
     if size_public and neighbours is not Neighbours.REPLACE_ONE:
-        raise RequestRefused(
-            "size_public", given=True, bound="is for replace_one", remedy="leave it out: one row changes the size"
+        raise InvalidRequest(
+            "size_public", value=True, requirement="is for replace_one", remedy="leave it out: one row changes the size"
         )
 
 
 def _check_earlier(earlier: EarlierFunction | None, grid: ValueGrid | None) -> None:
     """Refuse an earlier release on another grid than this one's; ``None`` is one that is yet to be found."""
     if earlier is not None and (grid is None or Earlier.of(earlier).grid != grid):
-        raise RequestRefused(
-            "compare_with", given=earlier.released_by, bound="must be on this release's own grid, of public bounds",
+        raise InvalidRequest(
+            "compare_with", value=earlier.released_by,
+            requirement="must be on this release's own grid, of public bounds",
             remedy="release both with the same bounds, scale, unit and cells",
         )  # fmt: skip
 

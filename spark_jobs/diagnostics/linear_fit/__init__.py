@@ -26,7 +26,7 @@ import math
 from dataclasses import dataclass
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import DEFINED_ABOVE
 from spark_jobs.contract.options import CrossProductCells, FitSettings, LinearFitOptions
 from spark_jobs.diagnostics._fits.measurement import FitDraw, measured
@@ -53,11 +53,11 @@ def measure_sums(statistic: CrossProducts, options: FitSettings, terms: Terms) -
         terms: budget, relation and noise; delta is spent if the noise is Gaussian.
 
     Raises:
-        RequestRefused: the sums are of a label.
+        InvalidRequest: the sums are of a label.
     """
     if not isinstance(statistic.design, CrossProductCells):
-        raise RequestRefused(
-            "statistic", bound="must have an outcome with bounds", remedy="use logistic_fit for labels"
+        raise InvalidRequest(
+            "statistic", requirement="must have an outcome with bounds", remedy="use logistic_fit for labels"
         )
     return LinearFitDraw(**measured(statistic, options, terms))
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import LinearRegressionSettings
 from spark_jobs.contract.options.linear import GRADIENTS
 from spark_jobs.contract.privacy import Neighbours, share
@@ -53,7 +53,7 @@ def measure_lines(statistic: PointCounts | Moments, options: LinearRegressionSet
         terms: budget, relation and noise. All of epsilon is spent, and by methods of zCDP all of delta.
 
     Raises:
-        RequestRefused: the budget is too small for the method, or the method needs public sizes or single points and
+        InvalidRequest: the budget is too small for the method, or the method needs public sizes or single points and
             there are none.
     """
     meter, grid = terms.meter(), statistic.grid
@@ -78,15 +78,16 @@ def measure_lines(statistic: PointCounts | Moments, options: LinearRegressionSet
 
 def _require_possible(method: str, points: PointCounts | Moments, *, public: bool) -> None:
     if method in THEIL_SEN and not public:
-        raise RequestRefused(
+        raise InvalidRequest(
             "method",
-            given=method,
-            bound="is private where group sizes are public alone: under neighbours replace_one, with public_sizes",
+            value=method,
+            requirement="is private where group sizes are public alone: under neighbours replace_one, with "
+            "public_sizes",
             remedy="ask for neighbours replace_one, or for another method",
         )
     if isinstance(points, Moments) and (method in THEIL_SEN or method in GRADIENTS):
-        raise RequestRefused(
-            "method", given=method, bound="needs the points, not their sums", remedy="count them with PointCounts"
+        raise InvalidRequest(
+            "method", value=method, requirement="needs the points, not their sums", remedy="count them with PointCounts"
         )
 
 

@@ -31,7 +31,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import LabelProductCells, LogisticFitOptions, LogisticFitSettings
 from spark_jobs.diagnostics._fits.measurement import FitDraw, measured
 from spark_jobs.diagnostics._fits.result import PrivateFit
@@ -68,10 +68,10 @@ def measure_sums(statistic: CrossProducts, options: LogisticFitSettings, terms: 
         terms: budget, relation and noise; delta is spent if the noise is Gaussian.
 
     Raises:
-        RequestRefused: the sums are not of a label.
+        InvalidRequest: the sums are not of a label.
     """
     if not isinstance(statistic.design, LabelProductCells):
-        raise RequestRefused("statistic", bound="must have a label", remedy="use linear_fit for other outcomes")
+        raise InvalidRequest("statistic", requirement="must have a label", remedy="use linear_fit for other outcomes")
     return LogisticFitDraw(**measured(statistic, options, terms), radius=options.radius, intercept=options.intercept)
 
 

@@ -37,7 +37,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
 from spark_jobs.diagnostics.roc_curve.bands import MANY_CELLS, UNRESOLVED, normal
@@ -113,7 +113,7 @@ def compare(a: RocDraw, b: RocDraw, *, rows: str, seed: int = 0, confidence: flo
         confidence: of the interval; the first release's own level if None.
 
     Raises:
-        RequestRefused: ``rows`` is neither, the level is not between 0 and 1, or a release's counts are no tree's: the
+        InvalidRequest: ``rows`` is neither, the level is not between 0 and 1, or a release's counts are no tree's: the
             law of their noise is then not known here.
 
     Example:
@@ -161,12 +161,12 @@ def compare(a: RocDraw, b: RocDraw, *, rows: str, seed: int = 0, confidence: flo
 
 def _check(rows: str, level: float) -> None:
     if rows not in ROWS:
-        raise RequestRefused(
-            "rows", given=rows, bound=f"must be one of {', '.join(ROWS)}", remedy="say what both models scored"
+        raise InvalidRequest(
+            "rows", value=rows, requirement=f"must be one of {', '.join(ROWS)}", remedy="say what both models scored"
         )
     if not 0 < level < 1:
-        raise RequestRefused(
-            "confidence", given=level, bound="must be above 0 and below 1", remedy="ask for 0.9, for example"
+        raise InvalidRequest(
+            "confidence", value=level, requirement="must be above 0 and below 1", remedy="ask for 0.9, for example"
         )
 
 
@@ -174,8 +174,8 @@ def _trees(measurement: RocDraw) -> tuple[NoisyTree, NoisyTree]:
     negatives, positives = measurement.negatives, measurement.positives
     if isinstance(negatives, NoisyTree) and isinstance(positives, NoisyTree):
         return negatives, positives
-    raise RequestRefused(
-        "histogram", bound="must be none in releases that are compared", remedy="release both curves without it"
+    raise InvalidRequest(
+        "histogram", requirement="must be none in releases that are compared", remedy="release both curves without it"
     )
 
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 import numpy as np
 
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import RocCurveSettings
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics._score_cells import FULL_GRID_SIGNAL, are_tied, auto_cuts, locate_scores, place_cells
@@ -84,7 +84,7 @@ def measure_curve(statistic: ScoreCounts, options: RocCurveSettings, terms: Term
         finer: of ``auto``, how many times as many cells there are where signal is ample; public.
 
     Raises:
-        RequestRefused: more thresholds than cells, or medians without a delta.
+        InvalidRequest: more thresholds than cells, or medians without a delta.
     """
     meter, neighbours, noise = terms.meter(), terms.neighbours, terms.noise
     counts = np.stack([statistic.negatives, statistic.positives])
@@ -123,10 +123,10 @@ def points_for(options: RocCurveSettings, *, epsilon: float, grid: int) -> int:
     """Points of the curve: a function of the request alone, so that the release's shape says nothing of the rows."""
     if options.thresholds is not None:
         if options.thresholds > grid:
-            raise RequestRefused(
+            raise InvalidRequest(
                 "thresholds",
-                given=options.thresholds,
-                bound=f"must be at most the {grid} cells of the score grid",
+                value=options.thresholds,
+                requirement=f"must be at most the {grid} cells of the score grid",
                 remedy="ask for fewer thresholds or a finer grid",
             )
         return options.thresholds

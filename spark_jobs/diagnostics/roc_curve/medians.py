@@ -7,7 +7,7 @@ from decimal import Decimal
 import numpy as np
 
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours, plain, share
 from spark_jobs.mechanisms.continuous_noise import RESIDUAL_DELTA
 from spark_jobs.mechanisms.meter import BudgetMeter
@@ -37,15 +37,15 @@ def place_by_medians(
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
     Raises:
-        RequestRefused: the meter has no delta for the medians.
+        InvalidRequest: the meter has no delta for the medians.
     """
     levels = cells.bit_length() - 1
     least = levels * rows_changed(neighbours) * RESIDUAL_DELTA
     if meter.remaining_delta < least:
-        raise RequestRefused(
+        raise InvalidRequest(
             "delta",
-            given=plain(meter.remaining_delta),
-            bound=f"must be at least {least} for recursive_medians",
+            value=plain(meter.remaining_delta),
+            requirement=f"must be at least {least} for recursive_medians",
             remedy="give a delta such as '1e-9', or choose another method",
         )
     cost = min(share(meter.granted.epsilon, MEDIANS_SHARE), levels * MOST_OF_A_LEVEL)

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale
 from spark_jobs.mechanisms.prefix_sums import rows_changed
@@ -82,14 +82,15 @@ def private_partition(
         steps: of the lattice of costs, in one count.
 
     Raises:
-        RequestRefused: epsilon is so small that sums of noisy costs might leave int64.
+        InvalidRequest: epsilon is so small that sums of noisy costs might leave int64.
     """
     most = laplace_scale(epsilon, max(1, rows_changed(neighbours) * 2 * change_in_steps(counts.size, steps)))
     if most * counts.size > MOST_NOISE:
-        raise RequestRefused(
+        raise InvalidRequest(
             "epsilon",
-            given=epsilon,
-            bound=f"must be at least {most * counts.size / MOST_NOISE * float(epsilon):.0e} for {counts.size} cells",
+            value=epsilon,
+            requirement=f"must be at least {most * counts.size / MOST_NOISE * float(epsilon):.0e} for {counts.size} "
+            "cells",
             remedy="give this method more of the budget, or take fewer cells",
         )
     levels = candidates(counts, steps=steps)

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours, exact_decimal
 from spark_jobs.mechanisms.histograms import flat
 from spark_jobs.mechanisms.histograms.adaptive_grid import adaptive_grid
@@ -66,21 +66,24 @@ def release_histogram(
         expected_rows: a public guess of that sum, which steers accuracy alone.
 
     Raises:
-        RequestRefused: an unknown method, one that does not take this many dimensions, a budget that is not above 0, a
+        InvalidRequest: an unknown method, one that does not take this many dimensions, a budget that is not above 0, a
             total that cannot be public.
         TypeError, ValueError: the counts are not integers in one or two dimensions.
     """
     counts = checked_counts(counts)
     if public_total and neighbours is not Neighbours.REPLACE_ONE:
-        raise RequestRefused(
+        raise InvalidRequest(
             "public_total",
-            given=public_total,
-            bound="the total is public under replace_one alone",
+            value=public_total,
+            requirement="the total is public under replace_one alone",
             remedy="leave it out, or ask for replace_one",
         )
     if expected_rows is not None and expected_rows < 1:
-        raise RequestRefused(
-            "expected_rows", given=expected_rows, bound="must be at least 1", remedy="leave it out if nobody knows"
+        raise InvalidRequest(
+            "expected_rows",
+            value=expected_rows,
+            requirement="must be at least 1",
+            remedy="leave it out if nobody knows",
         )
     meter = BudgetMeter(epsilon)
     name = method
@@ -120,7 +123,7 @@ def default_method(
         expected_rows: a public guess of the number of rows.
 
     Raises:
-        RequestRefused: epsilon is not a number.
+        InvalidRequest: epsilon is not a number.
     """
     cells = math.prod(shape)
     if cells <= _FEW_CELLS:
@@ -137,10 +140,10 @@ def _entry(name: str, dimensions: int) -> Entry:
     entry = METHODS.get(name)
     fitting = ", ".join(sorted(key for key, value in METHODS.items() if dimensions in value.dimensions))
     if entry is None or dimensions not in entry.dimensions:
-        raise RequestRefused(
+        raise InvalidRequest(
             "method",
-            given=name,
-            bound=f"must be auto or one of: {fitting}",
+            value=name,
+            requirement=f"must be auto or one of: {fitting}",
             remedy=f"choose one that takes {dimensions} dimension{'s' if dimensions > 1 else ''}",
         )
     return entry

@@ -66,7 +66,7 @@ def gradient_descent(
         Lines without noisy moments: their ``rows``, ``covariance``, ``variance`` and scales are 0.
 
     Raises:
-        RequestRefused: epsilon is no cost.
+        InvalidRequest: epsilon is no cost.
         ValueError: fewer than one iteration, or a clip that is not above 0.
     """
     each = share(exact_decimal(epsilon, what="epsilon"), max(iterations, 1))
@@ -97,7 +97,7 @@ def gradient_descent_zcdp(
     For an (epsilon, delta) give ``zcdp.rho_within(epsilon, delta)``.
 
     Raises:
-        RequestRefused: rho is no cost.
+        InvalidRequest: rho is no cost.
         ValueError: as ``gradient_descent``.
     """
     each: Decimal = share(exact_decimal(rho, what="rho"), max(iterations, 1))

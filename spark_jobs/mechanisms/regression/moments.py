@@ -133,7 +133,7 @@ def noisy_moments(sums: GroupSums, *, epsilon: Cost, neighbours: Neighbours, noi
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
     Raises:
-        RequestRefused: epsilon is no cost.
+        InvalidRequest: epsilon is no cost.
     """
     return _measured(sums, epsilon, neighbours, noise, gaussian=False)
 
@@ -142,7 +142,7 @@ def noisy_moments_zcdp(sums: GroupSums, *, rho: Cost, neighbours: Neighbours, no
     """As ``noisy_moments`` with Gaussian noise: ``rho``-zCDP under ``neighbours``.
 
     Raises:
-        RequestRefused: rho is no cost.
+        InvalidRequest: rho is no cost.
     """
     return _measured(sums, rho, neighbours, noise, gaussian=True)
 

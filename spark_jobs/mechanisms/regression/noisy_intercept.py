@@ -33,7 +33,7 @@ def noisy_intercept(sums: GroupSums, *, epsilon: Cost, neighbours: Neighbours, n
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
     Raises:
-        RequestRefused: epsilon is no cost.
+        InvalidRequest: epsilon is no cost.
     """
     draws = Draws(total=epsilon, shares=SHARES[neighbours], gaussian=False, noise=noise)
     nothing = np.zeros(sums.rows.size)

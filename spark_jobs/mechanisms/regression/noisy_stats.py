@@ -61,7 +61,7 @@ def noisy_stats(
         shares: of epsilon, as in ``SHARES``; public.
 
     Raises:
-        RequestRefused: epsilon is no cost.
+        InvalidRequest: epsilon is no cost.
         ValueError: the shares are not as many as it takes, or do not add up to 1.
     """
     parts = _parts(shares, SHARES, neighbours)
@@ -82,7 +82,7 @@ def noisy_stats_zcdp(
     composition: Bun, Steinke, TCC 2016, lemma 2.3.
 
     Raises:
-        RequestRefused: rho is no cost.
+        InvalidRequest: rho is no cost.
         ValueError: as ``noisy_stats``.
     """
     parts = _parts(shares, RHO_SHARES, neighbours)

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours, exact_decimal, share
 from spark_jobs.mechanisms.continuous_noise import Density, SmoothNoise, student_t_noise
 from spark_jobs.mechanisms.noise import Cost, Noise
@@ -102,7 +102,7 @@ def theil_sen(
         Points of a public grid from ``lower`` to ``upper`` of ``2^20`` points (``SMOOTH``: 2^30); shape (len(at),).
 
     Raises:
-        RequestRefused: ``ADD_REMOVE``; a budget too small, matchings below 1, ends that do not ascend, a distance
+        InvalidRequest: ``ADD_REMOVE``; a budget too small, matchings below 1, ends that do not ascend, a distance
             below 0, an x outside the box, or an unknown method.
         ValueError: rows that do not fit the grid.
     """
@@ -218,31 +218,36 @@ def _median(method: Median | str) -> Median:
         return Median(method)
     except ValueError:
         known = ", ".join(Median)
-        raise RequestRefused("method", given=method, bound=f"must be one of {known}", remedy="choose one") from None
+        raise InvalidRequest(
+            "method", value=method, requirement=f"must be one of {known}", remedy="choose one"
+        ) from None
 
 
 def _check(
     neighbours: Neighbours, at: tuple[float, ...], matchings: int | None, lower: float, upper: float, widen: float
 ) -> None:
     if neighbours is not Neighbours.REPLACE_ONE:
-        raise RequestRefused(
+        raise InvalidRequest(
             "neighbours",
-            given=neighbours,
-            bound=f"must be {Neighbours.REPLACE_ONE} for Theil-Sen: a row more or fewer changes which rows are paired",
+            value=neighbours,
+            requirement=f"must be {Neighbours.REPLACE_ONE} for Theil-Sen: a row more or fewer changes which rows "
+            "are paired",
             remedy=f"declare the size of every group public and ask for {Neighbours.REPLACE_ONE}, or take noisy_stats",
         )
     if not at or not all(0 <= place <= 1 for place in at):
-        raise RequestRefused("at", given=at, bound="must be in the box, from 0 to 1", remedy="give e.g. [0.25, 0.75]")
+        raise InvalidRequest(
+            "at", value=at, requirement="must be in the box, from 0 to 1", remedy="give e.g. [0.25, 0.75]"
+        )
     if matchings is not None and matchings < 1:
-        raise RequestRefused("matchings", given=matchings, bound="must be at least 1", remedy="give e.g. 10")
+        raise InvalidRequest("matchings", value=matchings, requirement="must be at least 1", remedy="give e.g. 10")
     if not -1e6 <= lower < upper <= 1e6:
-        raise RequestRefused(
+        raise InvalidRequest(
             "lower, upper",
-            given=f"{lower} to {upper}",
-            bound="must be finite and ascend",
+            value=f"{lower} to {upper}",
+            requirement="must be finite and ascend",
             remedy="give public ends of the heights, e.g. -0.5 and 1.5",
         )
     if not 0 <= widen < upper - lower:
-        raise RequestRefused(
-            "widen", given=widen, bound="must be at least 0 and below the range", remedy="give e.g. 0.01"
+        raise InvalidRequest(
+            "widen", value=widen, requirement="must be at least 0 and below the range", remedy="give e.g. 0.01"
         )

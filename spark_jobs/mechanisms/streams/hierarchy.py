@@ -84,7 +84,7 @@ class HierarchyShape:
         spendings: what the stream costs: pruning if any, groups, counts; made from the rest.
 
     Raises:
-        RequestRefused: a parameter is out of its bounds.
+        InvalidRequest: a parameter is out of its bounds.
     """
 
     hierarchy: Hierarchy
@@ -320,7 +320,7 @@ def laplace_hierarchy(
         max_rows: events that a person may have.
 
     Raises:
-        RequestRefused: epsilon is no cost.
+        InvalidRequest: epsilon is no cost.
         ValueError: counts are not rows of whole numbers, one for each state.
     """
     moved = hierarchy.levels * rows_changed(neighbours) * max_rows

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours, exact_decimal
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
 from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale, laplace_variance
@@ -56,7 +56,7 @@ class PegasusShape:
         spendings: what the stream costs: groups, then counts; made from the rest.
 
     Raises:
-        RequestRefused: a parameter is out of its bounds.
+        InvalidRequest: a parameter is out of its bounds.
     """
 
     epsilon: Cost
@@ -237,7 +237,7 @@ def require_number(what: str, given: object, least: int, most: int, *, whole: bo
     """Refuse a public parameter of a stream unless it is a number within its bounds.
 
     Raises:
-        RequestRefused: it is not.
+        InvalidRequest: it is not.
     """
     number = isinstance(given, Integral if whole else Real) and not isinstance(given, bool)
     fits = number and least <= float(given) <= most  # type: ignore[arg-type]
@@ -248,17 +248,17 @@ def require(what: str, given: object, fits: bool, bound: str, *, remedy: str = "
     """Refuse a public parameter of a stream unless it ``fits``.
 
     Raises:
-        RequestRefused: it does not.
+        InvalidRequest: it does not.
     """
     if not fits:
-        raise RequestRefused(what, given=given, bound=f"must be {bound}", remedy=remedy)
+        raise InvalidRequest(what, value=given, requirement=f"must be {bound}", remedy=remedy)
 
 
 def require_epsilon(total: Decimal, least: Decimal, which: str) -> None:
     """Refuse an epsilon so small that thresholds, in units of the noise it leaves, are beyond any count.
 
     Raises:
-        RequestRefused: it is.
+        InvalidRequest: it is.
     """
     bound = f"such that {which} have {LEAST_EPSILON} of it"
     require("epsilon", total, least >= LEAST_EPSILON, bound, remedy="give what the stream may cost, e.g. '1'")

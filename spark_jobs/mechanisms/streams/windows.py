@@ -104,7 +104,7 @@ def block_tree_windows(
         Shape (n,), int64; windows that begin before the stream are of fewer steps.
 
     Raises:
-        RequestRefused: epsilon is no cost.
+        InvalidRequest: epsilon is no cost.
         ValueError: the width is no power of two.
     """
     if not 1 <= width <= MAX_WIDTH or width & (width - 1):

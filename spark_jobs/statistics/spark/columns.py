@@ -7,14 +7,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import BooleanType, IntegralType, NullType, NumericType, StringType
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 
 
 def numeric_column(df: DataFrame, column: str | Column, what: str) -> Column:
     """``column``, a name or an expression, once the schema says that it is numeric or boolean.
 
     Raises:
-        RequestRefused: naming ``what``, where it is missing or of another type.
+        InvalidRequest: naming ``what``, where it is missing or of another type.
     """
     return _column(df, column, what, (NumericType, BooleanType, NullType), "numeric or boolean")
 
@@ -35,14 +35,14 @@ def _column(df: DataFrame, column: str | Column, what: str, types: tuple[type, .
     try:
         dtype = df.select(column).schema[0].dataType
     except AnalysisException:
-        raise RequestRefused(
-            what, given=given, bound="must be a column of the table", remedy="correct its name"
+        raise InvalidRequest(
+            what, value=given, requirement="must be a column of the table", remedy="correct its name"
         ) from None
     if not isinstance(dtype, types):
-        raise RequestRefused(
+        raise InvalidRequest(
             what,
-            given=f"{given} of type {dtype.simpleString()}",
-            bound=f"must be {wanted}",
+            value=f"{given} of type {dtype.simpleString()}",
+            requirement=f"must be {wanted}",
             remedy="convert the column first",
         )
     return sf.col(column) if isinstance(column, str) else column

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.statistics.point_grid import PointGrid
 from spark_jobs.statistics.spark.cells import KeyCounts, count_keys, settings
 from spark_jobs.statistics.spark.columns import key_column, numeric_column
@@ -99,9 +99,9 @@ def sums_of_keys(df: DataFrame, key: str, grid: PointGrid) -> dict[str, Int64Arr
 
 def _keys(df: DataFrame, *, x: str | Column, y: str | Column, group: str | Column | None, grid: PointGrid) -> DataFrame:
     if (group is None) != (grid.keys is None):
-        raise RequestRefused(
+        raise InvalidRequest(
             "keys",
-            bound="must be given where rows have groups, and nowhere else",
+            requirement="must be given where rows have groups, and nowhere else",
             remedy="give the public list of groups; it is never made from the rows",
         )
     columns = [numeric_column(df, x, _X).alias(_X), numeric_column(df, y, _Y).alias(_Y)]

@@ -19,7 +19,7 @@ def residual_key(fitted: Column, residual: Column, unit: float = 1.0) -> Column:
     not. Both arguments are used several times, so give columns of a ``select`` rather than long expressions.
 
     Raises:
-        RequestRefused: the unit is not a number between 2^-1000 and 2^1000.
+        InvalidRequest: the unit is not a number between 2^-1000 and 2^1000.
     """
     unit = require_unit(unit)
     fitted, residual = fitted.try_cast("double"), residual.try_cast("double")

@@ -20,7 +20,7 @@ def score_key(label: Column, score: Column, cells: int = SCORE_CELLS) -> Column:
     not. Both arguments are used several times, so give columns of a ``select`` rather than long expressions.
 
     Raises:
-        RequestRefused: ``cells`` is no power of two from 2 to 2^20.
+        InvalidRequest: ``cells`` is no power of two from 2 to 2^20.
     """
     cells = require_cells(cells)
     label, score = label.try_cast("double"), score.try_cast("double")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.histograms.partition import (
     STEPS,
@@ -142,7 +142,7 @@ def test_a_uniform_line_is_hardly_cut():
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 def test_costs_whose_sums_might_leave_int64_are_refused_before_noise(neighbours):
     asked = {"penalty": 1.0, "neighbours": neighbours, "noise": SeededNoise(1)}
-    with pytest.raises(RequestRefused, match="epsilon"):
+    with pytest.raises(InvalidRequest, match="epsilon"):
         private_partition(np.zeros(1024, dtype=np.int64), epsilon="1e-12", **asked)
     starts = private_partition(np.zeros(1024, dtype=np.int64), epsilon="1e-6", **asked)
     assert starts[0] == 0

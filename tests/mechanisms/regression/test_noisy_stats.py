@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
@@ -278,9 +278,9 @@ def test_sums_that_do_not_fit_are_told(fields, match):
 
 def test_costs_and_shares_that_do_not_fit_are_told():
     table = sums_of([(0, 0)], STEPS)
-    with pytest.raises(RequestRefused, match="epsilon"):
+    with pytest.raises(InvalidRequest, match="epsilon"):
         noisy_stats(table, epsilon=0, neighbours=ADDED, noise=SeededNoise(1))
-    with pytest.raises(RequestRefused, match="rho"):
+    with pytest.raises(InvalidRequest, match="rho"):
         noisy_stats_zcdp(table, rho=-1, neighbours=ADDED, noise=SeededNoise(1))
     for shares in (("0.5", "0.5"), ("0.5", "0.4", "0.05", "0.06"), ("1", "0", "0", "0")):
         with pytest.raises(ValueError, match="shares"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import theilslopes
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.continuous_noise import Density
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
@@ -347,7 +347,7 @@ def test_values_outside_the_box_are_clipped_to_it():
 )
 def test_bad_requests_are_refused_in_one_line(options, match):
     given = {"steps": 10, "epsilon": 1, "neighbours": REPLACED, "noise": SeededNoise(1)} | options
-    with pytest.raises(RequestRefused, match=match) as refusal:
+    with pytest.raises(InvalidRequest, match=match) as refusal:
         theil_sen([1, 2], [3, 4], **given)
     assert "\n" not in str(refusal.value)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise, laplace_scale
 from spark_jobs.mechanisms.streams.grouping import PARTS, GroupState, group_steps
@@ -141,13 +141,13 @@ def test_secure_noise_and_bad_counts_do_not_raise():
     ids=str,
 )  # fmt: skip
 def test_bad_shapes_are_refused(changed):
-    with pytest.raises(RequestRefused, match=next(iter(changed))):
+    with pytest.raises(InvalidRequest, match=next(iter(changed))):
         shape(**changed)
 
 
 @pytest.mark.parametrize("part", ["0.0000009", "0.9999991"])
 def test_shares_that_leave_a_part_next_to_nothing_are_refused(part):
-    with pytest.raises(RequestRefused, match="epsilon: .* such that groups and counts have 0.000001 of it"):
+    with pytest.raises(InvalidRequest, match="epsilon: .* such that groups and counts have 0.000001 of it"):
         shape(epsilon=1, group_share=part)
 
 

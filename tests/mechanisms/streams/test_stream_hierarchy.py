@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from spark_jobs.contract import RequestRefused
+from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise, laplace_scale, laplace_variance
@@ -283,13 +283,13 @@ def test_so_large_an_epsilon_has_no_noise_left():
     ids=lambda changed: next(iter(changed)),
 )  # fmt: skip
 def test_bad_shapes_are_refused(changed):
-    with pytest.raises(RequestRefused, match=next(iter(changed))):
+    with pytest.raises(InvalidRequest, match=next(iter(changed))):
         shape(**changed)
 
 
 @pytest.mark.parametrize("changed", [{"prune_share": "1e-9"}, {"group_share": "0.799999999"}], ids=str)
 def test_no_part_is_so_small_that_its_thresholds_are_beyond_any_count(changed):
-    with pytest.raises(RequestRefused, match="epsilon"):
+    with pytest.raises(InvalidRequest, match="epsilon"):
         shape(**changed)
 
 

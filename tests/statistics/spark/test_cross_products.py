@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.statistics import CrossProducts
 from spark_jobs.statistics.cross_products import Bounded, CrossProductCells, LabelProductCells, Levels
 from tests.support.spark import settings as spark_settings
@@ -99,8 +99,8 @@ def test_many_terms_are_summed_in_one_pass(spark):
 def test_a_column_that_does_not_fit_is_refused(spark):
     frame = spark.createDataFrame([("text", 1)], "n string, label int")
     design = LabelProductCells(features=(Bounded(name="n", lower=0, upper=1),))
-    with pytest.raises(RequestRefused, match="must be numeric or boolean"):
+    with pytest.raises(InvalidRequest, match="must be numeric or boolean"):
         CrossProducts.from_dataframe(frame, design=design)
     missing = LabelProductCells(features=(), categorical=(Levels(column="m", levels=("a", "b")),))
-    with pytest.raises(RequestRefused, match="must be a column of the table"):
+    with pytest.raises(InvalidRequest, match="must be a column of the table"):
         CrossProducts.from_dataframe(frame, design=missing)

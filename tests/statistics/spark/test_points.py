@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.statistics import Moments, PointCounts
 from spark_jobs.statistics.point_grid import PointGrid
 from tests.support.point_rows import GRIDS, KEYS, counts_of, nasty_rows
@@ -84,6 +84,6 @@ def test_ten_thousand_groups_of_one_row_each(spark, kind):
 def test_columns_that_do_not_fit_are_refused_before_the_table_is_read(spark, kind, columns, line):
     table = spark.range(1).selectExpr("1D as x", "1 as y", "'a' as text", "'north' as group")
     table = table.where("raise_error('this row was read') is null")
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         of_frame(kind, table, PointGrid.between(keys=KEYS), **columns)
     assert str(refused.value).startswith(line)

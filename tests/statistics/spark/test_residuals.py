@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.statistics import ResidualCounts
 from tests.support.residual_rows import columns, nasty_pairs
 from tests.support.spark import settings as spark_settings
@@ -58,6 +58,6 @@ def test_columns_are_given_by_name_or_as_expressions(spark):
 )
 def test_what_does_not_fit_is_refused_before_the_table_is_read(spark, fields, line):
     table = spark.range(1).selectExpr("1 as fitted", "2 as residual", "'a' as text")
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         ResidualCounts.from_dataframe(table.where("raise_error('this row was read') is null"), **fields)
     assert str(refused.value).startswith(line)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.statistics import ScoreCounts
 from tests.support.score_rows import NASTY_ROWS, counted_one_by_one, from_rows, rows
 from tests.support.spark import settings as spark_settings
@@ -179,7 +179,7 @@ def test_columns_are_given_by_name_or_as_expressions(spark):
 def test_requests_that_do_not_fit_the_frame_are_refused_before_it_is_read(spark, columns, line):
     table = spark.range(1).selectExpr("1 as label", "0.5 as score", "'a' as text", "current_date() as day")
     unreadable = table.where("raise_error('this row was read') is null")
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         ScoreCounts.from_dataframe(unreadable, **columns)
     assert str(refused.value).startswith(line)
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from spark_jobs.contract.errors import RequestRefused
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.statistics import ValueCounts
 from tests.support.spark import settings as spark_settings
 from tests.support.value_rows import GRIDS, NASTY_VALUES, column
@@ -87,6 +87,6 @@ def test_columns_are_given_by_name_or_as_expressions(spark):
 )
 def test_columns_that_do_not_fit_are_refused_before_the_table_is_read(spark, value, line):
     table = spark.range(1).selectExpr("1 as value", "'a' as text").where("raise_error('this row was read') is null")
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         ValueCounts.from_dataframe(table, value=value, lower=0, upper=1)
     assert str(refused.value) == line
