@@ -16,7 +16,7 @@ from typing import IO
 import platformdirs
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.store.layout import Stage, read_stage
+from spark_jobs.contract.store.layout import ApplicationStage, read_stage
 
 Progress = Callable[[str], None]
 """Takes one line of public text for the caller's log."""
@@ -85,7 +85,7 @@ class StageReader:
         """Let go of the file."""
         self._stream.close()
 
-    def new_stages(self) -> list[Stage]:
+    def new_stages(self) -> list[ApplicationStage]:
         """The stages announced since the last call."""
         stages = []
         while chunk := self._stream.read(_CHUNK):
@@ -112,7 +112,7 @@ class Reporter:
         self._since = time.monotonic()
         self._told = 0
 
-    def stages(self, stages: Sequence[Stage]) -> None:
+    def stages(self, stages: Sequence[ApplicationStage]) -> None:
         """New stages were announced."""
         for stage in stages:
             self._enter(stage.value)

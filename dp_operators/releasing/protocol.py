@@ -372,9 +372,9 @@ class _Attempt:
                 raise ReleaseFailed(_NO_DRAFT)
             if charge.may_have_drawn:
                 raise ReleaseRejected(f"{refused} (an earlier run may have read rows: {_GIVE_BACK})")
-            failpoint("before_settle")
+            failpoint("before_give_back")
             self.ledger.void(charge.id, actor=self.actor, reason=_REFUSED)
-            failpoint("after_settle")
+            failpoint("after_give_back")
         except ChargeConflict:
             raise settled_elsewhere(charge) from None
         raise refused

@@ -202,7 +202,7 @@ def end_reservation(
     """
     charge, _ = end_stated_runs(store, layout, ledger.charge(charge.id), ledger, actor=actor)
     draw = store.read(layout.draw)
-    failpoint("before_settle")
+    failpoint("before_give_back")
     if draw is None and not charge.may_have_drawn and store.read(layout.manifest) is None:
         with suppress(ChargeConflict):  # a run was started meanwhile, or the charge was settled, which burning finds
             return _settled(ledger.void(charge.id, actor=actor, reason=reason))
@@ -211,7 +211,7 @@ def end_reservation(
 
 
 def _settled(charge: Charge) -> Charge:
-    failpoint("after_settle")
+    failpoint("after_give_back")
     return charge
 
 

@@ -21,7 +21,7 @@ from dp_operators.budget import LedgerFrozen, LedgerUnavailable, NotAllowed
 from dp_operators.releasing.drafts import document
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.store.failpoints import failpoint
-from spark_jobs.contract.store.layout import witness_folder
+from spark_jobs.contract.store.layout import anchor_folder
 from spark_jobs.contract.store.objects import ObjectStore
 
 if TYPE_CHECKING:
@@ -59,12 +59,12 @@ def bear_witness(store: ObjectStore, output: str, charge: Charge, ledger: Privac
         OSError: the store failed.
         LedgerUnavailable: the ledger cannot be asked.
     """
-    failpoint("before_witness")
+    failpoint("before_anchor")
     entry = ledger.entry(charge.entry)
     if entry is not None:
         newest = _newest(store, output, charge.account)
         _create(store, output, entry, ledger, epoch=0 if newest is None else newest.epoch)
-    failpoint("after_witness")
+    failpoint("after_anchor")
 
 
 def require_remembered(store: ObjectStore, output: str, account: str, ledger: PrivacyLedger, *, actor: str) -> None:
@@ -107,7 +107,7 @@ def _holds(ledger: PrivacyLedger, witness: Witness) -> bool:
 
 def _seal(store: ObjectStore, output: str, account: str, witness: Witness) -> str:
     """The server's seal of what was witnessed; empty where there is none."""
-    content = store.read(f"{witness_folder(output, account)}/{witness.name}") or b"{}"
+    content = store.read(f"{anchor_folder(output, account)}/{witness.name}") or b"{}"
     with suppress(ValueError, AttributeError):
         return str(json.loads(content).get("audit_log", {}).get("seal", ""))
     return ""
@@ -117,12 +117,12 @@ def _create(store: ObjectStore, output: str, entry: AuditEntry, ledger: PrivacyL
     witness = Witness(epoch, entry.seq, entry.hash)
     logged = {"seq": entry.seq, "hash": entry.hash, "seal": ledger.seal(entry)}
     content = {"format": 1, "account": entry.account, "audit_log": logged}
-    store.create(f"{witness_folder(output, entry.account)}/{witness.name}", document(content))
+    store.create(f"{anchor_folder(output, entry.account)}/{witness.name}", document(content))
 
 
 def _newest(store: ObjectStore, output: str, account: str) -> Witness | None:
     """The last entry of an account that a store remembers."""
-    folder = witness_folder(output, account)
+    folder = anchor_folder(output, account)
     found = _NAME.fullmatch(store.first(folder) or "")
     if found is not None:
         return Witness(_LAST_EPOCH - int(found[1]), _LAST_SEQ - int(found[2]), found[3])
@@ -133,7 +133,7 @@ def _newest(store: ObjectStore, output: str, account: str) -> Witness | None:
 
 def _accounts(store: ObjectStore, output: str) -> Iterator[str]:
     """The accounts that have witnesses in a folder of releases, each once."""
-    root, seen = witness_folder(output), set()
+    root, seen = anchor_folder(output), set()
     for name in store.names(root):
         folder = name.split("/", 1)[0]
         if folder not in seen and "/" in name:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from spark_jobs.application.progress import Announcer, divert_output
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest, json_fields
-from spark_jobs.contract.store.layout import ExitCode, ReleaseLayout, Stage
+from spark_jobs.contract.store.layout import ApplicationStage, ExitCode, ReleaseLayout
 from spark_jobs.contract.store.objects import check_store, open_store
 from spark_jobs.contract.store.run_statement import NothingRead
 from spark_jobs.contract.store.sealing import Seal
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return ExitCode.REFUSED
     except BaseException:
         return _failed(announcer, private_log)
-    announcer.stage(Stage.DONE)
+    announcer.stage(ApplicationStage.DONE)
     return ExitCode.DONE
 
 
@@ -114,7 +114,7 @@ def _run_charged(arguments: argparse.Namespace, announcer: Announcer, private_lo
             return _failed(announcer, private_log)
         announcer.line(str(refusal))
         return ExitCode.REFUSED
-    announcer.stage(Stage.DONE)
+    announcer.stage(ApplicationStage.DONE)
     return ExitCode.DONE
 
 

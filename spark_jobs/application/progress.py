@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TextIO
 
-from spark_jobs.contract.store.layout import STAGE_NONCE_VARIABLE, Stage, stage_line
+from spark_jobs.contract.store.layout import STAGE_NONCE_VARIABLE, ApplicationStage, stage_line
 
 
 class Announcer:
@@ -22,7 +22,7 @@ class Announcer:
     def __init__(self, stream: TextIO, nonce: str | None) -> None:
         self._stream = stream
         self._nonce = nonce
-        self._reached: set[Stage] = set()
+        self._reached: set[ApplicationStage] = set()
 
     @classmethod
     def for_process(cls, stream: TextIO, environ: Mapping[str, str] = os.environ) -> Announcer:
@@ -37,9 +37,9 @@ class Announcer:
     @property
     def may_have_read_rows(self) -> bool:
         """Whether this process has begun to count; before that, no row of the table was read."""
-        return Stage.COUNTING in self._reached
+        return ApplicationStage.COUNTING in self._reached
 
-    def stage(self, stage: Stage) -> None:
+    def stage(self, stage: ApplicationStage) -> None:
         """Say that ``stage`` begins."""
         self._reached.add(stage)
         self._say(stage_line(stage, self._nonce) if self._nonce else stage.value)

@@ -22,7 +22,7 @@ from spark_jobs.contract.release import Release, ReleaseFile, ReleasePart
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.draft_folder import DraftFolder
 from spark_jobs.contract.store.failpoints import failpoint
-from spark_jobs.contract.store.layout import ReleaseLayout, Stage
+from spark_jobs.contract.store.layout import ApplicationStage, ReleaseLayout
 from spark_jobs.contract.store.objects import ObjectStore
 from spark_jobs.contract.store.sealing import Seal, SealBroken, sha256
 from spark_jobs.diagnostics._shared_groups.measurement import measure_shared
@@ -90,7 +90,7 @@ def run_charged(
         stored = store.read(layout.draw)
     if stored is None or charged.draw_sha256 not in ("", sha256(stored)):
         raise NotThisDraw
-    announcer.stage(Stage.WRITING)
+    announcer.stage(ApplicationStage.WRITING)
     failpoint("before_results")
     content = seal.open("draw.json", stored)
     draw = ReleaseDraw.from_json(content, charge_id=seal.charge_id, request_sha256=seal.request_sha256)
@@ -149,7 +149,7 @@ def run_uncharged(
             "output", value=output, requirement="must not hold a release yet", remedy="name a new folder"
         )
     made = make_draw(request, charge_id=None, noise=noise, master=master, announcer=announcer)
-    announcer.stage(Stage.WRITING)
+    announcer.stage(ApplicationStage.WRITING)
     with no_refusal_after():
         release, files = draft(request, made, key=None, rules=rules(request))
     for name, content in files.items():
@@ -171,21 +171,21 @@ def make_draw(
     from spark_jobs.application.session import open_session
     from spark_jobs.checks.input import warm_up
 
-    announcer.stage(Stage.STARTING)
+    announcer.stage(ApplicationStage.STARTING)
     warm_up()
     spark = open_session(master)
     try:
-        announcer.stage(Stage.READING)
+        announcer.stage(ApplicationStage.READING)
         failpoint("before_read")
         rows = prepare(spark, request)
         failpoint("after_read")
-        announcer.stage(Stage.COUNTING)
+        announcer.stage(ApplicationStage.COUNTING)
         failpoint("before_count")
         counts = count(rows, request)
         failpoint("after_count")
     finally:
         spark.stop()
-    announcer.stage(Stage.DRAWING)
+    announcer.stage(ApplicationStage.DRAWING)
     failpoint("before_draw")
     made = measure(request, counts, charge_id=charge_id, noise=noise)
     failpoint("after_draw")

@@ -34,7 +34,7 @@ def check_input(spark: SparkSession, schema: StructType, request: ReleaseRequest
         if ("exists", need) not in held:
             raise need.missing(schema.names)
         if ("type", need) not in held:
-            field = next(field for field in schema.fields if field.name == need.found(schema.names))
+            field = next(field for field in schema.fields if field.name == need.spelling_in(schema.names))
             raise need.mistyped(field.dataType.simpleString())
 
 
@@ -66,7 +66,7 @@ def _held(spark: SparkSession, schema: StructType, wanted: tuple[ColumnNeed, ...
     aliases = {name: f"column_{place}" for place, name in enumerate(schema.names)}
     expectations = []
     for number, need in enumerate(wanted):
-        column = aliases.get(need.found(schema.names) or "", "missing")
+        column = aliases.get(need.spelling_in(schema.names) or "", "missing")
         types = [name for kind in need.kinds for name in TYPES[kind]]
         exists = gx.expectations.ExpectColumnToExist(column=column, meta={"need": number, "of": "exists"})
         typed = gx.expectations.ExpectColumnValuesToBeInTypeList(

@@ -187,10 +187,10 @@ class TableBinding(Frozen):
         Raises:
             InvalidRequest: about ``field``; there is none.
         """
-        found = self.column(name)
-        if found is None:
+        column = self.column(name)
+        if column is None:
             raise self._no_column(field, name)
-        return found
+        return column
 
     def require_terms(self, unit: PrivacyUnit, blocks: BlockExpression | None) -> None:
         """Refuse a table in which the account's unit or blocks would have no column, or one of which rows could move.

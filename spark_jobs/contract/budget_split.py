@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal, localcontext
 
 from spark_jobs.contract.options import Options
-from spark_jobs.contract.privacy import MAX_DIGITS, MOST_OF_GROUPS, Budget, delta_of_rows
+from spark_jobs.contract.privacy import MAX_DIGITS, MAX_GROUP_EPSILON, Budget, delta_of_rows
 from spark_jobs.contract.release import PartSpending
 from spark_jobs.contract.request import ReleaseRequest
 
-LEAST_DELTA = Decimal(1).scaleb(-MAX_DIGITS)
+DELTA_STEP = Decimal(1).scaleb(-MAX_DIGITS)
 SHARED_UP_TO = Decimal(20)
 KEPT_DIGITS = 22
 """Of a part: it leaves room for sums, and for products with whole numbers, within the digits that a ledger keeps."""
@@ -62,14 +62,14 @@ class BudgetPart:
         """The delta that the mechanisms may spend, for one row; 0 where the part has none."""
         if self.granted.delta == 0 or self.max_rows == 1:
             return self.granted.delta
-        if self.epsilon_per_row * (self.max_rows - 1) > MOST_OF_GROUPS:
+        if self.epsilon_per_row * (self.max_rows - 1) > MAX_GROUP_EPSILON:
             return Decimal(0)
         with localcontext(prec=2 * MAX_DIGITS):
             once = self.epsilon_per_row.exp() - 1
             factor = ((self.epsilon_per_row * self.max_rows).exp() - 1) / once
         with localcontext(prec=2 * MAX_DIGITS, rounding=ROUND_FLOOR):
             # a last digit less than nothing is lost to the rounding of the exponentials
-            return (self.granted.delta / factor * (1 - LEAST_DELTA)).quantize(LEAST_DELTA)
+            return (self.granted.delta / factor * (1 - DELTA_STEP)).quantize(DELTA_STEP)
 
     def cost(self, epsilon: Decimal, delta: Decimal) -> Budget:
         """What spendings of ``epsilon`` and ``delta`` for one row cost a whole unit."""
@@ -86,8 +86,8 @@ class BudgetPart:
 
 def split_budget(request: ReleaseRequest) -> tuple[BudgetPart, ...]:
     """The parts of the request's budget, in the order of its diagnostics; a shared part stands where its first does."""
-    ample = request.budget.epsilon > SHARED_UP_TO * request.unit.max_rows
-    groups = tuple((options,) for options in request.diagnostics) if ample else _groups(request.diagnostics)
+    separate = request.budget.epsilon > SHARED_UP_TO * request.unit.max_rows
+    groups = tuple((options,) for options in request.diagnostics) if separate else _groups(request.diagnostics)
     everything, approximate = _weight(request.diagnostics), _weight_of_delta(request.diagnostics)
     return tuple(
         BudgetPart(

@@ -68,8 +68,8 @@ def check_columns(request: ReleaseRequest, types: Mapping[str, str]) -> None:
             case OtherScoreCells():
                 _check_model(statistic.model, table)
             case CrossProductCells() | LabelProductCells():
-                for each in statistic.categorical:
-                    _check_levels(levels_need(each.column), each.levels, table)
+                for factor in statistic.categorical:
+                    _check_levels(levels_need(factor.column), factor.levels, table)
             case PointCells() | PointSums() if statistic.group_by is not None:
                 _check_keys(statistic, table)
 
@@ -82,7 +82,7 @@ class _Table:
 
     def require(self, need: ColumnNeed) -> Kind:
         """What the column that is needed holds."""
-        name = need.found(self.types)
+        name = need.spelling_in(self.types)
         if name is None:
             raise need.missing(self.types)
         kind = kind_of_type(normal_type(self.types[name]))
@@ -101,7 +101,7 @@ class _Table:
 
     def require_amount(self, need: ColumnNeed) -> None:
         """Refuse what is no number or boolean: a column spelled exactly so, else an expression."""
-        if need.found(self.types):
+        if need.spelling_in(self.types):
             self.require(need)
             return
         kind = self._kind(parse(need.name, what=need.field), field=need.field, text=need.name)

@@ -65,5 +65,5 @@ def is_csv_type(type_text: str) -> bool:
 
 
 def _is_decimal(type_text: str) -> bool:
-    found = _DECIMAL.fullmatch(type_text)
-    return found is not None and 0 < int(found[1]) <= 38 and int(found[2]) <= int(found[1])
+    match = _DECIMAL.fullmatch(type_text)
+    return match is not None and 0 < int(match[1]) <= 38 and int(match[2]) <= int(match[1])

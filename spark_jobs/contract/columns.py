@@ -50,7 +50,7 @@ class ColumnNeed:
     kinds: tuple[Kind, ...] = tuple(Kind)
     remedy: str = "name another column, or change its type in the table"
 
-    def found(self, columns: Collection[str]) -> str | None:
+    def spelling_in(self, columns: Collection[str]) -> str | None:
         """The column's own spelling in ``columns``: the same, else the one that differs in case alone."""
         alike = [column for column in columns if column.lower() == self.name.lower()]
         if self.name in columns:
@@ -135,7 +135,7 @@ def _counted(statistic: Statistic, columns: Collection[str]) -> Iterator[ColumnN
 
 def _amount(need: ColumnNeed, columns: Collection[str]) -> Iterator[ColumnNeed]:
     """What a feature or an outcome reads: the column that is spelled so, else those of the expression."""
-    yield from (need,) if need.found(columns) else _reads(need.name, need.field)
+    yield from (need,) if need.spelling_in(columns) else _reads(need.name, need.field)
 
 
 def _reads(text: str, field: str) -> Iterator[ColumnNeed]:

@@ -122,16 +122,16 @@ def _loader() -> Any:
             return super().compose_node(parent, index)
 
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
-            seen: set[Hashable] = set()
+            keys: set[Hashable] = set()
             for key_node, _ in node.value:
                 key = self.construct_object(key_node, deep=True)
-                if not isinstance(key, Hashable) or key in seen:
+                if not isinstance(key, Hashable) or key in keys:
                     raise InvalidRequest(
                         "request", value=key,
                         requirement=f"must have each key once, and {_place(key_node.start_mark)} has one again",
                         remedy="remove one of them",
                     )  # fmt: skip
-                seen.add(key)
+                keys.add(key)
             return super().construct_mapping(node, deep=deep)
 
     Loader.yaml_implicit_resolvers = _resolvers()

@@ -28,7 +28,7 @@ def status_of(result: Mapping[str, Any]) -> str:
     status = result.get("status", OK)
     if isinstance(status, str):
         return status
-    undefined = [each == UNDEFINED for each in status]
+    undefined = [entry == UNDEFINED for entry in status]
     return UNDEFINED if all(undefined) else PARTLY if any(undefined) else OK
 
 
@@ -44,7 +44,7 @@ def is_withheld(figures: Iterable[str], result: Mapping[str, Any]) -> bool:
 
 def _is_null(value: Any) -> bool:
     if isinstance(value, Mapping):
-        return _all_null(each for name, each in value.items() if name not in _NO_FIGURES)
+        return _all_null(entry for name, entry in value.items() if name not in _NO_FIGURES)
     if isinstance(value, (list, tuple)):
         return _all_null(value)
     return value is None

@@ -13,7 +13,7 @@ LARGEST = 2.0**1000
 """Bounds and units of any grid stay within this and its inverse: nothing on the way to a position overflows."""
 FINEST = 2.0**-48
 """The least width of a cell, as a share of the larger bound."""
-LEAST_OF_LOG = 2.0**-20
+DEFAULT_LOG_UNIT = 2.0**-20
 """Where a logarithmic grid holds 0 and no unit is given: this share of its larger bound is the unit."""
 RESIDUAL_DOUBLINGS, RESIDUAL_STEPS = 60, 64
 """Of the axes that residuals are counted on: doublings of the unit, and cells of each of them."""
@@ -33,7 +33,7 @@ def unit_of_log(lower: float, upper: float, unit: float | None = None) -> float:
     if unit is not None:
         return float(unit)
     nearer = 0.0 if lower <= 0 <= upper else min(abs(lower), abs(upper))
-    return nearer or max(abs(lower), abs(upper)) * LEAST_OF_LOG
+    return nearer or max(abs(lower), abs(upper)) * DEFAULT_LOG_UNIT
 
 
 def check_grid(*, lower: float, upper: float, cells: int, scale: str, unit: float | None) -> None:

@@ -99,15 +99,15 @@ class Place:
             InvalidRequest: as ``parse``.
         """
         _require_plain(text, what)
-        found = _URI.fullmatch(text)
-        if found is None and (not text.startswith("/") or text.startswith("//")):
+        match = _URI.fullmatch(text)
+        if match is None and (not text.startswith("/") or text.startswith("//")):
             raise InvalidRequest(
                 what,
                 value=text,
                 requirement="must be an absolute path or a URI",
                 remedy="write it like /lake/visits or s3://lake/visits",
             )
-        written, authority, path = ("file", None, text) if found is None else found.groups()
+        written, authority, path = ("file", None, text) if match is None else match.groups()
         scheme = _SCHEMES.get(written.lower())
         if scheme is None:
             raise InvalidRequest(

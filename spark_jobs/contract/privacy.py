@@ -16,7 +16,7 @@ from spark_jobs.contract.values import Frozen
 MAX_EPSILON = Decimal(10) ** 12
 MAX_DIGITS = 30
 """Decimals of a cost, before and after the point together: sums of them stay exact in every database."""
-MOST_OF_GROUPS = 100
+MAX_GROUP_EPSILON = 100
 """The epsilon of all rows of a unit but one above which their delta is nearly 1, were one's the least there is."""
 
 
@@ -101,7 +101,7 @@ def delta_of_rows(epsilon: Decimal, delta: Decimal, rows: int) -> Decimal:
         return delta
     step = Decimal(1).scaleb(-MAX_DIGITS)
     with localcontext(prec=4 * MAX_DIGITS):
-        if epsilon * (rows - 1) > MOST_OF_GROUPS:
+        if epsilon * (rows - 1) > MAX_GROUP_EPSILON:
             return 1 - step
         factor = ((epsilon * rows).exp() - 1) / (epsilon.exp() - 1)
     with localcontext(prec=4 * MAX_DIGITS, rounding=ROUND_CEILING):

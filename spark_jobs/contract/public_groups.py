@@ -18,9 +18,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.options.linear import MOST_GROUPS as MAX_GROUPS
-from spark_jobs.contract.options.linear import MOST_KEY_CHARACTERS as MAX_KEY_CHARACTERS
-from spark_jobs.contract.options.linear import require_keys
+from spark_jobs.contract.options.linear import MAX_GROUPS, MAX_KEY_CHARACTERS, require_keys
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.store.objects import open_store
 from spark_jobs.contract.values import Frozen

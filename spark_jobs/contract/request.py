@@ -79,7 +79,7 @@ class ReleaseRequest(Frozen):
 
     @field_validator("blocks")
     @classmethod
-    def _each_block(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _expanded_blocks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return expand_ranges(value, what="")
 
     @field_validator("diagnostics", mode="before")

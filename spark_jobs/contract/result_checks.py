@@ -25,7 +25,7 @@ _ERRORS_OF_FORM = (KeyError, TypeError, IndexError, ValueError, OverflowError)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check:
+class ResultCheck:
     """A rule for some fields of a result.
 
     Attributes:
@@ -42,7 +42,7 @@ class NotANumberError(ValueError):
     """A field holds NaN; the message is the line that says so."""
 
 
-def departures(result: Fields, *, figures: tuple[str, ...], checks: tuple[Check, ...]) -> list[str]:
+def departures(result: Fields, *, figures: tuple[str, ...], checks: tuple[ResultCheck, ...]) -> list[str]:
     """The rules that a result breaks, each once; of an undefined result, whether one of its figures is not null.
 
     Args:
@@ -96,8 +96,8 @@ def numbers(result: Fields, name: str, *, nullable: bool = False) -> list[Any]:
 
 def _flat(value: Any) -> Iterator[Any]:
     if isinstance(value, list):
-        for each in value:
-            yield from _flat(each)
+        for entry in value:
+            yield from _flat(entry)
     else:
         yield value
 
@@ -109,7 +109,9 @@ def _listed(result: Fields, name: str) -> list[Any]:
     return value
 
 
-def _each(names: tuple[str, ...], rule: str, holds: Callable[[list[Any]], bool], nullable: bool = False) -> Check:
+def _per_field(
+    names: tuple[str, ...], rule: str, holds: Callable[[list[Any]], bool], nullable: bool = False
+) -> ResultCheck:
     """A rule for the numbers of each field by itself."""
 
     def broken(result: Fields) -> Iterator[str]:
@@ -117,79 +119,83 @@ def _each(names: tuple[str, ...], rule: str, holds: Callable[[list[Any]], bool],
             if not holds([value for value in numbers(result, name, nullable=nullable) if value is not None]):
                 yield f"{name} {rule}"
 
-    return Check(names=names, broken=broken)
+    return ResultCheck(names=names, broken=broken)
 
 
-def _together(names: tuple[str, ...], line: str, holds: Callable[[Fields], bool]) -> Check:
+def _together(names: tuple[str, ...], line: str, holds: Callable[[Fields], bool]) -> ResultCheck:
     """A rule for all fields together."""
-    return Check(names=names, broken=lambda result: [] if holds(result) else [line])
+    return ResultCheck(names=names, broken=lambda result: [] if holds(result) else [line])
 
 
-def within(*names: str, low: float = 0, high: float = 1, nullable: bool = False) -> Check:
+def within(*names: str, low: float = 0, high: float = 1, nullable: bool = False) -> ResultCheck:
     """Numbers are from ``low`` to ``high``."""
 
     def holds(values: list[Any]) -> bool:
         return all(low <= value <= high for value in values)
 
-    return _each(names, f"is within [{low:g}, {high:g}]", holds, nullable)
+    return _per_field(names, f"is within [{low:g}, {high:g}]", holds, nullable)
 
 
-def finite(*names: str, least: float | None = None, nullable: bool = False) -> Check:
-    """Numbers are finite, and not below ``least`` where that is given."""
+def finite(*names: str, low: float | None = None, nullable: bool = False) -> ResultCheck:
+    """Numbers are finite, and not below ``low`` where that is given."""
 
     def holds(values: list[Any]) -> bool:
-        return all(math.isfinite(value) and (least is None or value >= least) for value in values)
+        return all(math.isfinite(value) and (low is None or value >= low) for value in values)
 
-    rule = "is finite" if least is None else f"is finite and not below {least:g}"
-    return _each(names, rule, holds, nullable)
+    rule = "is finite" if low is None else f"is finite and not below {low:g}"
+    return _per_field(names, rule, holds, nullable)
 
 
-def positive(*names: str) -> Check:
+def positive(*names: str) -> ResultCheck:
     """Numbers are above 0."""
-    return _each(names, "is above 0", lambda values: all(value > 0 for value in values))
+    return _per_field(names, "is above 0", lambda values: all(value > 0 for value in values))
 
 
-def whole(*names: str) -> Check:
+def whole(*names: str) -> ResultCheck:
     """Numbers are whole."""
-    return _each(names, "is whole", lambda values: all(value == int(value) for value in values))
+    return _per_field(names, "is whole", lambda values: all(value == int(value) for value in values))
 
 
-def _steps(names: tuple[str, ...], rule: str, follows: Callable[[Any, Any], bool], nullable: bool = False) -> Check:
-    return _each(names, rule, lambda values: all(follows(right, left) for left, right in pairwise(values)), nullable)
+def _steps(
+    names: tuple[str, ...], rule: str, follows: Callable[[Any, Any], bool], nullable: bool = False
+) -> ResultCheck:
+    return _per_field(
+        names, rule, lambda values: all(follows(right, left) for left, right in pairwise(values)), nullable
+    )
 
 
-def never_falls(*names: str) -> Check:
+def never_falls(*names: str) -> ResultCheck:
     """No number is below the one before."""
     return _steps(names, "never falls", operator.ge)
 
 
-def never_rises(*names: str, nullable: bool = False) -> Check:
+def never_rises(*names: str, nullable: bool = False) -> ResultCheck:
     """No number is above the one before."""
     return _steps(names, "never rises", operator.le, nullable)
 
 
-def always_rises(*names: str) -> Check:
+def always_rises(*names: str) -> ResultCheck:
     """Every number is above the one before."""
     return _steps(names, "always rises", operator.gt)
 
 
-def counts_up(*names: str) -> Check:
+def counts_up(*names: str) -> ResultCheck:
     """Every number is the one before, or one more."""
     return _steps(names, "goes up by 0 or 1 at a time", lambda right, left: right - left in (0, 1))
 
 
-def ends(*names: str, first: float, last: float) -> Check:
+def ends(*names: str, first: float, last: float) -> ResultCheck:
     """The first number is ``first``, the last one ``last``."""
     rule = f"runs from {first:g} to {last:g}"
-    return _each(names, rule, lambda values: [values[0], values[-1]] == [first, last])
+    return _per_field(names, rule, lambda values: [values[0], values[-1]] == [first, last])
 
 
-def interval(*names: str) -> Check:
+def interval(*names: str) -> ResultCheck:
     """A field is two numbers, the second not below the first."""
-    return _each(names, "is an interval", lambda values: len(values) == 2 and values[0] <= values[1])
+    return _per_field(names, "is an interval", lambda values: len(values) == 2 and values[0] <= values[1])
 
 
-def among(*names: str, values: tuple[str, ...]) -> Check:
+def among(*names: str, values: tuple[str, ...]) -> ResultCheck:
     """Values are some of a public list."""
 
     def broken(result: Fields) -> Iterator[str]:
@@ -197,10 +203,10 @@ def among(*names: str, values: tuple[str, ...]) -> Check:
             if any(value not in values for value in _flat(value_at(result, name))):
                 yield f"{name} is one of {', '.join(values)}"
 
-    return Check(names=names, broken=broken)
+    return ResultCheck(names=names, broken=broken)
 
 
-def null_first(name: str) -> Check:
+def null_first(name: str) -> ResultCheck:
     """The first value of a list is null, and no other is."""
 
     def holds(result: Fields) -> bool:
@@ -210,7 +216,7 @@ def null_first(name: str) -> Check:
     return _together((name,), f"{name} is null in the first place and nowhere else", holds)
 
 
-def ascending(*names: str, nullable: bool = False) -> Check:
+def ascending(*names: str, nullable: bool = False) -> ResultCheck:
     """In every place, numbers do not fall from one field to the next."""
 
     def broken(result: Fields) -> Iterator[str]:
@@ -219,10 +225,10 @@ def ascending(*names: str, nullable: bool = False) -> Check:
             if any(None not in pair and pair[1] < pair[0] for pair in zip(*columns, strict=True)):
                 yield f"{upper} is not below {lower}"
 
-    return Check(names=names, broken=broken)
+    return ResultCheck(names=names, broken=broken)
 
 
-def inside(name: str, ends_of: str, *, nullable: bool = False) -> Check:
+def inside(name: str, ends_of: str, *, nullable: bool = False) -> ResultCheck:
     """The numbers of a field lie in the interval that another field gives by its two ends."""
 
     def holds(result: Fields) -> bool:
@@ -234,7 +240,7 @@ def inside(name: str, ends_of: str, *, nullable: bool = False) -> Check:
     return _together((name, ends_of), f"{name} is within {ends_of}", holds)
 
 
-def adjoining(lower: str, upper: str, *, first: float, last: float) -> Check:
+def adjoining(lower: str, upper: str, *, first: float, last: float) -> ResultCheck:
     """Of bins, each begins where the one before ends, the first at ``first``; the last one ends at ``last``."""
     line = f"{lower} and {upper} follow each other from {first:g} to {last:g}"
     return _together(
@@ -242,13 +248,13 @@ def adjoining(lower: str, upper: str, *, first: float, last: float) -> Check:
     )
 
 
-def same_length(*names: str) -> Check:
+def same_length(*names: str) -> ResultCheck:
     """Lists have one length."""
     line = f"{', '.join(names)} have one length"
     return _together(names, line, lambda result: len({len(_listed(result, name)) for name in names}) == 1)
 
 
-def shape(*names: str, sizes: tuple[str, ...], more: int = 0) -> Check:
+def shape(*names: str, sizes: tuple[str, ...], more: int = 0) -> ResultCheck:
     """Lists have, along each axis, the size that is the number in a field, or the length of the list in it.
 
     Args:
@@ -274,10 +280,10 @@ def _size(value: Any) -> int:
 def _has_shape(value: Any, sizes: list[int]) -> bool:
     if not sizes or not isinstance(value, list):
         return not sizes and not isinstance(value, list)
-    return len(value) == sizes[0] and all(_has_shape(each, sizes[1:]) for each in value)
+    return len(value) == sizes[0] and all(_has_shape(entry, sizes[1:]) for entry in value)
 
 
-def add_up(*parts: str, total: str) -> Check:
+def add_up(*parts: str, total: str) -> ResultCheck:
     """The numbers of some fields add up to the number of another."""
 
     def holds(result: Fields) -> bool:
@@ -286,22 +292,22 @@ def add_up(*parts: str, total: str) -> Check:
     return _together((*parts, total), f"{', '.join(parts)} add up to {total}", holds)
 
 
-def null_together(*names: str) -> Check:
+def null_together(*names: str) -> ResultCheck:
     """Fields are null together; lists, in the same places."""
 
     def holds(result: Fields) -> bool:
         values = [value_at(result, name) for name in names]
         lists = all(isinstance(value, list) for value in values)
-        return len({tuple(each is None for each in (_flat(value) if lists else [value])) for value in values}) == 1
+        return len({tuple(entry is None for entry in (_flat(value) if lists else [value])) for value in values}) == 1
 
     return _together(names, f"{', '.join(names)} are null together", holds)
 
 
-def null_where(*names: str, by: str, value: str, only: bool = True) -> Check:
+def null_where(*names: str, by: str, value: str, only: bool = True) -> ResultCheck:
     """Lists are null where the list ``by`` has a value, and, if ``only``, nowhere else."""
 
     def holds(result: Fields) -> bool:
-        null = [each == value for each in _listed(result, by)]
+        null = [entry == value for entry in _listed(result, by)]
         return all(
             (given is None) == must if only else given is None or not must
             for name in names
@@ -312,7 +318,7 @@ def null_where(*names: str, by: str, value: str, only: bool = True) -> Check:
     return _together((*names, by), f"{line} and nowhere else" if only else line, holds)
 
 
-def rows(name: str, *checks: Check) -> Check:
+def rows(name: str, *checks: ResultCheck) -> ResultCheck:
     """Each object of a list meets some rules."""
 
     def broken(result: Fields) -> Iterator[str]:
@@ -320,13 +326,13 @@ def rows(name: str, *checks: Check) -> Check:
             for check in checks:
                 yield from (f"{name}: {line}" for line in check.broken(row))
 
-    return Check(names=(name, *(f"{name}.{inner}" for check in checks for inner in check.names)), broken=broken)
+    return ResultCheck(names=(name, *(f"{name}.{inner}" for check in checks for inner in check.names)), broken=broken)
 
 
-def part(name: str, *, figures: tuple[str, ...], checks: tuple[Check, ...]) -> Check:
+def part(name: str, *, figures: tuple[str, ...], checks: tuple[ResultCheck, ...]) -> ResultCheck:
     """A field is a result of its own, with a status of its own."""
     inner = (*figures, *(read for check in checks for read in check.names))
-    return Check(
+    return ResultCheck(
         names=(name, *(f"{name}.{read}" for read in inner)),
         broken=lambda result: [f"{name}: {line}" for line in departures(result[name], figures=figures, checks=checks)],
     )

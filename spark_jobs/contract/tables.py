@@ -168,7 +168,7 @@ class TableSource(Frozen):
 
     def _require_exact(self, name: str, value: Literalish) -> None:
         """Refuse a value that is no value of its column as it is: the number 1 is both of the folders v=1 and v=01."""
-        column = next((each for each in self.columns or () if each.name.lower() == name.lower()), None)
+        column = next((column for column in self.columns or () if column.name.lower() == name.lower()), None)
         if column is None or column.kind is None:
             return
         whole = column.kind is Kind.INTEGER
@@ -206,9 +206,9 @@ class TableSource(Frozen):
             "version": binding.version,
             "public_columns": binding.public_columns,
         }
-        said = {name: getattr(self, name) for name in terms if getattr(self, name) is not None}
-        if said not in ({}, terms):
-            first = next(iter(said))
+        stated = {name: getattr(self, name) for name in terms if getattr(self, name) is not None}
+        if stated not in ({}, terms):
+            first = next(iter(stated))
             raise InvalidRequest(
                 f"table.{first}", requirement="is the account's, of a request that is charged", remedy="leave it out",
             )  # fmt: skip

@@ -81,10 +81,10 @@ def _fields_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]
     parts: list[type[BaseModel]] = [model]
     for name in path:
         inner = [
-            found
+            field_model
             for part in parts
             if isinstance(name, str) and name in part.model_fields
-            for found in _models_in(part.model_fields[name].annotation)
+            for field_model in _models_in(part.model_fields[name].annotation)
         ]
         parts = inner or parts
     return [name for part in parts for name in part.model_fields]
@@ -93,7 +93,7 @@ def _fields_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]
 def _models_in(annotation: Any) -> list[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
-    return [found for argument in get_args(annotation) for found in _models_in(argument)]
+    return [model for argument in get_args(annotation) for model in _models_in(argument)]
 
 
 @cache

@@ -86,7 +86,7 @@ class CrossProducts:
         levels = [
             np.where(_texts(_given(columns, each.column)) == level, float(LATTICE), 0.0)
             for each in design.categorical
-            for level in each.told
+            for level in each.coded_levels
         ]
         value = as_doubles(outcome, what="outcome")
         if isinstance(design, CrossProductCells):

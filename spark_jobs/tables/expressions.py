@@ -77,7 +77,7 @@ def amount_column(need: ColumnNeed, schema: StructType) -> Column:
     Raises:
         InvalidRequest: outside the allow-list, or not a number or boolean on a table with this schema.
     """
-    if need.found(schema.names):
+    if need.spelling_in(schema.names):
         return as_double(read(need, schema))
     scope = _Scope(schema=schema, field=need.field, text=need.name)
     amount = scope.translate(parse(need.name, what=need.field))
@@ -113,7 +113,7 @@ def field_of(need: ColumnNeed, schema: StructType) -> StructField:
     Raises:
         InvalidRequest: the table has none.
     """
-    name = need.found(schema.names)
+    name = need.spelling_in(schema.names)
     if name is None:
         raise need.missing(schema.names)
     return next(field for field in schema.fields if field.name == name)
@@ -175,7 +175,7 @@ class _Scope:
 
     def translate(self, expression: tree.Expression) -> Typed:
         match expression:
-            case tree.Column(name=name):
+            case tree.ColumnReference(name=name):
                 return read(ColumnNeed(name=name, field=self.field), self.schema)
             case tree.Literal():
                 return _literal(expression)
@@ -191,7 +191,7 @@ class _Scope:
                 return _boolean(self.translate(part).column.isNull())
             case tree.In(part=part, values=values):
                 return self._in(self.translate(part), values)
-            case tree.Holds(part=part, text=text, at=at):
+            case tree.Contains(part=part, text=text, at=at):
                 return _boolean(_holds(self._as(part, Kind.STRING), text, at))
             case tree.Arithmetic(op=op, left=left, right=right):
                 return self._arithmetic(op, self.translate(left), self.translate(right))

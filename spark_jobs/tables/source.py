@@ -199,7 +199,7 @@ def _pinned(frame: DataFrame, source: TableSource, partitioned: tuple[str, ...])
 
 def _pin(need: ColumnNeed, value: Literalish, kind: Kind | None) -> tree.Expression:
     """Partition = value, where the column may hold the value as text."""
-    column: tree.Expression = tree.Column(name=need.name)
+    column: tree.Expression = tree.ColumnReference(name=need.name)
     literal: Literalish | datetime.date = value
     if kind is Kind.STRING and isinstance(value, bool):
         column, literal = tree.Function(name="LOWER", arguments=(column,)), str(value).lower()

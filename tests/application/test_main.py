@@ -15,7 +15,7 @@ import pytest
 from spark_jobs.application import progress
 from spark_jobs.application.main import main
 from spark_jobs.application.progress import Announcer
-from spark_jobs.contract.store.layout import ExitCode, ReleaseLayout, Stage, read_stage
+from spark_jobs.contract.store.layout import ApplicationStage, ExitCode, ReleaseLayout, read_stage
 from spark_jobs.contract.store.run_statement import NothingRead
 from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE, Seal
 
@@ -116,7 +116,7 @@ def test_a_java_that_is_too_old_is_refused(tmp_path: Path) -> None:
     assert done.returncode == ExitCode.REFUSED
     assert done.stdout == ""
     lines = done.stderr.splitlines()
-    assert lines[:-1] == [Stage.STARTING.value]
+    assert lines[:-1] == [ApplicationStage.STARTING.value]
     assert lines[-1].startswith("JAVA_HOME: got ")
     assert "must be Java 17 or newer" in lines[-1]
     assert not list((tmp_path / "out").rglob("*.json"))
@@ -151,7 +151,7 @@ def test_a_failure_says_nothing_of_its_cause(private: Path, monkeypatch: pytest.
 
 def test_stages_reach_a_caller_only_with_its_word() -> None:
     stream = io.StringIO()
-    Announcer(stream, "word").stage(Stage.COUNTING)
-    assert read_stage(stream.getvalue(), "word") is Stage.COUNTING
+    Announcer(stream, "word").stage(ApplicationStage.COUNTING)
+    assert read_stage(stream.getvalue(), "word") is ApplicationStage.COUNTING
     assert read_stage(stream.getvalue(), "another") is None
     assert read_stage("counting", "word") is None

@@ -17,7 +17,7 @@ from spark_jobs.application.refusal_guard import RefusedTooLateError, WatchedNoi
 from spark_jobs.application.run import measure
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.store.layout import ExitCode, ReleaseLayout, Stage
+from spark_jobs.contract.store.layout import ApplicationStage, ExitCode, ReleaseLayout
 from spark_jobs.contract.store.objects import LocalStore
 from spark_jobs.contract.store.run_statement import NothingRead
 from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE, Seal
@@ -113,7 +113,7 @@ def test_a_late_refusal_fails_in_private_and_leaves_no_word_of_it(
     """The caller would give the charge back for a refusal: there must be none in the store, nor in what is said."""
 
     def make_draw(made: Any, *, charge_id: str, noise: Any, announcer: Any, **_: Any) -> Any:
-        announcer.stage(Stage.COUNTING)
+        announcer.stage(ApplicationStage.COUNTING)
         return measure(made, counts(), charge_id=charge_id, noise=noise)
 
     monkeypatch.setattr(run, "make_draw", make_draw)
@@ -132,7 +132,7 @@ def test_a_run_that_ends_before_it_reads_a_row_states_so_and_why(
     private: Path, monkeypatch: pytest.MonkeyPatch, refused: bool
 ) -> None:
     def make_draw(*_: Any, announcer: Any, **__: Any) -> Any:
-        announcer.stage(Stage.READING)
+        announcer.stage(ApplicationStage.READING)
         if refused:
             refuse()
         raise OSError("no Spark")
@@ -150,7 +150,7 @@ def test_a_failure_among_the_rows_states_nothing(private: Path, monkeypatch: pyt
     """A stack that overflows for some rows and not for others would tell who is ill, for nothing."""
 
     def make_draw(*_: Any, announcer: Any, **__: Any) -> Any:
-        announcer.stage(Stage.COUNTING)
+        announcer.stage(ApplicationStage.COUNTING)
         raise RecursionError
 
     monkeypatch.setattr(run, "make_draw", make_draw)

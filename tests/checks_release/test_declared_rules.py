@@ -142,7 +142,7 @@ BROKEN = [
     (rules.within("a", nullable=True), {"a": [None, 0]}, {"a": [None, -1]}, "a is within [0, 1]"),
     (rules.within("a.b"), {"a": {"b": 0}}, {"a": {}}, ANOTHER_FORM),
     (rules.finite("a"), {"a": -1}, {"a": float("inf")}, "a is finite"),
-    (rules.finite("a", least=0), {"a": 0}, {"a": -1}, "a is finite and not below 0"),
+    (rules.finite("a", low=0), {"a": 0}, {"a": -1}, "a is finite and not below 0"),
     (rules.positive("a"), {"a": [1]}, {"a": [0]}, "a is above 0"),
     (rules.whole("a"), {"a": [1, 2.0]}, {"a": [1, 2.5]}, "a is whole"),
     (rules.never_falls("a"), {"a": [1, 1, 2]}, {"a": [2, 1]}, "a never falls"),
@@ -185,7 +185,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(("check", "kept", "broken", "line"), BROKEN)
 def test_every_rule_passes_what_meets_it_and_names_what_breaks_it(
-    check: rules.Check, kept: dict[str, Any], broken: dict[str, Any], line: str
+    check: rules.ResultCheck, kept: dict[str, Any], broken: dict[str, Any], line: str
 ) -> None:
     for fields, lines in ((kept, []), (broken, [line])):
         assert departures({"status": "ok", **fields}, figures=(), checks=(check,)) == lines

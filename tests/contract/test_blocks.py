@@ -7,7 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.expressions.blocks import MOST_BLOCKS, MOST_IN_A_ROW, BlockBy, BlockExpression, expand_ranges
+from spark_jobs.contract.expressions.blocks import (
+    MAX_BLOCKS,
+    MAX_CONSECUTIVE,
+    BlockBy,
+    BlockExpression,
+    expand_ranges,
+)
 from spark_jobs.contract.expressions.parser import check_filter
 
 UTC = dt.UTC
@@ -70,8 +76,8 @@ def test_only_values_of_the_expression_are_blocks(expression: str, name: str) ->
 
 def test_too_many_blocks_are_refused() -> None:
     expression = BlockExpression.parse("value(r)")
-    with pytest.raises(InvalidRequest, match=f"must be at most {MOST_BLOCKS} in one release"):
-        expression.require(str(number) for number in range(MOST_BLOCKS + 1))
+    with pytest.raises(InvalidRequest, match=f"must be at most {MAX_BLOCKS} in one release"):
+        expression.require(str(number) for number in range(MAX_BLOCKS + 1))
 
 
 intervals = st.tuples(st.datetimes(dt.datetime(1950, 1, 1), dt.datetime(2100, 1, 1)), st.integers(1, 30))
@@ -107,7 +113,11 @@ def test_blocks_cover_an_interval_once_and_their_predicate_is_the_interval(by: B
         (dt.datetime(2026, 11, 21), dt.datetime(2026, 11, 22), "with a time zone"),
         (dt.datetime(2026, 11, 21, 1, tzinfo=UTC), dt.datetime(2026, 11, 22, 1, tzinfo=UTC), "must begin and end with"),
         (dt.datetime(2026, 11, 21, tzinfo=UTC), dt.datetime(2026, 11, 22, 1, tzinfo=UTC), "must begin and end with"),
-        (dt.datetime(2010, 1, 1, tzinfo=UTC), dt.datetime(2026, 1, 1, tzinfo=UTC), f"at most {MOST_IN_A_ROW} of them"),
+        (
+            dt.datetime(2010, 1, 1, tzinfo=UTC),
+            dt.datetime(2026, 1, 1, tzinfo=UTC),
+            f"at most {MAX_CONSECUTIVE} of them",
+        ),
     ],
 )
 def test_interval_that_is_not_of_whole_blocks_is_refused(start: dt.datetime, end: dt.datetime, message: str) -> None:
@@ -147,7 +157,7 @@ def test_more_blocks_are_named_where_each_follows_the_one_before() -> None:
     assert len(years) == 3653
     daily.require(years)
     assert daily.predicate(years).count("TIMESTAMP '") == 2
-    with pytest.raises(InvalidRequest, match=f"must be at most {MOST_BLOCKS} in one release"):
+    with pytest.raises(InvalidRequest, match=f"must be at most {MAX_BLOCKS} in one release"):
         daily.require(years[::2])
 
 
@@ -191,7 +201,7 @@ def test_what_is_no_range_names_no_blocks(written: str) -> None:
 
 def test_range_of_too_many_is_refused_before_it_is_made() -> None:
     for ranges in (["1900-01-01T00..9998-12-31T23"], ["2000-01-01..2009-12-31", "2010-01-01..2019-12-31"]):
-        with pytest.raises(InvalidRequest, match=f"at most {MOST_IN_A_ROW} in one release"):
+        with pytest.raises(InvalidRequest, match=f"at most {MAX_CONSECUTIVE} in one release"):
             expand_ranges(ranges)
 
 

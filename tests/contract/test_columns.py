@@ -40,7 +40,7 @@ def test_what_nothing_asks_for_is_not_needed() -> None:
 )
 def test_columns_are_found_by_spelling_then_whatever_their_case(columns: list[str], found: str | None) -> None:
     name = "ab" if "AB" in columns else "a"
-    assert ColumnNeed(name=name, field="where").found(columns) == found
+    assert ColumnNeed(name=name, field="where").spelling_in(columns) == found
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from spark_jobs.contract.expressions import tree as tree
 from spark_jobs.contract.expressions.parser import FUNCTIONS, check_feature, check_filter, parse
 
 NODES = (
-    tree.Column,
+    tree.ColumnReference,
     tree.Literal,
     tree.Compare,
     tree.And,
@@ -21,7 +21,7 @@ NODES = (
     tree.Not,
     tree.IsNull,
     tree.In,
-    tree.Holds,
+    tree.Contains,
     tree.Arithmetic,
     tree.Function,
     tree.Case,
@@ -29,16 +29,16 @@ NODES = (
 )
 
 
-def column(name: str) -> tree.Column:
-    return tree.Column(name=name)
+def column(name: str) -> tree.ColumnReference:
+    return tree.ColumnReference(name=name)
 
 
 def literal(value: object) -> tree.Literal:
     return tree.Literal(value=value)
 
 
-def holds(text: str, at: int | None = None) -> tree.Holds:
-    return tree.Holds(part=column("a"), text=text, at=at)
+def holds(text: str, at: int | None = None) -> tree.Contains:
+    return tree.Contains(part=column("a"), text=text, at=at)
 
 
 def long(characters: int, op: str = ">=") -> tree.Compare:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.contract import InvalidRequest
-from spark_jobs.contract.store.layout import ReleaseLayout, Stage, folder_name, read_stage, stage_line
+from spark_jobs.contract.store.layout import ApplicationStage, ReleaseLayout, folder_name, read_stage, stage_line
 
 LAYOUT = ReleaseLayout.of("s3://bucket/releases/", "prod/dag/2026-11-21/task/-1", "charge-1")
 
@@ -75,7 +75,7 @@ def test_empty_key_is_refused():
         ReleaseLayout.of("/releases", "", "charge")
 
 
-@pytest.mark.parametrize("stage", list(Stage))
+@pytest.mark.parametrize("stage", list(ApplicationStage))
 def test_stage_lines_are_read_back_with_their_nonce_alone(stage):
     line = stage_line(stage, "secret-word")
     assert read_stage(f"  {line}\n", "secret-word") is stage

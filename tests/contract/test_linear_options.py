@@ -18,7 +18,7 @@ from spark_jobs.contract.options import (
     ResidualPlotOptions,
     ResidualPlotSettings,
 )
-from spark_jobs.contract.options.linear import MOST_GROUPS
+from spark_jobs.contract.options.linear import MAX_GROUPS
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.tables.rules import rules
 from tests.support.requests import LOGISTIC, a_request
@@ -136,7 +136,7 @@ def test_a_bad_residual_plot_is_refused_in_one_line(changes: dict[str, Any], ref
         ({"groups": None}, "diagnostics.groups: is required with group_by"),
         ({"group_by": None}, "diagnostics.group_by: is required with groups"),
         ({"groups": []}, "diagnostics.groups: got 0; must be from 1 to 100000 keys"),
-        ({"groups": list(range(MOST_GROUPS + 1))}, "diagnostics.groups: got 100001; must be from 1 to 100000 keys"),
+        ({"groups": list(range(MAX_GROUPS + 1))}, "diagnostics.groups: got 100001; must be from 1 to 100000 keys"),
         ({"groups": ["a", "b", "a"]}, "diagnostics.groups: got 'a'; is there more than once"),
         ({"groups": [17, "17"]}, "diagnostics.groups: got '17'; is there more than once"),
         ({"groups": [1, math.nan]}, "diagnostics.groups: got nan; must be texts"),

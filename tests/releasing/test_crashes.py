@@ -10,7 +10,7 @@ from spark_jobs.contract.store.failpoints import APPLICATION_POINTS, PROTOCOL_PO
 from tests.support.release_lab import judge, retried, wait_for
 
 SETTLING = PROTOCOL_POINTS[PROTOCOL_POINTS.index("before_end_run") :]
-ENDING = SETTLING[SETTLING.index("before_settle") :]
+ENDING = SETTLING[SETTLING.index("before_give_back") :]
 RELEASING = [point for point in PROTOCOL_POINTS if point not in SETTLING]
 BEFORE_DRAW = APPLICATION_POINTS[: APPLICATION_POINTS.index("after_store_draw")]
 
@@ -140,4 +140,4 @@ def test_giving_back_killed_before_it_ends_the_reservation_or_after_leaves_the_r
     assert lab.give_back(point).wait().killed
     assert retried(lab)
     judge(lab)
-    assert lab.states() == (["committed"] if point == "before_settle" else ["void", "committed"])
+    assert lab.states() == (["committed"] if point == "before_give_back" else ["void", "committed"])

@@ -100,7 +100,7 @@ def typed(text: str, type_name: str) -> int | float | str:
 def holds(condition: tree.Expression, row: dict[str, Any]) -> bool:
     """Whether the predicate of blocks by value is true of a row; a double is written as Spark writes it, 7.0."""
     match condition:
-        case tree.In(part=tree.Cast(part=tree.Column(name=name), to=tree.CastType.STRING), values=values):
+        case tree.In(part=tree.Cast(part=tree.ColumnReference(name=name), to=tree.CastType.STRING), values=values):
             return str(row[name]) in [value.value for value in values]
     raise NotImplementedError(condition)
 

@@ -19,7 +19,7 @@ from dp_operators.releasing import LocalRunner, SparkSubmitRunner, Submission
 from dp_operators.releasing.processes import PrivateFolder, StageReader
 from dp_operators.releasing.runners import LAUNCH, properties
 from spark_jobs.contract import InvalidRequest
-from spark_jobs.contract.store.layout import STAGE_NONCE_VARIABLE, Stage, stage_line
+from spark_jobs.contract.store.layout import STAGE_NONCE_VARIABLE, ApplicationStage, stage_line
 from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE
 from tests.support import fake_application
 from tests.support.release_lab import make_request
@@ -94,7 +94,7 @@ def test_local_runner_tells_stages_and_nothing_else(lab, private):
     lines = []
     published = lab.release(runner=LocalRunner(command=FAKE, private_dir=private), progress=lines.append)
     assert published.adopted is False
-    stages = [line for line in lines if line in set(Stage)]
+    stages = [line for line in lines if line in set(ApplicationStage)]
     assert stages == ["starting", "reading", "counting", "drawing", "writing", "done"]
     assert fake_application.SECRET_ROW not in "".join(lines)
     [output] = private.iterdir()
@@ -207,7 +207,8 @@ def test_heartbeats_come_at_fixed_intervals_and_name_the_stage(tmp_path, private
     nap = script(
         tmp_path / "nap.py",
         "import os, time\n"
-        f"print('{stage_line(Stage.COUNTING, 'x')}'.replace(' x ', ' ' + os.environ['{STAGE_NONCE_VARIABLE}'] + ' '),"
+        f"print('{stage_line(ApplicationStage.COUNTING, 'x')}'"
+        f".replace(' x ', ' ' + os.environ['{STAGE_NONCE_VARIABLE}'] + ' '),"
         " flush=True)\ntime.sleep(1.3)\n",
     )
     lines = []
@@ -307,14 +308,14 @@ def test_stage_reader_finds_stages_in_pieces_and_among_garbage(tmp_path):
     path.touch()
     reader = StageReader(path, "n")
     with path.open("ab", buffering=0) as output:
-        line = stage_line(Stage.READING, "n").encode()
+        line = stage_line(ApplicationStage.READING, "n").encode()
         output.write(b"\xff\xfe garbage" + b"x" * 5000 + line + b"\n" + line[:10])
         assert reader.new_stages() == []
-        output.write(line[10:] + b"\n" + stage_line(Stage.COUNTING, "m").encode() + b"\n")
-        assert reader.new_stages() == [Stage.READING]
+        output.write(line[10:] + b"\n" + stage_line(ApplicationStage.COUNTING, "m").encode() + b"\n")
+        assert reader.new_stages() == [ApplicationStage.READING]
         output.write(b"y" * 3_000_000)
-        output.write(b"\n" + stage_line(Stage.DONE, "n").encode() + b"\n")
-        assert reader.new_stages() == [Stage.DONE]
+        output.write(b"\n" + stage_line(ApplicationStage.DONE, "n").encode() + b"\n")
+        assert reader.new_stages() == [ApplicationStage.DONE]
     reader.close()
 
 

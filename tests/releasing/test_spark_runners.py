@@ -7,7 +7,7 @@ import pytest
 from dp_operators.releasing import LocalRunner, SparkSubmitRunner
 from spark_jobs.application.java import java_home
 from spark_jobs.contract import InvalidRequest
-from spark_jobs.contract.store.layout import Stage
+from spark_jobs.contract.store.layout import ApplicationStage
 from tests.support.cluster import spark_cluster
 from tests.support.release_lab import judge, make_request
 
@@ -45,7 +45,7 @@ def test_request_that_only_spark_can_refuse_is_refused_and_paid_back(lab, runner
     lines = []
     with pytest.raises(InvalidRequest, match="must hold whole Parquet files alone"):
         lab.release(request=request, runner=runner, progress=lines.append)
-    assert {Stage.STARTING, Stage.READING} <= set(lines)
+    assert {ApplicationStage.STARTING, ApplicationStage.READING} <= set(lines)
     [charge] = ledger.history("nothing")
     assert charge.state == "void"
     judge(lab)

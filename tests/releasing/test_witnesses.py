@@ -12,7 +12,7 @@ from spark_jobs.contract.store.failpoints import PROTOCOL_POINTS
 from spark_jobs.contract.store.objects import LocalStore, local_path
 from tests.support.release_lab import Lab
 
-AFTER_WITNESS = PROTOCOL_POINTS[PROTOCOL_POINTS.index("after_witness") : PROTOCOL_POINTS.index("before_end_run")]
+AFTER_WITNESS = PROTOCOL_POINTS[PROTOCOL_POINTS.index("after_anchor") : PROTOCOL_POINTS.index("before_end_run")]
 
 
 def made(lab: Lab, key: str, **changes):
@@ -126,7 +126,7 @@ def test_role_that_may_not_freeze_the_ledger_is_held_back_all_the_same(
 
 
 def test_witness_is_borne_once_whatever_is_retried(lab: Lab) -> None:
-    for point in ("before_witness", "after_witness", "before_run", "after_run"):
+    for point in ("before_anchor", "after_anchor", "before_run", "after_run"):
         lab.attempt(point).wait()
     lab.release()
     ledger = lab.ledger()

@@ -85,7 +85,7 @@ def test_zombie_that_has_committed_cannot_be_given_back_and_publishes(lab, point
 def test_giving_back_asleep_before_it_voids_burns_what_was_drawn_meanwhile(lab):
     lab.attempt("after_reserve").wait()
     gate = lab.folder / "gate"
-    giver = lab.give_back(f"before_settle:pause:{gate}")
+    giver = lab.give_back(f"before_give_back:pause:{gate}")
     wait_for(gate.with_name("gate.reached"))
     lab.attempt("before_commit").wait()
     gate.touch()
@@ -97,7 +97,7 @@ def test_giving_back_asleep_before_it_voids_burns_what_was_drawn_meanwhile(lab):
 def test_giving_back_asleep_before_it_settles_finds_a_release_committed_meanwhile(lab):
     lab.attempt("before_commit").wait()
     gate = lab.folder / "gate"
-    giver = lab.give_back(f"before_settle:pause:{gate}")
+    giver = lab.give_back(f"before_give_back:pause:{gate}")
     published = retried(lab)
     gate.touch()
     giver.wait()

@@ -25,7 +25,7 @@ from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.release import PRIVATE
 from spark_jobs.contract.store.draft_folder import DraftFolder
 from spark_jobs.contract.store.failpoints import failpoint
-from spark_jobs.contract.store.layout import STAGE_NONCE_VARIABLE, ExitCode, ReleaseLayout, Stage, stage_line
+from spark_jobs.contract.store.layout import STAGE_NONCE_VARIABLE, ApplicationStage, ExitCode, ReleaseLayout, stage_line
 from spark_jobs.contract.store.objects import ObjectStore, open_store
 from spark_jobs.contract.store.run_statement import NothingRead
 from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE, Seal, SealBroken, sha256
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = arguments.parse_args(argv)
     nonce = os.environ.get(STAGE_NONCE_VARIABLE, "")
     print(f"a Spark log line with {SECRET_ROW}", flush=True)
-    print(stage_line(Stage.READING, "a forged nonce"), flush=True)
+    print(stage_line(ApplicationStage.READING, "a forged nonce"), flush=True)
     submission = Submission(
         request_uri=given.request,
         request_sha256=given.request_sha256,
@@ -74,7 +74,7 @@ def run(
     *,
     store: ObjectStore,
     behaviour: str = "",
-    say: Callable[[Stage], None] = lambda stage: None,
+    say: Callable[[ApplicationStage], None] = lambda stage: None,
     point: Point = failpoint,
 ) -> int:
     """One run of the application; ``point`` is called with the name of every step's beginning and end."""
@@ -94,7 +94,7 @@ def run(
         return nothing_read(SWAPPED)
     stored = store.read(layout.draw)
     if stored is None and not submission.draw_sha256:
-        say(Stage.STARTING)
+        say(ApplicationStage.STARTING)
         point("before_read")
         if behaviour == "refuse":
             return nothing_read(REFUSAL)
@@ -107,13 +107,13 @@ def run(
             account = AccountState.opened(store.read(layout.account) or b"", seal)
         except SealBroken:
             return nothing_read(SWAPPED)
-        say(Stage.READING)
+        say(ApplicationStage.READING)
         point("after_read")
-        say(Stage.COUNTING)
+        say(ApplicationStage.COUNTING)
         point("before_count")
         _count(behaviour)
         point("after_count")
-        say(Stage.DRAWING)
+        say(ApplicationStage.DRAWING)
         point("before_draw")
         drawn = draw_of(submission.charge_id, request, account)
         point("after_draw")
@@ -125,7 +125,7 @@ def run(
         return ExitCode.FAILED
     folder = DraftFolder(store=store, layout=layout, seal=seal, draw_sha256=sha256(stored))
     _write_draft(folder, submission.key, json.loads(seal.open("draw.json", stored)), say, point)
-    say(Stage.DONE)
+    say(ApplicationStage.DONE)
     return ExitCode.DONE
 
 
@@ -156,11 +156,11 @@ def draw_of(charge_id: str, request: ReleaseRequest, account: AccountState, /, *
 
 
 def _write_draft(
-    folder: DraftFolder, key: str, draw: dict[str, Any], say: Callable[[Stage], None], point: Point
+    folder: DraftFolder, key: str, draw: dict[str, Any], say: Callable[[ApplicationStage], None], point: Point
 ) -> None:
     request = ReleaseRequest.parse(draw["request"])
     account = json.dumps(draw["account"]).encode()
-    say(Stage.WRITING)
+    say(ApplicationStage.WRITING)
     point("before_results")
     files = {"report.html": f"<p>{draw['drawn']}".encode(), "data/curve.csv": draw["drawn"].encode() + account}
     point("after_results")

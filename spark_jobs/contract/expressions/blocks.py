@@ -23,14 +23,14 @@ ALL = "all"
 INTERVAL = "interval"
 """Stands for the blocks of a run's data interval, until the run is known."""
 
-MOST_BLOCKS = 400
+MAX_BLOCKS = 400
 """Blocks that one release may name."""
 
-MOST_IN_A_ROW = 4_000
+MAX_CONSECUTIVE = 4_000
 """Blocks by time that it may name where each follows the one before: ten years of days."""
 
 _TO = ".."
-_LEAST_RANGE = 3
+_MIN_RANGE = 3
 _TIME = re.compile(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2}(T[0-9]{2})?)?)?")
 _CALL = re.compile(r"\s*(?P<by>[a-z]+)\s*\((?P<column>[^():]+)(?::(?P<values>[^()]*))?\)\s*")
 
@@ -69,16 +69,16 @@ class BlockExpression(Frozen):
     def _from_text(cls, data: Any) -> Any:
         if not isinstance(data, str):
             return data
-        found = _CALL.fullmatch(data)
-        if found is None or found["by"] not in list(BlockBy):
+        match = _CALL.fullmatch(data)
+        if match is None or match["by"] not in list(BlockBy):
             raise InvalidRequest(
                 "blocks",
                 value=data,
                 requirement="must be such as 'day(visited_at)' or 'value(region: north, south)'",
                 remedy="name one of " + ", ".join(BlockBy) + " and a column",
             )
-        values = [value.strip() for value in found["values"].split(",")] if found["values"] else None
-        return {"by": found["by"], "column": found["column"].strip(), "values": values}
+        values = [value.strip() for value in match["values"].split(",")] if match["values"] else None
+        return {"by": match["by"], "column": match["column"].strip(), "values": values}
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -107,17 +107,19 @@ class BlockExpression(Frozen):
         """Refuse names that are no values of this expression.
 
         Raises:
-            InvalidRequest: for the first of them, and for more than ``MOST_BLOCKS``.
+            InvalidRequest: for the first of them, and for more than ``MAX_BLOCKS``.
         """
         names = list(blocks)
-        in_a_row = self.by is not BlockBy.VALUE and len(names) <= MOST_IN_A_ROW and len(self._spans(sorted(names))) == 1
-        if in_a_row:  # each is a name, or there would be no spans
+        consecutive = (
+            self.by is not BlockBy.VALUE and len(names) <= MAX_CONSECUTIVE and len(self._spans(sorted(names))) == 1
+        )
+        if consecutive:  # each is a name, or there would be no spans
             return
-        if len(names) > MOST_BLOCKS:
+        if len(names) > MAX_BLOCKS:
             raise InvalidRequest(
                 "blocks",
                 value=len(names),
-                requirement=f"must be at most {MOST_BLOCKS} in one release",
+                requirement=f"must be at most {MAX_BLOCKS} in one release",
                 remedy="name fewer",
             )
         for name in names:
@@ -145,7 +147,7 @@ class BlockExpression(Frozen):
             while start < end:
                 start, place = _next(self.by, start), place + 1
             row = names[first:place]
-            written += row if len(row) < _LEAST_RANGE else [f"{row[0]}{_TO}{row[-1]}"]
+            written += row if len(row) < _MIN_RANGE else [f"{row[0]}{_TO}{row[-1]}"]
         return tuple(written)
 
     def expand(self, written: Iterable[str]) -> tuple[str, ...]:
@@ -176,7 +178,7 @@ class BlockExpression(Frozen):
             )
         moment, last = start.astimezone(dt.UTC), end.astimezone(dt.UTC)
         names: list[str] = []
-        while moment < last and len(names) <= MOST_IN_A_ROW:
+        while moment < last and len(names) <= MAX_CONSECUTIVE:
             name = _name(self.by, moment)
             if self._start(name) != moment.replace(tzinfo=None):
                 break
@@ -186,7 +188,7 @@ class BlockExpression(Frozen):
             raise InvalidRequest(
                 "blocks",
                 value=shown,
-                requirement=f"must begin and end with a {self.by.value} in UTC, and hold at most {MOST_IN_A_ROW} of "
+                requirement=f"must begin and end with a {self.by.value} in UTC, and hold at most {MAX_CONSECUTIVE} of "
                 "them",
                 remedy=f"give the DAG intervals of whole {self.by.value}s in UTC, or name the blocks",
             )
@@ -238,7 +240,7 @@ def expand_ranges(blocks: Iterable[str], *, what: str = "blocks") -> tuple[str, 
     No block by value has such a name, so that a range is read without knowing the account.
 
     Raises:
-        InvalidRequest: a range that ends before it begins, or of more than ``MOST_IN_A_ROW`` blocks.
+        InvalidRequest: a range that ends before it begins, or of more than ``MAX_CONSECUTIVE`` blocks.
     """
     names: list[str] = []
     for written in blocks:
@@ -248,14 +250,14 @@ def expand_ranges(blocks: Iterable[str], *, what: str = "blocks") -> tuple[str, 
             continue
         by, moment, last = ends
         row: list[str] = []
-        while moment <= last and len(names) + len(row) <= MOST_IN_A_ROW:
+        while moment <= last and len(names) + len(row) <= MAX_CONSECUTIVE:
             row.append(_name(by, moment))
             moment = _next(by, moment)
-        if not row or len(names) + len(row) > MOST_IN_A_ROW:
+        if not row or len(names) + len(row) > MAX_CONSECUTIVE:
             raise InvalidRequest(
                 what,
                 value=written,
-                requirement=f"must be from a first block to a last one, and at most {MOST_IN_A_ROW} in one release",
+                requirement=f"must be from a first block to a last one, and at most {MAX_CONSECUTIVE} in one release",
                 remedy="write a range as 2026-01-01..2026-03-31",
             )
         names += row

@@ -125,7 +125,7 @@ class _Inference:
 
     def kind(self, expression: tree.Expression) -> Kind | None:
         match expression:
-            case tree.Column(name=name):
+            case tree.ColumnReference(name=name):
                 return self.columns[name]
             case tree.Literal(value=value):
                 return _of_constant(value)
@@ -139,7 +139,7 @@ class _Inference:
                 self.kind(part)
             case tree.In(part=part, values=values):
                 self.rules.common((self.kind(part), *map(self.kind, values)))
-            case tree.Holds(part=part):
+            case tree.Contains(part=part):
                 self._require((part,), Kind.STRING)
             case tree.Arithmetic(op=op, left=left, right=right):
                 return self._arithmetic(op, self.kind(left), self.kind(right))

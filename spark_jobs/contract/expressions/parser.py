@@ -23,11 +23,11 @@ from spark_jobs.contract.expressions.tree import (
     Case,
     Cast,
     CastType,
-    Column,
+    ColumnReference,
     Compare,
+    Contains,
     Expression,
     Function,
-    Holds,
     In,
     IsNull,
     Literal,
@@ -198,7 +198,7 @@ def _column(node: Any) -> Expression:
         raise _NotAllowedError(f"{_spelling(node.this)} is not allowed")
     if any(value for name, value in node.args.items() if name != "this"):
         raise _NotAllowedError("must name columns without their table", "put `backticks` round a name with a dot")
-    return Column(name=str(node.this.this))
+    return ColumnReference(name=str(node.this.this))
 
 
 def _literal(node: Any) -> Literal:
@@ -293,7 +293,7 @@ def _matches(part: Expression, pattern: str) -> Expression:
         raise _NotAllowedError("LIKE takes % at its start, at its end or once inside, and no backslash", "simplify it")
     if not rest and "_" not in pattern:
         return Compare(op="=", left=part, right=Literal(value=pattern))
-    least = Compare(
+    length = Compare(
         op=">=" if rest else "=",
         left=Function(name="LENGTH", arguments=(part,)),
         right=Literal(value=len(pattern) - len(rest)),
@@ -301,13 +301,13 @@ def _matches(part: Expression, pattern: str) -> Expression:
     if len(rest) == 2 and rest[0].strip("_"):
         if "_" in rest[0]:
             raise _NotAllowedError("LIKE takes no _ in what stands between two %", "simplify it")
-        return Holds(part=part, text=rest[0])
+        return Contains(part=part, text=rest[0])
     tail = rest[0] if len(rest) == 1 else ""
-    runs = [Holds(part=part, text=run[0], at=run.start() + 1) for run in re.finditer("[^_]+", head)]
-    runs += [Holds(part=part, text=run[0], at=run.start() - len(tail)) for run in re.finditer("[^_]+", tail)]
+    runs = [Contains(part=part, text=run[0], at=run.start() + 1) for run in re.finditer("[^_]+", head)]
+    runs += [Contains(part=part, text=run[0], at=run.start() - len(tail)) for run in re.finditer("[^_]+", tail)]
     if len(runs) == 1 and len(runs[0].text) == len(pattern) - len(rest):
         return runs[0]
-    return And(parts=(least, *runs)) if runs else least
+    return And(parts=(length, *runs)) if runs else length
 
 
 def _case(node: Any) -> Expression:

@@ -25,7 +25,7 @@ class CastType(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Column:
+class ColumnReference:
     """A column, by its name as written."""
 
     name: str
@@ -84,7 +84,7 @@ class In:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Holds:
+class Contains:
     """True where ``part`` contains ``text``: what patterns of LIKE are compiled to, so that nothing backtracks.
 
     Attributes:
@@ -131,24 +131,26 @@ class Cast:
     to: CastType
 
 
-Expression = Column | Literal | Compare | And | Or | Not | IsNull | In | Holds | Arithmetic | Function | Case | Cast
+Expression = (
+    ColumnReference | Literal | Compare | And | Or | Not | IsNull | In | Contains | Arithmetic | Function | Case | Cast
+)
 
 
 def columns(expression: Expression) -> tuple[str, ...]:
     """The columns that ``expression`` reads, each once, in the order they are written."""
-    return tuple(dict.fromkeys(node.name for node in _walk(expression) if isinstance(node, Column)))
+    return tuple(dict.fromkeys(node.name for node in _walk(expression) if isinstance(node, ColumnReference)))
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
     """The expressions that ``expression`` is directly made of."""
     match expression:
-        case Column() | Literal():
+        case ColumnReference() | Literal():
             return ()
         case Compare(left=left, right=right) | Arithmetic(left=left, right=right):
             return (left, right)
         case And(parts=parts) | Or(parts=parts) | Function(arguments=parts):
             return parts
-        case Not(part=part) | IsNull(part=part) | Holds(part=part) | Cast(part=part):
+        case Not(part=part) | IsNull(part=part) | Contains(part=part) | Cast(part=part):
             return (part,)
         case In(part=part, values=values):
             return (part, *values)

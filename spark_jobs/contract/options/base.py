@@ -10,7 +10,7 @@ from pydantic import field_validator
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import BlockExpression
 from spark_jobs.contract.privacy import MAX_EPSILON, ExactDecimal, Neighbours, PrivacyUnit, exact_decimal, plain
-from spark_jobs.contract.result_checks import Check
+from spark_jobs.contract.result_checks import ResultCheck
 from spark_jobs.contract.tables import Model, TableSource
 from spark_jobs.contract.values import Frozen
 
@@ -127,7 +127,7 @@ class Options(Frozen):
     """
 
     figures: ClassVar[tuple[str, ...]]
-    checks: ClassVar[tuple[Check, ...]]
+    checks: ClassVar[tuple[ResultCheck, ...]]
     kind: str
     weight: ExactDecimal | None = None
 

@@ -13,8 +13,8 @@ from spark_jobs.contract.figures import OK, SHRUNK
 from spark_jobs.contract.grids import are_bounds
 from spark_jobs.contract.options.base import Options, Settings, Statistic
 from spark_jobs.contract.result_checks import (
-    Check,
     Fields,
+    ResultCheck,
     among,
     ascending,
     finite,
@@ -26,7 +26,7 @@ from spark_jobs.contract.result_checks import (
 from spark_jobs.contract.tables import LinearModel, LogisticModel
 from spark_jobs.contract.values import Frozen
 
-MOST_TERMS = 128
+MAX_TERMS = 128
 """Of a fit, the intercept and the outcome among them: its sums are as many as the pairs of them."""
 Level = bool | int | str
 FitMethod = Literal["auto", "laplace", "gaussian"]
@@ -90,7 +90,7 @@ class Levels(Frozen):
         return self
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def coded_levels(self) -> tuple[str, ...]:
         """The levels that have a coefficient."""
         return self.levels[1:]
 
@@ -109,7 +109,7 @@ class _Products(Statistic):
     @property
     def terms(self) -> int:
         """How many numbers a row is: an intercept, the features, the levels beside the reference, and the outcome."""
-        return 2 + len(self.features) + sum(len(each.told) for each in self.categorical)
+        return 2 + len(self.features) + sum(len(factor.coded_levels) for factor in self.categorical)
 
     @property
     def max_keys(self) -> int:
@@ -209,9 +209,9 @@ class _FitOptions(FitSettings, Options):
                 remedy="list it once",
             )
         terms = 2 + len(self.features) + sum(len(levels) - 1 for levels in self.categorical.values())
-        if terms > MOST_TERMS:
+        if terms > MAX_TERMS:
             raise InvalidRequest(
-                "features", value=f"{terms} terms", requirement=f"must be at most {MOST_TERMS}, each level counted",
+                "features", value=f"{terms} terms", requirement=f"must be at most {MAX_TERMS}, each level counted",
                 remedy="leave out the least useful, or put rare levels together by an expression",
             )  # fmt: skip
         return self
@@ -238,7 +238,7 @@ class _FitOptions(FitSettings, Options):
         }
 
 
-def _model(kind: type[LinearModel | LogisticModel]) -> Check:
+def _model(kind: type[LinearModel | LogisticModel]) -> ResultCheck:
     """The released model is one that a request takes, with the released coefficients."""
 
     def broken(result: Fields) -> Iterator[str]:
@@ -248,26 +248,26 @@ def _model(kind: type[LinearModel | LogisticModel]) -> Check:
         except InvalidRequest:
             yield "model is one that a request takes"
             return
-        levels = [value for each in model.categorical.values() for value in list(each.values())[1:]]
+        effects = [value for levels in model.categorical.values() for value in list(levels.values())[1:]]
         if model.basis != "differentially_private":
             yield "model is differentially private"
-        if [model.intercept, *model.coefficients.values(), *levels] != coefficients:
+        if [model.intercept, *model.coefficients.values(), *effects] != coefficients:
             yield "model has the released coefficients"
 
-    return Check(names=("model", "coefficients"), broken=broken)
+    return ResultCheck(names=("model", "coefficients"), broken=broken)
 
 
 _ENDS = ("lower_population", "lower", "coefficients", "upper", "upper_population")
 
 
-_FIT: tuple[Check, ...] = (
+_FIT: tuple[ResultCheck, ...] = (
     among("status", values=(OK, SHRUNK)),
     same_length("terms", "spans", *_ENDS),
     finite(*_ENDS),
     ascending(*_ENDS),
     finite("spans"),
     positive("spans"),
-    finite("rows", "ridge", least=0),
+    finite("rows", "ridge", low=0),
 )
 """What the result of both fits meets."""
 
@@ -281,10 +281,10 @@ class LinearFitOptions(_FitOptions):
     """
 
     figures: ClassVar[tuple[str, ...]] = ("model", *_ENDS, "residual_stddev", "r_squared")
-    checks: ClassVar[tuple[Check, ...]] = (
+    checks: ClassVar[tuple[ResultCheck, ...]] = (
         *_FIT,
         within("r_squared", nullable=True),
-        finite("residual_stddev", least=0, nullable=True),
+        finite("residual_stddev", low=0, nullable=True),
         _model(LinearModel),
     )
     kind: Literal["linear_fit"] = "linear_fit"
@@ -314,7 +314,7 @@ class LogisticFitOptions(LogisticFitSettings, _FitOptions):
     """Logistic model of the request's label, fitted by noisy sums."""
 
     figures: ClassVar[tuple[str, ...]] = ("model", *_ENDS, "positives")
-    checks: ClassVar[tuple[Check, ...]] = (
+    checks: ClassVar[tuple[ResultCheck, ...]] = (
         *_FIT,
         within("positives", nullable=True),
         _model(LogisticModel),

@@ -16,7 +16,7 @@ from spark_jobs.contract.grids import are_bounds, check_grid
 from spark_jobs.contract.options.base import MAX_KEYS, Options, RequestContext, Settings, Statistic
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.result_checks import (
-    Check,
+    ResultCheck,
     among,
     ascending,
     finite,
@@ -37,8 +37,8 @@ LineMethod = Literal[
     "dp_exp_theil_sen", "dp_wide_theil_sen", "dp_ss_theil_sen", "dp_grad_descent", "dp_grad_descent_zcdp",
 ]  # fmt: skip
 
-MOST_GROUPS = 100_000
-MOST_KEY_CHARACTERS = 255
+MAX_GROUPS = 100_000
+MAX_KEY_CHARACTERS = 255
 THEIL_SEN = ("dp_exp_theil_sen", "dp_wide_theil_sen", "dp_ss_theil_sen")
 """Methods that match rows with each other: one row more or less would change many pairs."""
 GRADIENTS = ("dp_grad_descent", "dp_grad_descent_zcdp")
@@ -147,14 +147,14 @@ class LinearRegressionOptions(LinearRegressionSettings, Options):
     """
 
     figures: ClassVar[tuple[str, ...]] = ()
-    checks: ClassVar[tuple[Check, ...]] = (
+    checks: ClassVar[tuple[ResultCheck, ...]] = (
         shape("status", "methods", "rows", *_LINES, *_ENDS[0], *_ENDS[1], sizes=("keys",)),
         shape("predictions", *_ENDS[2], sizes=("keys", "x")),
         among("status", values=(OK, UNDEFINED)),
         null_where(*_LINES, by="status", value=UNDEFINED),
         null_where(*_ENDS[0], *_ENDS[1], by="status", value=UNDEFINED, only=False),
         finite(*_LINES, *_ENDS[0], *_ENDS[1], *_ENDS[2], "total_rows", nullable=True),
-        finite("rows", least=0, nullable=True),
+        finite("rows", low=0, nullable=True),
         finite("x", "predictions"),
         interval("y_bounds"),
         inside("predictions", "y_bounds"),
@@ -315,16 +315,16 @@ def require_keys(keys: Any) -> Keys:
             "", value=type(keys).__name__, requirement="must be a list of keys, or name a registered one",
             remedy="write it like ['001', '002'] or {'list': 'tracts'}",
         )  # fmt: skip
-    if not 1 <= len(keys) <= MOST_GROUPS:
+    if not 1 <= len(keys) <= MAX_GROUPS:
         raise InvalidRequest(
-            "", value=len(keys), requirement=f"must be from 1 to {MOST_GROUPS} keys",
+            "", value=len(keys), requirement=f"must be from 1 to {MAX_GROUPS} keys",
             remedy="leave out groups and group_by for one line, or split the groups over several releases",
         )  # fmt: skip
     for key in keys:
         if not _is_key(key):
             raise InvalidRequest(
                 "", value=key if isinstance(key, (str, int, float)) else type(key).__name__,
-                requirement=f"must be texts of 1 to {MOST_KEY_CHARACTERS} characters or whole numbers of 64 bits",
+                requirement=f"must be texts of 1 to {MAX_KEY_CHARACTERS} characters or whole numbers of 64 bits",
                 remedy="write the keys as the column holds them, text in quotes",
             )  # fmt: skip
     ((key, times),) = Counter(map(str, keys)).most_common(1)
@@ -340,7 +340,7 @@ def require_keys(keys: Any) -> Keys:
 
 def _is_key(key: Any) -> bool:
     if isinstance(key, str):
-        return 1 <= len(key) <= MOST_KEY_CHARACTERS and not any("\ud800" <= character <= "\udfff" for character in key)
+        return 1 <= len(key) <= MAX_KEY_CHARACTERS and not any("\ud800" <= character <= "\udfff" for character in key)
     return isinstance(key, int) and not isinstance(key, bool) and -(2**63) <= key < 2**63
 
 

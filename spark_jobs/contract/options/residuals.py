@@ -11,7 +11,7 @@ from spark_jobs.contract.grids import MAX_BOUND, RESIDUAL_KEYS
 from spark_jobs.contract.options.base import HistogramChoice, Options, Settings, Statistic
 from spark_jobs.contract.options.linear import Amount, expression, power_of_two
 from spark_jobs.contract.result_checks import (
-    Check,
+    ResultCheck,
     add_up,
     always_rises,
     among,
@@ -82,19 +82,19 @@ class ResidualPlotOptions(ResidualPlotSettings, Options):
         "qq_residual", "qq_lower", "qq_upper", "qq_line",
         "line_p_value", "curvature_p_value", "variance_p_value", "shift_p_value", "p_value",
     )  # fmt: skip
-    checks: ClassVar[tuple[Check, ...]] = (
-        finite("rows", "overflow", least=0),
+    checks: ClassVar[tuple[ResultCheck, ...]] = (
+        finite("rows", "overflow", low=0),
         shape("counts", sizes=("bins", "bins")),
         shape("counts_left", "counts_right", "trend_fitted", "column_rows", *figures[:6], sizes=("bins",)),
         shape(*_EDGES, sizes=("bins",), more=1),
         shape("counts_below", "counts_above", sizes=("bins",), more=2),
-        finite("counts", *_BEYOND, least=0),
+        finite("counts", *_BEYOND, low=0),
         whole("counts", *_BEYOND),
         add_up(*_BEYOND, total="overflow"),
         finite(*_EDGES),
         always_rises(*_EDGES),
         finite("trend_fitted", *figures[:4], "spread_upper"),
-        finite("column_rows", "spread_lower", least=0),
+        finite("column_rows", "spread_lower", low=0),
         ascending("trend_lower", "trend", "trend_upper"),
         ascending("spread_lower", "spread", "spread_upper"),
         same_length("qq_theoretical", *figures[6:10]),

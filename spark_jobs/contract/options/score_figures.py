@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.base import MIN_EPSILON, Options, Settings
 from spark_jobs.contract.result_checks import (
-    Check,
+    ResultCheck,
     ascending,
     finite,
     inside,
@@ -90,7 +90,7 @@ class _FigureOptions(Options):
         return MIN_EPSILON_OF_SMOOTH if self.method in ("polynomial", "cauchy") else MIN_EPSILON
 
 
-_AREA: tuple[Check, ...] = (
+_AREA: tuple[ResultCheck, ...] = (
     within("value"),
     within("interval", nullable=True),
     inside("value", "interval", nullable=True),
@@ -104,7 +104,7 @@ class AucOptions(AucSettings, _FigureOptions):
     """Area under the ROC curve."""
 
     figures: ClassVar[tuple[str, ...]] = ("value", "interval")
-    checks: ClassVar[tuple[Check, ...]] = _AREA
+    checks: ClassVar[tuple[ResultCheck, ...]] = _AREA
     kind: Literal["auc"] = "auc"
 
 
@@ -112,7 +112,7 @@ class AveragePrecisionOptions(AveragePrecisionSettings, _FigureOptions):
     """Average precision, the area under the precision-recall curve, by steps."""
 
     figures: ClassVar[tuple[str, ...]] = ("value", "interval")
-    checks: ClassVar[tuple[Check, ...]] = _AREA
+    checks: ClassVar[tuple[ResultCheck, ...]] = _AREA
     kind: Literal["average_precision"] = "average_precision"
 
 
@@ -120,7 +120,7 @@ class BinormalRocOptions(BinormalRocSettings, _FigureOptions):
     """Symmetric binormal ROC curve through a private AUC."""
 
     figures: ClassVar[tuple[str, ...]] = ("separation", "auc", "auc_interval", "tpr", "tpr_lower", "tpr_upper")
-    checks: ClassVar[tuple[Check, ...]] = (
+    checks: ClassVar[tuple[ResultCheck, ...]] = (
         same_length("fpr", "tpr", "tpr_lower", "tpr_upper"),
         within("fpr", "tpr", "tpr_lower", "tpr_upper", "auc", "auc_interval"),
         never_falls("fpr", "tpr"),
@@ -164,7 +164,7 @@ class ConfusionMatrixOptions(ConfusionMatrixSettings, Options):
     """Confusion matrices at given thresholds, with the rates that follow from them."""
 
     figures: ClassVar[tuple[str, ...]] = tuple(name for rate in _RATES for name in rate)
-    checks: ClassVar[tuple[Check, ...]] = (
+    checks: ClassVar[tuple[ResultCheck, ...]] = (
         same_length("thresholds", *_COUNTS, *figures),
         within("thresholds"),
         finite(*_COUNTS),

@@ -20,7 +20,7 @@ from spark_jobs.contract.options.base import (
     Statistic,
 )
 from spark_jobs.contract.result_checks import (
-    Check,
+    ResultCheck,
     adjoining,
     ascending,
     counts_up,
@@ -111,7 +111,7 @@ class RocCurveOptions(RocCurveSettings, Options):
     figures: ClassVar[tuple[str, ...]] = (
         "auc", "auc_interval", "fpr", "tpr", "tpr_lower", "tpr_upper", "tpr_lower_everywhere", "tpr_upper_everywhere",
     )  # fmt: skip
-    checks: ClassVar[tuple[Check, ...]] = (
+    checks: ClassVar[tuple[ResultCheck, ...]] = (
         same_length("thresholds", *figures[2:]),
         within(*figures),
         null_first("thresholds"),
@@ -158,7 +158,7 @@ class RocComparisonOptions(RocComparisonSettings, Options):
     figures: ClassVar[tuple[str, ...]] = (
         "auc_difference", "auc_interval", "auc_p_value", "largest_difference", "p_value",
     )  # fmt: skip
-    checks: ClassVar[tuple[Check, ...]] = (
+    checks: ClassVar[tuple[ResultCheck, ...]] = (
         same_length("first.fpr", "second.fpr"),
         part("first", figures=RocCurveOptions.figures, checks=RocCurveOptions.checks),
         part("second", figures=RocCurveOptions.figures, checks=RocCurveOptions.checks),
@@ -222,10 +222,10 @@ class CalibrationSettings(GroupedSettings):
     default_bins: ClassVar[Mapping[GroupingMethod, int]] = {"auto": 10, "recursive_medians": 8, "fixed_bins": 10}
 
 
-_BINS: tuple[Check, ...] = (
+_BINS: tuple[ResultCheck, ...] = (
     adjoining("lower", "upper", first=0, last=1),
     counts_up("pool"),
-    finite("rows", least=0),
+    finite("rows", low=0),
     finite("positives", "negatives"),
 )
 """What bins of the score meet that are pooled where they have too few rows."""
@@ -253,7 +253,7 @@ class BinnedResidualsOptions(BinnedResidualsSettings, GroupedOptions):
         "predicted", "residual", "residual_lower", "residual_upper", "zone_lower", "zone_upper",
         "p_value", "trend_p_value", "scatter_p_value",
     )  # fmt: skip
-    checks: ClassVar[tuple[Check, ...]] = (
+    checks: ClassVar[tuple[ResultCheck, ...]] = (
         *_BINS,
         same_length("lower", "upper", "pool", "rows", *figures[:6]),
         within("predicted", "p_value", "trend_p_value", "scatter_p_value"),
@@ -270,7 +270,7 @@ class CalibrationOptions(CalibrationSettings, GroupedOptions):
         "predicted", "observed", "observed_lower", "observed_upper", "zone_lower", "zone_upper",
         "statistic", "statistic_interval", "p_value", "ece", "ece_interval", "ece_calibrated",
     )  # fmt: skip
-    checks: ClassVar[tuple[Check, ...]] = (
+    checks: ClassVar[tuple[ResultCheck, ...]] = (
         *_BINS,
         same_length("lower", "upper", "pool", "rows", *figures[:6]),
         within(*figures[:6], "p_value", "ece", "ece_calibrated"),

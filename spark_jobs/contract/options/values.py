@@ -13,7 +13,7 @@ from spark_jobs.contract.figures import OK
 from spark_jobs.contract.grids import MAX_BOUND, are_bounds, check_grid, unit_of_log
 from spark_jobs.contract.options.base import Options, ScoreCells, Settings, Statistic
 from spark_jobs.contract.result_checks import (
-    Check,
+    ResultCheck,
     ascending,
     finite,
     inside,
@@ -26,11 +26,11 @@ from spark_jobs.contract.result_checks import (
 )
 from spark_jobs.contract.values import Frozen
 
-FOUND_UNIT, FOUND_DOUBLINGS, FOUND_GRID_CELLS = 2.0**-20, 64, 2**20
+SEARCH_UNIT, SEARCH_DOUBLINGS, SEARCH_CELLS = 2.0**-20, 64, 2**20
 """The grid on which bounds are found: from a millionth to 17 trillion, in both directions, unless a unit is given."""
 
 
-MOST_CELLS = 2**20
+MAX_CELLS = 2**20
 FiniteFloat = Annotated[float, Field(allow_inf_nan=False)]
 GridScale = Literal["linear", "log"]
 SmoothingNorm = Literal["2-norm", "1-norm"]
@@ -77,8 +77,8 @@ class ReferenceDistribution(Frozen):
     def _fits(self) -> Self:
         wanted = 1 if self.distribution == "exponential" else 2
         last = self.parameters[-1] if self.parameters else 0.0
-        least = self.parameters[0] if self.distribution == "uniform" and self.parameters else 0.0
-        if len(self.parameters) != wanted or not last > least:
+        floor = self.parameters[0] if self.distribution == "uniform" and self.parameters else 0.0
+        if len(self.parameters) != wanted or not last > floor:
             raise InvalidRequest(
                 "parameters",
                 value=list(self.parameters),
@@ -110,11 +110,11 @@ class EarlierFunction(Frozen):
     status: Literal["ok", "undefined"]
     lower: FiniteFloat
     upper: FiniteFloat
-    cells: Annotated[int, Field(ge=2, le=MOST_CELLS)]
+    cells: Annotated[int, Field(ge=2, le=MAX_CELLS)]
     scale: GridScale
     unit: FiniteFloat | None
-    starts: Annotated[tuple[int, ...], Field(max_length=MOST_CELLS)]
-    cdf: Annotated[tuple[Annotated[float, Field(gt=0, le=1)], ...], Field(max_length=MOST_CELLS)]
+    starts: Annotated[tuple[int, ...], Field(max_length=MAX_CELLS)]
+    cdf: Annotated[tuple[Annotated[float, Field(gt=0, le=1)], ...], Field(max_length=MAX_CELLS)]
     rows: Annotated[float, Field(ge=0, le=1e30)]
     branching: Annotated[int, Field(ge=2)]
     root: Literal["noisy", "absent", "public"]
@@ -205,7 +205,7 @@ class EcdfSettings(Settings):
 _BANDS = ("lower_everywhere", "lower", "cdf", "upper", "upper_everywhere")
 
 
-def _distance(name: str) -> tuple[Check, ...]:
+def _distance(name: str) -> tuple[ResultCheck, ...]:
     """What a distance of two distribution functions meets, if there is one and both are defined."""
     value, interval, p_value = (f"{name}.{field}" for field in ("value", "interval", "p_value"))
     return (
@@ -228,7 +228,7 @@ class EcdfOptions(EcdfSettings, Options):
 
     size_public: ClassVar[bool] = False
     figures: ClassVar[tuple[str, ...]] = (*_BANDS, "quantiles", "distance")
-    checks: ClassVar[tuple[Check, ...]] = (
+    checks: ClassVar[tuple[ResultCheck, ...]] = (
         same_length("values", *_BANDS),
         finite("values", "bounds", "rows"),
         within(*_BANDS),
@@ -304,11 +304,9 @@ class EcdfOptions(EcdfSettings, Options):
         if self.column is None:
             return ScoreCells()
         if self.bounds is None:
-            unit = FOUND_UNIT if self.unit is None else self.unit
-            reach = unit * 2.0**FOUND_DOUBLINGS
-            return ValueCells(
-                column=self.column, lower=-reach, upper=reach, scale="log", unit=unit, cells=FOUND_GRID_CELLS
-            )
+            unit = SEARCH_UNIT if self.unit is None else self.unit
+            reach = unit * 2.0**SEARCH_DOUBLINGS
+            return ValueCells(column=self.column, lower=-reach, upper=reach, scale="log", unit=unit, cells=SEARCH_CELLS)
         lower, upper = self.bounds
         return ValueCells(
             column=self.column, lower=lower, upper=upper, scale=self.scale, unit=self.unit, cells=self.cells

@@ -20,8 +20,8 @@ ProtocolPoint = Literal[
     "after_claim",
     "before_reserve",
     "after_reserve",
-    "before_witness",
-    "after_witness",
+    "before_anchor",
+    "after_anchor",
     "before_request",
     "after_request",
     "before_start_run",
@@ -42,8 +42,8 @@ ProtocolPoint = Literal[
     "after_receipt",
     "before_end_run",
     "after_end_run",
-    "before_settle",
-    "after_settle",
+    "before_give_back",
+    "after_give_back",
 ]
 """Steps of ``dp_operators.releasing``; the last four are those of giving a reservation back."""
 

@@ -39,7 +39,7 @@ class ExitCode(IntEnum):
     REFUSED = 2
 
 
-class Stage(StrEnum):
+class ApplicationStage(StrEnum):
     """The public stages of an application: all that its caller's log ever shows of it."""
 
     STARTING = "starting"
@@ -60,22 +60,22 @@ SALT_FILE_VARIABLE = "DP_DIAGNOSTICS_SALT_FILE"
 MANIFEST_NAME = "release.json"
 RECEIPT_NAME = "receipt.json"
 DRAFT_FOLDER = "_draft"
-WITNESS_FOLDER = "_ledger"
+ANCHOR_FOLDER = "_ledger"
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
 _CHARGE_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
-def stage_line(stage: Stage, nonce: str) -> str:
+def stage_line(stage: ApplicationStage, nonce: str) -> str:
     """The line an application prints when it enters ``stage``."""
     return f"{STAGE_PREFIX} {nonce} {stage.value}"
 
 
-def read_stage(line: str, nonce: str) -> Stage | None:
+def read_stage(line: str, nonce: str) -> ApplicationStage | None:
     """The stage that ``line`` announces; None for any other line, whatever it holds, and without a nonce."""
     if not nonce:
         return None
-    for stage in Stage:
+    for stage in ApplicationStage:
         if line.strip() == stage_line(stage, nonce):
             return stage
     return None
@@ -98,9 +98,9 @@ def release_folder(output: str, release_key: str) -> str:
     return f"{output.rstrip('/')}/{folder_name(release_key)}"
 
 
-def witness_folder(output: str, account: str = "") -> str:
+def anchor_folder(output: str, account: str = "") -> str:
     """URI of what a folder of releases remembers of the ledger: of an account, or of all."""
-    root = f"{output.rstrip('/')}/{WITNESS_FOLDER}"
+    root = f"{output.rstrip('/')}/{ANCHOR_FOLDER}"
     return f"{root}/{folder_name(account)}" if account else root
 
 

@@ -161,16 +161,16 @@ class ConditionalPutStore:
         with _as_os_error():
             bucket, folder, _ = self._filesystem.split_path(uri)
             prefix = f"{folder.rstrip('/')}/"
-            found = self._filesystem.call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, MaxKeys=1)
-        return next((str(each["Key"])[len(prefix) :] for each in found.get("Contents", ())), None)
+            page = self._filesystem.call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, MaxKeys=1)
+        return next((str(entry["Key"])[len(prefix) :] for entry in page.get("Contents", ())), None)
 
     def names(self, uri: str) -> Iterator[str]:
         """The objects whose keys begin with the folder's, each by the rest of its key."""
         with _as_os_error():
             self._filesystem.invalidate_cache()
-            found = self._filesystem.find(uri)
+            paths = self._filesystem.find(uri)
         above = len(str(self._filesystem._strip_protocol(uri)).rstrip("/")) + 1
-        return (str(name)[above:] for name in found)
+        return (str(path)[above:] for path in paths)
 
 
 def _unless_missing(error: OSError) -> None:

@@ -59,8 +59,8 @@ class SavedPipeline:
             raise ValueError("no pipeline of Spark's own")
         digits = len(str(len(uids)))
         folders = [f"stages/{place:0{digits}d}_{uid}" for place, uid in enumerate(uids)]
-        held = {match["stage"] for match in map(_FILE.fullmatch, hashes) if match is not None} - {None}
-        if held != set(folders) or len(set(uids)) != len(uids):
+        present = {match["stage"] for match in map(_FILE.fullmatch, hashes) if match is not None} - {None}
+        if present != set(folders) or len(set(uids)) != len(uids):
             raise ValueError("a folder that is no stage's")
         text = json.dumps(dict(hashes), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return cls(
@@ -129,10 +129,10 @@ def refused_pipeline(path: str, *, what: str = "model.path") -> InvalidRequest:
 def _metadata(contents: Mapping[str, bytes], folder: str) -> Mapping[str, Any]:
     """The metadata in the one file of a folder, which is one line, of a class of Spark's own."""
     (content,) = (content for name, content in contents.items() if name.startswith(f"{folder}metadata/"))
-    found = json.loads(content)
-    if b"\n" in content.rstrip(b"\n") or not isinstance(found["paramMap"], dict):
+    fields = json.loads(content)
+    if b"\n" in content.rstrip(b"\n") or not isinstance(fields["paramMap"], dict):
         raise ValueError("not the one line of metadata that Spark writes")
     # what Python saved names its class as Python's, and would be imported by that name
-    if "language" in found or "language" in found["paramMap"]:
+    if "language" in fields or "language" in fields["paramMap"]:
         raise ValueError("saved by Python")
-    return dict(found)
+    return dict(fields)

@@ -30,7 +30,7 @@ SECRET_BYTES = 32
 _MAGIC = b"dp-diagnostics sealed 1\n"
 _NONCE_BYTES = 12
 _LENGTH_BYTES = 8
-_LEAST_SIZE = 1024
+_MIN_SIZE = 1024
 
 
 class SealBroken(Exception):
@@ -107,5 +107,5 @@ def sha256(content: bytes) -> str:
 def _padded(content: bytes) -> bytes:
     size = _LENGTH_BYTES + len(content)
     return (len(content).to_bytes(_LENGTH_BYTES, "big") + content).ljust(
-        max(_LEAST_SIZE, 1 << (size - 1).bit_length()), b"\0"
+        max(_MIN_SIZE, 1 << (size - 1).bit_length()), b"\0"
     )

@@ -74,12 +74,12 @@ def summarise_fit(
 
 def terms_of(measurement: FitDraw) -> tuple[str, ...]:
     """The names of coefficients, the intercept first."""
-    levels = (f"{each.column} = {level}" for each in measurement.categorical for level in each.told)
+    levels = (f"{each.column} = {level}" for each in measurement.categorical for level in each.coded_levels)
     return ("intercept", *(each.name for each in measurement.features), *levels)
 
 
 def _ones(measurement: FitDraw) -> list[float]:
-    return [1.0 for each in measurement.categorical for _ in each.told]
+    return [1.0 for each in measurement.categorical for _ in each.coded_levels]
 
 
 def _in_units(measurement: FitDraw, intercept: FloatArray, slopes: FloatArray) -> FloatArray:
@@ -100,7 +100,7 @@ def _model(measurement: FitDraw, kind: str, coefficients: FloatArray) -> dict[st
         model["bounds"] = {each.name: [each.lower, each.upper] for each in measurement.features}
     if measurement.categorical:
         model["categorical"] = {
-            each.column: {each.levels[0]: 0.0, **{level: next(values) for level in each.told}}
+            each.column: {each.levels[0]: 0.0, **{level: next(values) for level in each.coded_levels}}
             for each in measurement.categorical
         }
     return model

@@ -86,7 +86,7 @@ def sum_table(df: DataFrame, *, design: Design, label: str) -> Int64Array:
         boolean = isinstance(df.select(values).schema[0].dataType, BooleanType)
         texts = values.cast("string") if not boolean else sf.when(values, "true").otherwise("false")
         place = sf.when(texts == each.levels[0], 0)
-        for other, text in enumerate(each.told, start=1):
+        for other, text in enumerate(each.coded_levels, start=1):
             place = place.when(texts == text, other)
         terms += levels(place.otherwise(0), len(each.levels))
     if isinstance(design, CrossProductCells):
