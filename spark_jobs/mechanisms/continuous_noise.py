@@ -110,7 +110,7 @@ class SmoothNoise:
         density: its shape.
         epsilon: the loss, at most 10.
         delta: 0 but for ``LAPLACE``; ``RESIDUAL_DELTA`` comes on top.
-        rate: g, the change of log S that the density pays for; 0 where S must not depend on the data.
+        rate: g, the change of log S that the density pays for.
         scale: the noise is ``scale * S * X`` for a standard X.
         degrees: of freedom, of ``STUDENT_T``.
     """
@@ -306,20 +306,6 @@ def laplace_noise(epsilon: Cost, delta: Cost) -> SmoothNoise:
         )
     total, rate = _budget(epsilon, 1 / (2 * math.log(2 / float(small))))
     return SmoothNoise(density=Density.LAPLACE, epsilon=total, delta=small, rate=rate, scale=2 / float(total))
-
-
-def global_laplace_noise(epsilon: Cost) -> SmoothNoise:
-    """Laplace noise of scale ``S / epsilon`` for a bound S that is one number for all tables: a global sensitivity.
-
-    Formal guarantee: ``epsilon``-DP (plus ``RESIDUAL_DELTA``) under the relation for which ``|f(D) - f(D')| <= S``
-    (Dwork, McSherry, Nissim, Smith, TCC 2006, proposition 1). The rate is 0: a bound that depends on the data, however
-    smooth, is not paid for. For integers take ``Noise.laplace``, which has no residue.
-
-    Raises:
-        InvalidRequest: epsilon is not above 0 and at most 10.
-    """
-    total, _ = _budget(epsilon, 0.5)
-    return SmoothNoise(density=Density.LAPLACE, epsilon=total, rate=0.0, scale=1 / float(total))
 
 
 def _budget(epsilon: Cost, rate_share: float) -> tuple[Decimal, float]:

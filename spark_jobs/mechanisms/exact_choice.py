@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from decimal import ROUND_FLOOR, Decimal, localcontext
-from fractions import Fraction
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -166,11 +165,6 @@ def point_weight(gap: int, rate: Decimal) -> int:
 def choice_masses(weights: list[int], lengths: Int64Array) -> list[int]:
     """The integer masses ``length * (weight + FLOOR)`` that ``choose`` draws from, one for each level."""
     return [length * (weight + FLOOR) for length, weight in zip(lengths.tolist(), weights, strict=True)]
-
-
-def flip_probability(weight: int) -> Fraction:
-    """The probability with which permute-and-flip accepts a candidate of this weight."""
-    return Fraction(min(weight + FLOOR, UNIT), UNIT)
 
 
 def _finite(values: NDArray[np.generic]) -> NDArray[np.generic]:

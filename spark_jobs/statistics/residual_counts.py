@@ -14,15 +14,12 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.statistics.arrays import as_doubles
 from spark_jobs.statistics.residual_grid import (
     AXIS,
-    DOUBLINGS,
     RESIDUAL_KEYS,
-    STEPS,
     axis_cells,
     grid_cuts,
     require_bins,
     require_doublings,
     require_unit,
-    side_cells,
 )
 
 if TYPE_CHECKING:
@@ -152,23 +149,6 @@ class ResidualCounts:
     def l1_sensitivity(neighbours: Neighbours) -> int:
         """How far apart, in L1 distance, one row can move the counts: 1 if it is added or removed, 2 if replaced."""
         return 1 if neighbours is Neighbours.ADD_REMOVE else 2
-
-    def fitted_sizes(self) -> Int64Array:
-        """Rows by the size of their fitted value: shape (61,), entry i of those in ``(2^(i-1), 2^i]`` units.
-
-        The first entry has all up to one unit, the last all above ``2^59`` units. Disjoint; running sums are the counts
-        of the nested sets ``|fitted| <= unit 2^i``.
-        """
-        return self._sizes(self.fitted_cells)
-
-    def residual_sizes(self) -> Int64Array:
-        """The same of residuals."""
-        return self._sizes(self.residual_cells)
-
-    def _sizes(self, cells: Int64Array) -> Int64Array:
-        found = np.zeros(DOUBLINGS + 1, dtype=np.int64)
-        np.add.at(found, np.maximum(side_cells(cells) // STEPS - 1, 0), self.counts)
-        return found
 
     def axis_counts(self) -> tuple[Int64Array, Int64Array]:
         """Rows in each axis cell of fitted values, and of residuals: two arrays of length ``AXIS``."""

@@ -14,7 +14,6 @@ import pytest
 from spark_jobs.mechanisms.continuous_noise import (
     PublicGrid,
     cauchy_noise,
-    global_laplace_noise,
     laplace_noise,
     polynomial_noise,
     student_t_noise,
@@ -32,7 +31,6 @@ DENSITIES = {
     "Cauchy": cauchy_noise(EPSILON),
     "Student's t": student_t_noise(EPSILON),
     "Laplace (smooth)": laplace_noise(EPSILON, "1e-6"),
-    "Laplace": global_laplace_noise(EPSILON),
 }
 SOURCES = [SecureNoise(), SeededNoise(61)]
 BOTH = pytest.mark.parametrize("source", SOURCES, ids=lambda source: type(source).__name__)

@@ -5,13 +5,12 @@ import numpy as np
 import pytest
 
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.mechanisms.graded_trees import UNITS, GradedTree, graded_prefixes
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.mechanisms.prefix_stream import StreamShape, StreamState, release_step
 from spark_jobs.mechanisms.shared_nodes import shared_node_prefixes, shared_node_weight
 from spark_jobs.mechanisms.square_root import square_root_prefixes
 from tests.support.audit import Tampered, audit, convicts, exactly, keeps, samples
-from tests.support.noises import Still, worst_loss
+from tests.support.noises import Still
 from tests.support.shared_nodes import differences, exact_loss, least_whole_weight, node_matrix
 from tests.support.zcdp_loss import zcdp_loss
 
@@ -89,40 +88,6 @@ def test_nodes_calibrated_for_added_rows_are_convicted_where_one_is_replaced():
     added, replaced = (shared_node_weight(8, neighbours=each) for each in (ADDED, REPLACED))
     assert exact_loss(added, 8, heavy, outputs=outputs) > 1.2
     assert exact_loss(replaced, 8, heavy, outputs=outputs) <= 1 + 1e-9
-
-
-GRADED = GradedTree(cells=20, branching=4)
-
-
-def worst_graded_loss(*, times=1, **fault):
-    """The exact loss of a graded tree over all neighbours of one table that differ in where a row lies."""
-
-    def mechanism(table, noise):
-        tampered = Tampered(source=noise, **fault)
-        for _ in range(times):
-            graded_prefixes(table, tree=GRADED, epsilon=EPSILON, neighbours=REPLACED, noise=tampered, public_total=True)
-
-    base, rows = np.arange(20) + 1, np.eye(20, dtype=np.int64)
-    return max(worst_loss(mechanism, base + new - old, base) for old, new in itertools.combinations(rows, 2))
-
-
-def test_graded_trees_lose_epsilon_and_no_more():
-    found = exactly(worst_graded_loss())
-    assert keeps(found, "graded tree", relation=REPLACED, claimed=EPSILON, at_least=1)
-
-
-@pytest.mark.parametrize(
-    ("fault", "planted"),
-    [
-        ("half the noise", {"epsilon_factor": 2}),
-        ("sensitivity off by one record", {"missing_rows": UNITS}),
-        ("a unit less", {"missing_rows": 1}),
-        ("budget spent twice", {"times": 2}),
-    ],
-)
-def test_graded_trees_with_a_fault_are_convicted(fault, planted):
-    found = exactly(worst_graded_loss(**planted))
-    assert convicts(found, "graded tree", relation=REPLACED, claimed=EPSILON, fault=fault)
 
 
 STEPS = 12

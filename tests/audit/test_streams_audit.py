@@ -11,7 +11,6 @@ from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise, laplace_scale
 from spark_jobs.mechanisms.sparse_vector import optimal_split
 from spark_jobs.mechanisms.streams.grouping import PARTS
 from spark_jobs.mechanisms.streams.pegasus import PegasusShape, PegasusState, draw_noise, release_steps
-from spark_jobs.mechanisms.streams.windows import block_tree_windows
 from tests.support.audit import Tampered, audit, convicts, exactly, keeps, samples
 from tests.support.noises import Recording, worst_loss
 from tests.support.stream_law import GroupScales, group_law, law_loss, neighbours_of
@@ -167,28 +166,3 @@ def test_a_saved_stream_loses_no_more_than_epsilon_and_one_continued_twice_is_co
     assert convicts(saved_loss(relation, again=True), SAVED, **said, fault=fault)
     if relation is REPLACED:
         assert convicts(saved_loss(relation, told=ADDED), SAVED, **said, fault="noise for an added row")
-
-
-WINDOWS = "sliding windows by blocks"
-
-
-def window_loss(relation, *, told=None, times=1, less=1):
-    """The loss of windows of four steps, between streams that differ where most nodes do."""
-    one, other = (np.array([1, 0, 0, 0, 2, 0]), np.array([0, 0, 0, 0, 2, int(relation is REPLACED)]))
-
-    def mechanism(counts, noise):
-        source = Tampered(source=noise, epsilon_factor=less)
-        for _ in range(times):
-            block_tree_windows(counts, width=4, epsilon=EPSILON, neighbours=told or relation, noise=source)
-
-    return exactly(worst_loss(mechanism, one, other))
-
-
-@BOTH
-def test_windows_by_blocks_lose_epsilon_and_every_fault_is_convicted(relation):
-    said = {"relation": relation, "claimed": EPSILON}
-    assert keeps(window_loss(relation), WINDOWS, **said, at_least=1)
-    assert convicts(window_loss(relation, less=2), WINDOWS, **said, fault="half the noise")
-    assert convicts(window_loss(relation, times=2), WINDOWS, **said, fault="budget spent twice")
-    if relation is REPLACED:
-        assert convicts(window_loss(relation, told=ADDED), WINDOWS, **said, fault="noise for an added row")

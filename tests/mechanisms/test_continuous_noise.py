@@ -12,7 +12,6 @@ from spark_jobs.mechanisms.continuous_noise import (
     PublicGrid,
     SmoothNoise,
     cauchy_noise,
-    global_laplace_noise,
     laplace_noise,
     polynomial_noise,
     student_t_noise,
@@ -85,16 +84,6 @@ def cumulative(noise):
     h = np.exp(log_h(x))
     mass = np.concatenate([[0], np.cumsum((h[1:] + h[:-1]) / 2 * np.diff(x))])
     return lambda v: 0.5 + np.sign(v) * np.interp(np.abs(v), x, mass / mass[-1]) / 2
-
-
-def test_laplace_noise_of_a_global_sensitivity_wastes_nothing_and_pays_for_no_change_of_scale() -> None:
-    noise = global_laplace_noise("0.5")
-    assert (noise.rate, noise.smoothness, noise.delta) == (0, 0, 0)
-    assert noise.scale == 2
-    shifts = np.linspace(0, 1, 11)
-    x = np.linspace(-50, 50, 2001)
-    loss = (np.abs(x[:, None] - shifts) - np.abs(x)[:, None]) / noise.scale
-    assert np.abs(loss).max() == pytest.approx(0.5)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.statistics import ResidualCounts
-from spark_jobs.statistics.residual_grid import AXIS, DOUBLINGS, RESIDUAL_KEYS, SIDE, cut_at, size_at
+from spark_jobs.statistics.residual_grid import AXIS, RESIDUAL_KEYS, SIDE, cut_at, size_at
 from tests.support.residual_rows import NUMBERS, ROWS, columns, grid_by_fractions, nasty_pairs
 
 POWERS_OF_TWO = [2**i for i in range(9)]
@@ -54,24 +54,6 @@ def test_a_grid_is_a_plain_histogram_of_the_rows_within_it(bins, k, unit):
     plain, _, _ = np.histogram2d(fitted, residual, bins=bins, range=[[-bound, bound] for bound in bounds])
     np.testing.assert_array_equal(cells, plain)
     assert 0 < overflow == 5000 - plain.sum()
-
-
-def test_sizes_count_exact_powers_of_the_unit_within_their_bound():
-    for unit in (1.0, 3.0, 2.0**-40):
-        sizes = unit * 2.0 ** np.arange(61)
-        statistic = ResidualCounts.from_arrays(sizes, -sizes, unit=unit)
-        assert statistic.fitted_sizes().tolist() == statistic.residual_sizes().tolist() == [1] * 61
-
-
-@given(ROWS, st.integers(0, 60))
-def test_sizes_count_the_rows_within_each_doubling(rows, doubling):
-    known = np.array([row for row in rows if None not in row and not np.isnan(row).any()]).reshape(-1, 2)
-    with np.errstate(over="ignore"):
-        size = np.minimum(np.abs(known), 2.0**60)
-    statistic = counts_of(rows)
-    for found, exact in ((statistic.fitted_sizes(), size[:, 0]), (statistic.residual_sizes(), size[:, 1])):
-        assert found.shape == (DOUBLINGS + 1,)
-        assert found[: doubling + 1].sum() == (exact <= 2.0**doubling).sum()
 
 
 @given(ROWS, st.integers(0, 60), st.integers(0, 60))
@@ -157,7 +139,6 @@ def test_a_table_without_pairs_has_grids_of_the_usual_shape(rows):
     statistic = counts_of(rows)
     cells, overflow = statistic.grid(5, 5, 16, 16)
     assert (cells.shape, int(cells.sum()), overflow, statistic.total) == ((16, 16), 0, 0, 0)
-    assert statistic.fitted_sizes().tolist() == [0] * 61
 
 
 @pytest.mark.parametrize("unit", [0, -1.0, float("nan"), float("inf"), 1e-320, 10**400, True, "1", None])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from spark_jobs.mechanisms.exact_choice import choice_masses, exponential_rate, flip_probability, integer_weights
+from spark_jobs.mechanisms.exact_choice import FLOOR, UNIT, choice_masses, exponential_rate, integer_weights
 
 
 def exponential_probabilities(scores: Any, lengths: Any = None, **options: Any) -> list[Fraction]:
@@ -27,7 +27,7 @@ def exponential_probabilities(scores: Any, lengths: Any = None, **options: Any) 
 def flip_probabilities(scores: Any, **options: Any) -> list[Fraction]:
     """P(candidate) of permute-and-flip: ``p_i`` times the integral of the product of the others' ``1 - t p_j``."""
     levels, weights = integer_weights(scores, exponential_rate(**options))
-    accept = [flip_probability(weights[level]) for level in levels]
+    accept = [Fraction(min(weights[level] + FLOOR, UNIT), UNIT) for level in levels]
     result = []
     for at, own in enumerate(accept):
         polynomial = [Fraction(1)]

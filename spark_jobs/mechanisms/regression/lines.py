@@ -15,7 +15,6 @@ from spark_jobs.mechanisms.regression.sums import GroupSums, rounded
 
 LATTICE = 1 << 30
 """Steps of the lattice of the noise in one sensitivity."""
-_NUMBERS = ("slope", "centre", "rows", "covariance", "variance")
 _SCALES = ("covariance_scale", "variance_scale", "rows_scale", "centre_scale")
 
 

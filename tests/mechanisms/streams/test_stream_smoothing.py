@@ -5,11 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.streams.smoothing import Smoother, smooth
-from spark_jobs.mechanisms.streams.windows import block_tree_windows, jumps, trailing_means, window_sums
-from tests.support.noises import Still, worst_loss
+from spark_jobs.mechanisms.streams.windows import jumps, window_sums
 
 STREAMS = st.lists(st.tuples(st.integers(-20, 20), st.booleans()), min_size=1, max_size=30)
 
@@ -118,43 +115,3 @@ def test_a_jump_is_over_the_whole_width_and_not_one_step_less():
         jumps(estimates, width=0)
     with pytest.raises(ValueError, match="width"):
         window_sums(np.array([1]), np.array([0]), width=0)
-
-
-@given(st.lists(st.integers(-9, 9), min_size=1, max_size=20), st.integers(1, 8))
-def test_trailing_means_are_of_the_last_steps(noisy, width):
-    found = trailing_means(np.array(noisy), width=width)
-    assert found == pytest.approx([np.mean(noisy[max(0, t + 1 - width) : t + 1]) for t in range(len(noisy))])
-    with pytest.raises(ValueError, match="width"):
-        trailing_means(np.array(noisy), width=0)
-
-
-@pytest.mark.parametrize("width", [1, 2, 8])
-@pytest.mark.parametrize("steps", [1, 5, 16, 29])
-def test_windows_by_blocks_are_their_sums_where_there_is_no_noise(width, steps):
-    counts = np.random.default_rng(steps).integers(0, 9, steps)
-    options = {"width": width, "epsilon": 1, "neighbours": Neighbours.ADD_REMOVE}
-    found = block_tree_windows(counts, noise=Still(), **options)
-    assert found.tolist() == [counts[max(0, t + 1 - width) : t + 1].sum() for t in range(steps)]
-
-
-@pytest.mark.parametrize("neighbours", list(Neighbours))
-def test_windows_by_blocks_lose_epsilon_and_no_more(neighbours):
-    counts, one = np.arange(11), np.eye(11, dtype=int)
-
-    def loss(told):
-        def mechanism(table, noise):
-            block_tree_windows(table, width=4, epsilon=1, neighbours=told, noise=noise)
-
-        moved = one[2] if neighbours is Neighbours.ADD_REMOVE else one[2] - one[9]
-        return worst_loss(mechanism, counts + moved, counts)
-
-    assert loss(neighbours) == 1
-    if neighbours is Neighbours.REPLACE_ONE:
-        assert loss(Neighbours.ADD_REMOVE) == 2
-
-
-@pytest.mark.parametrize("width", [0, 3, 1 << 21])
-def test_widths_of_blocks_are_powers_of_two(width):
-    options = {"epsilon": 1, "neighbours": Neighbours.ADD_REMOVE, "noise": SeededNoise(1)}
-    with pytest.raises(ValueError, match="width"):
-        block_tree_windows(np.zeros(4, dtype=int), width=width, **options)
