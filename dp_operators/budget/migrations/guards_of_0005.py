@@ -8,17 +8,20 @@ from dp_operators.budget.migrations.blocks_of_0005 import BLOCK_LIST, IS_BLOCK, 
 
 # the log's own form of a text: JSON in ASCII, as Python writes it
 JSON_TEXT = r"""
-CREATE FUNCTION json_text(value text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path = {schema}, pg_temp AS $$
-SELECT CASE WHEN value COLLATE "C" ~ '^[ -~]*$' THEN to_json(value)::text ELSE (
-    SELECT '"' || string_agg(CASE
+CREATE FUNCTION json_text(value text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    -- printable ASCII, as nearly every text is; it needs no path of its own, having no names but the system's
+    IF value COLLATE "C" ~ '^[ -~]*$' THEN
+        RETURN to_json(value)::text;
+    END IF;
+    RETURN (SELECT '"' || string_agg(CASE
         WHEN code < 127 THEN substr(to_json(letter)::text, 2, length(to_json(letter)::text) - 2)
         WHEN code < 65536 THEN '\u' || lpad(to_hex(code), 4, '0')
         ELSE '\u' || to_hex(55296 + ((code - 65536) >> 10)) || '\u' || to_hex(56320 + ((code - 65536) & 1023))
         END, '' ORDER BY place) || '"'
     FROM (SELECT letter, place, ascii(letter) AS code
-        FROM regexp_split_to_table(value, '') WITH ORDINALITY AS split (letter, place)) AS letters
-) END
-$$
+        FROM regexp_split_to_table(value, '') WITH ORDINALITY AS split (letter, place)) AS letters);
+END $$
 """
 APPEND_ENTRY = """
 CREATE FUNCTION append_entry() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
