@@ -67,7 +67,7 @@ def _manifest(release: Release) -> list[str]:
     """What does not hold of: paid for, private, within the reservation, and what was asked for."""
     request = release.request
     reserved = Budget.parse(request["budget"])
-    asked = {entry["kind"] for entry in request["diagnostics"]}
+    requested = {entry["kind"] for entry in request["diagnostics"]}
     facts = {
         "a charge pays for it": release.status == "CHARGED" and bool(release.key and release.charge_id),
         "its noise is secure": release.guarantee == PRIVATE,
@@ -75,7 +75,7 @@ def _manifest(release: Release) -> list[str]:
         "delta is within the reservation": release.cost.delta <= reserved.delta,
         "the neighbours are those asked for": release.neighbours == request["neighbours"],
         "the unit is the one asked for": release.unit.model_dump(mode="json") == request["unit"],
-        "the results are those asked for": set(release.results) == asked,
+        "the results are those asked for": set(release.results) == requested,
     }
     return [fact for fact, holds in facts.items() if not holds]
 

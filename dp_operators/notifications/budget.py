@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dp_operators.budget import Account, Charge, LedgerReader
     from spark_jobs.contract.privacy import Budget
 
-Tell = Callable[[str], object]
+Notify = Callable[[str], object]
 """Takes one line for somebody to read."""
 
 
@@ -32,7 +32,7 @@ class PrivacyBudgetNotifier(BaseNotifier):
 
     Args:
         account: the ledger account; templated.
-        tell: takes the line, such as a function that sends a mail; by default it goes to the log as a warning.
+        notify: takes the line, e.g. a function that sends a mail; by default the line is logged as a warning.
         at: the parts of the cap that are told.
         privacy_ledger_conn_id: the connection of the ledger.
         deployment: this Airflow deployment's name in release keys; by default the ledger connection's.
@@ -44,15 +44,15 @@ class PrivacyBudgetNotifier(BaseNotifier):
         self,
         *,
         account: str,
-        tell: Tell | None = None,
+        notify: Notify | None = None,
         at: Sequence[object] = ("0.8", "1"),
         privacy_ledger_conn_id: str = PrivacyLedgerHook.default_conn_name,
         deployment: str | None = None,
     ) -> None:
         super().__init__()
         self.account = account
-        self.tell = tell
-        self.at = tuple(sorted(_part(each) for each in at))
+        self.send = notify or self._warn  # `notify` is a method of every notifier
+        self.at = tuple(sorted(_part(value) for value in at))
         self.privacy_ledger_conn_id = privacy_ledger_conn_id
         self.deployment = deployment
 
@@ -64,7 +64,7 @@ class PrivacyBudgetNotifier(BaseNotifier):
             charge = ledger.find_charge(self.account, str(key))
             lines = [] if charge is None else self._passed(ledger, charge)
         for line in lines:
-            (self.tell or self._warn)(line)
+            self.send(line)
 
     def _passed(self, ledger: LedgerReader, charge: Charge) -> list[str]:
         from dp_operators.budget.composition import taken_off

@@ -10,7 +10,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
-from dp_operators.operators.errors import told_to_airflow
+from dp_operators.operators.errors import as_airflow_errors
 from spark_jobs.contract.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -79,12 +79,12 @@ class RequestMoreBudgetOperator(ApprovalOperator):
             )
         if not reason:
             raise InvalidRequest("reason", value=reason, requirement="must be given", remedy="say why more is needed")
-        told = ", ".join(
+        new_cap = ", ".join(
             f"{name} {value}" for name, value in (("epsilon", epsilon), ("delta", delta), ("rho", rho)) if value
         )
         whose = f"allotment {allotment} of account {account}" if allotment else f"account {account}"
         super().__init__(
-            subject=subject or f"Raise the privacy budget of {whose} to {told}?",
+            subject=subject or f"Raise the privacy budget of {whose} to {new_cap}?",
             body=body or reason,
             **kwargs,
         )
@@ -105,7 +105,7 @@ class RequestMoreBudgetOperator(ApprovalOperator):
         name = person.get("name") or person.get("id")
         if not name:
             raise AirflowFailException("the cap is not raised: Airflow does not say who approved")
-        with told_to_airflow(), closing(PrivacyLedgerHook(self.privacy_ledger_conn_id).get_ledger()) as ledger:
+        with as_airflow_errors(), closing(PrivacyLedgerHook(self.privacy_ledger_conn_id).get_ledger()) as ledger:
             ledger.raise_cap(
                 self.account,
                 epsilon=self.epsilon,

@@ -15,7 +15,7 @@ class LedgerAway(AirflowException):
 
 
 @contextmanager
-def told_to_airflow() -> Iterator[None]:
+def as_airflow_errors() -> Iterator[None]:
     """End the task with the one line that says why, and let Airflow retry only what a retry can help.
 
     Raises:

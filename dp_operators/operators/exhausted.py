@@ -49,11 +49,11 @@ def budget_may_be_exhausted(operator: BaseOperator, context: Context, on_exhaust
 
 
 def _end(operator: BaseOperator, context: Context, on_exhausted: str | None, exceeded: BudgetExceeded) -> None:
-    from dp_operators.releasing.affordability import judge
+    from dp_operators.releasing.affordability import Affordability
 
     guard = _guard(operator)
     how = on_exhausted or (guard.on_exhausted if guard else "fail")
-    line = f"{operator.task_id} is held back: {judge(exceeded).reason}"
+    line = f"{operator.task_id} is held back: {Affordability.of_exceeded(exceeded).reason}"
     if how == "skip":
         raise AirflowSkipException(line) from None
     if how == "fail" or exceeded.never_fits:
@@ -73,6 +73,6 @@ def _guard(operator: BaseOperator) -> PrivacyBudgetSensor | None:
     """The sensor directly before the task that guards it; None if there is none."""
     before = operator.upstream_list if operator.has_dag() else []
     return next(
-        (each for each in before if isinstance(each, PrivacyBudgetSensor) and each.release_task_id == operator.task_id),
+        (task for task in before if isinstance(task, PrivacyBudgetSensor) and task.release_task_id == operator.task_id),
         None,
     )

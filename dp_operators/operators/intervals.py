@@ -49,15 +49,15 @@ def blocks_of_run(
         return blocks
     run: DagRunFacts = context["dag_run"]
     timetable = getattr(context.get("dag"), "timetable", None)
-    found = ledger.account(account)
-    if run.partition_key and found.blocks is not None:
+    paying = ledger.account(account)
+    if run.partition_key and paying.blocks is not None:
         interval = partition_interval(run, timetable)
-        if interval is None or found.blocks.by is BlockBy.VALUE:
-            found.blocks.require([run.partition_key])
+        if interval is None or paying.blocks.by is BlockBy.VALUE:
+            paying.blocks.require([run.partition_key])
             return (run.partition_key,)
         _require_over(interval[1])
-        return interval_blocks(found, *interval)
-    return interval_blocks(found, *(run_interval(run, timetable) or (None, None)))
+        return interval_blocks(paying, *interval)
+    return interval_blocks(paying, *(run_interval(run, timetable) or (None, None)))
 
 
 def run_interval(run: DagRunFacts, timetable: Any) -> Interval | None:
@@ -111,8 +111,8 @@ def tick(timetable: Any, moment: dt.datetime, *, ahead: bool) -> dt.datetime | N
     from croniter import croniter  # type: ignore[import-untyped]
 
     ticks = croniter(expression, moment.astimezone(dt.UTC))
-    found: dt.datetime = ticks.get_next(dt.datetime) if ahead else ticks.get_prev(dt.datetime)
-    return found
+    nearest: dt.datetime = ticks.get_next(dt.datetime) if ahead else ticks.get_prev(dt.datetime)
+    return nearest
 
 
 def _require_over(end: dt.datetime) -> None:

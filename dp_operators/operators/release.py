@@ -11,7 +11,7 @@ from airflow.sdk import BaseOperator
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
 from dp_operators.operators.constants import check_constants
-from dp_operators.operators.errors import told_to_airflow
+from dp_operators.operators.errors import as_airflow_errors
 from dp_operators.operators.exhausted import budget_may_be_exhausted
 from dp_operators.operators.intervals import blocks_of_run
 from dp_operators.operators.keys import DEPLOYMENT, release_key
@@ -155,9 +155,9 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         )
         # one attribute holds them all: a task's `label` and `output` are Airflow's
         self.request = whole_or_fields(request, fields)
-        if isinstance(self.request, Mapping) and not self._made_by_mapping:
+        if isinstance(self.request, Mapping) and not self._created_by_mapping:
             check_constants(self.request)
-        if not self._made_by_mapping:
+        if not self._created_by_mapping:
             check_runner(runner, master=master, conf=conf)
         self.runner = runner
         self.master = master
@@ -175,21 +175,21 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         self._running: Runner | None = None
 
     @property
-    def _made_by_mapping(self) -> bool:
+    def _created_by_mapping(self) -> bool:
         """Whether a mapped task made it when it ran: what is wrong then ends the task, in ``execute``."""
         return bool(getattr(self, "_BaseOperator__from_mapped", False))
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Make the release, or find the one this task has made before; returns where it is and what it cost."""
         if self.price_only:
-            with told_to_airflow():
+            with as_airflow_errors():
                 return self._price(context)
-        with told_to_airflow(), budget_may_be_exhausted(self, context, self.on_exhausted):
+        with as_airflow_errors(), budget_may_be_exhausted(self, context, self.on_exhausted):
             require_ending(self.on_undefined)
             published = self._release(context)
         if published.adopted:
             self.log.info("this task's release was published before: %s", published.uri)
-        made = {
+        returned = {
             "uri": published.uri,
             "key": published.key,
             "cost": published.cost.model_dump(mode="json"),
@@ -199,8 +199,8 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         if undefined:
             line = f"undefined through the noise: {', '.join(undefined)}; the release was published and paid for"
             self.log.warning(line)
-            end_undefined(self.on_undefined, line, made, context)
-        return made
+            end_undefined(self.on_undefined, line, returned, context)
+        return returned
 
     def on_kill(self) -> None:
         """End the application; its charge stays reserved for the next attempt."""
@@ -215,7 +215,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         """
         return read_request(self.request)
 
-    def _asked(self, fields: Mapping[str, Any], ledger: PrivacyLedger) -> ReleaseRequest:
+    def _resolved(self, fields: Mapping[str, Any], ledger: PrivacyLedger) -> ReleaseRequest:
         """The request, with what the ledger knows where it names earlier releases and lists of keys."""
         from dp_operators.releasing import with_references
 
@@ -232,7 +232,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         self.log.info("Releasing %s", key)
         with closing(hook.get_ledger()) as ledger:
             return release(
-                self._with_blocks(self._asked(fields, ledger), ledger, context),
+                self._with_blocks(self._resolved(fields, ledger), ledger, context),
                 ledger=ledger,
                 runner=self._running,
                 key=key,
@@ -258,17 +258,17 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         runner, hook = self._runner(), PrivacyLedgerHook(self.privacy_ledger_conn_id)
         key = release_key(context, deployment=self.deployment or hook.deployment or DEPLOYMENT)
         with closing(hook.get_ledger()) as ledger:
-            request = complete(self._with_blocks(self._asked(fields, ledger), ledger, context), ledger)
-            found = forecast(request, ledger=ledger, runner=runner, key=str(key), allotment=self.allotment or None)
-        remaining = {block: budget.model_dump(mode="json") for block, budget in found.left.items()}
-        if found.charge is not None:
-            self.log.info("would charge nothing: charge %s is %s", found.charge.id, found.charge.state)
+            request = complete(self._with_blocks(self._resolved(fields, ledger), ledger, context), ledger)
+            expected = forecast(request, ledger=ledger, runner=runner, key=str(key), allotment=self.allotment or None)
+        remaining = {block: budget.model_dump(mode="json") for block, budget in expected.left.items()}
+        if expected.charge is not None:
+            self.log.info("would charge nothing: charge %s is %s", expected.charge.id, expected.charge.state)
         else:
             self.log.info(
                 "would charge epsilon %s to account %s: %s",
-                plain(found.cost.epsilon), found.account, ", ".join(remaining),
+                plain(expected.cost.epsilon), expected.account, ", ".join(remaining),
             )  # fmt: skip
-        return {"account": found.account, "cost": found.cost.model_dump(mode="json"), "remaining": remaining}
+        return {"account": expected.account, "cost": expected.cost.model_dump(mode="json"), "remaining": remaining}
 
     def _with_blocks(self, request: ReleaseRequest, ledger: PrivacyLedger, context: Context) -> ReleaseRequest:
         blocks = blocks_of_run(request.blocks, request.account, ledger, context)

@@ -31,13 +31,13 @@ def require_ending(on_undefined: str) -> str:
     return on_undefined
 
 
-def end_undefined(on_undefined: str, line: str, made: Mapping[str, Any], context: Context) -> None:
+def end_undefined(on_undefined: str, line: str, returned: Mapping[str, Any], context: Context) -> None:
     """End the task as asked for; what it would have returned is in XCom all the same, for tasks that run anyway.
 
     Args:
         on_undefined: ``publish``, ``skip`` or ``fail``.
         line: what is undefined.
-        made: what the task returns.
+        returned: what the task returns.
         context: of the task's run.
 
     Raises:
@@ -46,5 +46,5 @@ def end_undefined(on_undefined: str, line: str, made: Mapping[str, Any], context
     """
     if on_undefined == PUBLISH:
         return
-    context["ti"].xcom_push(key="return_value", value=dict(made))
+    context["ti"].xcom_push(key="return_value", value=dict(returned))
     raise (AirflowSkipException if on_undefined == SKIP else AirflowFailException)(line)

@@ -55,12 +55,12 @@ def make_app() -> FastAPI:
     @app.get("/{connection_id}/", response_class=HTMLResponse)
     def accounts(connection_id: Readable) -> HTMLResponse:
         """The accounts of a ledger."""
-        return _asked(connection_id, lambda ledger, nonce: pages.accounts(connection_id, ledger, nonce=nonce))
+        return _show(connection_id, lambda ledger, nonce: pages.accounts(connection_id, ledger, nonce=nonce))
 
     @app.get("/{connection_id}/account", response_class=HTMLResponse)
     def account(connection_id: Readable, name: str) -> HTMLResponse:
         """One account, its blocks and its last charges."""
-        return _asked(connection_id, lambda ledger, nonce: pages.account(connection_id, ledger, name, nonce=nonce))
+        return _show(connection_id, lambda ledger, nonce: pages.account(connection_id, ledger, name, nonce=nonce))
 
     return app
 
@@ -76,10 +76,10 @@ def _readable_ledgers(user: Any) -> list[str]:
     with create_session() as session:
         known = set(session.scalars(of_ledgers))
     # one in the environment or in a secrets backend is in no list
-    return sorted(each for each in known | {PrivacyLedgerHook.default_conn_name} if _may_read(each, user))
+    return sorted(name for name in known | {PrivacyLedgerHook.default_conn_name} if _may_read(name, user))
 
 
-def _asked(connection_id: str, make: Callable[[LedgerReader, str], str]) -> HTMLResponse:
+def _show(connection_id: str, make: Callable[[LedgerReader, str], str]) -> HTMLResponse:
     """A page about a ledger, or one line that says why there is none."""
     try:
         with closing(_ledger(connection_id)) as ledger:

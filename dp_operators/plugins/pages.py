@@ -27,12 +27,12 @@ def ledgers(connections: Iterable[str], *, nonce: str) -> str:
 def accounts(connection: str, ledger: LedgerReader, *, nonce: str) -> str:
     """All accounts of a ledger, each with the block that has the least left."""
     rows = []
-    for each in ledger.accounts():
-        spent = _spent(ledger, each)
-        limits = limits_of(each.composition, each.cap, each.slack)
+    for account in ledger.accounts():
+        spent = _spent(ledger, account)
+        limits = limits_of(account.composition, account.cap, account.slack)
         tight = max(spent, key=lambda block: (part_spent(limits, spent[block]), block))
-        [block] = _blocks(each, {tight: spent[tight]})
-        rows.append({"account": _told(each), "block": block, "blocks": len(spent)})
+        [block] = _blocks(account, {tight: spent[tight]})
+        rows.append({"account": _account(account), "block": block, "blocks": len(spent)})
     return _render("accounts.html.j2", connection=connection, rows=rows, frozen=ledger.frozen(), nonce=nonce)
 
 
@@ -42,19 +42,19 @@ def account(connection: str, ledger: LedgerReader, name: str, *, nonce: str) -> 
     Raises:
         InvalidRequest: there is no such account.
     """
-    found = ledger.account(name)
+    paying = ledger.account(name)
     charges = ledger.history(name)
-    spent = _spent(ledger, found)
+    spent = _spent(ledger, paying)
     shown = dict(list(spent.items())[-LISTED:])
     return _render(
         "account.html.j2",
         connection=connection,
-        account=_told(found),
-        blocks=_blocks(found, shown),
-        charges=[_charge(each, found) for each in reversed(charges[-LISTED:])],
+        account=_account(paying),
+        blocks=_blocks(paying, shown),
+        charges=[_charge(charge, paying) for charge in reversed(charges[-LISTED:])],
         all_charges=len(charges),
         all_blocks=len(spent),
-        allotments=[(each.name, _amount(each.cap, found)) for each in ledger.allotments(name)],
+        allotments=[(part.name, _amount(part.cap, paying)) for part in ledger.allotments(name)],
         frozen=ledger.frozen(),
         nonce=nonce,
     )
@@ -84,7 +84,7 @@ def _blocks(account: Account, spent: Mapping[str, Budget]) -> list[dict[str, Any
     ]
 
 
-def _told(account: Account) -> dict[str, Any]:
+def _account(account: Account) -> dict[str, Any]:
     return {
         "name": account.name,
         "cap": _amount(account.cap, account)
@@ -131,10 +131,10 @@ def _short(number: Decimal) -> str:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(loader=PackageLoader("dp_operators.plugins"), autoescape=True, undefined=StrictUndefined)
-    made.filters["urlpart"] = lambda text: quote(str(text), safe="")
-    made.filters["percent"] = lambda share: str(int(min(100 * share, Decimal(100))))
-    return made
+    environment = Environment(loader=PackageLoader("dp_operators.plugins"), autoescape=True, undefined=StrictUndefined)
+    environment.filters["urlpart"] = lambda text: quote(str(text), safe="")
+    environment.filters["percent"] = lambda share: str(int(min(100 * share, Decimal(100))))
+    return environment
 
 
 def _render(template: str, **given: Any) -> str:

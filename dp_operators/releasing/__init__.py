@@ -1,14 +1,19 @@
 """The release protocol: reserve, run, draw, commit, publish; and what starts the Spark application."""
 
-from dp_operators.releasing.compared import earlier_function
-from dp_operators.releasing.errors import ReleaseDamaged, ReleaseError, ReleaseFailed, ReleaseRejected, ReleaseSettled
-from dp_operators.releasing.fitted import fitted_model
+from dp_operators.releasing.earlier_releases import (
+    earlier_function,
+    fitted_model,
+    is_reference,
+    refers,
+    require_no_key_file,
+    with_references,
+)
+from dp_operators.releasing.errors import ReleaseClosed, ReleaseDamaged, ReleaseError, ReleaseFailed, ReleaseRejected
 from dp_operators.releasing.inspection import check_release_folder
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.preflight import Forecast, forecast
 from dp_operators.releasing.protocol import Check, Published, release
 from dp_operators.releasing.reconciling import Reconciled, reconcile
-from dp_operators.releasing.references import is_reference, refers, require_no_key_file, with_references
 from dp_operators.releasing.requests import (
     account_state,
     check_budget,
@@ -26,12 +31,12 @@ __all__ = [
     "LocalRunner",
     "Published",
     "Reconciled",
+    "ReleaseClosed",
     "ReleaseDamaged",
     "ReleaseError",
     "ReleaseFailed",
     "ReleaseKey",
     "ReleaseRejected",
-    "ReleaseSettled",
     "Released",
     "Runner",
     "SparkSubmitRunner",

@@ -1,10 +1,10 @@
-"""Whether an account could pay for a release now, in figures that are its own and public; nothing is reserved."""
+"""Whether an account could pay for a release now; nothing is reserved, and the reason shows public figures only."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from dp_operators.budget.errors import BudgetExceeded
 from dp_operators.budget.values import ALL, ChargeState
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
-    """Whether an account can pay.
+class Affordability:
+    """Whether an account can pay for a release.
 
     Attributes:
-        pays: it can, now.
-        never: it never can, because the cost is above the cap.
+        pays: whether it can pay now.
+        never: whether it can never pay, because the cost is above the cap.
         reason: why or why not, in one line.
     """
 
@@ -28,14 +28,28 @@ class Standing:
     never: bool = False
     reason: str
 
+    @classmethod
+    def of_exceeded(cls, exceeded: BudgetExceeded) -> Self:
+        """What an exceeded budget means for somebody who could wait."""
+        account = f"account {exceeded.account}"
+        if exceeded.allotment:
+            account = f"allotment {exceeded.allotment} of {account}"
+        cost, cap = f"{exceeded.currency} {plain(exceeded.asked)}", plain(exceeded.cap)
+        if exceeded.never_fits:
+            reason = f"{cost} is above the cap {cap} of {account} and can never be paid"
+            return cls(pays=False, never=True, reason=reason)
+        where = account if exceeded.block == ALL else f"block {exceeded.block} of {account}"
+        left = f"{exceeded.currency} {plain(exceeded.remaining)}"
+        return cls(pays=False, reason=f"{where} has {left} of {cap} left, and {plain(exceeded.asked)} is asked")
+
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
-    """What a sensor asks.
+class AffordabilityCheck:
+    """The cost of a release, to be compared with what its account has left.
 
     Attributes:
         account, epsilon, delta, blocks, allotment: as for ``PrivacyLedger.reserve``.
-        key: key of the release that would be paid for; one that has its charge is paid for. Empty for none.
+        key: the release's key; a release that already has its charge is affordable. Empty to leave this out.
     """
 
     account: str
@@ -45,16 +59,16 @@ class Question:
     allotment: str | None = None
     key: str = ""
 
-    def ask(self, ledger: LedgerReader) -> Standing:
-        """Ask the ledger once; it is only read.
+    def run(self, ledger: LedgerReader) -> Affordability:
+        """Compare once; the ledger is only read.
 
         Raises:
-            InvalidRequest: no such account, block or allotment, or a cost that it cannot count.
-            LedgerUnavailable: the ledger cannot be asked.
+            InvalidRequest: there is no such account, block or allotment, or the account cannot count this cost.
+            LedgerUnavailable: the ledger cannot be reached.
         """
         cost = Budget(epsilon=self.epsilon, delta=self.delta).require_positive()
         if self.key and self._is_charged(ledger, cost):
-            return Standing(pays=True, reason="it has its charge already")
+            return Affordability(pays=True, reason="it has its charge already")
         try:
             ledger.affordable(
                 self.account,
@@ -64,8 +78,8 @@ class Question:
                 allotment=self.allotment,
             )
         except BudgetExceeded as exceeded:
-            return judge(exceeded)
-        return Standing(pays=True, reason=f"account {self.account} can pay epsilon {plain(cost.epsilon)}")
+            return Affordability.of_exceeded(exceeded)
+        return Affordability(pays=True, reason=f"account {self.account} can pay epsilon {plain(cost.epsilon)}")
 
     def _is_charged(self, ledger: LedgerReader, cost: Budget) -> bool:
         charge = ledger.find_charge(self.account, self.key)
@@ -74,17 +88,3 @@ class Question:
             and (charge.cost.epsilon, charge.cost.delta) == (cost.epsilon, cost.delta)
             and charge.state in (ChargeState.RESERVED, ChargeState.COMMITTED)
         )
-
-
-def judge(exceeded: BudgetExceeded) -> Standing:
-    """What an exceeded budget means for somebody who could wait, and the line that says so."""
-    account = f"account {exceeded.account}"
-    if exceeded.allotment:
-        account = f"allotment {exceeded.allotment} of {account}"
-    asked, cap = f"{exceeded.currency} {plain(exceeded.asked)}", plain(exceeded.cap)
-    if exceeded.never_fits:
-        reason = f"{asked} is above the cap {cap} of {account} and can never be paid"
-        return Standing(pays=False, never=True, reason=reason)
-    where = account if exceeded.block == ALL else f"block {exceeded.block} of {account}"
-    left = f"{exceeded.currency} {plain(exceeded.remaining)}"
-    return Standing(pays=False, reason=f"{where} has {left} of {cap} left, and {plain(exceeded.asked)} is asked")

@@ -55,11 +55,11 @@ def missing_connector(*, settings: Mapping[str, str], home: Path) -> str:
     """What is missing for tables in S3, and where it was looked for; empty if nothing is."""
     needed = hadoop_version(home)
     names = sorted(file.name for file in (home / "jars").glob("hadoop-aws-*.jar"))
-    found = [match[1] for name in names if (match := _PRESENT.fullmatch(name))]
-    if needed in found or any(_brings(settings.get(name, "")) for name in SETTINGS):
+    versions = [match[1] for name in names if (match := _PRESENT.fullmatch(name))]
+    if needed in versions or any(_brings(settings.get(name, "")) for name in SETTINGS):
         return ""
-    if found:
-        return f"hadoop-aws-{found[0]}.jar in {home / 'jars'} is of another version than Spark's Hadoop, {needed}"
+    if versions:
+        return f"hadoop-aws-{versions[0]}.jar in {home / 'jars'} is of another version than Spark's Hadoop, {needed}"
     return f"hadoop-aws-{needed or 'VERSION'}.jar is neither in {home / 'jars'} nor in {SETTINGS[0]} or {SETTINGS[1]}"
 
 

@@ -44,7 +44,7 @@ class OpenedDraw:
         """What its mechanisms spent, as the ledger keeps it."""
         return drawn_events(self.fields, max_rows=charge.unit.max_rows)
 
-    def faults(self, charge: Charge) -> tuple[str, ...]:
+    def mismatches(self, charge: Charge) -> tuple[str, ...]:
         """What in it the charge does not pay for, in words; nothing in a sound draw.
 
         No single call of the noise source may lose more than the whole charge, for one row times the rows of a unit;

@@ -26,7 +26,7 @@ class ReleaseRejected(ReleaseError):
     """The draft does not meet the release contract: nothing was published, and the reservation stays."""
 
 
-class ReleaseSettled(ReleaseError):
+class ReleaseClosed(ReleaseError):
     """The reservation was given back or spent elsewhere, so this attempt may publish nothing."""
 
 
@@ -35,7 +35,7 @@ class ReleaseDamaged(ReleaseError):
 
 
 @contextmanager
-def store_faults() -> Iterator[None]:
+def as_release_errors() -> Iterator[None]:
     """Tell a store's fault as a failed attempt, which may be repeated: every step asks the store what is there first.
 
     Raises:

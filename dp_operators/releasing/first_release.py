@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from dp_operators.budget import ChargeState
 from dp_operators.releasing.drafts import Draft
-from dp_operators.releasing.errors import ReleaseDamaged, store_faults
+from dp_operators.releasing.errors import ReleaseDamaged, as_release_errors
 from spark_jobs.contract.column_types import normal_type
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place
@@ -192,7 +192,7 @@ def _stored_request(request: ReleaseRequest, charge: Charge) -> Mapping[str, Any
     if request.output is None:
         return {}
     layout = ReleaseLayout.of(Place.of_folder(request.output).folder, charge.release, charge.id)
-    with store_faults():
+    with as_release_errors():
         content = open_store(request.output).read(layout.request)
     try:
         stored = json.loads(content or b"{}")

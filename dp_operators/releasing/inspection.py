@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from dp_operators.budget import ChargeState
-from dp_operators.releasing.errors import store_faults
+from dp_operators.releasing.errors import as_release_errors
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.store.layout import DRAFT_FOLDER, MANIFEST_NAME, RECEIPT_NAME, folder_name
@@ -32,7 +32,7 @@ def check_release_folder(uri: str, ledger: LedgerReader) -> tuple[str, ...]:
     """
     uri = uri.rstrip("/").removesuffix(f"/{MANIFEST_NAME}")
     store = open_store(uri, what="release")
-    with store_faults():
+    with as_release_errors():
         content = store.read(f"{uri}/{MANIFEST_NAME}")
         if content is None:
             raise InvalidRequest(
@@ -87,13 +87,13 @@ def _payment(release: Release, charge: Charge | None, manifest: str) -> Iterator
         yield f"{MANIFEST_NAME}: its charge {charge.id} is {charge.state.value}, not committed"
     elif charge.manifest_sha256 != manifest:
         yield f"{MANIFEST_NAME}: has SHA-256 {manifest}, the ledger committed {charge.manifest_sha256 or 'none'}"
-    for what, told, paid in (
+    for what, claimed, paid in (
         ("key", release.key, charge.release),
         ("request", release.request_sha256, charge.request_sha256),
         ("relation", release.neighbours.value, charge.neighbours.value),
         ("unit", release.unit, charge.unit),
     ):
-        if told != paid:
+        if claimed != paid:
             yield f"{MANIFEST_NAME}: its {what} is not that of charge {charge.id}"
     if release.cost.epsilon > charge.cost.epsilon or release.cost.delta > charge.cost.delta:
         yield f"{MANIFEST_NAME}: its cost is above that of charge {charge.id}"
@@ -123,8 +123,8 @@ def _receipt(
     if entry is None and seq <= ledger.head().seq and not ledger.sees_all():
         return  # another account's entry, which this role may not see
     if (entry is None or entry.hash != kept) and not _was_restored(ledger, charge):
-        found = "has no such entry" if entry is None else "has another one there"
-        yield f"{RECEIPT_NAME}: knows entry {seq} of the audit log as {kept}; the log {found}: it was cut or rewritten"
+        state = "has no such entry" if entry is None else "has another one there"
+        yield f"{RECEIPT_NAME}: knows entry {seq} of the audit log as {kept}; the log {state}: it was cut or rewritten"
 
 
 def _was_restored(ledger: LedgerReader, charge: Charge | None) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dp_operators.budget import ChargeConflict, ChargeState
-from dp_operators.releasing.errors import ReleaseSettled, store_faults
+from dp_operators.releasing.errors import ReleaseClosed, as_release_errors
 from dp_operators.releasing.first_release import UNFINISHED, pays_for
 from dp_operators.releasing.requests import check_budget, check_request, require_charged
 from spark_jobs.contract.preflight import preflight
@@ -76,7 +76,7 @@ def forecast(
 
     Raises:
         InvalidRequest: it would be refused (``ChargeConflict``: the key pays for another request).
-        ReleaseSettled: what the key paid for was given back after its noise was drawn.
+        ReleaseClosed: what the key paid for was given back after its noise was drawn.
         ReleaseError: the store failed.
         LedgerUnavailable: the ledger cannot be asked.
     """
@@ -91,11 +91,11 @@ def forecast(
                 remedy="a release key pays for one request: use another key",
             )
         if charge.state is ChargeState.BURNT:
-            raise ReleaseSettled(f"release {key} {SPENT}")
+            raise ReleaseClosed(f"release {key} {SPENT}")
         if charge.state is ChargeState.RESERVED and charge.request_sha256 != request.sha256:
-            raise ReleaseSettled(f"release {key} {UNFINISHED}: charge {charge.id} would be burnt")
+            raise ReleaseClosed(f"release {key} {UNFINISHED}: charge {charge.id} would be burnt")
         runner.check(request)
         return Forecast(account=account, cost=charge.cost, left={}, charge=charge)
-    with store_faults():
+    with as_release_errors():
         left = check_before_charge(request, ledger=ledger, runner=runner, allotment=allotment, writing=False)
     return Forecast(account=account, cost=request.budget, left=left, charge=None)

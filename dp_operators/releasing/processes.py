@@ -54,10 +54,10 @@ class PrivateFolder:
         if status.st_mode & 0o170077 != 0o040000 or status.st_uid != os.geteuid():
             bound = "must be a folder that this user alone may enter"
             raise InvalidRequest("private_dir", value=folder, requirement=bound, remedy=f"chmod 700 it, or {remedy}")
-        self._tidy(folder)
+        self._remove_old_files(folder)
         return folder
 
-    def _tidy(self, folder: Path) -> None:
+    def _remove_old_files(self, folder: Path) -> None:
         oldest = time.time() - self.keep_days * 86400
         for path in folder.glob("application-*"):
             with contextlib.suppress(OSError):
@@ -110,7 +110,7 @@ class Reporter:
     def _enter(self, stage: str) -> None:
         self._stage = stage
         self._since = time.monotonic()
-        self._told = 0
+        self._reported_beats = 0
 
     def stages(self, stages: Sequence[ApplicationStage]) -> None:
         """New stages were announced."""
@@ -121,8 +121,8 @@ class Reporter:
     def beat(self) -> None:
         """Time has passed."""
         beats = int((time.monotonic() - self._since) / self._interval)
-        if beats > self._told:
-            self._told = beats
+        if beats > self._reported_beats:
+            self._reported_beats = beats
             self._progress(f"{self._stage} ... {beats * self._interval:.0f} s")
 
 

@@ -42,11 +42,11 @@ from dp_operators.budget import ChargeConflict, ChargeState
 from dp_operators.releasing.drafts import Draft, document, missing_files, publish
 from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.errors import (
+    ReleaseClosed,
     ReleaseDamaged,
     ReleaseFailed,
     ReleaseRejected,
-    ReleaseSettled,
-    store_faults,
+    as_release_errors,
 )
 from dp_operators.releasing.first_release import (
     UNFINISHED,
@@ -66,9 +66,9 @@ from dp_operators.releasing.requests import (
     require_own_output,
 )
 from dp_operators.releasing.reservations import claim, end_reservation, end_stated_runs, require_claim, seal_of
-from dp_operators.releasing.rollback_guard import bear_witness, require_remembered
+from dp_operators.releasing.rollback_guard import anchor_entry, require_no_rollback
 from dp_operators.releasing.runners import Runner, Submission
-from dp_operators.releasing.sealed_drafts import SealedDrafts, require_paid, settled_elsewhere
+from dp_operators.releasing.sealed_drafts import SealedDrafts, closed_elsewhere, require_paid
 from spark_jobs.contract.privacy import Budget, plain
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
@@ -154,13 +154,13 @@ def release(
         actor=actor,
         progress=progress,
     )
-    with store_faults():
+    with as_release_errors():
         charge = attempt.reserve()
         layout = ReleaseLayout.of(output, attempt.key, charge.id)
         if charge.state is ChargeState.COMMITTED:
             return attempt.finish(charge, layout)
         if charge.state is ChargeState.BURNT:
-            raise ReleaseSettled(f"release {key} {SPENT}")
+            raise ReleaseClosed(f"release {key} {SPENT}")
         if is_of_first_release(charge, request):
             raise attempt.unfinished(charge, layout)
         draw, draft = attempt.drafted(charge, layout)
@@ -189,14 +189,14 @@ class _Attempt:
         manifest = f"{release_folder(self.output, self.key)}/{MANIFEST_NAME}"
         # looked for before the ledger is asked: what is visible by then was committed by then
         visible = self.store.read(manifest) is not None
-        found = self.ledger.find_charge(self.account, self.key)
+        existing = self.ledger.find_charge(self.account, self.key)
         request_sha256 = self.request.sha256
-        if found is not None and found.state is not ChargeState.VOID:
-            if pays_for(found, self.request):  # another request's key is refused by the ledger, below
+        if existing is not None and existing.state is not ChargeState.VOID:
+            if pays_for(existing, self.request):  # another request's key is refused by the ledger, below
                 require_claim(self.store, self.output, self.key, self.account)
-                request_sha256 = found.request_sha256
+                request_sha256 = existing.request_sha256
         else:
-            require_remembered(self.store, self.output, self.account, self.ledger, actor=self.actor)
+            require_no_rollback(self.store, self.output, self.account, self.ledger, actor=self.actor)
             if visible:
                 raise ReleaseDamaged(f"{manifest} is there, but the ledger knows of no charge that paid for it")
             check_before_charge(self.request, ledger=self.ledger, runner=self.runner, allotment=self.allotment)
@@ -257,7 +257,7 @@ class _Attempt:
         try:
             self.ledger.commit(charge.id, draft.sha256, events=draw.events(charge), actor=self.actor)
         except ChargeConflict:
-            raise settled_elsewhere(charge) from None
+            raise closed_elsewhere(charge) from None
         failpoint("after_commit")
         self.progress("committed")
 
@@ -284,14 +284,14 @@ class _Attempt:
             raise ReleaseDamaged(f"{layout.draft_manifest} is not what the ledger committed")
         return self.publish(charge, layout, draft)
 
-    def unfinished(self, charge: Charge, layout: ReleaseLayout) -> ReleaseSettled:
+    def unfinished(self, charge: Charge, layout: ReleaseLayout) -> ReleaseClosed:
         """End a reservation of the first release; what the attempt ends with."""
         why = f"release {self.key} {UNFINISHED}"
         try:
             ended = end_reservation(self.store, layout, charge, self.ledger, actor=self.actor, reason=why)
         except ChargeConflict:
-            return settled_elsewhere(charge)
-        return ReleaseSettled(f"{why}: charge {charge.id} is {ended.state.value}; ask again under another key")
+            return closed_elsewhere(charge)
+        return ReleaseClosed(f"{why}: charge {charge.id} is {ended.state.value}; ask again under another key")
 
     def publish(self, charge: Charge, layout: ReleaseLayout, draft: Draft) -> Published:
         """Make a committed draft visible."""
@@ -328,7 +328,7 @@ class _Attempt:
 
         The first attempt's figures are every attempt's.
         """
-        bear_witness(self.store, self.output, charge, self.ledger)
+        anchor_entry(self.store, self.output, charge, self.ledger)
         failpoint("before_request")
         if self.store.read(layout.account) is None:
             self.store.create(layout.account, account_state(self.ledger, charge).sealed(seal))
@@ -341,7 +341,7 @@ class _Attempt:
         try:
             run = self.ledger.start_run(charge.id, actor=self.actor)
         except ChargeConflict:
-            raise settled_elsewhere(charge) from None
+            raise closed_elsewhere(charge) from None
         failpoint("after_start_run")
         submission = Submission(
             request_uri=layout.request,
@@ -376,7 +376,7 @@ class _Attempt:
             self.ledger.void(charge.id, actor=self.actor, reason=_REFUSED)
             failpoint("after_give_back")
         except ChargeConflict:
-            raise settled_elsewhere(charge) from None
+            raise closed_elsewhere(charge) from None
         raise refused
 
 

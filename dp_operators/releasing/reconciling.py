@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dp_operators.budget import BudgetExceeded, ChargeConflict, ChargeState
 from dp_operators.releasing.drafts import require_releases
-from dp_operators.releasing.errors import store_faults
+from dp_operators.releasing.errors import as_release_errors
 from dp_operators.releasing.first_release import stored_sha256
 from dp_operators.releasing.inspection import RECONCILED
 from dp_operators.releasing.requests import require_charged
@@ -67,7 +67,7 @@ def reconcile(output: str, ledger: PrivacyLedger, *, actor: str) -> Reconciled:
     restored: list[str] = []
     committed: list[str] = []
     findings: list[str] = []
-    with store_faults():
+    with as_release_errors():
         require_releases(store, output)
         for folder, charge_id in _in_order(store, output):
             root = f"{output.rstrip('/')}/{folder}"
@@ -87,9 +87,9 @@ def reconcile(output: str, ledger: PrivacyLedger, *, actor: str) -> Reconciled:
 
 def _drafts(store: ObjectStore, output: str) -> Iterator[tuple[str, str]]:
     for name in store.names(output):
-        found = _REQUEST.fullmatch(name)
-        if found is not None:
-            yield found[1], found[2]
+        match = _REQUEST.fullmatch(name)
+        if match is not None:
+            yield match[1], match[2]
 
 
 def _in_order(store: ObjectStore, output: str) -> list[tuple[str, str]]:

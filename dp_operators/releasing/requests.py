@@ -6,8 +6,8 @@ from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING
 
 from dp_operators.budget.composition import APPROXIMATE, ZCDP
+from dp_operators.releasing.earlier_releases import require_as_released
 from dp_operators.releasing.first_release import pays_for
-from dp_operators.releasing.references import require_as_released
 from dp_operators.releasing.saved_models import with_saved_model
 from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.binding import TableBinding

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dp_operators.budget import ChargeConflict, ChargeState
 from dp_operators.releasing.drafts import document, require_releases
 from dp_operators.releasing.draws import OpenedDraw
-from dp_operators.releasing.errors import store_faults
+from dp_operators.releasing.errors import as_release_errors
 from dp_operators.releasing.first_release import pays_for
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.requests import complete, require_charged
@@ -60,7 +60,7 @@ def give_back(
         )
     if charge.state is not ChargeState.RESERVED:
         return charge
-    with store_faults():
+    with as_release_errors():
         require_claim(store, output, charge.release, account)
         layout = ReleaseLayout.of(output, charge.release, charge.id)
         return end_reservation(store, layout, charge, ledger, actor=actor, reason=reason)
@@ -97,7 +97,7 @@ def release_stale(
     if not reason:
         raise InvalidRequest("reason", value=reason, requirement="must be given", remedy="say why")
     store, done = open_store(output), []
-    with store_faults():
+    with as_release_errors():
         require_releases(store, output)
         for charge in ledger.stale(older_than):
             try:
@@ -205,12 +205,12 @@ def end_reservation(
     failpoint("before_give_back")
     if draw is None and not charge.may_have_drawn and store.read(layout.manifest) is None:
         with suppress(ChargeConflict):  # a run was started meanwhile, or the charge was settled, which burning finds
-            return _settled(ledger.void(charge.id, actor=actor, reason=reason))
+            return _ended(ledger.void(charge.id, actor=actor, reason=reason))
     events = events_of(draw, charge, ledger)
-    return _settled(ledger.burn(charge.id, events=events, actor=actor, reason=reason))
+    return _ended(ledger.burn(charge.id, events=events, actor=actor, reason=reason))
 
 
-def _settled(charge: Charge) -> Charge:
+def _ended(charge: Charge) -> Charge:
     failpoint("after_give_back")
     return charge
 

@@ -34,7 +34,7 @@ _LAST_EPOCH, _LAST_SEQ = 999_999, 999_999_999_999
 
 
 @dataclass(frozen=True, order=True)
-class Witness:
+class Anchor:
     """That the audit log had an entry; later ones are greater.
 
     Attributes:
@@ -52,7 +52,7 @@ class Witness:
         return f"0-{_LAST_EPOCH - self.epoch:06d}-{_LAST_SEQ - self.seq:012d}-{self.hash}"
 
 
-def bear_witness(store: ObjectStore, output: str, charge: Charge, ledger: PrivacyLedger) -> None:
+def anchor_entry(store: ObjectStore, output: str, charge: Charge, ledger: PrivacyLedger) -> None:
     """Leave the entry that reserved ``charge`` in the store; harmless to repeat.
 
     Raises:
@@ -67,7 +67,7 @@ def bear_witness(store: ObjectStore, output: str, charge: Charge, ledger: Privac
     failpoint("after_anchor")
 
 
-def require_remembered(store: ObjectStore, output: str, account: str, ledger: PrivacyLedger, *, actor: str) -> None:
+def require_no_rollback(store: ObjectStore, output: str, account: str, ledger: PrivacyLedger, *, actor: str) -> None:
     """Freeze a ledger that has forgotten what the store remembers of an account.
 
     Raises:
@@ -100,43 +100,43 @@ def begin_epoch(store: ObjectStore, output: str, ledger: PrivacyLedger) -> None:
                 _create(store, output, entry, ledger, epoch=newest.epoch + 1)
 
 
-def _holds(ledger: PrivacyLedger, witness: Witness) -> bool:
-    entry = ledger.entry(witness.seq)
-    return entry is not None and entry.hash == witness.hash
+def _holds(ledger: PrivacyLedger, anchor: Anchor) -> bool:
+    entry = ledger.entry(anchor.seq)
+    return entry is not None and entry.hash == anchor.hash
 
 
-def _seal(store: ObjectStore, output: str, account: str, witness: Witness) -> str:
+def _seal(store: ObjectStore, output: str, account: str, anchor: Anchor) -> str:
     """The server's seal of what was witnessed; empty where there is none."""
-    content = store.read(f"{anchor_folder(output, account)}/{witness.name}") or b"{}"
+    content = store.read(f"{anchor_folder(output, account)}/{anchor.name}") or b"{}"
     with suppress(ValueError, AttributeError):
         return str(json.loads(content).get("audit_log", {}).get("seal", ""))
     return ""
 
 
 def _create(store: ObjectStore, output: str, entry: AuditEntry, ledger: PrivacyLedger, *, epoch: int) -> None:
-    witness = Witness(epoch, entry.seq, entry.hash)
+    anchor = Anchor(epoch, entry.seq, entry.hash)
     logged = {"seq": entry.seq, "hash": entry.hash, "seal": ledger.seal(entry)}
     content = {"format": 1, "account": entry.account, "audit_log": logged}
-    store.create(f"{anchor_folder(output, entry.account)}/{witness.name}", document(content))
+    store.create(f"{anchor_folder(output, entry.account)}/{anchor.name}", document(content))
 
 
-def _newest(store: ObjectStore, output: str, account: str) -> Witness | None:
+def _newest(store: ObjectStore, output: str, account: str) -> Anchor | None:
     """The last entry of an account that a store remembers."""
     folder = anchor_folder(output, account)
-    found = _NAME.fullmatch(store.first(folder) or "")
-    if found is not None:
-        return Witness(_LAST_EPOCH - int(found[1]), _LAST_SEQ - int(found[2]), found[3])
+    match = _NAME.fullmatch(store.first(folder) or "")
+    if match is not None:
+        return Anchor(_LAST_EPOCH - int(match[1]), _LAST_SEQ - int(match[2]), match[3])
     # of a store that earlier versions wrote to, and no other yet
     earlier = (_EARLIER_NAME.fullmatch(name) for name in store.names(folder))
-    return max((Witness(int(each[1]), int(each[2]), each[3]) for each in earlier if each is not None), default=None)
+    return max((Anchor(int(name[1]), int(name[2]), name[3]) for name in earlier if name is not None), default=None)
 
 
 def _accounts(store: ObjectStore, output: str) -> Iterator[str]:
     """The accounts that have witnesses in a folder of releases, each once."""
-    root, seen = anchor_folder(output), set()
+    root, listed = anchor_folder(output), set()
     for name in store.names(root):
         folder = name.split("/", 1)[0]
-        if folder not in seen and "/" in name:
-            seen.add(folder)
+        if folder not in listed and "/" in name:
+            listed.add(folder)
             with suppress(ValueError, KeyError, TypeError, InvalidRequest):
                 yield str(json.loads(store.read(f"{root}/{name}") or b"")["account"])

@@ -289,15 +289,15 @@ class SparkSubmitRunner(_ProcessRunner):
 
     def _binary(self) -> str:
         beside = Path(sys.executable).with_name("spark-submit")
-        found = shutil.which(self.binary or (str(beside) if beside.exists() else "spark-submit"))
-        if found is None:
+        binary = shutil.which(self.binary or (str(beside) if beside.exists() else "spark-submit"))
+        if binary is None:
             raise InvalidRequest(
                 "binary",
                 value=self.binary or "spark-submit",
                 requirement="must be a spark-submit that can be run",
                 remedy="install Spark on this machine, or give the full path",
             )
-        return found
+        return binary
 
 
 def properties(settings: Mapping[str, str]) -> str:

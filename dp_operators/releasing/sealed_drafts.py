@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dp_operators.budget import ChargeConflict
 from dp_operators.releasing.drafts import Draft, read_draft
 from dp_operators.releasing.draws import OpenedDraw
-from dp_operators.releasing.errors import ReleaseDamaged, ReleaseRejected, ReleaseSettled
+from dp_operators.releasing.errors import ReleaseClosed, ReleaseDamaged, ReleaseRejected
 from dp_operators.releasing.reservations import end_reservation
 from spark_jobs.contract.release import PRIVATE, Release
 from spark_jobs.contract.store.draft_folder import DraftFolder
@@ -44,7 +44,7 @@ class SealedDrafts:
         """The draw in the store, once the ledger knows it by its hash; None where neither has one.
 
         Raises:
-            ReleaseSettled: the draw that the ledger knows is gone, or something else lies in its place; the reservation
+            ReleaseClosed: the draw that the ledger knows is gone, or something else lies in its place; the reservation
                 is ended by that.
             OSError: the store failed.
             LedgerUnavailable: the ledger cannot be asked; try again.
@@ -89,7 +89,7 @@ class SealedDrafts:
         folder = DraftFolder(store=self.store, layout=self.layout, seal=self.seal, draw_sha256=draw.sha256)
         return read_draft(folder)
 
-    def _lost(self, *, gone: bool) -> ReleaseSettled:
+    def _lost(self, *, gone: bool) -> ReleaseClosed:
         draw = f"the draw of charge {self.charge.id}"
         why = f"{draw} is gone" if gone else f"{self.layout.draw} is not {draw}"
         try:
@@ -97,8 +97,8 @@ class SealedDrafts:
                 self.store, self.layout, self.charge, self.ledger, actor=self.actor, reason=f"{draw} is lost"
             )
         except ChargeConflict:
-            return settled_elsewhere(self.charge)
-        return ReleaseSettled(
+            return closed_elsewhere(self.charge)
+        return ReleaseClosed(
             f"{why}, so the charge is {ended.state.value} and nothing is published for it; ask again under another key"
         )
 
@@ -119,11 +119,11 @@ def require_paid(release: Release, draw: OpenedDraw, charge: Charge) -> None:
         and release.cost.delta <= charge.cost.delta,
         "its noise, which is not private": release.guarantee == PRIVATE,
     }
-    wrong = [*(name for name, holds in facts.items() if not holds), *draw.faults(charge)]
+    wrong = [*(name for name, holds in facts.items() if not holds), *draw.mismatches(charge)]
     if wrong:
         raise ReleaseRejected(f"the draft is not what charge {charge.id} pays for: {'; '.join(wrong)}")
 
 
-def settled_elsewhere(charge: Charge) -> ReleaseSettled:
+def closed_elsewhere(charge: Charge) -> ReleaseClosed:
     """What an attempt says that another one was faster than."""
-    return ReleaseSettled(f"charge {charge.id} was settled elsewhere while this attempt ran; nothing was published")
+    return ReleaseClosed(f"charge {charge.id} was settled elsewhere while this attempt ran; nothing was published")

@@ -11,7 +11,7 @@ from airflow.sdk import BaseSensorOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
-from dp_operators.operators.errors import LedgerAway, told_to_airflow
+from dp_operators.operators.errors import LedgerAway, as_airflow_errors
 from dp_operators.operators.intervals import blocks_of_run
 from dp_operators.operators.keys import DEPLOYMENT, release_key
 from dp_operators.triggers.budget import AWAY, NEVER, PAYS, REFUSED, PrivacyBudgetTrigger
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from dp_operators.budget import PrivacyLedger
-    from dp_operators.releasing.affordability import Question, Standing
+    from dp_operators.releasing.affordability import Affordability, AffordabilityCheck
 
 ON_EXHAUSTED = ("wait", "fail", "skip")
 """What may be done while the budget does not suffice."""
@@ -123,10 +123,10 @@ class PrivacyBudgetSensor(BaseSensorOperator):
         if not self.deferrable:
             return super().execute(context)
         if not self.poke(context):
-            with told_to_airflow():
+            with as_airflow_errors():
                 trigger = PrivacyBudgetTrigger(
                     privacy_ledger_conn_id=self.privacy_ledger_conn_id,
-                    question=self._plain_question(context),
+                    question=self._serializable_check(context),
                     poke_interval=float(self.poke_interval),
                 )
             timeout = None if not self.timeout else dt.timedelta(seconds=float(self.timeout))
@@ -139,54 +139,54 @@ class PrivacyBudgetSensor(BaseSensorOperator):
         if status == PAYS:
             self.log.info("%s: %s", self._release(), reason)
         elif status in (NEVER, REFUSED):
-            raise AirflowFailException(self._held_back(reason))
+            raise AirflowFailException(self._waiting_line(reason))
         else:
-            raise (LedgerAway if status == AWAY else AirflowException)(self._held_back(reason))
+            raise (LedgerAway if status == AWAY else AirflowException)(self._waiting_line(reason))
 
     def poke(self, context: Context) -> bool:
         """Ask the ledger once."""
-        with told_to_airflow():
-            standing = self._standing(context)
-        if standing.pays:
-            self.log.info("%s: %s", self._release(), standing.reason)
+        with as_airflow_errors():
+            affordability = self._affordability(context)
+        if affordability.pays:
+            self.log.info("%s: %s", self._release(), affordability.reason)
             return True
-        line = self._held_back(standing.reason)
+        line = self._waiting_line(affordability.reason)
         self.log.info("%s", line)
         if self.on_exhausted == "skip":
             raise AirflowSkipException(line)
-        if standing.never or self.on_exhausted == "fail":
+        if affordability.never or self.on_exhausted == "fail":
             raise AirflowFailException(line)
         return False
 
     def _release(self) -> str:
         return self.release_task_id or "the release"
 
-    def _held_back(self, reason: str) -> str:
+    def _waiting_line(self, reason: str) -> str:
         return f"{self._release()} is held back: {reason}"
 
-    def _standing(self, context: Context) -> Standing:
+    def _affordability(self, context: Context) -> Affordability:
         hook = PrivacyLedgerHook(self.privacy_ledger_conn_id)
         with closing(hook.get_ledger()) as ledger:
-            return self._question(context, hook, ledger).ask(ledger)
+            return self._make_check(context, hook, ledger).run(ledger)
 
-    def _plain_question(self, context: Context) -> dict[str, Any]:
+    def _serializable_check(self, context: Context) -> dict[str, Any]:
         """The question as a trigger can be given it: text and numbers written out."""
         hook = PrivacyLedgerHook(self.privacy_ledger_conn_id)
         with closing(hook.get_ledger()) as ledger:
-            question = self._question(context, hook, ledger)
-        fields = dict(vars(question), blocks=list(question.blocks))
-        cost = Budget(epsilon=question.epsilon, delta=question.delta)
+            check = self._make_check(context, hook, ledger)
+        fields = dict(vars(check), blocks=list(check.blocks))
+        cost = Budget(epsilon=check.epsilon, delta=check.delta)
         return {**fields, "epsilon": plain(cost.epsilon), "delta": plain(cost.delta)}
 
-    def _question(self, context: Context, hook: PrivacyLedgerHook, ledger: PrivacyLedger) -> Question:
-        from dp_operators.releasing.affordability import Question
+    def _make_check(self, context: Context, hook: PrivacyLedgerHook, ledger: PrivacyLedger) -> AffordabilityCheck:
+        from dp_operators.releasing.affordability import AffordabilityCheck
 
         key = ""
         if self.release_task_id:
             deployment = self.deployment or hook.deployment or DEPLOYMENT
             key = str(release_key(context, deployment=deployment, task_id=self.release_task_id))
         blocks = (self.blocks,) if isinstance(self.blocks, str) else tuple(self.blocks)
-        return Question(
+        return AffordabilityCheck(
             account=self.account,
             epsilon=self.epsilon,
             delta=self.delta,

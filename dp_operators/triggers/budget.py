@@ -22,7 +22,7 @@ class PrivacyBudgetTrigger(BaseTrigger):
 
     Args:
         privacy_ledger_conn_id: the connection of the ledger.
-        question: the fields of ``dp_operators.releasing.affordability.Question``, plain values.
+        question: the fields of ``dp_operators.releasing.affordability.AffordabilityCheck``, plain values.
         poke_interval: seconds between two questions.
     """
 
@@ -45,21 +45,21 @@ class PrivacyBudgetTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Ask until there is something to tell; tells one event, ``{"status", "reason"}``."""
-        while (found := await sync_to_async(self._ask)()) is None:
+        while (outcome := await sync_to_async(self._check)()) is None:
             await asyncio.sleep(self.poke_interval)
-        yield TriggerEvent(found)  # type: ignore[no-untyped-call]
+        yield TriggerEvent(outcome)  # type: ignore[no-untyped-call]
 
-    def _ask(self) -> dict[str, str] | None:
+    def _check(self) -> dict[str, str] | None:
         from dp_operators.budget import LedgerUnavailable
-        from dp_operators.releasing.affordability import Question
+        from dp_operators.releasing.affordability import AffordabilityCheck
 
         try:
             with closing(PrivacyLedgerHook(self.privacy_ledger_conn_id).get_ledger()) as ledger:
-                standing = Question(**self.question).ask(ledger)
+                affordability = AffordabilityCheck(**self.question).run(ledger)
         except InvalidRequest as refused:
             return {"status": REFUSED, "reason": str(refused)}
         except LedgerUnavailable as away:
             return {"status": AWAY, "reason": str(away)}
-        if standing.pays:
-            return {"status": PAYS, "reason": standing.reason}
-        return {"status": NEVER, "reason": standing.reason} if standing.never else None
+        if affordability.pays:
+            return {"status": PAYS, "reason": affordability.reason}
+        return {"status": NEVER, "reason": affordability.reason} if affordability.never else None

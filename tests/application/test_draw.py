@@ -130,10 +130,10 @@ def test_what_was_drawn_is_what_its_charge_pays_for(budget: dict[str, str], max_
     asked = request(unit=unit, budget=budget, diagnostics=["roc_curve", "calibration"])
     drawn = measure(asked, counts(), charge_id="c", noise=SeededNoise(1))
     opened = OpenedDraw(sha256="", fields={**json.loads(drawn.to_json()), "guarantee": PRIVATE})
-    assert opened.faults(charge_of(asked)) == ()
+    assert opened.mismatches(charge_of(asked)) == ()
     assert len(opened.fields["noise"]) == len(drawn.parts)
     less = charge_of(asked, cost=Budget(epsilon=asked.budget.epsilon / 100, delta=asked.budget.delta))
-    assert opened.faults(less) == (
+    assert opened.mismatches(less) == (
         "its draw's cost, which exceeds the reservation",
         "its draw's noise, which is less than its cost buys",
     )

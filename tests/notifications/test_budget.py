@@ -23,7 +23,7 @@ def told_after(ledger: PrivacyLedger, *costs: str, **settings: Any) -> list[list
         context = make_context(run_type="manual", run_id=f"run {number}")
         ledger.reserve("visits", release=str(release_key(context, deployment="airflow")), epsilon=cost, blocks=blocks)
         lines: list[str] = []
-        PrivacyBudgetNotifier(account="visits", tell=lines.append).notify(context)
+        PrivacyBudgetNotifier(account="visits", notify=lines.append).notify(context)
         told.append(lines)
     return told
 
@@ -52,7 +52,7 @@ def test_it_changes_nothing_and_says_nothing_of_other_tasks(airflow_ledger: Priv
     airflow_ledger.open_account("visits", epsilon="1")
     airflow_ledger.reserve("visits", release="another", epsilon="1")
     head, lines = airflow_ledger.head(), []
-    PrivacyBudgetNotifier(account="visits", tell=lines.append).notify(make_context())
+    PrivacyBudgetNotifier(account="visits", notify=lines.append).notify(make_context())
     assert lines == []
     assert airflow_ledger.head() == head
 

@@ -78,11 +78,11 @@ def test_groups_of_a_registered_list_are_part_of_the_request_and_its_hash(
     airflow_ledger.register_keys("children", "fewer", KEYS[:9], actor="admin")
     task = operator(tmp_path, "children", diagnostics=[lines()], model=None)
     rendered(task)
-    request = task._asked(task.request, airflow_ledger)
+    request = task._resolved(task.request, airflow_ledger)
     assert request.to_dict()["diagnostics"][0]["groups"] == KEYS
     assert request.to_dict()["diagnostics"][0]["x_bounds"] == [0.0, 2.0]
     task.request["diagnostics"][0]["groups"] = {"list": "fewer"}
-    assert task._asked(task.request, airflow_ledger).sha256 != request.sha256
+    assert task._resolved(task.request, airflow_ledger).sha256 != request.sha256
 
 
 def test_a_dag_that_names_a_file_of_keys_is_refused(tmp_path: Path, airflow_ledger: PrivacyLedger) -> None:

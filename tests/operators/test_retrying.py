@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowException
 from airflow.sdk.execution_time.task_runner import _handle_current_task_failed
 
 from dp_operators.budget import BudgetExceeded, ChargeConflict, LedgerUnavailable, NotAllowed, PrivacyLedger
-from dp_operators.operators.errors import LedgerAway, told_to_airflow
+from dp_operators.operators.errors import LedgerAway, as_airflow_errors
 from dp_operators.operators.retrying import PrivacyRetryPolicy
 from dp_operators.releasing import ReleaseFailed, ReleaseRejected
 from spark_jobs.contract.errors import InvalidRequest
@@ -66,7 +66,7 @@ def told(failure: Exception) -> Exception:
     """What the operators make of it."""
 
     def work() -> None:
-        with told_to_airflow():
+        with as_airflow_errors():
             raise failure
 
     return failure_of(work)

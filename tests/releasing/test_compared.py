@@ -9,7 +9,7 @@ import pytest
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.releasing import ReleaseFailed, earlier_function, refers, with_references
-from dp_operators.releasing.references import require_as_released
+from dp_operators.releasing.earlier_releases import require_as_released
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import EcdfOptions
 from spark_jobs.contract.request import ReleaseRequest

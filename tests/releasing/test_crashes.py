@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dp_operators.releasing import ReleaseFailed, ReleaseSettled
+from dp_operators.releasing import ReleaseClosed, ReleaseFailed
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store.failpoints import APPLICATION_POINTS, PROTOCOL_POINTS
 from tests.support.release_lab import judge, retried, wait_for
@@ -84,7 +84,7 @@ def test_application_orphaned_before_its_draw_publishes_nothing_once_its_charge_
     wait_for(ended)
     judge(lab)
     assert (lab.root / "_draft" / lab.charges()[0].id / "draw.json").exists()
-    with pytest.raises(ReleaseSettled):
+    with pytest.raises(ReleaseClosed):
         retried(lab)
     assert not (lab.root / "release.json").exists()
     assert lab.states() == ["burnt"]

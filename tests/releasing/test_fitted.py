@@ -11,7 +11,7 @@ import pytest
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.releasing import ReleaseFailed, check_request, fitted_model, is_reference, refers, with_references
-from dp_operators.releasing.references import require_as_released
+from dp_operators.releasing.earlier_releases import require_as_released
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
 from tests.support.accounts import open_bound

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dp_operators.releasing import ReleaseFailed, ReleaseSettled, give_back
+from dp_operators.releasing import ReleaseClosed, ReleaseFailed, give_back
 from spark_jobs.contract import InvalidRequest
 from tests.support.release_lab import HereRunner, NoRunner, judge, make_request, reserved_with
 
@@ -28,7 +28,7 @@ def test_giving_back_burns_what_was_drawn(lab):
     reserved_with(lab)
     assert give_back(lab.request, ledger=lab.ledger(), key=lab.key, reason="tests").state == "burnt"
     assert lab.ledger().remaining("people").epsilon == 9
-    with pytest.raises(ReleaseSettled, match="another key"):
+    with pytest.raises(ReleaseClosed, match="another key"):
         lab.release(runner=NoRunner())
     judge(lab)
 

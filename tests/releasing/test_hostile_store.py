@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from dp_operators.releasing import (
+    ReleaseClosed,
     ReleaseDamaged,
     ReleaseError,
     ReleaseRejected,
-    ReleaseSettled,
     give_back,
 )
 from spark_jobs.contract import InvalidRequest
@@ -60,7 +60,7 @@ def assert_burnt_with_one_line(lab: Lab, error: Exception, line: str) -> None:
     assert lab.states() == ["burnt"]
     assert spent(lab) == "1"
     assert not (lab.root / "release.json").exists()
-    with pytest.raises(ReleaseSettled, match="ask again under another key"):
+    with pytest.raises(ReleaseClosed, match="ask again under another key"):
         lab.release(runner=NoRunner())
     assert lab.ledger().verify()
 
@@ -116,7 +116,7 @@ def test_deleted_draw_is_not_given_back(lab: Lab) -> None:
 def test_draw_that_is_gone_once_the_ledger_knows_it_is_burnt(lab: Lab, point: str) -> None:
     lab.attempt(point).wait()
     (draft_folder(lab) / "draw.json").unlink()
-    with pytest.raises(ReleaseSettled) as settled:
+    with pytest.raises(ReleaseClosed) as settled:
         lab.release(runner=NoRunner())
     assert_burnt_with_one_line(lab, settled.value, "is gone, so the charge is burnt")
 
@@ -134,7 +134,7 @@ def planted_draw(lab: Lab) -> bytes:
 def test_planted_draw_with_the_right_id_is_burnt(lab: Lab, point: str) -> None:
     lab.attempt(point).wait()
     (draft_folder(lab) / "draw.json").write_bytes(planted_draw(lab))
-    with pytest.raises(ReleaseSettled) as settled:
+    with pytest.raises(ReleaseClosed) as settled:
         lab.release(runner=HereRunner())
     assert_burnt_with_one_line(lab, settled.value, "is not the draw of charge")
 
@@ -142,7 +142,7 @@ def test_planted_draw_with_the_right_id_is_burnt(lab: Lab, point: str) -> None:
 def test_draw_of_an_earlier_version_which_everybody_can_read_is_burnt(lab: Lab) -> None:
     lab.attempt("before_run").wait()
     (draft_folder(lab) / "draw.json").write_text(json.dumps({"format": 1, "kind": "draw", "measurements": {}}))
-    with pytest.raises(ReleaseSettled) as settled:
+    with pytest.raises(ReleaseClosed) as settled:
         lab.release(runner=NoRunner())
     assert_burnt_with_one_line(lab, settled.value, "is not the draw of charge")
 
@@ -153,7 +153,7 @@ def test_draw_of_another_charge_is_burnt(lab: Lab) -> None:
     theirs = next(Path(lab.output).glob("another-*/_draft/*/draw.json")).read_bytes()
     [place] = lab.root.glob("_draft/*/draw.json")
     place.write_bytes(theirs)
-    with pytest.raises(ReleaseSettled, match="so the charge is burnt"):
+    with pytest.raises(ReleaseClosed, match="so the charge is burnt"):
         lab.release(runner=NoRunner())
 
 
@@ -166,7 +166,7 @@ def test_older_draw_of_the_same_charge_is_not_readable_beside_the_recorded_one(l
     lab.attempt("after_record_draw").wait()
     assert place.read_bytes() != first
     place.write_bytes(first)
-    with pytest.raises(ReleaseSettled) as settled:
+    with pytest.raises(ReleaseClosed) as settled:
         lab.release(runner=NoRunner())
     assert_burnt_with_one_line(lab, settled.value, "is not the draw of charge")
 
@@ -191,7 +191,7 @@ def test_store_restored_apart_from_the_ledger_makes_no_second_readable_draw(lab:
         published = b"".join(path.read_bytes() for path in lab.root.rglob("*") if path.is_file())
         assert first["drawn"].encode() not in sealed + published
         return
-    with pytest.raises(ReleaseDamaged if point == "after_commit" else ReleaseSettled, match="is gone"):
+    with pytest.raises(ReleaseDamaged if point == "after_commit" else ReleaseClosed, match="is gone"):
         lab.release(runner=NoRunner())
     assert lab.states() == ["committed" if point == "after_commit" else "burnt"]
     assert spent(lab) == "1"

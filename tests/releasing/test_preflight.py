@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dp_operators.budget import ChargeConflict, PrivacyLedger
-from dp_operators.releasing import LocalRunner, ReleaseSettled, SparkSubmitRunner, forecast, release
+from dp_operators.releasing import LocalRunner, ReleaseClosed, SparkSubmitRunner, forecast, release
 from dp_operators.releasing.requests import complete
 from spark_jobs.contract import InvalidRequest, PrivacyUnit
 from spark_jobs.contract.request import ReleaseRequest
@@ -86,7 +86,7 @@ def test_a_dry_run_tells_what_the_key_stands_for(lab: Any, ledger: PrivacyLedger
     with pytest.raises(ChargeConflict, match="is reserved for another request"):
         forecast(make_request(lab.output, title="another"), ledger=ledger, runner=runner, key="k")
     ledger.burn(charge.id)
-    with pytest.raises(ReleaseSettled, match="is spent and never published"):
+    with pytest.raises(ReleaseClosed, match="is spent and never published"):
         forecast(request, ledger=ledger, runner=runner, key="k")
 
 

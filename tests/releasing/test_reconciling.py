@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dp_operators.budget import ChargeState, PrivacyLedger
-from dp_operators.releasing import ReleaseSettled, check_release_folder, reconcile, release, release_stale
+from dp_operators.releasing import ReleaseClosed, check_release_folder, reconcile, release, release_stale
 from spark_jobs.contract import InvalidRequest
 from tests.support.ledgers import killed_at
 from tests.support.release_lab import ForkRunner, Lab, accept, make_request
@@ -126,7 +126,7 @@ def test_interrupted_release_whose_secret_was_forgotten_is_burnt(lab: Lab, forgo
     ledger, uris, _ = forgotten
     reconcile(lab.output, ledger, actor="dpo")
     ledger.thaw(actor="dpo", reason="reconciled")
-    with pytest.raises(ReleaseSettled, match="so the charge is burnt"):
+    with pytest.raises(ReleaseClosed, match="so the charge is burnt"):
         made(lab, "drawn")
     assert ledger.remaining("people").epsilon == 2
     assert made(lab, "lost one") == uris["lost one"]
@@ -172,7 +172,7 @@ def test_stale_reservations_are_given_back_where_no_row_was_read_and_burnt_elsew
     }
     assert ledger.remaining("people").epsilon == 4
     assert [(entry.actor, entry.reason) for entry in ledger.log()[-3:]] == [("ops", "nobody is left")] * 3
-    with pytest.raises(ReleaseSettled):
+    with pytest.raises(ReleaseClosed):
         made(lab, "drawn")
     made(lab, "nothing read")
     assert ledger.verification().findings == ()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dp_operators.releasing import Published, ReleaseFailed, ReleaseRejected, ReleaseSettled
+from dp_operators.releasing import Published, ReleaseClosed, ReleaseFailed, ReleaseRejected
 from spark_jobs.contract import InvalidRequest
 from tests.support.interleaving import Crash, Stage
 from tests.support.release_lab import Lab, judge
@@ -29,7 +29,7 @@ def stage(lab, monkeypatch):
 
 def outcome_of(actor):
     """What an actor ended with; everything that is no outcome of the protocol is a fault of it."""
-    if isinstance(actor.error, (Crash, ReleaseFailed, ReleaseRejected, ReleaseSettled, InvalidRequest)):
+    if isinstance(actor.error, (Crash, ReleaseFailed, ReleaseRejected, ReleaseClosed, InvalidRequest)):
         return actor.error
     if actor.error is not None:
         raise actor.error
@@ -46,7 +46,7 @@ def assert_settles(stage):
     if isinstance(outcome, Published):
         assert states[-1] == "committed"
     else:
-        assert isinstance(outcome, ReleaseSettled)
+        assert isinstance(outcome, ReleaseClosed)
         assert states[-1] == "burnt"
     assert set(states[:-1]) <= {"void"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dp_operators.releasing import ReleaseSettled
+from dp_operators.releasing import ReleaseClosed
 from spark_jobs.contract.store.failpoints import APPLICATION_POINTS, PROTOCOL_POINTS
 from tests.support.release_lab import judge, retried, wait_for
 
@@ -37,7 +37,7 @@ def test_zombie_whose_reservation_was_given_back_draws_and_publishes_nothing(lab
     wake()
     outcome = zombie.wait()
     judge(lab)
-    assert isinstance(outcome.error, ReleaseSettled)
+    assert isinstance(outcome.error, ReleaseClosed)
     assert lab.states() == ["void"]
     assert not (lab.root / "release.json").exists()
 
@@ -51,7 +51,7 @@ def test_zombie_of_a_void_charge_leaves_the_next_charges_release_alone(lab, poin
     wake()
     outcome = zombie.wait()
     judge(lab)
-    assert isinstance(outcome.error, ReleaseSettled)
+    assert isinstance(outcome.error, ReleaseClosed)
     assert lab.states() == ["void", "committed"]
     assert retried(lab).manifest_sha256 == published.manifest_sha256
 
@@ -65,9 +65,9 @@ def test_zombie_whose_run_was_burnt_publishes_nothing(lab, point):
     wake()
     outcome = zombie.wait()
     judge(lab)
-    assert isinstance(outcome.error, ReleaseSettled)
+    assert isinstance(outcome.error, ReleaseClosed)
     assert not (lab.root / "release.json").exists()
-    with pytest.raises(ReleaseSettled, match="spent and never published"):
+    with pytest.raises(ReleaseClosed, match="spent and never published"):
         lab.release()
 
 

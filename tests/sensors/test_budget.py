@@ -25,7 +25,7 @@ from dp_operators.budget import BudgetExceeded, PrivacyLedger
 from dp_operators.operators.errors import LedgerAway
 from dp_operators.operators.intervals import blocks_of_run
 from dp_operators.operators.keys import release_key
-from dp_operators.releasing.affordability import judge
+from dp_operators.releasing.affordability import Affordability
 from dp_operators.sensors.budget import PrivacyBudgetSensor
 from spark_jobs.contract.errors import InvalidRequest
 from tests.support.airflow import make_context
@@ -55,17 +55,17 @@ amounts = st.decimals(min_value=0, max_value=10, places=6)
 @given(cap=amounts.filter(bool), cost=amounts.filter(bool), left=amounts)
 def test_judgement_says_whether_waiting_is_vain(cap: Decimal, cost: Decimal, left: Decimal) -> None:
     exceeded = BudgetExceeded(account="visits", block="tue", asked=cost, remaining=left, cap=cap)
-    standing = judge(exceeded)
-    assert not standing.pays
-    assert standing.never == (cost > cap)
-    assert "\n" not in standing.reason
+    affordability = Affordability.of_exceeded(exceeded)
+    assert not affordability.pays
+    assert affordability.never == (cost > cap)
+    assert "\n" not in affordability.reason
 
 
 def test_judgement_names_the_block_and_the_allotment() -> None:
     exceeded = BudgetExceeded(
         account="visits", block="tue", asked=Decimal(1), remaining=Decimal("0.5"), cap=Decimal(2), allotment="team"
     )
-    assert judge(exceeded).reason == (
+    assert Affordability.of_exceeded(exceeded).reason == (
         "block tue of allotment team of account visits has epsilon 0.5 of 2 left, and 1 is asked"
     )
 

@@ -16,8 +16,8 @@ from dp_operators.budget.cli import run as run_command
 from dp_operators.budget.grants import grants
 from dp_operators.cli import app, default_key
 from dp_operators.releasing import (
+    ReleaseClosed,
     ReleaseDamaged,
-    ReleaseSettled,
     complete,
     forecast,
     give_back,
@@ -234,7 +234,7 @@ def test_columns_bound_as_other_types_are_another_request(tmp_path: Path, first_
 def test_reservation_is_burnt_with_one_line(upgraded: PrivacyLedger, first_store: S3, task: str) -> None:
     fields = RESERVED[task]
     left = upgraded.remaining(fields["account"], kind="approximate" if fields is VISITS else "pure")
-    with pytest.raises(ReleaseSettled) as settled:
+    with pytest.raises(ReleaseClosed) as settled:
         attempt(upgraded, task, fields)
     [charge] = [each for each in upgraded.history(fields["account"]) if each.release == str(key(task))]
     assert str(settled.value) == (
@@ -245,14 +245,14 @@ def test_reservation_is_burnt_with_one_line(upgraded: PrivacyLedger, first_store
     assert charge.state is ChargeState.BURNT
     assert visible(first_store, task) == {}
     assert upgraded.remaining(fields["account"], kind="approximate" if fields is VISITS else "pure") == left
-    with pytest.raises(ReleaseSettled, match="is spent and never published; ask again under another key"):
+    with pytest.raises(ReleaseClosed, match="is spent and never published; ask again under another key"):
         attempt(upgraded, task, fields)
     assert upgraded.verification().findings == ()
 
 
 def test_priced_only_a_reservation_is_said_to_be_lost(upgraded: PrivacyLedger, first_store: S3) -> None:
     request, head = complete(ReleaseRequest.parse(VISITS), upgraded), upgraded.head()
-    with pytest.raises(ReleaseSettled, match="begun by an earlier version.* would be burnt"):
+    with pytest.raises(ReleaseClosed, match="begun by an earlier version.* would be burnt"):
         forecast(request, ledger=upgraded, runner=NoRunner(), key=str(key("drawn")))
     assert upgraded.head() == head
 
@@ -272,7 +272,7 @@ def test_stale_reservations_are_burnt_by_the_command(
 
 
 def test_settled_charges_stay_as_they_were(upgraded: PrivacyLedger, first_store: S3) -> None:
-    with pytest.raises(ReleaseSettled, match="is spent and never published"):
+    with pytest.raises(ReleaseClosed, match="is spent and never published"):
         attempt(upgraded, "burnt", VISITS)
     # a charge that was given back leaves its key free: the request is paid for anew
     again = attempt(upgraded, "void", VISITS, runner=HereRunner())
@@ -375,7 +375,7 @@ def test_least_role_goes_on_with_a_migrated_ledger(postgres_url: str, first_stor
     try:
         assert attempt(ledger, "published", VISITS).adopted
         assert not attempt(ledger, "committed", VISITS).adopted
-        with pytest.raises(ReleaseSettled, match="charge [0-9a-f]+ is burnt"):
+        with pytest.raises(ReleaseClosed, match="charge [0-9a-f]+ is burnt"):
             attempt(ledger, "drawn", VISITS)
         with pytest.raises(ChargeConflict):
             attempt(ledger, "published", VISITS, title="Another")

@@ -1,0 +1,357 @@
+"""Earlier releases and registered key lists that a request names: read, checked against the ledger, and filled in.
+
+Whoever can write to the store could put a model or a distribution function there. It would not have been paid for, and
+it would not be private. So a release is used only if its manifest is, byte for byte, the one that the ledger committed,
+and a file of it only if it has the size and hash that the manifest lists. Using a release again costs no budget.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dp_operators.budget import ChargeState
+from dp_operators.releasing.errors import as_release_errors
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.options import EarlierFunction, EcdfOptions
+from spark_jobs.contract.places import Place
+from spark_jobs.contract.public_groups import is_registered, names_file
+from spark_jobs.contract.release import PRIVATE, Release
+from spark_jobs.contract.store.layout import MANIFEST_NAME, release_folder
+from spark_jobs.contract.store.objects import open_store
+from spark_jobs.contract.store.sealing import sha256
+from spark_jobs.contract.tables import LinearModel, LogisticModel
+
+if TYPE_CHECKING:
+    from dp_operators.budget import LedgerReader
+    from spark_jobs.contract.request import ReleaseRequest
+
+FITS = {"linear": "linear_fit", "logistic": "logistic_fit"}
+"""The diagnostic that releases each kind of model."""
+
+ECDF = "ecdf"
+_ECDF_FILE, _ECDF_COLUMN = f"{ECDF}.parquet", "cdf"
+_COMPARED = "diagnostics.compare_with"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Committed:
+    """A published release whose manifest is, byte for byte, the one that the ledger committed.
+
+    Attributes:
+        uri: the release's folder.
+        release: the parsed manifest.
+        what: the request's field that names the release; error messages begin with it.
+    """
+
+    uri: str
+    release: Release
+    what: str
+
+    def file(self, name: str) -> bytes:
+        """The content of one of the release's files.
+
+        Raises:
+            InvalidRequest: the manifest lists no such file, or the file is missing or differs from the manifest.
+            ReleaseFailed: the store failed.
+        """
+        entries = [entry for entry in self.release.files if entry.name == name]
+        with as_release_errors():
+            content = open_store(self.uri, what=self.what).read(f"{self.uri}/{name}") if entries else None
+        if content is None or (len(content), sha256(content)) != (entries[0].size, entries[0].sha256):
+            raise InvalidRequest(
+                self.what,
+                value=self.uri,
+                requirement=f"must hold {name} as its manifest says",
+                remedy="dp-budget check-release says what is wrong with it",
+            )
+        return content
+
+
+def committed_release(uri: object, ledger: LedgerReader, *, what: str) -> Committed:
+    """The published release in a folder.
+
+    Args:
+        uri: the folder, or the manifest in it.
+        ledger: the ledger that paid for the release; it is only read.
+        what: the request's field that names the release.
+
+    Raises:
+        InvalidRequest: there is no release in the folder, the ledger has not committed it, or it lies outside the
+            output folders of the account that paid for it.
+        ReleaseFailed: the store failed.
+        LedgerUnavailable: the ledger cannot be reached.
+    """
+    if not isinstance(uri, str) or not uri:
+        raise InvalidRequest(
+            what,
+            value=uri,
+            requirement="must be the URI of a release",
+            remedy="give what the task that made it returned",
+        )
+    folder = Place.of_folder(uri.rstrip("/").removesuffix(f"/{MANIFEST_NAME}"), what=what).identity
+    store = open_store(folder, what=what)
+    with as_release_errors():
+        content = store.read(f"{folder}/{MANIFEST_NAME}")
+    if content is None:
+        raise InvalidRequest(
+            what,
+            value=folder,
+            requirement=f"must be a folder that holds {MANIFEST_NAME}",
+            remedy="wait for the task that makes it, or check the path",
+        )
+    refused = InvalidRequest(
+        what,
+        value=folder,
+        requirement="must be a release that this ledger has committed",
+        remedy="make it by a charged release; dp-budget check-release says what is wrong with this one",
+    )
+    try:
+        release = Release.from_json(content)
+        charge = ledger.charge(release.charge_id or "")
+        outputs = ledger.account(charge.account).outputs
+    except InvalidRequest:
+        raise refused from None
+    paid = charge.state is ChargeState.COMMITTED and charge.manifest_sha256 == sha256(content)
+    if not paid or release.key != charge.release or release.guarantee != PRIVATE:
+        raise refused
+    if folder not in (release_folder(output, charge.release) for output in outputs):
+        raise InvalidRequest(
+            what,
+            value=folder,
+            requirement=f"must lie where account {charge.account} releases",
+            remedy="name the release where it was published; dp-budget show lists the account's outputs",
+        )
+    return Committed(uri=folder, release=release, what=what)
+
+
+def fitted_model(uri: object, ledger: LedgerReader, *, kind: object = None) -> dict[str, Any]:
+    """The model in a published release, in the form that a request takes; its ``fitted_by`` is the release's key.
+
+    Args:
+        uri: the release's folder.
+        ledger: the ledger that paid for the release; it is only read.
+        kind: ``linear`` or ``logistic``; needed only for a release that holds both.
+
+    Raises:
+        InvalidRequest: see ``committed_release``; or the release holds no model of this kind.
+        ReleaseFailed: the store failed.
+        LedgerUnavailable: the ledger cannot be reached.
+    """
+    committed = committed_release(uri, ledger, what="model.release")
+    release = committed.release
+    if kind not in (None, *FITS):
+        raise InvalidRequest(
+            "model.kind", value=kind, requirement=f"must be one of {', '.join(FITS)}", remedy="say which fit is meant"
+        )
+    kinds = [name for name, fit in FITS.items() if fit in release.results and kind in (None, name)]
+    if len(kinds) != 1:
+        raise InvalidRequest(
+            "model.release",
+            value=uri,
+            requirement="holds both a linear and a logistic fit" if kinds else "must hold a fitted model",
+            remedy="say which by kind" if kinds else f"name a release of {' or '.join(FITS.values())}",
+        )
+    model = release.results[FITS[kinds[0]]]["model"]
+    if model is None:
+        raise InvalidRequest(
+            "model.release",
+            value=uri,
+            requirement="holds no model: through its noise, there were too few rows to fit one",
+            remedy="name another release, or fit again with more of the budget",
+        )
+    return {**model, "fitted_by": release.key, "release": committed.uri}
+
+
+def earlier_function(uri: object, ledger: LedgerReader) -> dict[str, Any]:
+    """The distribution function in a published release, in the form that a request's ``compare_with`` takes.
+
+    Args:
+        uri: the release's folder.
+        ledger: the ledger that paid for the release; it is only read.
+
+    Raises:
+        InvalidRequest: see ``committed_release``; or the release holds no distribution function.
+        ReleaseFailed: the store failed.
+        LedgerUnavailable: the ledger cannot be reached.
+    """
+    committed = committed_release(uri, ledger, what=_COMPARED)
+    if ECDF not in committed.release.results:
+        raise InvalidRequest(
+            _COMPARED,
+            value=committed.uri,
+            requirement="must hold a distribution function",
+            remedy=f"name a release of {ECDF}",
+        )
+    content = committed.file(_ECDF_FILE)
+    try:
+        function = EarlierFunction.of(
+            committed.release.results[ECDF],
+            _fractions(content),
+            released_by=committed.release.key or "",
+            release=committed.uri,
+        )
+    except InvalidRequest as refused:
+        raise refused.within(_COMPARED) from None
+    except (KeyError, TypeError, ValueError):  # another version wrote it; pyarrow's errors are ValueErrors too
+        raise InvalidRequest(
+            _COMPARED,
+            value=committed.uri,
+            requirement="must hold a distribution function of this version's form",
+            remedy="release it again, or compare with a later one",
+        ) from None
+    return function.model_dump(mode="json")
+
+
+def _fractions(content: bytes) -> list[float]:
+    import pyarrow.parquet
+
+    file = pyarrow.parquet.ParquetFile(io.BytesIO(content))
+    return list(file.read(columns=[_ECDF_COLUMN]).column(_ECDF_COLUMN).to_pylist())
+
+
+def is_reference(given: object) -> bool:
+    """Whether a field's value names an earlier release, instead of holding what that release published.
+
+    Two forms name one: ``{"release": URI}``, for a model with ``"kind": "linear"`` or ``"logistic"`` where the release
+    holds both; and ``{"uri", "key", "cost", "status"}``, which is what a releasing task leaves in XCom.
+    """
+    filled = isinstance(given, Mapping) and ("basis" in given or "released_by" in given)
+    return isinstance(given, Mapping) and not filled and ("release" in given or "uri" in given)
+
+
+def refers(fields: Mapping[str, Any]) -> bool:
+    """Whether any field of a request names an earlier release or a registered key list."""
+    return is_reference(fields.get("model")) or any(map(_refers, _entries(fields)))
+
+
+def require_no_key_file(fields: Mapping[str, Any]) -> None:
+    """Refuse a charged request that names a file of keys: an administrator has to confirm that a key list is public.
+
+    Raises:
+        InvalidRequest: the request names such a file.
+    """
+    for entry in _entries(fields):
+        groups = entry.get("groups") if isinstance(entry, Mapping) else None
+        if names_file(groups):
+            raise InvalidRequest(
+                "diagnostics.groups", value=groups.get("path") if isinstance(groups, Mapping) else groups,
+                requirement="must be a list of keys or {'list': NAME}: a charged request reads no file",
+                remedy="list the keys, or have them registered: `dp-budget keys register`",
+            )  # fmt: skip
+
+
+def with_references(fields: Mapping[str, Any], ledger: LedgerReader) -> dict[str, Any]:
+    """A request's fields with each name of an earlier release or registered key list replaced by its content.
+
+    Replaced are key lists that are registered for the account, the request's fitted ``model`` and the ``other`` model
+    of a comparison, and the ``compare_with`` of an ``ecdf``, which may also be the release's URI alone. The request's
+    hash then covers the content, and every attempt at the release uses the same.
+
+    Raises:
+        InvalidRequest: a file of keys is named, or there is no such key list; or see ``fitted_model`` and
+            ``earlier_function``.
+        ReleaseFailed: the store failed.
+        LedgerUnavailable: the ledger cannot be reached.
+    """
+    require_no_key_file(fields)
+    filled = dict(fields)
+    if is_reference(fields.get("model")):
+        filled["model"] = _model(fields["model"], ledger)
+    if any(map(_refers, _entries(fields))):
+        filled["diagnostics"] = [_filled(entry, fields.get("account"), ledger) for entry in _entries(fields)]
+    return filled
+
+
+def require_as_released(request: ReleaseRequest, ledger: LedgerReader) -> None:
+    """Refuse a request whose model or function differs from the one in the release that it names as its source.
+
+    The source that a request claims is not believed: the release is read again from where the ledger says it lies.
+
+    Raises:
+        InvalidRequest: the content differs; or see ``fitted_model`` and ``earlier_function``.
+        ReleaseFailed: the store failed.
+        LedgerUnavailable: the ledger cannot be reached.
+    """
+    if isinstance(request.model, (LinearModel, LogisticModel)):
+        _require_fitted(request.model, ledger, what="model")
+    for options in request.diagnostics:
+        other = getattr(options, "other", None)
+        if isinstance(other, (LinearModel, LogisticModel)):
+            _require_fitted(other, ledger, what="diagnostics.other")
+        if isinstance(options, EcdfOptions) and options.compare_with is not None:
+            function = options.compare_with
+            if function.release is None or function != EarlierFunction.parse(
+                earlier_function(function.release, ledger)
+            ):
+                raise _forged(_COMPARED, function.released_by)
+
+
+def _require_fitted(model: LinearModel | LogisticModel, ledger: LedgerReader, *, what: str) -> None:
+    if model.release is not None and model != type(model).parse(fitted_model(model.release, ledger, kind=model.kind)):
+        raise _forged(what, model.fitted_by)
+
+
+def _forged(what: str, key: str | None) -> InvalidRequest:
+    return InvalidRequest(
+        what,
+        value=key,
+        requirement="must be what that release holds",
+        remedy="name the release alone, {'release': URI}",
+    )
+
+
+def _refers(entry: Any) -> bool:
+    return _names_other_model(entry) or _names_earlier(entry) or _names_list(entry)
+
+
+def _filled(entry: Any, account: Any, ledger: LedgerReader) -> Any:
+    if _names_list(entry):
+        return {**entry, "groups": _registered(entry["groups"], account, ledger)}
+    if _names_other_model(entry):
+        return {**entry, "other": _model(entry["other"], ledger)}
+    if _names_earlier(entry):
+        return {**entry, "compare_with": earlier_function(_uri(entry["compare_with"]), ledger)}
+    return entry
+
+
+def _entries(fields: Mapping[str, Any]) -> list[Any]:
+    diagnostics = fields.get("diagnostics")
+    return list(diagnostics) if isinstance(diagnostics, (list, tuple)) else []
+
+
+def _registered(groups: Mapping[str, Any], account: Any, ledger: LedgerReader) -> list[Any]:
+    """The keys of a list that is registered for the account that pays."""
+    if set(groups) != {"list"} or not isinstance(groups["list"], str):
+        raise InvalidRequest(
+            "diagnostics.groups", value=dict(groups), requirement="must name a registered list, {'list': NAME}, alone",
+            remedy="see `dp-budget keys list`",
+        )  # fmt: skip
+    if not isinstance(account, str):
+        raise InvalidRequest("account", requirement="is required", remedy="name the ledger account that pays")
+    return list(ledger.key_list(account, groups["list"]).keys)
+
+
+def _names_list(entry: Any) -> bool:
+    return isinstance(entry, Mapping) and is_registered(entry.get("groups"))
+
+
+def _names_other_model(entry: Any) -> bool:
+    return isinstance(entry, Mapping) and is_reference(entry.get("other"))
+
+
+def _names_earlier(entry: Any) -> bool:
+    if not isinstance(entry, Mapping) or entry.get("kind") != ECDF:
+        return False
+    given = entry.get("compare_with")
+    return isinstance(given, str) or is_reference(given)
+
+
+def _uri(given: Any) -> object:
+    return given.get("release", given.get("uri")) if isinstance(given, Mapping) else given
+
+
+def _model(model: Mapping[str, Any], ledger: LedgerReader) -> dict[str, Any]:
+    return fitted_model(_uri(model), ledger, kind=model.get("kind"))
