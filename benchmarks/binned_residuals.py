@@ -21,7 +21,8 @@ from scipy.stats import ks_2samp
 from benchmarks.harness import Report, Target, arguments, progress, publish
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.diagnostics._score_groups.pools import Pools, interval, pools
+from spark_jobs.diagnostics._score_groups.pools import Pools, pools
+from spark_jobs.diagnostics._simulation import basic_interval
 from spark_jobs.diagnostics.binned_residuals import measure
 from spark_jobs.diagnostics.binned_residuals.summary import fit_test
 from spark_jobs.mechanisms.noise import SeededNoise
@@ -75,7 +76,7 @@ def released_plot(rows: Rows, *, seed: int, **options: object) -> Pools:
 
 def of(made: Pools) -> FloatArray:
     """Mean score, mean residual and size of each pool."""
-    return np.stack([made.seen.predicted, made.seen.residual, made.seen.rows])
+    return np.stack([made.released.predicted, made.released.residual, made.released.rows])
 
 
 def slopes(plot: FloatArray) -> FloatArray:
@@ -125,8 +126,8 @@ def coverage(signal: int, *, tables: int) -> tuple[float, int]:
     for _ in range(tables):
         labels, scores = draw("M1", signal, random)
         made = released_plot((labels, scores), seed=int(random.integers(2**62)))
-        low, high = interval(made.seen.mean_excess, made.again().mean_excess, 0.9)
-        inside = np.searchsorted(made.seen.upper[:-1], scores, side="right")
+        low, high = basic_interval(made.released.mean_excess, made.noisy_copies().mean_excess, 0.9)
+        inside = np.searchsorted(made.released.upper[:-1], scores, side="right")
         sizes = np.bincount(inside, minlength=low.size)
         exact = np.bincount(inside, labels - scores, minlength=low.size) / np.maximum(sizes, 1)
         held.append(((low <= exact + 1e-6) & (exact - 1e-6 <= high))[sizes > 0])

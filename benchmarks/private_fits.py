@@ -254,7 +254,7 @@ def coverage_table(tasks: Mapping[str, Task], *, repetitions: int) -> list[list[
             held: dict[str, list[float]] = {"same": [], "plain": []}
             for fit in made:
                 for kind, ridge in (("same", fit.ridge), ("plain", 0.0)):
-                    slopes = solve(exact, stddev=0.0, step=1 / LATTICE, least_ridge=ridge).slopes * stretch / halves
+                    slopes = solve(exact, stddev=0.0, step=1 / LATTICE, min_ridge=ridge).slopes * stretch / halves
                     held[kind].append(float(((fit.lower[1:] <= slopes) & (slopes <= fit.upper[1:])).mean()))
             shrunk = sum(fit.status == "shrunk" for fit in made)
             rows.append([name, f"{epsilon:g}", f"{shrunk} of {repetitions}", *(_mean(each) for each in held.values())])

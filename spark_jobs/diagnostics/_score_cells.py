@@ -18,13 +18,13 @@ from spark_jobs.mechanisms.prefix_sums import rows_changed
 LOCATING_SHARE = Decimal("0.15")
 """Of the budget, for where the scores lie, before anything else is known."""
 FIRST_CELLS, REFINED_CELLS = 24, 24
-AMPLE_LOOKS, MOST_LOOKS = 3, 4
+USUAL_ROUNDS, MAX_ROUNDS = 3, 4
 REFINING_COST, REFINING_SHARES = 100, (0.05, 0.1)
 """A closer look costs this many rows' worth of signal, which tells a 24th of the rows from no row by three sigma,
 within these shares of the budget; both classes are looked at, so that a small one gets its cells."""
-FEW_SEEN, HARDLY_ANY_SEEN = 10.0, 2.5
+CROWDED_BELOW, CROWDED_BELOW_AT_LOW_SIGNAL = 10.0, 2.5
 """Rows that crowd in fewer cells than this (by the inverse of the sum of squared shares) are looked at more closely."""
-LEAST_SIGNAL, REFINING_SIGNAL, AMPLE_SIGNAL = 100, 1_000, 3_000
+MIN_SIGNAL, REFINING_SIGNAL, LARGE_SIGNAL = 100, 1_000, 3_000
 """Rows times epsilon from which a closer look is worth its cost if hardly any cells are in use, if few are, and in any
 case: the second look tells the classes apart, the third has cells for both of them."""
 FINER_SIGNAL, FULL_GRID_SIGNAL = 8_000, 200_000
@@ -34,11 +34,11 @@ GUESS_CENTRE, GUESS_WIDTH = -0.5, 1.2
 """Where scores lie, before they are seen: a logistic law of their log-odds, from about 0.02 to 0.95."""
 
 
-def auto_cuts(looks: tuple[NoisyCells, ...], signal: float, *, grid: int, points: int, finer: int = 1) -> Int64Array:
+def auto_cuts(located: tuple[NoisyCells, ...], signal: float, *, grid: int, points: int, finer: int = 1) -> Int64Array:
     """The cells that ``auto`` counts: all of the grid where signal is ample, else as many of equal depth as it allows.
 
     Args:
-        looks: what was bought to place them.
+        located: what was bought to place them.
         signal: rows times epsilon, as the looks say it.
         grid: fine cells.
         points: of the curve; cells are no more than they.
@@ -47,29 +47,29 @@ def auto_cuts(looks: tuple[NoisyCells, ...], signal: float, *, grid: int, points
     if signal >= FULL_GRID_SIGNAL:
         return equal_width(grid, grid)
     times = finer if signal >= FINER_SIGNAL else 1
-    return place_cells(looks[-1], grid=grid, cells=min(points, grid, times * cells_for(signal)))
+    return place_cells(located[-1], grid=grid, cells=min(points, grid, times * cells_for(signal)))
 
 
-def place_cells(look: NoisyCells, *, grid: int, cells: int) -> Int64Array:
+def place_cells(histogram: NoisyCells, *, grid: int, cells: int) -> Int64Array:
     """Cells of equal depth by the last look; where it is the first one, which is coarse, by a guess as well.
 
     The guess weighs as much as the noise in the sum of the look's counts: where that drowns the rows, it places the
     cells.
 
     Args:
-        look: noisy counts, paid for.
+        histogram: noisy counts, paid for.
         grid: fine cells.
         cells: at most ``grid``.
     """
-    if look.counts.ndim > 1:
-        return equal_depth(look.cuts, look.weights(), grid=grid, cells=cells, keep_edges=True)
-    guess = np.diff(expit((log_odds(look.cuts, grid) - GUESS_CENTRE) / GUESS_WIDTH))
-    weights = look.weights() + look.stddev * math.sqrt(guess.size) * guess / guess.sum()
-    return equal_depth(look.cuts, weights, grid=grid, cells=cells)
+    if histogram.counts.ndim > 1:
+        return equal_depth(histogram.cuts, histogram.weights(), grid=grid, cells=cells, keep_edges=True)
+    guess = np.diff(expit((log_odds(histogram.cuts, grid) - GUESS_CENTRE) / GUESS_WIDTH))
+    weights = histogram.weights() + histogram.stddev * math.sqrt(guess.size) * guess / guess.sum()
+    return equal_depth(histogram.cuts, weights, grid=grid, cells=cells)
 
 
 def locate_scores(
-    counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise, ample: float = math.inf
+    counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise, enough_signal: float = math.inf
 ) -> tuple[tuple[NoisyCells, ...], float]:
     """The noisy counts that say where the scores of both classes lie, and rows times epsilon as they say it.
 
@@ -80,22 +80,22 @@ def locate_scores(
         meter: pays for the looks.
         neighbours: the relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
-        ample: rows times epsilon from which the first look is enough.
+        enough_signal: rows times epsilon from which the first look is enough.
     """
     rounds = _first_round(counts, meter=meter, neighbours=neighbours, noise=noise)
     signal = max(rounds[0].total, 1.0) * float(meter.granted.epsilon) / rows_changed(neighbours)
     while (
-        signal < ample
-        and len(rounds) < MOST_LOOKS
-        and (_crowded(rounds[-1], signal) or (len(rounds) < AMPLE_LOOKS and signal >= AMPLE_SIGNAL))
+        signal < enough_signal
+        and len(rounds) < MAX_ROUNDS
+        and (_crowded(rounds[-1], signal) or (len(rounds) < USUAL_ROUNDS and signal >= LARGE_SIGNAL))
     ):
         rounds += _refinement(counts, rounds[-1], signal, meter=meter, neighbours=neighbours, noise=noise)
     return rounds, signal
 
 
-def are_tied(looks: tuple[NoisyCells, ...]) -> bool:
+def are_tied(located: tuple[NoisyCells, ...]) -> bool:
     """Whether every look found the rows crowded in few cells: their scores then take few values."""
-    return len(looks) == MOST_LOOKS and _crowded(looks[-1], math.inf)
+    return len(located) == MAX_ROUNDS and _crowded(located[-1], math.inf)
 
 
 def cells_for(signal: float) -> int:
@@ -121,16 +121,16 @@ def _refinement(
 ) -> tuple[NoisyCells, ...]:
     grid = counts.shape[1]
     cuts = equal_depth(last.cuts, last.weights(), grid=grid, cells=min(REFINED_CELLS, grid))
-    part = min(max(REFINING_COST / signal, REFINING_SHARES[0]), REFINING_SHARES[1])
-    cost = meter.spend_share(round(part, 6), label="where the scores of each class lie, closer")
+    portion = min(max(REFINING_COST / signal, REFINING_SHARES[0]), REFINING_SHARES[1])
+    cost = meter.spend_share(round(portion, 6), label="where the scores of each class lie, closer")
     return (noisy_cells(counts, cuts, epsilon=cost, neighbours=neighbours, noise=noise),)
 
 
 def _crowded(cells: NoisyCells, signal: float) -> bool:
-    if signal < LEAST_SIGNAL:
+    if signal < MIN_SIGNAL:
         return False
     weights = cells.weights()
     if (weights[np.diff(cells.cuts) > 1] == 0).all():
         return False
-    least = FEW_SEEN if signal >= REFINING_SIGNAL else HARDLY_ANY_SEEN
-    return bool(weights.sum() ** 2 < least * (weights**2).sum())
+    threshold = CROWDED_BELOW if signal >= REFINING_SIGNAL else CROWDED_BELOW_AT_LOW_SIGNAL
+    return bool(weights.sum() ** 2 < threshold * (weights**2).sum())

@@ -91,7 +91,7 @@ class Draw:
         return encoded
 
 
-class Measure(Protocol[_S, _D]):
+class MeasureFunction(Protocol[_S, _D]):
     """How noise is drawn: from exact statistics, under terms, with the diagnostic's options."""
 
     def __call__(self, statistic: _S, options: Any, terms: Terms, /) -> _D:
@@ -109,7 +109,7 @@ class Measurement(Generic[S, D]):
     """
 
     draw: type[D]
-    measure: Measure[S, D]
+    measure: MeasureFunction[S, D]
 
     def decode(self, data: Any) -> D:
         """The draw that ``Draw.to_dict`` described."""
@@ -155,13 +155,13 @@ class Diagnostic(Generic[P, S, D, R]):
         Raises:
             InvalidRequest: an option is out of its bounds, or the budget is not one that the method can work with.
         """
-        asked = self.call(*args, **options)
-        draw = self._measure(statistic, asked)
-        return self.summarise(draw, seed=int(asked.noise.words(1)[0] >> 1))
+        terms = self.call(*args, **options)
+        draw = self._measure(statistic, terms)
+        return self.summarise(draw, seed=int(terms.noise.words(1)[0] >> 1))
 
-    def _measure(self, statistic: S, asked: Terms) -> D:
-        asked.meter()  # what is no budget is refused before an option that does not fit it
-        return self.measurement.measure(statistic, asked, asked)
+    def _measure(self, statistic: S, terms: Terms) -> D:
+        terms.meter()  # what is no budget is refused before an option that does not fit it
+        return self.measurement.measure(statistic, terms, terms)
 
     def render(self, result: R, request: ReleaseRequest) -> Rendering:
         """The result's pictures, data columns and section of the report."""
@@ -171,5 +171,5 @@ class Diagnostic(Generic[P, S, D, R]):
 
 def diagnostic(kind: str) -> Diagnostic[Any, Any, Any, Any]:
     """The diagnostic that a request calls ``kind``."""
-    found: Diagnostic[Any, Any, Any, Any] = import_module(f"spark_jobs.diagnostics.{kind}").DIAGNOSTIC
-    return found
+    registered: Diagnostic[Any, Any, Any, Any] = import_module(f"spark_jobs.diagnostics.{kind}").DIAGNOSTIC
+    return registered

@@ -59,7 +59,7 @@ def test_a_comparison_has_its_form_whatever_was_released(rows, method):
     nothing = drawn([], [], method=method, seed=4)
     for a, b in ((one, other), (one, nothing), (nothing, nothing)):
         found = roc.compare(a, b, rows=rows, seed=3)
-        assert set(found.to_dict()) == set(comparison.Comparison.__dataclass_fields__)
+        assert set(found.to_dict()) == set(comparison.CurveDifference.__dataclass_fields__)
         if is_undefined("roc_comparison", found):
             continue
         low, high = found.auc_interval

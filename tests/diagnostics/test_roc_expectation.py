@@ -5,7 +5,7 @@ import pytest
 
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import roc_curve as roc
-from spark_jobs.diagnostics.roc_curve.smoothing_prior import can_be_read, expected_counts
+from spark_jobs.diagnostics.roc_curve.smoothing_prior import expected_counts, has_prior
 from spark_jobs.diagnostics.roc_curve.summary import trace
 from spark_jobs.mechanisms.cells import totals
 from spark_jobs.mechanisms.noise import SeededNoise
@@ -25,7 +25,7 @@ def errors(labels, scores, *, epsilon, releases):
     exact, found = np.trapezoid(tpr, fpr), []
     for seed in range(releases):
         made = measured(labels, scores, epsilon=epsilon, noise=SeededNoise(seed))
-        found.append([abs(trace(made, as_counted=plain).auc - exact) for plain in (False, True)])
+        found.append([abs(trace(made, raw=plain).auc - exact) for plain in (False, True)])
     return np.mean(found, axis=0)
 
 
@@ -57,7 +57,7 @@ def test_counts_that_say_more_than_the_noise_hides_are_left_as_they_are():
         np.stack([(statistic := ScoreCounts.from_arrays(labels, scores)).negatives, statistic.positives]),
         measurement.cuts,
     )
-    assert can_be_read(measurement)
+    assert has_prior(measurement)
     noise = np.sqrt(measurement.negatives.range_variance(0, 1))
     assert np.abs(expected_counts(measurement) - exact).max() < 6 * noise
     released = np.stack([measurement.negatives.counts(), measurement.positives.counts()])
@@ -70,7 +70,7 @@ def test_counts_that_say_more_than_the_noise_hides_are_left_as_they_are():
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "20"])
 def test_expected_counts_are_finite_and_there_for_every_cell(name, epsilon, neighbours):
     made = measured(*DATA_SETS[name], epsilon=epsilon, neighbours=neighbours, noise=SeededNoise(2))
-    if not can_be_read(made) or not trace(made, as_counted=True).defined:
+    if not has_prior(made) or not trace(made, raw=True).defined:
         return
     expected = expected_counts(made)
     assert expected.shape == (2, made.cuts.size - 1)
@@ -84,5 +84,5 @@ def test_expected_counts_are_finite_and_there_for_every_cell(name, epsilon, neig
 )
 def test_other_methods_are_read_as_they_are(options):
     made = measured(*DATA_SETS["ordinary"], epsilon=1, noise=SeededNoise(5), **options)
-    assert not can_be_read(made)
-    assert trace(made).auc == trace(made, as_counted=True).auc
+    assert not has_prior(made)
+    assert trace(made).auc == trace(made, raw=True).auc

@@ -10,7 +10,7 @@ from spark_jobs.diagnostics import average_precision
 from spark_jobs.diagnostics._score_figures.densities import cell_of, expected_rows, fine_cuts, narrow_at_top, sums
 from spark_jobs.diagnostics._score_figures.precision import average_precision_of
 from spark_jobs.diagnostics._score_figures.weights import choose_weights, draw_copies, influence, precision_given
-from spark_jobs.diagnostics.roc_curve.smoothing_prior import Seen, read_measurement
+from spark_jobs.diagnostics.roc_curve.smoothing_prior import Observation, posterior_of_draw
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.weighted_sums import LARGEST
 from spark_jobs.statistics import ScoreCounts
@@ -41,10 +41,10 @@ def test_influence_is_what_a_row_changes(widths):
 def test_a_look_is_believed_as_far_as_its_noise_does_not_explain_it():
     cuts, look_cuts = np.arange(13), np.array([0, 4, 8, 12])
     start = np.ones((2, 12))
-    seen = Seen(cuts=look_cuts, counts=np.array([[4.0, 104.0, -100.0], [5.0, 4.0, 4.0]]), variance=25.0)
+    seen = Observation(cuts=look_cuts, counts=np.array([[4.0, 104.0, -100.0], [5.0, 4.0, 4.0]]), variance=25.0)
     rows = expected_rows(start, cuts, [seen])
     assert sums(rows, cell_of(cuts, look_cuts)) == pytest.approx(np.array([[4, 94, 1], [4, 4, 4]]))
-    both = expected_rows(start, cuts, [Seen(cuts=look_cuts, counts=np.array([8.0, 108.0, 8.0]), variance=25.0)])
+    both = expected_rows(start, cuts, [Observation(cuts=look_cuts, counts=np.array([8.0, 108.0, 8.0]), variance=25.0)])
     assert sums(both, cell_of(cuts, look_cuts)) == pytest.approx(np.array([[4, 49, 4], [4, 49, 4]]))
 
 
@@ -72,7 +72,7 @@ def test_copies_lie_about_the_counts_as_the_posterior_has_them(drawn):
     counts = drawn[1].counts
     copies = draw_copies(counts, seed=3)
     held = sums(copies.drawn, cell_of(copies.cuts, counts.cuts))
-    expected = read_measurement(counts).expected()
+    expected = posterior_of_draw(counts).expected()
     noise = np.sqrt(counts.negatives.range_variance(0, 1))
     assert np.abs(held.mean(axis=0).sum(axis=-1) - expected.sum(axis=-1)).max() < 3 * noise
     assert np.abs(np.cumsum(held.mean(axis=0) - expected, axis=-1)).max() < 6 * noise

@@ -13,7 +13,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import BinnedResidualsSettings
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics._score_groups import binning
-from spark_jobs.diagnostics._score_groups.binning import place_by_looking, place_by_medians
+from spark_jobs.diagnostics._score_groups.binning import bins_by_medians, bins_by_noisy_histogram
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw, measure_groups
 from spark_jobs.diagnostics._score_groups.pools import either_p_value, p_value, pools
 from spark_jobs.diagnostics.diagnostic import Terms
@@ -117,7 +117,7 @@ def test_no_small_table_breaks_a_draw(cells, levels, rows, epsilon, method, neig
     made = pools(found, seed=seed)
     assert made.pool_of.size == bins
     assert (np.diff(made.pool_of) >= 0).all()
-    assert made.pool_of[-1] == made.seen.lower.size - 1
+    assert made.pool_of[-1] == made.released.lower.size - 1
 
 
 def test_a_draw_survives_its_file():
@@ -141,7 +141,7 @@ def test_recursive_medians_need_a_power_of_two():
 @pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ordinary", "nearly perfect", "rare positives"])
-@pytest.mark.parametrize("place", [place_by_looking, place_by_medians])
+@pytest.mark.parametrize("place", [bins_by_noisy_histogram, bins_by_medians])
 def test_with_a_large_budget_bins_hold_equal_numbers_of_rows(name, place):
     statistic = ScoreCounts.from_arrays(*DATA_SETS[name])
     counts = statistic.negatives + statistic.positives
@@ -169,7 +169,7 @@ def test_pools_have_rows_enough_for_their_noise():
             bins=10,
         )
         made = pools(found, seed=1, expected=5.0)
-        seen = made.seen
+        seen = made.released
         if seen.lower.size == 1:
             assert epsilon != "1"  # little can be told of the few high scores, and little is
             continue

@@ -59,7 +59,7 @@ def test_a_test_that_forgets_the_noise_is_found_out():
     for seed in range(tables):
         statistic = ScoreCounts.from_arrays(*drawn(TABLES["even"], random), cells=4096)
         found = pools(calibration.measure(statistic, epsilon="0.1", noise=SeededNoise(seed)), seed=seed + 1, copies=2)
-        terms = found.seen.excess**2 / found.seen.variance
+        terms = found.released.excess**2 / found.released.variance
         rejected += stats.chi2.sf(terms.sum(), terms.size) < 0.05
     assert not credible(rejected, tables, 0.02, 0.07)
 

@@ -164,7 +164,7 @@ def test_merged_bins_are_large_enough_in_nine_cases_of_ten(monkeypatch):
 
     monkeypatch.setattr(binning, "merge_cells", watched)
     counts = np.full(64, 100)
-    binning.place_by_medians(counts, 8, meter=BudgetMeter("1e6"), neighbours=ADDED, noise=SeededNoise(1))
+    binning.bins_by_medians(counts, 8, meter=BudgetMeter("1e6"), neighbours=ADDED, noise=SeededNoise(1))
     threshold, epsilon = asked[0]
     in_scales = (threshold - counts.sum() / 16) * epsilon
     assert in_scales == pytest.approx(2 * np.log(2 / 0.1))

@@ -13,14 +13,14 @@ from spark_jobs.mechanisms.moment_matrix import NoisyProducts
 from spark_jobs.mechanisms.noise import SeededNoise
 
 COPIES = 1000
-MOST_NUMBERS = 4 * 10**6
+MAX_NUMBERS = 4 * 10**6
 """Of all copies together: with very many features there are fewer of them."""
 Finish = Callable[[Solution], FloatArray]
 """From solutions, shape (...), to the numbers that are told, shape (..., k)."""
 
 
 def spreads(
-    products: NoisyProducts, found: Solution, *, finish: Finish, confidence: float, seed: int
+    products: NoisyProducts, solution: Solution, *, finish: Finish, confidence: float, seed: int
 ) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
     """Ends of two intervals for each number told: for the noise alone, and for noise and sampling together.
 
@@ -31,24 +31,24 @@ def spreads(
 
     Args:
         products: the release.
-        found: what it gives.
+        solution: what it gives.
         finish: makes the numbers.
         confidence: nominal level.
         seed: of the simulation; public.
     """
     noise = SeededNoise(seed)
     size = products.layout.size
-    count = max(min(COPIES, MOST_NUMBERS // size**2), 100)
+    count = max(min(COPIES, MAX_NUMBERS // size**2), 100)
     drawn = products.copies(count, noise=noise)
     copies = solve(
         products.matrix + drawn,
         stddev=products.stddev,
         step=1 / products.layout.unit,
-        least_ridge=float(found.ridge),
+        min_ridge=float(solution.ridge),
     )
-    centre = finish(found)
+    centre = finish(solution)
     noisy = finish(copies) - centre
-    sampled = finish(_resampled(found, copies, noise=noise)) - centre
+    sampled = finish(_resampled(solution, copies, noise=noise)) - centre
     tail = (1 - confidence) / 2
     ends = []
     for errors in (noisy, sampled):
@@ -57,16 +57,16 @@ def spreads(
     return ends[0], ends[1]
 
 
-def _resampled(found: Solution, copies: Solution, *, noise: SeededNoise) -> Solution:
+def _resampled(solution: Solution, copies: Solution, *, noise: SeededNoise) -> Solution:
     """The copies, as if each had seen other rows of the same population."""
     count, p = copies.slopes.shape
     words = noise.words(count * (p + 1)).reshape(count, p + 1)
     normal = ndtri((words.astype(np.float64) + 0.5) / 2.0**64)
-    deviation = np.sqrt(found.variance)
+    deviation = np.sqrt(solution.variance)
     # with L L^T the spread, L^-T times standard normals has the spread's inverse as its covariance
-    factor = np.linalg.cholesky(found.spread)
+    factor = np.linalg.cholesky(solution.spread)
     moved = deviation * np.linalg.solve(factor.T, normal[:, :p].T).T
-    level = deviation * normal[:, p] / np.sqrt(found.rows)
+    level = deviation * normal[:, p] / np.sqrt(solution.rows)
     return Solution(
         rows=copies.rows,
         means=copies.means,

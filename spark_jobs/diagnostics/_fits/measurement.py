@@ -35,7 +35,7 @@ def layout_of(design: Design) -> Layout:
     """What the mechanism has to know of a design."""
     return Layout(
         numbers=len(design.features),
-        columns=tuple(len(each.coded_levels) for each in design.categorical),
+        columns=tuple(len(column.coded_levels) for column in design.categorical),
         outcome="number" if isinstance(design, CrossProductCells) else "sign",
         unit=LATTICE,
     )

@@ -23,11 +23,11 @@ TITLES = {"linear": "Private linear fit", "logistic": "Private logistic fit"}
 _WIDTH, _SMALL, _STRIP, _FOOT, _HEADING = 6.4, 5.2, 0.36, 0.75, 0.95
 _LABELS, _OF_CHARACTER, _EDGE = 2.3, 0.095, 0.24
 """Most room for the names of terms, on the left, with what a character takes; and beyond the axes, on the right."""
-_MOST_SHOWN = 40
+_MAX_SHOWN = 40
 """Terms in the picture: the first of the request's list. The table and the data file have them all."""
 _LABEL_CHARACTERS = 26
 _ROOM = 0.06
-_MOST_TICKS = 5
+_MAX_TICKS = 5
 
 
 def render_fit(result: PrivateFit, outcome: str) -> Rendering:
@@ -56,7 +56,7 @@ def _columns(result: PrivateFit) -> dict[str, Column]:
 
 
 def _shown(result: PrivateFit) -> int:
-    return min(len(result.terms) - 1, _MOST_SHOWN)
+    return min(len(result.terms) - 1, _MAX_SHOWN)
 
 
 def _plot(result: PrivateFit, outcome: str) -> Plot:
@@ -116,7 +116,7 @@ def _draw(axes: Axes, result: PrivateFit) -> None:
     names = [one_line(term, _LABEL_CHARACTERS) for term in result.terms[1 : 1 + value.size]]
     low_end, high_end = _limits(result)
     axes.set_xlim(low_end, high_end)
-    ticks = MaxNLocator(nbins=_MOST_TICKS, steps=[1, 2, 5, 10]).tick_values(low_end, high_end)
+    ticks = MaxNLocator(nbins=_MAX_TICKS, steps=[1, 2, 5, 10]).tick_values(low_end, high_end)
     ticks = [tick for tick in ticks if low_end <= tick <= high_end]
     axes.set_xticks(ticks, [number(tick, 4, plain_below=6) for tick in ticks])
     if result.status == UNDEFINED:
@@ -162,12 +162,12 @@ def _probes(result: PrivateFit) -> tuple[Probe, ...]:
 def _description(result: PrivateFit) -> str:
     if result.status == UNDEFINED:
         return "An empty plot of coefficients: undefined because there are too few rows to tell through the noise."
-    told = "; ".join(
+    listed = "; ".join(
         f"{one_line(term, _LABEL_CHARACTERS)} {number(float(value), 4)}"
         for term, value in list(zip(result.terms, result.coefficients, strict=True))[1:7]
     )
     more = "" if len(result.terms) <= 7 else f"; and {len(result.terms) - 7} more"
-    return f"Coefficients with intervals, each times the range of its feature. {told}{more}."
+    return f"Coefficients with intervals, each times the range of its feature. {listed}{more}."
 
 
 def _section(result: PrivateFit, outcome: str) -> Section:

@@ -53,14 +53,14 @@ class Solution:
         return variance
 
 
-def solve(matrices: FloatArray, *, stddev: float, step: float, least_ridge: float = 0.0) -> Solution:
+def solve(matrices: FloatArray, *, stddev: float, step: float, min_ridge: float = 0.0) -> Solution:
     """Least squares from noisy sums of products.
 
     Args:
         matrices: symmetric; intercept first, outcome last. Shape (..., p + 2, p + 2).
         stddev: of the noise in each entry.
         step: of the lattice that numbers were rounded to.
-        least_ridge: the ridge is at least this.
+        min_ridge: the ridge is at least this.
     """
     rows = np.maximum(matrices[..., 0, 0], 1.0)
     means = np.clip(matrices[..., 0, 1:-1] / rows[..., None], -1.0, 1.0)
@@ -71,7 +71,7 @@ def solve(matrices: FloatArray, *, stddev: float, step: float, least_ridge: floa
     total = np.clip(matrices[..., -1, -1] - rows * outcome**2, 0.0, rows)
     values, vectors = np.linalg.eigh(spread)
     floor = np.maximum(2.0 * stddev * math.sqrt(means.shape[-1]), rows * step**2)
-    ridge = np.maximum(floor - values[..., 0], least_ridge)
+    ridge = np.maximum(floor - values[..., 0], min_ridge)
     ridge = np.where(ridge <= 0.0, 0.0, ridge)
     turned = np.einsum("...ji,...j->...i", vectors, cross) / (values + ridge[..., None])
     slopes = np.einsum("...ij,...j->...i", vectors, turned)

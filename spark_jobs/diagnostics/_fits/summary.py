@@ -36,16 +36,16 @@ def summarise_fit(
         seed: of the simulations behind intervals; public.
     """
     products = measurement.products
-    found = solve(products.matrix, stddev=products.stddev, step=1 / products.layout.unit)
+    solution = solve(products.matrix, stddev=products.stddev, step=1 / products.layout.unit)
 
     def finish(solution: Solution) -> FloatArray:
         intercept, slopes = line(solution)
         return _in_units(measurement, intercept, slopes)
 
-    coefficients = _significant(finish(found))
-    noisy, sampled = spreads(products, found, finish=finish, confidence=measurement.confidence, seed=seed)
+    coefficients = _significant(finish(solution))
+    noisy, sampled = spreads(products, solution, finish=finish, confidence=measurement.confidence, seed=seed)
     rows = float(products.matrix[0, 0])
-    status = _status(rows, measurement, found)
+    status = _status(rows, measurement, solution)
     released = PrivateFit(
         kind=kind,
         terms=terms_of(measurement),
@@ -54,10 +54,10 @@ def summarise_fit(
         upper=np.maximum(_significant(noisy[1]), coefficients),
         lower_population=np.minimum(_significant(np.minimum(sampled[0], noisy[0])), coefficients),
         upper_population=np.maximum(_significant(np.maximum(sampled[1], noisy[1])), coefficients),
-        spans=np.array([1.0, *(2 * each.half for each in measurement.features), *_ones(measurement)]),
-        ridge=_digits(float(found.ridge)),
+        spans=np.array([1.0, *(2 * feature.half for feature in measurement.features), *_ones(measurement)]),
+        ridge=_digits(float(solution.ridge)),
         rows=_digits(max(rows, 0.0)),
-        fit={name: _digits(value) for name, value in fit(found).items()},
+        fit={name: _digits(value) for name, value in fit(solution).items()},
         model=_model(measurement, kind, coefficients),
         status=status,
         method=products.method,
@@ -74,19 +74,19 @@ def summarise_fit(
 
 def terms_of(measurement: FitDraw) -> tuple[str, ...]:
     """The names of coefficients, the intercept first."""
-    levels = (f"{each.column} = {level}" for each in measurement.categorical for level in each.coded_levels)
-    return ("intercept", *(each.name for each in measurement.features), *levels)
+    names = (f"{levels.column} = {level}" for levels in measurement.categorical for level in levels.coded_levels)
+    return ("intercept", *(feature.name for feature in measurement.features), *names)
 
 
 def _ones(measurement: FitDraw) -> list[float]:
-    return [1.0 for each in measurement.categorical for _ in each.coded_levels]
+    return [1.0 for levels in measurement.categorical for _ in levels.coded_levels]
 
 
 def _in_units(measurement: FitDraw, intercept: FloatArray, slopes: FloatArray) -> FloatArray:
     """Coefficients of the columns as they are: intercept, then slopes; shape (..., p + 1)."""
     features = measurement.features
-    halves = np.array([*(each.half for each in features), *_ones(measurement)])
-    middles = np.array([*(each.middle for each in features), *(0.0 for _ in _ones(measurement))])
+    halves = np.array([*(feature.half for feature in features), *_ones(measurement)])
+    middles = np.array([*(feature.middle for feature in features), *(0.0 for _ in _ones(measurement))])
     own = slopes / halves
     start = intercept - (own * middles).sum(axis=-1)
     return np.concatenate([np.asarray(start)[..., None], own], axis=-1)
@@ -95,21 +95,21 @@ def _in_units(measurement: FitDraw, intercept: FloatArray, slopes: FloatArray) -
 def _model(measurement: FitDraw, kind: str, coefficients: FloatArray) -> dict[str, Any]:
     values = iter(coefficients.tolist())
     model: dict[str, Any] = {"kind": kind, "basis": BASIS, "intercept": next(values)}
-    model["coefficients"] = {each.name: next(values) for each in measurement.features}
+    model["coefficients"] = {feature.name: next(values) for feature in measurement.features}
     if measurement.features:
-        model["bounds"] = {each.name: [each.lower, each.upper] for each in measurement.features}
+        model["bounds"] = {feature.name: [feature.lower, feature.upper] for feature in measurement.features}
     if measurement.categorical:
         model["categorical"] = {
-            each.column: {each.levels[0]: 0.0, **{level: next(values) for level in each.coded_levels}}
-            for each in measurement.categorical
+            levels.column: {levels.levels[0]: 0.0, **{level: next(values) for level in levels.coded_levels}}
+            for levels in measurement.categorical
         }
     return model
 
 
-def _status(rows: float, measurement: FitDraw, found: Solution) -> str:
+def _status(rows: float, measurement: FitDraw, solution: Solution) -> str:
     if rows < max(1.0, DEFINED_ABOVE * measurement.products.stddev):
         return UNDEFINED
-    return SHRUNK if found.ridge > 0 else OK
+    return SHRUNK if solution.ridge > 0 else OK
 
 
 def _digits(value: float) -> float:

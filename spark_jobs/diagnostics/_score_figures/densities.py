@@ -12,15 +12,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.diagnostics.roc_curve.smoothing_prior import Seen
+from spark_jobs.diagnostics.roc_curve.smoothing_prior import Observation
 from spark_jobs.mechanisms.cells import cuts_at, equal_log_odds, log_odds
 
 FINE = 1_024
-BELIEVED = 2.0
+DISCOUNTED_SIGMAS = 2.0
 """A look is believed as far as it is further from what was expected than this many standard deviations of its noise."""
-LEAST_LEFT = 0.25
+MIN_KEPT = 0.25
 """Of what was expected; a look does not take all of it away."""
-_SOME = 1e-9
+_TINY = 1e-9
 
 
 def fine_cuts(grid: int, *cuts: Int64Array) -> Int64Array:
@@ -40,22 +40,22 @@ def sums(rows: FloatArray, cell: Int64Array) -> FloatArray:
     return total
 
 
-def expected_rows(start: FloatArray, cuts: Int64Array, looks: Sequence[Seen]) -> FloatArray:
+def expected_rows(start: FloatArray, cuts: Int64Array, observations: Sequence[Observation]) -> FloatArray:
     """Rows of both classes in the cells of a fine partition, by looks; shape (2, k).
 
     Args:
         start: what is expected before them, not negative; shape (2, k).
         cuts: the fine partition, which has the looks' cuts among its own.
-        looks: what was counted, the coarsest first.
+        observations: what was counted, the coarsest first.
     """
-    rows = start + _SOME
-    for look in looks:
-        cell, joint = cell_of(cuts, look.cuts), look.counts.ndim == 1
+    rows = start + _TINY
+    for observation in observations:
+        cell, joint = cell_of(cuts, observation.cuts), observation.counts.ndim == 1
         before = sums(rows, cell)
         before = before.sum(axis=0) if joint else before
-        off, noise = look.counts - before, BELIEVED * np.sqrt(look.variance)
+        off, noise = observation.counts - before, DISCOUNTED_SIGMAS * np.sqrt(observation.variance)
         after = before + np.sign(off) * np.maximum(np.abs(off) - noise, 0.0)
-        after = np.maximum(after, LEAST_LEFT * before)
+        after = np.maximum(after, MIN_KEPT * before)
         rows = rows * (after / before)[..., cell]
     return rows
 

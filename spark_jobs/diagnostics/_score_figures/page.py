@@ -38,7 +38,7 @@ _FRAME = figures.Frame(width=5.6, height=3.3, heading=0.95, small=4.7, box=(0.06
 _WHOLE, _CLOSER = 0.78, 0.24
 """Heights of the two tracks: the whole scale, and a piece of it around the interval."""
 _BAR, _DOT, _LENS = 14.0, 10.0, 3.0
-_MOST_TICKS = 4
+_MAX_TICKS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +122,7 @@ def _draw(axes: Axes, result: ScoreFigure, wording: Wording) -> None:
         axes.plot(
             [chance] * 2, [_WHOLE - 0.07, _WHOLE + 0.07], color=light("chance"), linewidth=1.6, linestyle=(0, (3, 2))
         )
-        _say(axes, chance, _WHOLE + 0.1, wording.chance_label, colour="muted")
+        _text(axes, chance, _WHOLE + 0.1, wording.chance_label, colour="muted")
     if not _defined(result):
         figures.say_undefined(axes, "a class is too small to tell", height=0.4)
         return
@@ -133,7 +133,7 @@ def _draw(axes: Axes, result: ScoreFigure, wording: Wording) -> None:
         _draw_closer(axes, result, (low, high))
     axes.plot([value], [_WHOLE], color=light("curve"), marker="o", markersize=_DOT)
     if not with_interval:
-        _say(axes, value, _WHOLE - 0.2, decimals(value, _places(result)), colour="ink")
+        _text(axes, value, _WHOLE - 0.2, decimals(value, _places(result)), colour="ink")
 
 
 def _draw_closer(axes: Axes, result: ScoreFigure, interval: tuple[float, float]) -> None:
@@ -149,15 +149,15 @@ def _draw_closer(axes: Axes, result: ScoreFigure, interval: tuple[float, float])
         color=light("curve"), alpha=0.08, linewidth=0,
     )  # fmt: skip
     axes.fill([0, 1, 1, 0], [_CLOSER + 0.24] * 2 + [_CLOSER - 0.07] * 2, color=light("curve"), alpha=0.08, linewidth=0)
-    found = MaxNLocator(nbins=_MOST_TICKS, steps=[1, 2, 5, 10]).tick_values(first, last)
-    ticks = [float(tick) for tick in found if 0.04 < along(float(tick)) < 0.96]
+    candidates = MaxNLocator(nbins=_MAX_TICKS, steps=[1, 2, 5, 10]).tick_values(first, last)
+    ticks = [float(tick) for tick in candidates if 0.04 < along(float(tick)) < 0.96]
     places = max(0, 1 - math.floor(math.log10(max(last - first, 1e-9))))
     _track(axes, _CLOSER, tuple((along(tick), decimals(tick, places)) for tick in ticks))
     low, high = (along(end) for end in interval)
     axes.plot([low, high], [_CLOSER] * 2, color=light("curve"), linewidth=_BAR, alpha=0.3, solid_capstyle="butt")
     axes.plot([along(middle)], [_CLOSER], color=light("curve"), marker="o", markersize=_DOT)
     for place, value in ((low, interval[0]), (high, interval[1])):
-        _say(axes, place, _CLOSER + 0.09, decimals(value, _places(result)), colour="muted")
+        _text(axes, place, _CLOSER + 0.09, decimals(value, _places(result)), colour="muted")
     axes.text(
         along(middle), _CLOSER + 0.155, decimals(result.value, _places(result)), color=light("ink"), size=12,
         weight="bold", ha="center", va="bottom",
@@ -173,7 +173,7 @@ def _track(axes: Axes, height: float, ticks: Sequence[tuple[float, str]]) -> Non
         axes.text(place, height - 0.09, text, color=light("muted"), size=9, ha=side, va="top")
 
 
-def _say(axes: Axes, place: float, height: float, text: str, *, colour: str) -> None:
+def _text(axes: Axes, place: float, height: float, text: str, *, colour: str) -> None:
     side = "left" if place < 0.08 else "right" if place > 0.92 else "center"
     axes.text(place, height, text, color=light(colour), size=9, ha=side, va="bottom")
 
@@ -186,8 +186,8 @@ def _places(result: ScoreFigure) -> int:
 def _line(result: ScoreFigure, wording: Wording) -> str:
     if not _defined(result):
         return f"{wording.short} undefined: a class is too small to tell through the noise"
-    told = f"{wording.short} {decimals(result.value, _places(result))}"
-    return told if result.interval is None else f"{told}  ({_interval(result)})"
+    text = f"{wording.short} {decimals(result.value, _places(result))}"
+    return text if result.interval is None else f"{text}  ({_interval(result)})"
 
 
 def _interval(result: ScoreFigure) -> str:

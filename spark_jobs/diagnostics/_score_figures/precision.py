@@ -10,54 +10,42 @@ from __future__ import annotations
 import numpy as np
 
 from spark_jobs.arrays import BoolArray, FloatArray
-from spark_jobs.diagnostics.roc_curve import measurement as roc
-from spark_jobs.diagnostics.roc_curve.bands import normal, simulated_errors
+from spark_jobs.diagnostics._simulation import normal
+from spark_jobs.diagnostics.roc_curve.bands import simulated_counts
+from spark_jobs.diagnostics.roc_curve.measurement import RocDraw
 from spark_jobs.diagnostics.roc_curve.shape import Edges, choose_points, edges, read
 from spark_jobs.diagnostics.roc_curve.summary import Trace
-from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
+from spark_jobs.mechanisms.noise import SeededNoise
 
-COPIES, COPIES_OF_FULL_GRID, MANY_CELLS = 400, 80, 2_000
 FINE_POINTS = 1_024
-FLOOR = 0.5
 UNSEEN = 0.12
 """Chosen so that nine tenths of 90 % intervals hold over tables of several shapes; see ``docs/mechanisms/auc.md``."""
 
 
-def precision_from_counts(measurement: roc.RocDraw, made: Trace, *, seed: int) -> tuple[float, tuple[float, float]]:
+def precision_from_counts(measurement: RocDraw, traced: Trace, *, seed: int) -> tuple[float, tuple[float, float]]:
     """The figure and its interval, by seeded simulation of the noise, of a curve that is defined.
 
     Args:
         measurement: the noisy counts.
-        made: the curve they make.
+        traced: the curve they make.
         seed: public.
     """
-    value = precision_of_curve(made.edges, made.sizes)
-    copies = _copies(measurement, made, seed=seed)
-    unseen = _unseen_stddev(made.edges, made.sizes)
+    value = precision_of_curve(traced.edges, traced.sizes)
+    copies = _copies(measurement, traced, seed=seed)
+    unseen = _unseen_stddev(traced.edges, traced.sizes)
     shifts = copies[1:] - copies[0] + unseen * normal(SeededNoise(seed), copies[1:].shape)
     tail = (1 - measurement.confidence) / 2
     below, above = np.quantile(shifts, [1 - tail, tail])
     return value, (float(np.clip(value - below, 0, 1)), float(np.clip(value - above, 0, 1)))
 
 
-def _copies(measurement: roc.RocDraw, made: Trace, *, seed: int) -> FloatArray:
-    """The figure of the released counts, read without their noise, and of copies with fresh noise around them."""
-    curve, noise = made.edges, SeededNoise(seed)
-    copies = COPIES if measurement.cuts.size <= MANY_CELLS else COPIES_OF_FULL_GRID
-    floor = FLOOR if curve.cuts.size <= MANY_CELLS else 0.0
-    kept = np.searchsorted(-measurement.cuts[::-1], -curve.cuts)
-    above = []
-    for tree, rates, size in (
-        (measurement.negatives, curve.fpr, made.sizes[0]),
-        (measurement.positives, curve.tpr, made.sizes[1]),
-    ):
-        centre = np.maximum(np.diff(rates) * size, floor * np.sqrt(laplace_variance(tree.scale)))
-        exact = np.concatenate([[0.0], np.cumsum(centre)])
-        errors = simulated_errors(tree, measurement, copies=copies, noise=noise)[:, kept]
-        above.append(np.concatenate([exact[None], exact + errors]))
+def _copies(measurement: RocDraw, traced: Trace, *, seed: int) -> FloatArray:
+    """The figure of the counts that copies are drawn about, and then of each copy."""
+    exact, drawn = simulated_counts(measurement, traced.edges, traced.sizes, noise=SeededNoise(seed))
+    pairs = [exact, *zip(*drawn, strict=True)]
     figures = []
-    for negatives, positives in zip(*above, strict=True):
-        copy = edges(curve.cuts, negatives, positives, tied=curve.tied)
+    for negatives, positives in pairs:
+        copy = edges(traced.edges.cuts, negatives, positives, tied=traced.edges.tied)
         figures.append(precision_of_curve(copy, (max(negatives[-1], 1.0), max(positives[-1], 1.0))))
     return np.array(figures)
 

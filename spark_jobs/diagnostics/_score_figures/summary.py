@@ -13,6 +13,7 @@ from spark_jobs.diagnostics._score_figures.measurement import FigureDraw, bound_
 from spark_jobs.diagnostics._score_figures.precision import precision_from_counts
 from spark_jobs.diagnostics._score_figures.result import ScoreFigure
 from spark_jobs.diagnostics._score_figures.weighted import precision_from_sum
+from spark_jobs.diagnostics._simulation import DECIMALS
 from spark_jobs.diagnostics.roc_curve import summarise as summarise_curve
 from spark_jobs.diagnostics.roc_curve.summary import trace
 from spark_jobs.diagnostics.undefined import publishable
@@ -20,22 +21,21 @@ from spark_jobs.mechanisms.noise import laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.pure_release import quantile
 
-DECIMALS = 9
 SIZES_PART = 0.25
 """Of the chance that an interval misses, what is left to the sizes being smaller than they seem."""
 R = TypeVar("R", bound=ScoreFigure)
 
 
-def summarise_as(made: type[R], measurement: FigureDraw, *, seed: int) -> R:
+def summarise_as(result_type: type[R], measurement: FigureDraw, *, seed: int) -> R:
     """The figure that a measurement makes; the same measurement and seed give the same figure.
 
     Args:
-        made: the type of the result.
+        result_type: the type of the result.
         measurement: the draw.
         seed: of the simulations behind intervals from counts; public.
     """
     fields = _from_counts(measurement, seed=seed) if measurement.counts is not None else _direct(measurement)
-    released = made(
+    released = result_type(
         **fields,
         method=measurement.method,
         confidence=measurement.confidence,
@@ -57,11 +57,11 @@ def _direct(measurement: FigureDraw) -> dict[str, Any]:
         "interval": tuple(round(float(np.clip(end, 0.0, 1.0)), DECIMALS) for end in (value - half, value + half)),
         "positives": max(float(sizes[1]), 0.0),
         "negatives": max(float(sizes[0]), 0.0),
-        "status": OK if min(sizes) >= least_size(measurement) else UNDEFINED,
+        "status": OK if min(sizes) >= min_size(measurement) else UNDEFINED,
     }
 
 
-def least_size(measurement: FigureDraw) -> float:
+def min_size(measurement: FigureDraw) -> float:
     """What a noisy class size must reach for a direct release to be defined: three standard deviations of its noise."""
     scale = laplace_scale(measurement.spendings[0].epsilon, rows_changed(measurement.neighbours))
     return max(1.0, DEFINED_ABOVE * math.sqrt(laplace_variance(scale)))
@@ -79,12 +79,12 @@ def half_width(measurement: FigureDraw) -> float:
     scale = laplace_scale(measurement.spendings[0].epsilon, rows_changed(measurement.neighbours))
     # a two-sided geometric variable of scale b exceeds t with probability below e^(-t / b); either size may fail
     slack = scale * math.log(2 / (SIZES_PART * miss))
-    least = tuple(max(math.floor(size - slack), 0) for size in measurement.sizes)
-    more = tuple(size + 1 for size in least)  # under REPLACE_ONE no row at all has a smaller bound than one has
+    smallest = tuple(max(math.floor(size - slack), 0) for size in measurement.sizes)
+    more = tuple(size + 1 for size in smallest)  # under REPLACE_ONE no row at all has a smaller bound than one has
     shape, neighbours = measurement.shape, measurement.neighbours
     bound = max(
         bound_for(measurement.figure, (sizes[0], sizes[1]), shape=shape, neighbours=neighbours)
-        for sizes in ((least, more) if neighbours is Neighbours.REPLACE_ONE else (least,))
+        for sizes in ((smallest, more) if neighbours is Neighbours.REPLACE_ONE else (smallest,))
     )
     return min(bound, 1.0) * quantile(shape, 1 - (1 - SIZES_PART) * miss)
 
@@ -93,20 +93,20 @@ def _from_counts(measurement: FigureDraw, *, seed: int) -> dict[str, Any]:
     counts = measurement.counts
     if counts is None:
         raise ValueError("counts: got None; must be the noisy counts of the release")
-    made = trace(counts)
+    traced = trace(counts)
     fields: dict[str, Any] = {
-        "positives": round(max(made.sizes[1], 0.0), DECIMALS),
-        "negatives": round(max(made.sizes[0], 0.0), DECIMALS),
-        "status": OK if made.defined else UNDEFINED,
+        "positives": round(max(traced.sizes[1], 0.0), DECIMALS),
+        "negatives": round(max(traced.sizes[0], 0.0), DECIMALS),
+        "status": OK if traced.defined else UNDEFINED,
     }
-    if not made.defined:
+    if not traced.defined:
         return {"value": None, "interval": None, **fields}
     if measurement.figure == "auc":
         curve = summarise_curve(counts, seed=seed)
         value, (low, high) = curve.auc or 0.0, curve.auc_interval or (0.0, 1.0)
     elif measurement.weighted is None:
-        value, (low, high) = precision_from_counts(counts, made, seed=seed)
+        value, (low, high) = precision_from_counts(counts, traced, seed=seed)
     else:
-        value, (low, high) = precision_from_sum(counts, measurement.weighted, made, seed=seed)
+        value, (low, high) = precision_from_sum(counts, measurement.weighted, traced, seed=seed)
     interval = (round(min(low, value), DECIMALS), round(max(high, value), DECIMALS))
     return {"value": round(value, DECIMALS), "interval": interval, **fields}

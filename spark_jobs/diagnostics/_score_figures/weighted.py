@@ -19,7 +19,7 @@ from spark_jobs.diagnostics import _score_cells as score_cells
 from spark_jobs.diagnostics._score_figures.densities import expected_rows, fine_cuts, narrow_at_top
 from spark_jobs.diagnostics._score_figures.weights import choose_weights, draw_copies, precision_given
 from spark_jobs.diagnostics.roc_curve import measurement as roc
-from spark_jobs.diagnostics.roc_curve.smoothing_prior import look_seen, read_counts
+from spark_jobs.diagnostics.roc_curve.smoothing_prior import as_observation, posterior_of_counts
 from spark_jobs.diagnostics.roc_curve.summary import Trace
 from spark_jobs.mechanisms.cells import NoisyCells, totals
 from spark_jobs.mechanisms.meter import BudgetMeter
@@ -33,11 +33,11 @@ FINER = 2
 """How many times as many cells as a curve counts alone have: the precision changes most at the top of the ranking."""
 COUNTS_SHARE = Decimal("0.3")
 """Of what the looks leave, for the counts: they choose weights, the sum of which takes their noise away again."""
-LEAST_SIGNAL = 1_100
+MIN_SIGNAL = 1_100
 """Rows times epsilon from which the sum is worth its cost; below, a prior says more about counts than it would."""
-AMPLE_EPSILON = 10
+FULL_GRID_EPSILON = 10
 """Epsilon from which noise of counts on the whole grid hides less than the remainder that no weights take away."""
-MOST_CELLS, NEAREST, PART = 128, 20.0, 0.5
+MAX_CELLS, NEAREST, PART = 128, 20.0, 0.5
 """Cells at most; rows times epsilon from the top, and the part of the cells that follow its logarithm."""
 WEIGHTS_SEED = 1
 
@@ -68,20 +68,22 @@ def measure_precision(
     """
     counts = np.stack([statistic.negatives, statistic.positives])
     grid, epsilon = counts.shape[1], float(meter.granted.epsilon)
-    ample = score_cells.FULL_GRID_SIGNAL if epsilon >= AMPLE_EPSILON else math.inf
-    looks, signal = score_cells.locate_scores(counts, meter=meter, neighbours=neighbours, noise=noise, ample=ample)
+    full_grid_from = score_cells.FULL_GRID_SIGNAL if epsilon >= FULL_GRID_EPSILON else math.inf
+    located, signal = score_cells.locate_scores(
+        counts, meter=meter, neighbours=neighbours, noise=noise, enough_signal=full_grid_from
+    )
     options = RocCurveSettings(confidence=confidence)
     points = roc.points_for(options, epsilon=epsilon, grid=grid)
-    few = method == "auto" and signal < LEAST_SIGNAL
-    alone = few or signal >= ample or score_cells.are_tied(looks)
+    few = method == "auto" and signal < MIN_SIGNAL
+    alone = few or signal >= full_grid_from or score_cells.are_tied(located)
     if alone:
-        cuts = score_cells.auto_cuts(looks, signal, grid=grid, points=points, finer=FINER)
+        cuts = score_cells.auto_cuts(located, signal, grid=grid, points=points, finer=FINER)
         cost = meter.spend_rest(label=f"counts of both classes in {cuts.size - 1} cells")
         tree = best_tree(cuts.size - 1)
     else:
-        cuts = _cells(looks, signal, grid=grid)
-        part = COUNTS_SHARE * meter.remaining / meter.granted.epsilon
-        cost = meter.spend_share(round(part, 6), label=f"counts of both classes in {cuts.size - 1} cells")
+        cuts = _cells(located, signal, grid=grid)
+        portion = COUNTS_SHARE * meter.remaining / meter.granted.epsilon
+        cost = meter.spend_share(round(portion, 6), label=f"counts of both classes in {cuts.size - 1} cells")
         # every count by itself: at the top, single cells matter
         tree = Tree(cells=cuts.size - 1, branching=cuts.size - 1, root="absent")
     negatives, positives = (
@@ -98,7 +100,7 @@ def measure_precision(
         cuts=cuts,
         negatives=negatives,
         positives=positives,
-        located=looks,
+        located=located,
     )
     if alone:
         return counted, None
@@ -108,27 +110,27 @@ def measure_precision(
     return counted, weighted_sum(counts, weights, epsilon=cost, neighbours=neighbours, noise=noise)
 
 
-def _cells(looks: tuple[NoisyCells, ...], signal: float, *, grid: int) -> Int64Array:
-    cells = min(score_cells.cells_for(signal), MOST_CELLS, grid)
-    if looks[-1].counts.ndim == 1:  # so few rows that the classes were not told apart
-        return score_cells.place_cells(looks[-1], grid=grid, cells=cells)
-    seen = [look_seen(look) for look in looks]
-    cuts = fine_cuts(grid, *(look.cuts for look in seen))
-    foreseen = read_counts(tuple(seen[::-1]), grid=grid).foreseen(cuts)
-    rows = expected_rows(foreseen, cuts, seen)
-    epsilon = max(signal / max(float(looks[0].total), 1.0), 1e-9)
+def _cells(located: tuple[NoisyCells, ...], signal: float, *, grid: int) -> Int64Array:
+    cells = min(score_cells.cells_for(signal), MAX_CELLS, grid)
+    if located[-1].counts.ndim == 1:  # so few rows that the classes were not told apart
+        return score_cells.place_cells(located[-1], grid=grid, cells=cells)
+    observations = [as_observation(cells) for cells in located]
+    cuts = fine_cuts(grid, *(observation.cuts for observation in observations))
+    prior_rows = posterior_of_counts(tuple(observations[::-1]), grid=grid).expected_by_laws(cuts)
+    rows = expected_rows(prior_rows, cuts, observations)
+    epsilon = max(signal / max(float(located[0].total), 1.0), 1e-9)
     return narrow_at_top(rows, cuts, grid=grid, cells=cells, nearest=NEAREST / epsilon, part=PART)
 
 
 def precision_from_sum(
-    counts: roc.RocDraw, weighted: WeightedSum, made: Trace, *, seed: int
+    counts: roc.RocDraw, weighted: WeightedSum, traced: Trace, *, seed: int
 ) -> tuple[float, tuple[float, float]]:
     """The figure and its interval, of a curve that is defined.
 
     Args:
         counts: noisy counts.
         weighted: the noisy sum of the weights that they chose.
-        made: the curve that the counts make.
+        traced: the curve that the counts make.
         seed: of the copies by which both are read; public.
     """
     copies = draw_copies(counts, seed=seed, cuts=weighted.weights.cuts)

@@ -23,9 +23,15 @@ import numpy as np
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.diagnostics._score_figures.densities import cell_of, expected_rows, fine_cuts, narrow_at_top, sums
 from spark_jobs.diagnostics._score_figures.precision import average_precision_of
+from spark_jobs.diagnostics._simulation import normal
 from spark_jobs.diagnostics.roc_curve import measurement as roc
-from spark_jobs.diagnostics.roc_curve.bands import normal
-from spark_jobs.diagnostics.roc_curve.smoothing_prior import CONCENTRATIONS, Reading, Seen, look_seen, read_measurement
+from spark_jobs.diagnostics.roc_curve.smoothing_prior import (
+    CONCENTRATIONS,
+    Observation,
+    Posterior,
+    as_observation,
+    posterior_of_draw,
+)
 from spark_jobs.mechanisms.cells import inside
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import monotone
@@ -41,7 +47,7 @@ WIDER = 2.0
 BEYOND = 2.0
 """And what no sum explains of their figures varies this many times as much, in an interval."""
 SUM_PLACES, SUM_QUANTILES, REACH = 1_001, 64, 12.0
-_SOME, MOST_ROWS = 1e-9, 1e15
+_TINY, MAX_ROWS = 1e-9, 1e15
 """Whatever noise makes of counts, there is a figure: none of no rows at all, and no more rows than can be drawn."""
 
 
@@ -71,27 +77,29 @@ def draw_copies(measurement: roc.RocDraw, *, seed: int, cuts: Int64Array | None 
         cuts: the fine partition; None to choose it. It follows from what was released, but for the last bits of
             another machine: who holds weights gives theirs.
     """
-    reading, counted = read_measurement(measurement), measurement.cuts
-    looks = [look_seen(cells) for cells in measurement.located]
-    expected = _rising(reading.expected())
-    fine = _partition(measurement, reading, expected, looks) if cuts is None else cuts
-    usual = reading.foreseen(fine) + _SOME
-    unseen = expected_rows(usual, fine, looks)
+    posterior, counted = posterior_of_draw(measurement), measurement.cuts
+    observations = [as_observation(cells) for cells in measurement.located]
+    expected = _rising(posterior.expected())
+    fine = _partition(measurement, posterior, expected, observations) if cuts is None else cuts
+    usual = posterior.expected_by_laws(fine) + _TINY
+    unseen = expected_rows(usual, fine, observations)
     middle = _spread(expected, counted, fine, unseen)
-    drawn = _draws(reading, fine, unseen / usual, SeededNoise(seed))
+    drawn = _draws(posterior, fine, unseen / usual, SeededNoise(seed))
     return Copies(cuts=fine, middle=middle, drawn=drawn, figures=_precision(drawn, fine))
 
 
-def _partition(measurement: roc.RocDraw, reading: Reading, expected: FloatArray, looks: list[Seen]) -> Int64Array:
+def _partition(
+    measurement: roc.RocDraw, posterior: Posterior, expected: FloatArray, observations: list[Observation]
+) -> Int64Array:
     """A fine partition that is finest at the top, and has all cuts that were counted between."""
     grid, counted = measurement.grid, measurement.cuts
-    cuts = fine_cuts(grid, counted, *(look.cuts for look in looks))
-    rows = _spread(expected, counted, cuts, expected_rows(reading.foreseen(cuts), cuts, looks))
+    cuts = fine_cuts(grid, counted, *(observation.cuts for observation in observations))
+    rows = _spread(expected, counted, cuts, expected_rows(posterior.expected_by_laws(cuts), cuts, observations))
     top = narrow_at_top(
         rows, cuts, grid=grid, cells=min(QUANTILES, grid), nearest=NEAREST / float(measurement.epsilon), part=PART
     )
     within = [inside(low, high, min(INSIDE, high - low - 1), grid=grid) for low, high in pairwise(counted.tolist())]
-    return np.unique(np.concatenate([counted, top, *within, *(look.cuts for look in looks)]))
+    return np.unique(np.concatenate([counted, top, *within, *(observation.cuts for observation in observations)]))
 
 
 def choose_weights(measurement: roc.RocDraw, *, epsilon: float, seed: int) -> Weights:
@@ -104,18 +112,18 @@ def choose_weights(measurement: roc.RocDraw, *, epsilon: float, seed: int) -> We
     """
     copies = draw_copies(measurement, seed=seed)
     changes = influence(copies.middle, copies.cuts)
-    largest = max(float(np.abs(changes).max()), _SOME)
-    tried = []
+    largest = max(float(np.abs(changes).max()), _TINY)
+    candidates = []
     for part in CUT_OFF_AT:
         unit = largest * float(part) / LARGEST
         whole = np.rint(np.clip(changes / unit, -LARGEST, LARGEST)).astype(np.int64)
         weights = Weights(cuts=copies.cuts, weights=whole, unit=unit)
         noise = laplace_variance(weights.sensitivity(measurement.neighbours) / epsilon)
-        tried.append((_left(copies, weights, noise), weights))
-    return min(tried, key=lambda each: each[0])[1]
+        candidates.append((_residual_variance(copies, weights, noise), weights))
+    return min(candidates, key=lambda candidate: candidate[0])[1]
 
 
-def _left(copies: Copies, weights: Weights, noise: float) -> float:
+def _residual_variance(copies: Copies, weights: Weights, noise: float) -> float:
     """The variance of the figures that a noisy sum leaves."""
     total = np.einsum("jck,ck->j", copies.drawn, weights.weights.astype(np.float64))
     (own, both), (_, of_sums) = np.cov(copies.figures, total)
@@ -138,15 +146,15 @@ def influence(rows: FloatArray, cuts: Int64Array) -> FloatArray:
     true = np.cumsum(positives) - part * positives
     all_ = np.maximum(true + np.cumsum(negatives) - part * negatives, 0.5)
 
-    def below(each: FloatArray) -> FloatArray:
-        return np.cumsum(each[::-1])[::-1] - part * each
+    def below(values: FloatArray) -> FloatArray:
+        return np.cumsum(values[::-1])[::-1] - part * values
 
     size = max(float(positives.sum()), 1.0)
     figure = float((positives * true / all_).sum()) / size
     lost = -below(positives * true / all_**2)
     won = true / all_ - figure + below(positives * (all_ - true) / all_**2)
-    found: FloatArray = np.stack([lost[::-1], won[::-1]]) / size
-    return found
+    influences: FloatArray = np.stack([lost[::-1], won[::-1]]) / size
+    return influences
 
 
 def precision_given(
@@ -159,8 +167,8 @@ def precision_given(
     """
     totals = np.einsum("jck,ck->j", copies.drawn, weights.weights.astype(np.float64))
     (_, both), (_, of_sums) = np.cov(copies.figures, totals)
-    slope = both / max(of_sums, _SOME)
-    place, spread = float(totals.mean()), max(WIDER * float(totals.std()), _SOME)
+    slope = both / max(of_sums, _TINY)
+    place, spread = float(totals.mean()), max(WIDER * float(totals.std()), _TINY)
     # the density's mode, and places at the distances of both of its factors around it
     mode = float(np.clip(total, place - spread**2 / scale, place + spread**2 / scale))
     steps = np.linspace(-REACH, REACH, SUM_PLACES)
@@ -177,35 +185,35 @@ def precision_given(
     return float(np.clip(value, 0, 1)), (float(np.clip(low, 0, 1)), float(np.clip(high, 0, 1)))
 
 
-def _draws(reading: Reading, fine: Int64Array, departs: FloatArray, noise: SeededNoise) -> FloatArray:
+def _draws(posterior: Posterior, fine: Int64Array, departs: FloatArray, noise: SeededNoise) -> FloatArray:
     """Fine counts drawn from the posterior, in random order inside their cells.
 
     There each copy has its own law's course, times what the looks found beyond the laws (``departs``).
     """
-    counted = reading.seen[0]
+    counted = posterior.observations[0]
     # systematic resampling: as many copies of each law as its weight says, but for one
     order = (np.arange(COPIES) + 0.5) / COPIES
-    picked = np.searchsorted(np.cumsum(reading.weights.ravel()), order).clip(0, reading.weights.size - 1)
-    family, law = np.unravel_index(picked, reading.weights.shape)
+    picked = np.searchsorted(np.cumsum(posterior.weights.ravel()), order).clip(0, posterior.weights.size - 1)
+    family, law = np.unravel_index(picked, posterior.weights.shape)
     cell = cell_of(fine, counted.cuts)
     drawn = np.empty((COPIES, 2, fine.size - 1))
     for number in np.unique(family):
         of = family == number
-        evidence, laws = reading.evidence[number], law[of]
+        evidence, laws = posterior.evidence[number], law[of]
         first, second, both = evidence.spread[:, laws]
         one, other = normal(noise, (2, laws.size))
         own = np.sqrt(np.maximum(first, 0.0))
-        tied = both / np.maximum(own, _SOME)
+        tied = both / np.maximum(own, _TINY)
         off = np.stack([own * one, tied * one + np.sqrt(np.maximum(second - tied**2, 0.0)) * other])
         sizes = np.maximum(evidence.sizes[:, laws], 1.0)
-        foreseen = evidence.foreseen[:, laws] * (np.maximum(sizes + off, 1.0) / sizes)[..., None]
-        taken_in = evidence.taken_in[:, laws]
-        counts = foreseen + taken_in * (counted.counts[:, None, :] - foreseen)
-        counts = counts + np.sqrt(taken_in * counted.variance) * normal(noise, counts.shape)
-        inner = reading.shares(fine, number // len(CONCENTRATIONS), reading.laws[laws]) + _SOME
+        expected = evidence.expected[:, laws] * (np.maximum(sizes + off, 1.0) / sizes)[..., None]
+        gain = evidence.gain[:, laws]
+        counts = expected + gain * (counted.counts[:, None, :] - expected)
+        counts = counts + np.sqrt(gain * counted.variance) * normal(noise, counts.shape)
+        inner = posterior.shares(fine, number // len(CONCENTRATIONS), posterior.laws[laws]) + _TINY
         drawn[of] = np.moveaxis(departs[:, None, :] * inner, 0, 1)
         drawn[of] *= (_rising(np.moveaxis(counts, 0, 1)) / sums(drawn[of], cell))[..., cell]
-    placed = noise.poissons(np.minimum(drawn, MOST_ROWS), copies=1)[0].astype(np.float64)
+    placed = noise.poissons(np.minimum(drawn, MAX_ROWS), copies=1)[0].astype(np.float64)
     kept = sums(placed, cell)
     wanted = sums(drawn, cell)
     scaled = placed * (wanted / np.maximum(kept, 1.0))[..., cell]
@@ -223,7 +231,7 @@ def _rising(counts: FloatArray) -> FloatArray:
     """The counts of which sums from the top never fall, nearest to these."""
     flat = counts.reshape(-1, counts.shape[-1])
     above = np.concatenate([np.zeros((flat.shape[0], 1)), np.cumsum(flat[:, ::-1], axis=-1)], axis=-1)
-    rising = np.stack([np.diff(monotone(each))[::-1] for each in above])
+    rising = np.stack([np.diff(monotone(row))[::-1] for row in above])
     return rising.reshape(counts.shape)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -24,16 +25,16 @@ from spark_jobs.mechanisms.sparse_vector import merge_cells
 from spark_jobs.mechanisms.trees import best_tree
 
 FIRST_SHARE = Decimal("0.12")
-LOOK_CELLS = 24
-CLOSER_COST, CLOSER_SHARES = 80, (0.04, 0.08)
+HISTOGRAM_CELLS = 24
+REFINING_COST, REFINING_SHARES = 80, (0.04, 0.08)
 """A closer look costs this many rows' worth of signal, within these shares of the budget."""
-CLOSER_SIGNAL, FULL_GRID_SIGNAL = 500, 200_000
+REFINING_SIGNAL, FULL_GRID_SIGNAL = 500, 200_000
 """Rows times epsilon from which a closer look, and a tree over the whole grid, are worth their cost."""
 SIZE_SHARE, MEDIANS_SHARE, MERGING_SHARE = Decimal("0.05"), Decimal("0.15"), Decimal("0.15")
 FAILURE = 0.1
 """Chance that a merged group is smaller than half an average bin (Chen 2018 printed 0.9, which keeps the promise in
 one case of ten)."""
-LEAST_GROUPS = 3
+MIN_GROUPS = 3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,7 +55,7 @@ class Placement:
         return np.concatenate([self.bins[:1], self.bins[self.ends]])
 
 
-def place_by_looking(
+def bins_by_noisy_histogram(
     counts: Int64Array, bins: int, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
 ) -> Placement:
     """Bins of near-equal depth by one or two noisy histograms, or by a tree where rows are ample.
@@ -69,18 +70,20 @@ def place_by_looking(
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
     """
     grid = counts.size
-    look = _look(counts, equal_log_odds(grid, min(LOOK_CELLS, grid)), FIRST_SHARE, "where the scores lie", meter=meter,
-                 neighbours=neighbours, noise=noise)  # fmt: skip
-    signal = max(look.total, 1.0) * float(meter.granted.epsilon) / rows_changed(neighbours)
+    edges = equal_log_odds(grid, min(HISTOGRAM_CELLS, grid))
+    measure = partial(_histogram, counts, meter=meter, neighbours=neighbours, noise=noise)
+    histogram = measure(edges, FIRST_SHARE, "where the scores lie")
+    signal = max(histogram.total, 1.0) * float(meter.granted.epsilon) / rows_changed(neighbours)
     if signal >= FULL_GRID_SIGNAL:
         cuts = _by_tree(counts, bins, meter=meter, neighbours=neighbours, noise=noise)
     else:
-        if signal >= CLOSER_SIGNAL:
-            closer = equal_depth(look.cuts, look.weights(), grid=grid, cells=min(LOOK_CELLS, grid))
-            part = Decimal(round(min(max(CLOSER_COST / signal, CLOSER_SHARES[0]), CLOSER_SHARES[1]), 6))
-            look = _look(counts, closer, round(part, 6), "where the scores lie, closer", meter=meter,
-                         neighbours=neighbours, noise=noise)  # fmt: skip
-        cuts = equal_depth(look.cuts, look.weights(), grid=grid, cells=bins, keep_edges=bins < LOOK_CELLS // 2)
+        if signal >= REFINING_SIGNAL:
+            edges = equal_depth(histogram.cuts, histogram.weights(), grid=grid, cells=min(HISTOGRAM_CELLS, grid))
+            portion = Decimal(round(min(max(REFINING_COST / signal, REFINING_SHARES[0]), REFINING_SHARES[1]), 6))
+            histogram = measure(edges, round(portion, 6), "where the scores lie, closer")
+        cuts = equal_depth(
+            histogram.cuts, histogram.weights(), grid=grid, cells=bins, keep_edges=bins < HISTOGRAM_CELLS // 2
+        )
     groups = groups_for(signal, bins)
     return Placement(bins=cuts, ends=np.arange(1, groups + 1, dtype=np.int64) * bins // groups)
 
@@ -92,10 +95,10 @@ def groups_for(signal: float, bins: int) -> int:
         signal: rows times epsilon, both as released.
         bins: of the request.
     """
-    return min(bins, max(LEAST_GROUPS, math.ceil(0.45 * math.pow(signal, 0.4))))
+    return min(bins, max(MIN_GROUPS, math.ceil(0.45 * math.pow(signal, 0.4))))
 
 
-def place_by_medians(
+def bins_by_medians(
     counts: Int64Array, bins: int, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
 ) -> Placement:
     """Recursive medians, then merging until each group has enough rows: the first two steps of PriBRP, corrected.
@@ -112,7 +115,9 @@ def place_by_medians(
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
     """
     everything = np.array([0, counts.size], dtype=np.int64)
-    rows = _look(counts, everything, SIZE_SHARE, "noisy size", meter=meter, neighbours=neighbours, noise=noise).total
+    rows = _histogram(
+        counts, everything, SIZE_SHARE, "noisy size", meter=meter, neighbours=neighbours, noise=noise
+    ).total
     levels = bins.bit_length() - 1
     cost = meter.spend_share(MEDIANS_SHARE, label=f"{levels} levels of medians")
     edges = [0, counts.size]
@@ -120,8 +125,8 @@ def place_by_medians(
         edges = _halve(counts, edges, bins >> (depth + 1), budget, neighbours, noise)
     cuts = np.array(edges, dtype=np.int64)
     cost = meter.spend_share(MERGING_SHARE, label="merging of small bins")
-    least = max(rows, 1.0) / (2 * bins) + 2 * rows_changed(neighbours) * math.log(2 / FAILURE) / float(cost)
-    ends = merge_cells(totals(counts, cuts), threshold=least, epsilon=cost, neighbours=neighbours, noise=noise)
+    threshold = max(rows, 1.0) / (2 * bins) + 2 * rows_changed(neighbours) * math.log(2 / FAILURE) / float(cost)
+    ends = merge_cells(totals(counts, cuts), threshold=threshold, epsilon=cost, neighbours=neighbours, noise=noise)
     return Placement(bins=cuts, ends=np.array(ends, dtype=np.int64))
 
 
@@ -131,8 +136,8 @@ def _halve(
     """Every interval cut at a private median, ``below`` cells or more to each side: a bin is never empty of cells."""
     split = [edges[0]]
     for start, end in pairwise(edges):
-        found = private_quantile(counts[start:end], level="0.5", epsilon=epsilon, neighbours=neighbours, noise=noise)
-        split += [min(max(start + found + 1, start + below), end - below), end]
+        median = private_quantile(counts[start:end], level="0.5", epsilon=epsilon, neighbours=neighbours, noise=noise)
+        split += [min(max(start + median + 1, start + below), end - below), end]
     return split
 
 
@@ -147,20 +152,20 @@ def _by_tree(counts: Int64Array, bins: int, *, meter: BudgetMeter, neighbours: N
     return np.concatenate([[0], inner, [counts.size]])
 
 
-def _look(
+def _histogram(
     counts: Int64Array,
     cuts: Int64Array,
-    part: Decimal,
+    portion: Decimal,
     label: str,
     *,
     meter: BudgetMeter,
     neighbours: Neighbours,
     noise: Noise,
 ) -> NoisyCells:
-    cost = meter.spend_share(part, label=label)
+    cost = meter.spend_share(portion, label=label)
     return noisy_cells(counts, cuts, epsilon=cost, neighbours=neighbours, noise=noise)
 
 
-def place_evenly(grid: int, bins: int) -> Placement:
+def bins_of_equal_width(grid: int, bins: int) -> Placement:
     """Bins of equal width, each a group of its own: public, and free."""
     return Placement(bins=equal_width(grid, bins), ends=np.arange(1, bins + 1, dtype=np.int64))

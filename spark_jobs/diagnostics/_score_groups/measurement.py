@@ -9,7 +9,7 @@ import numpy as np
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import GroupedSettings
-from spark_jobs.diagnostics._score_groups.binning import place_by_looking, place_by_medians, place_evenly
+from spark_jobs.diagnostics._score_groups.binning import bins_by_medians, bins_by_noisy_histogram, bins_of_equal_width
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.mechanisms.group_sums import NoisyGroups, noisy_groups
 from spark_jobs.statistics import ScoreCounts
@@ -55,9 +55,9 @@ def measure_groups(statistic: ScoreCounts, options: GroupedSettings, terms: Term
     _require_bins(bins, method, grid)
     counts = np.stack([statistic.negatives, statistic.positives])
     if method == "fixed_bins":
-        placed = place_evenly(grid, bins)
+        placed = bins_of_equal_width(grid, bins)
     else:
-        place = place_by_medians if method == "recursive_medians" else place_by_looking
+        place = bins_by_medians if method == "recursive_medians" else bins_by_noisy_histogram
         placed = place(counts.sum(axis=0), bins, meter=meter, neighbours=neighbours, noise=noise)
     rest = meter.spend_rest(label="positives, negatives and scores of each group")
     groups = noisy_groups(counts, placed.cuts, epsilon=rest, neighbours=neighbours, noise=noise)

@@ -21,7 +21,7 @@ ZONE_OPACITY = 0.3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Points:
+class PoolPoints:
     """One value for each pool, from left to right.
 
     Attributes:
@@ -73,11 +73,11 @@ def pool_columns(result: BinnedResiduals | Calibration, name: str, *, meaning: s
     return {field: Column(values=getattr(result, field), meaning=line) for field, line in meanings.items()}
 
 
-def points(result: BinnedResiduals | Calibration, y: FloatArray, low: FloatArray, high: FloatArray) -> Points:
+def points(result: BinnedResiduals | Calibration, y: FloatArray, low: FloatArray, high: FloatArray) -> PoolPoints:
     """The pools of a result; ``y``, ``low`` and ``high`` are arrays of bins."""
     first = np.flatnonzero(np.diff(result.pool, prepend=-1))
     last = np.append(first[1:], result.pool.size) - 1
-    return Points(
+    return PoolPoints(
         x=result.predicted[first],
         y=y[first],
         low=low[first],
@@ -90,7 +90,7 @@ def points(result: BinnedResiduals | Calibration, y: FloatArray, low: FloatArray
     )
 
 
-def draw_zone(axes: Axes, at: Points, *, label: str, slope: float) -> None:
+def draw_zone(axes: Axes, at: PoolPoints, *, label: str, slope: float) -> None:
     """The zone, through the pools' mean scores, and on to both ends of the axis along a line of ``slope``."""
     left, right = axes.get_xlim()
     x = np.concatenate([[left], at.x, [right]])
@@ -101,17 +101,17 @@ def draw_zone(axes: Axes, at: Points, *, label: str, slope: float) -> None:
     axes.fill_between(x, low, high, color=light("chance"), alpha=ZONE_OPACITY, linewidth=0, label=label)
 
 
-def draw_points(axes: Axes, at: Points, *, inside: str, outside: str) -> None:
+def draw_points(axes: Axes, at: PoolPoints, *, inside: str, outside: str) -> None:
     """Points with whiskers: round ones inside the zone, and others, in another colour, beyond it."""
     beyond = at.outside
-    for chosen, token, marker, size, label in (
+    for mask, token, marker, size, label in (
         (~beyond, "curve", "o", 5.0, inside),
         (beyond, "spent", "D", 5.5, outside),
     ):
-        axes.vlines(at.x[chosen], at.low[chosen], at.high[chosen], color=light(token), linewidth=1.6, zorder=3)
+        axes.vlines(at.x[mask], at.low[mask], at.high[mask], color=light(token), linewidth=1.6, zorder=3)
         axes.plot(
-            at.x[chosen],
-            at.y[chosen],
+            at.x[mask],
+            at.y[mask],
             color=light(token),
             marker=marker,
             markersize=size,
@@ -123,7 +123,7 @@ def draw_points(axes: Axes, at: Points, *, inside: str, outside: str) -> None:
         )
 
 
-def score_limits(at: Points) -> tuple[float, float]:
+def score_limits(at: PoolPoints) -> tuple[float, float]:
     """Ends of the score axis: the released scores with some room, within [0, 1]."""
     room = 0.06 * max(float(at.x.max() - at.x.min()), 0.05)
     return max(0.0, float(at.x.min()) - room), min(1.0, float(at.x.max()) + room)

@@ -22,8 +22,6 @@ from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
 from spark_jobs.mechanisms.noise import SeededNoise
 
 COPIES = 2000
-DECIMALS = 9
-"""Digits kept of what is published: below any noise, above the differences between machines' last bits."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -90,14 +88,14 @@ class Pools:
     """A draw's pools, with their simulations.
 
     Attributes:
-        seen: the released figures.
+        released: the released figures.
         errors: copies of the noise of privacy in positives, negatives and scores; shape (copies, 3, k).
         pool_of: for each bin, the pool it belongs to; shape (bins,).
         defined: whether there are enough rows to say anything.
         noise: where further simulated numbers come from.
     """
 
-    seen: Triples
+    released: Triples
     errors: FloatArray
     pool_of: Int64Array
     defined: bool
@@ -109,13 +107,13 @@ class Pools:
         variance: FloatArray = (self.errors[:, 0] - self.errors[:, 2]).var(axis=0)
         return variance
 
-    def again(self) -> Triples:
+    def noisy_copies(self) -> Triples:
         """The released figures with the noise of privacy once more, ``copies`` times."""
-        return self._with(self.seen.positives, self.seen.negatives, self.seen.scores)
+        return self._with(self.released.positives, self.released.negatives, self.released.scores)
 
-    def null(self) -> Triples:
+    def null_copies(self) -> Triples:
         """What would be released of a model whose scores are true, ``copies`` times."""
-        rows, predicted = np.round(self.seen.rows), self.seen.predicted
+        rows, predicted = np.round(self.released.rows), self.released.predicted
         trials = np.clip(rows, 0.0, 2.0**62).astype(np.int64)
         positives = self.noise.binomials(trials, predicted, copies=self.errors.shape[0]).astype(np.float64)
         return self._with(positives, rows - positives, rows * predicted)
@@ -125,8 +123,8 @@ class Pools:
             positives=positives + self.errors[:, 0],
             negatives=negatives + self.errors[:, 1],
             scores=scores + self.errors[:, 2],
-            lower=self.seen.lower,
-            upper=self.seen.upper,
+            lower=self.released.lower,
+            upper=self.released.upper,
         )
 
 
@@ -145,13 +143,13 @@ def pools(measurement: GroupsDraw, *, seed: int, expected: float = 0.0, copies: 
     starts = np.concatenate([[0], ends[:-1]])
     cuts = groups.cuts / groups.grid
     pooled = np.add.reduceat(values, starts, axis=-1)
-    seen = Triples(positives=pooled[0], negatives=pooled[1], scores=pooled[2], lower=cuts[starts], upper=cuts[ends])
+    released = Triples(positives=pooled[0], negatives=pooled[1], scores=pooled[2], lower=cuts[starts], upper=cuts[ends])
     errors = np.add.reduceat(errors, starts, axis=-1)
-    rows = float((seen.positives + seen.negatives).sum())
+    rows = float((released.positives + released.negatives).sum())
     spread = float((errors[:, 0] + errors[:, 1]).sum(axis=-1).std())
     group_of_bin = np.searchsorted(measurement.ends, np.arange(measurement.bins.size - 1), side="right")
     return Pools(
-        seen=seen,
+        released=released,
         errors=errors,
         pool_of=np.searchsorted(ends, group_of_bin, side="right"),
         defined=rows >= max(1.0, DEFINED_ABOVE * spread),
@@ -169,8 +167,8 @@ def _pool_ends(values: FloatArray, row_variances: FloatArray, expected: float) -
     def enough(start: int, end: int, expected: float) -> bool:
         positives, negatives, scores = values[:, start:end].sum(axis=-1)
         rows = positives + negatives
-        least = max(1.0, DEFINED_ABOVE * float(np.sqrt(row_variances[start:end].sum())))
-        return bool(rows >= least and min(scores, rows - scores) >= expected)
+        needed = max(1.0, DEFINED_ABOVE * float(np.sqrt(row_variances[start:end].sum())))
+        return bool(rows >= needed and min(scores, rows - scores) >= expected)
 
     count, ends = values.shape[-1], [0]
     for end in range(1, count + 1):
@@ -183,39 +181,20 @@ def _pool_ends(values: FloatArray, row_variances: FloatArray, expected: float) -
     return ends[1:]
 
 
-def interval(seen: FloatArray, copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """Basic bootstrap ends of ``seen`` from copies about it, along the first axis; they hold ``seen``."""
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(copies, [tail, 1 - tail], axis=0)
-    return np.minimum(2 * seen - high, seen), np.maximum(2 * seen - low, seen)
-
-
-def zone(copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """Where this share of copies lies, along the first axis."""
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(copies, [tail, 1 - tail], axis=0)
-    return low, high
-
-
-def p_value(seen: float, copies: FloatArray) -> float:
+def p_value(released: float, copies: FloatArray) -> float:
     """The share of copies at least as large, the released figure counted among them: never 0."""
-    return float((1 + (copies >= seen).sum()) / (1 + copies.size))
+    return float((1 + (copies >= released).sum()) / (1 + copies.size))
 
 
-def either_p_value(seen: FloatArray, copies: FloatArray) -> tuple[float, FloatArray]:
+def either_p_value(released: FloatArray, copies: FloatArray) -> tuple[float, FloatArray]:
     """One p-value for several statistics, and each one's own: how often the least of a copy's is as small as theirs.
 
     Args:
-        seen: the statistics, shape (s,).
+        released: the statistics, shape (s,).
         copies: of each under the null, shape (s, copies).
     """
-    own = np.array([p_value(float(value), row) for value, row in zip(seen, copies, strict=True)])
+    own = np.array([p_value(float(value), row) for value, row in zip(released, copies, strict=True)])
     ranks = np.sort(copies, axis=-1)
-    at_least = [row.size - np.searchsorted(rank, row, side="left") for rank, row in zip(ranks, copies, strict=True)]
-    least = np.min(np.stack(at_least), axis=0) / copies.shape[-1]
-    return float((1 + (least <= own.min()).sum()) / (1 + least.size)), own
-
-
-def tidy(values: FloatArray) -> FloatArray:
-    """Rounded as published, without negative zeros."""
-    return np.round(values, DECIMALS) + 0.0
+    exceedances = [row.size - np.searchsorted(rank, row, side="left") for rank, row in zip(ranks, copies, strict=True)]
+    smallest = np.min(np.stack(exceedances), axis=0) / copies.shape[-1]
+    return float((1 + (smallest <= own.min()).sum()) / (1 + smallest.size)), own

@@ -21,7 +21,7 @@ from spark_jobs.statistics import ScoreCounts
 NEED_SUMS = frozenset({"binned_residuals", "calibration"})
 SUMS_SHARE = Decimal("0.1")
 """Of the budget, for the sums of scores: a sum moves by at most half a group's width, and needs less than a count."""
-MOST_GROUPS = 256
+MAX_GROUPS = 256
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,7 +52,7 @@ def measure_shared(statistic: ScoreCounts, kinds: Collection[str], terms: Terms)
     counts = np.stack([statistic.negatives, statistic.positives])
     grid = counts.shape[1]
     located, signal = locate_scores(counts, meter=meter, neighbours=neighbours, noise=noise)
-    cells = min(cells_for(signal), MOST_GROUPS, grid)
+    cells = min(cells_for(signal), MAX_GROUPS, grid)
     cuts = place_cells(located[-1], grid=grid, cells=cells)
     of_sums = Decimal(0)
     if NEED_SUMS.intersection(kinds):

@@ -8,7 +8,7 @@ import numpy as np
 
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics._score_groups.page import (
-    Points,
+    PoolPoints,
     draw_points,
     draw_zone,
     points,
@@ -49,7 +49,7 @@ def _defined(result: BinnedResiduals) -> bool:
     return result.status == "ok"
 
 
-def _points(result: BinnedResiduals) -> Points:
+def _points(result: BinnedResiduals) -> PoolPoints:
     return points(result, result.residual, result.residual_lower, result.residual_upper)
 
 
@@ -94,7 +94,7 @@ def _legend(axes: Axes) -> None:
     )
 
 
-def _limits(result: BinnedResiduals, at: Points) -> tuple[tuple[float, float], tuple[float, float]]:
+def _limits(result: BinnedResiduals, at: PoolPoints) -> tuple[tuple[float, float], tuple[float, float]]:
     """Ends of both axes; residuals in percentage points."""
     if not _defined(result):
         return (-0.01, 1.01), (-10.5, 10.5)
@@ -103,12 +103,12 @@ def _limits(result: BinnedResiduals, at: Points) -> tuple[tuple[float, float], t
     return score_limits(at), (-reach, reach)
 
 
-def _draw(axes: Axes, result: BinnedResiduals, at: Points) -> None:
+def _draw(axes: Axes, result: BinnedResiduals, at: PoolPoints) -> None:
     figures.set_ticks(axes, *_limits(result, at))
     axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:+.3g}" if abs(value) > 1e-9 else "0")
     if _defined(result):
-        points_up = Points(
+        points_up = PoolPoints(
             x=at.x,
             y=100 * at.y,
             low=100 * at.low,
@@ -132,7 +132,7 @@ def _draw(axes: Axes, result: BinnedResiduals, at: Points) -> None:
         )  # fmt: skip
 
 
-def _probes(result: BinnedResiduals, at: Points) -> tuple[Probe, ...]:
+def _probes(result: BinnedResiduals, at: PoolPoints) -> tuple[Probe, ...]:
     (left, right), (bottom, top) = _limits(result, at)
 
     def up(value: float) -> float:
@@ -196,7 +196,7 @@ def _size_line(result: BinnedResiduals) -> str:
     return f"released with noise; about {count(result.positives + result.negatives)} rows"
 
 
-def _description(result: BinnedResiduals, at: Points) -> str:
+def _description(result: BinnedResiduals, at: PoolPoints) -> str:
     if not _defined(result):
         return "An empty plot of residuals: undefined because there are too few rows to tell through the noise."
     return (
@@ -207,8 +207,8 @@ def _description(result: BinnedResiduals, at: Points) -> str:
 
 def _section(result: BinnedResiduals, request: ReleaseRequest) -> Section:
     defined, at = _defined(result), _points(result)
-    speaks = known(result.p_value) < _NOTED
-    verdict = "the residuals speak against the scores" if speaks else "no sign that the scores are wrong"
+    significant = known(result.p_value) < _NOTED
+    verdict = "the residuals speak against the scores" if significant else "no sign that the scores are wrong"
     return Section(
         title="Binned residuals",
         reading=(

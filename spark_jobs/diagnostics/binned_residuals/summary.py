@@ -8,7 +8,8 @@ from scipy.special import logit
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
-from spark_jobs.diagnostics._score_groups.pools import Pools, either_p_value, interval, pools, tidy, zone
+from spark_jobs.diagnostics._score_groups.pools import Pools, either_p_value, pools
+from spark_jobs.diagnostics._simulation import basic_interval, central_range, rounded
 from spark_jobs.diagnostics.binned_residuals.result import BinnedResiduals
 from spark_jobs.diagnostics.undefined import publishable
 
@@ -23,41 +24,41 @@ def summarise(measurement: GroupsDraw, *, seed: int) -> BinnedResiduals:
         measurement: the draw.
         seed: of the simulations behind intervals and the p-value; public.
     """
-    made = pools(measurement, seed=seed)
-    seen = made.seen
-    lower, upper = _intervals(made, measurement.confidence)
-    zone_lower, zone_upper = zone(made.null().mean_excess, measurement.confidence)
-    tests = np.array(fit_test(made) if made.defined else (1.0, 1.0, 1.0))
-    either, trend, scatter = (float(p) for p in tidy(tests))
+    pooled = pools(measurement, seed=seed)
+    released = pooled.released
+    lower, upper = _intervals(pooled, measurement.confidence)
+    zone_lower, zone_upper = central_range(pooled.null_copies().mean_excess, measurement.confidence)
+    tests = np.array(fit_test(pooled) if pooled.defined else (1.0, 1.0, 1.0))
+    either, trend, scatter = (float(p) for p in rounded(tests))
     edges = measurement.bins / measurement.groups.grid
-    positives, negatives = (max(float(each.sum()), 0.0) for each in (seen.positives, seen.negatives))
-    of_bin = made.pool_of
-    released = BinnedResiduals(
+    positives, negatives = (max(float(counts.sum()), 0.0) for counts in (released.positives, released.negatives))
+    of_bin = pooled.pool_of
+    result = BinnedResiduals(
         lower=edges[:-1],
         upper=edges[1:],
         pool=of_bin,
-        predicted=tidy(seen.predicted)[of_bin],
-        residual=tidy(seen.residual)[of_bin],
-        residual_lower=tidy(np.minimum(lower, seen.residual))[of_bin],
-        residual_upper=tidy(np.maximum(upper, seen.residual))[of_bin],
-        zone_lower=tidy(np.maximum(zone_lower, -1.0))[of_bin],
-        zone_upper=tidy(np.minimum(zone_upper, 1.0))[of_bin],
-        rows=tidy(np.maximum(seen.positives + seen.negatives, 0.0))[of_bin],
+        predicted=rounded(released.predicted)[of_bin],
+        residual=rounded(released.residual)[of_bin],
+        residual_lower=rounded(np.minimum(lower, released.residual))[of_bin],
+        residual_upper=rounded(np.maximum(upper, released.residual))[of_bin],
+        zone_lower=rounded(np.maximum(zone_lower, -1.0))[of_bin],
+        zone_upper=rounded(np.minimum(zone_upper, 1.0))[of_bin],
+        rows=rounded(np.maximum(released.positives + released.negatives, 0.0))[of_bin],
         p_value=either,
         trend_p_value=trend,
         scatter_p_value=scatter,
-        positives=float(tidy(np.array(positives))),
-        negatives=float(tidy(np.array(negatives))),
-        status=OK if made.defined else UNDEFINED,
+        positives=float(rounded(np.array(positives))),
+        negatives=float(rounded(np.array(negatives))),
+        status=OK if pooled.defined else UNDEFINED,
         confidence=measurement.confidence,
         epsilon=measurement.epsilon,
         neighbours=measurement.neighbours,
         guarantee=measurement.guarantee,
     )
-    return publishable("binned_residuals", released)
+    return publishable("binned_residuals", result)
 
 
-def fit_test(made: Pools) -> tuple[float, float, float]:
+def fit_test(pooled: Pools) -> tuple[float, float, float]:
     """P-values of the test of fit: of both statistics together, of the trend, of the scatter.
 
     With ``z = excess / sd``, ``sd^2 = variance + noise variance``, the scatter is the sum of the squares of z. If the
@@ -67,17 +68,19 @@ def fit_test(made: Pools) -> tuple[float, float, float]:
     model with true scores are simulated, noise included. A model that was fitted (privately) to these very rows shows
     no shift and no tilt of its own; the test is then careful.
     """
-    seen, copies = made.seen, made.null().excess
-    stddev = np.sqrt(seen.variance + made.noise_variance)
+    released, copies = pooled.released, pooled.null_copies().excess
+    stddev = np.sqrt(released.variance + pooled.noise_variance)
     stddev = np.where(stddev > 0, stddev, np.inf)
-    odds = logit(np.clip(seen.predicted, 1e-6, 1 - 1e-6))
-    basis = _orthonormal((seen.variance / stddev)[:, None] * np.vander(_standard(odds), DIRECTIONS, increasing=True))
+    odds = logit(np.clip(released.predicted, 1e-6, 1 - 1e-6))
+    basis = _orthonormal(
+        (released.variance / stddev)[:, None] * np.vander(_standard(odds), DIRECTIONS, increasing=True)
+    )
 
     def trend_and_scatter(excess: FloatArray) -> FloatArray:
         z = excess / stddev
         return np.stack([((z @ basis) ** 2).sum(axis=-1), (z**2).sum(axis=-1)])
 
-    either, own = either_p_value(trend_and_scatter(seen.excess), trend_and_scatter(copies))
+    either, own = either_p_value(trend_and_scatter(released.excess), trend_and_scatter(copies))
     return either, float(own[0]), float(own[1])
 
 
@@ -94,7 +97,7 @@ def _standard(values: FloatArray) -> FloatArray:
     return centred / spread if spread > 0 else centred
 
 
-def _intervals(made: Pools, confidence: float) -> tuple[FloatArray, FloatArray]:
-    lower, upper = interval(made.seen.mean_excess, made.again().mean_excess, confidence)
-    predicted = made.seen.predicted
+def _intervals(pooled: Pools, confidence: float) -> tuple[FloatArray, FloatArray]:
+    lower, upper = basic_interval(pooled.released.mean_excess, pooled.noisy_copies().mean_excess, confidence)
+    predicted = pooled.released.predicted
     return np.clip(lower, -predicted, 1 - predicted), np.clip(upper, -predicted, 1 - predicted)

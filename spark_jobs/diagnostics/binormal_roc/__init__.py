@@ -22,13 +22,12 @@ from spark_jobs.contract.options import AucSettings, BinormalRocOptions, Binorma
 from spark_jobs.contract.privacy import Neighbours, plain
 from spark_jobs.diagnostics import auc
 from spark_jobs.diagnostics._score_figures.measurement import FigureDraw
+from spark_jobs.diagnostics._simulation import DECIMALS
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Draw, Measurement, Terms
 from spark_jobs.diagnostics.undefined import listed, publishable
 from spark_jobs.statistics import ScoreCounts
 
 __all__ = ["DIAGNOSTIC", "BinormalDraw", "BinormalRoc", "measure", "release", "summarise"]
-
-DECIMALS = 9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -112,21 +111,21 @@ def summarise(measurement: BinormalDraw, *, seed: int) -> BinormalRoc:
     """The curve that a measurement makes; the same measurement and seed give the same one."""
     area = auc.summarise(measurement.area, seed=seed)
     positives, negatives = area.positives or 0.0, area.negatives or 0.0
-    least = 1 / (2 * max(min(positives, negatives), 1.0))
+    margin = 1 / (2 * max(min(positives, negatives), 1.0))
     fpr = np.linspace(0.0, 1.0, measurement.points)
     value = 0.5 if area.value is None else area.value
     low, high = ends = area.interval or (0.0, 1.0)
-    lower, upper = (_curve(fpr, end, least) for end in ends)
+    lower, upper = (_curve(fpr, end, margin) for end in ends)
     if low <= 0.0:
         lower = np.zeros_like(fpr)
     if high >= 1.0:
         upper = np.ones_like(fpr)
     curve = BinormalRoc(
         fpr=fpr,
-        tpr=_curve(fpr, value, least),
+        tpr=_curve(fpr, value, margin),
         tpr_lower=lower,
         tpr_upper=upper,
-        separation=round(separation(value, least), DECIMALS),
+        separation=round(separation(value, margin), DECIMALS),
         auc=value,
         auc_interval=ends,
         positives=positives,
@@ -141,17 +140,17 @@ def summarise(measurement: BinormalDraw, *, seed: int) -> BinormalRoc:
     return publishable("binormal_roc", curve)
 
 
-def separation(area: float, least: float = 1e-3) -> float:
+def separation(area: float, margin: float = 1e-3) -> float:
     """The distance of the means, in standard deviations, of normal classes with this AUC, kept off its ends.
 
     >>> round(separation(0.76025), 4)
     1.0
     """
-    return math.sqrt(2) * float(ndtri(min(max(area, least), 1 - least)))
+    return math.sqrt(2) * float(ndtri(min(max(area, margin), 1 - margin)))
 
 
-def _curve(fpr: FloatArray, area: float, least: float) -> FloatArray:
-    tpr: FloatArray = ndtr(separation(area, min(least, 0.5)) + ndtri(fpr))
+def _curve(fpr: FloatArray, area: float, margin: float) -> FloatArray:
+    tpr: FloatArray = ndtr(separation(area, min(margin, 0.5)) + ndtri(fpr))
     inner: FloatArray = np.where(fpr <= 0, 0.0, np.where(fpr >= 1, 1.0, tpr)).round(DECIMALS)
     return inner
 

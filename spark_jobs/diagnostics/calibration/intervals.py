@@ -24,13 +24,13 @@ class Excesses:
     """What is known of the exact excesses.
 
     Attributes:
-        seen: excesses with noise, shape (k,).
+        released: excesses with noise, shape (k,).
         variance: of each through the sampling of labels, above 0.
         noise: copies of the noise, shape (copies, k).
         rows: of all pools together.
     """
 
-    seen: FloatArray
+    released: FloatArray
     variance: FloatArray
     noise: FloatArray
     rows: float
@@ -38,57 +38,57 @@ class Excesses:
     @property
     def direction(self) -> FloatArray:
         """A guess at the exact excesses, with their signs."""
-        square = np.maximum(self.seen**2 - self.noise.var(axis=0), 0.0) + self.variance
-        signed: FloatArray = np.where(self.seen < 0, -1.0, 1.0) * np.sqrt(square)
+        square = np.maximum(self.released**2 - self.noise.var(axis=0), 0.0) + self.variance
+        signed: FloatArray = np.where(self.released < 0, -1.0, 1.0) * np.sqrt(square)
         return signed
 
 
-def statistic_interval(found: Excesses, statistic: float, confidence: float) -> tuple[float, float]:
+def statistic_interval(excesses: Excesses, statistic: float, confidence: float) -> tuple[float, float]:
     """Of ``sum S^2 / variance``.
 
     Args:
-        found: what is known.
+        excesses: what is known.
         statistic: the same of the released excesses, less the mean of the noise's.
         confidence: nominal level.
     """
-    unit = found.direction / np.sqrt((found.direction**2 / found.variance).sum())
-    shift = (found.noise.var(axis=0) / found.variance).sum()
+    unit = excesses.direction / np.sqrt((excesses.direction**2 / excesses.variance).sum())
+    shift = (excesses.noise.var(axis=0) / excesses.variance).sum()
 
     def simulate(value: float) -> FloatArray:
-        moved = np.sqrt(value) * unit + found.noise
-        simulated: FloatArray = (moved**2 / found.variance).sum(axis=-1) - shift
+        moved = np.sqrt(value) * unit + excesses.noise
+        simulated: FloatArray = (moved**2 / excesses.variance).sum(axis=-1) - shift
         return simulated
 
     return _ends(simulate, statistic, confidence)
 
 
-def error_estimate(found: Excesses, confidence: float) -> tuple[float, tuple[float, float]]:
+def error_estimate(excesses: Excesses, confidence: float) -> tuple[float, tuple[float, float]]:
     """Of ``sum |S| / rows``: the length of which the released one is the median, and the interval."""
-    unit = found.direction / np.abs(found.direction).sum()
+    unit = excesses.direction / np.abs(excesses.direction).sum()
 
     def simulate(value: float) -> FloatArray:
-        simulated: FloatArray = np.abs(value * unit + found.noise / found.rows).sum(axis=-1)
+        simulated: FloatArray = np.abs(value * unit + excesses.noise / excesses.rows).sum(axis=-1)
         return simulated
 
-    seen = float(np.abs(found.seen).sum() / found.rows)
-    return _solve(simulate, seen, 0.5), _ends(simulate, seen, confidence)
+    released = float(np.abs(excesses.released).sum() / excesses.rows)
+    return _solve(simulate, released, 0.5), _ends(simulate, released, confidence)
 
 
-def _ends(simulate: Callable[[float], FloatArray], seen: float, confidence: float) -> tuple[float, float]:
+def _ends(simulate: Callable[[float], FloatArray], released: float, confidence: float) -> tuple[float, float]:
     tail = (1 - confidence) / 2
-    return _solve(simulate, seen, 1 - tail), _solve(simulate, seen, tail)
+    return _solve(simulate, released, 1 - tail), _solve(simulate, released, tail)
 
 
-def _solve(simulate: Callable[[float], FloatArray], seen: float, level: float) -> float:
+def _solve(simulate: Callable[[float], FloatArray], released: float, level: float) -> float:
     """The length of whose simulated figures ``seen`` is the ``level`` quantile; 0 if it lies below all of them."""
     low, high = 0.0, 1.0
-    while np.quantile(simulate(high), level) < seen and high < 2.0**60:
+    while np.quantile(simulate(high), level) < released and high < 2.0**60:
         high *= 2.0
-    if np.quantile(simulate(0.0), level) >= seen:
+    if np.quantile(simulate(0.0), level) >= released:
         return 0.0
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        if np.quantile(simulate(middle), level) < seen:
+        if np.quantile(simulate(middle), level) < released:
             low = middle
         else:
             high = middle

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.diagnostics._score_groups.page import Points, draw_points, draw_zone, points, pool_columns, score_range
+from spark_jobs.diagnostics._score_groups.page import (
+    PoolPoints,
+    draw_points,
+    draw_zone,
+    points,
+    pool_columns,
+    score_range,
+)
 from spark_jobs.diagnostics.calibration.result import Calibration
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, p_text, percent
@@ -43,7 +50,7 @@ def _defined(result: Calibration) -> bool:
     return result.status == "ok"
 
 
-def _points(result: Calibration) -> Points:
+def _points(result: Calibration) -> PoolPoints:
     return points(result, result.observed, result.observed_lower, result.observed_upper)
 
 
@@ -78,7 +85,7 @@ def _plot(result: Calibration) -> Plot:
     )
 
 
-def _limits(result: Calibration, at: Points) -> tuple[float, float]:
+def _limits(result: Calibration, at: PoolPoints) -> tuple[float, float]:
     """Ends of both axes, which are the same: the released values with some room."""
     if not _defined(result):
         return -0.01, 1.01
@@ -87,7 +94,7 @@ def _limits(result: Calibration, at: Points) -> tuple[float, float]:
     return max(-0.01, float(ends.min()) - room), min(1.01, float(ends.max()) + room)
 
 
-def _draw(axes: Axes, result: Calibration, at: Points) -> None:
+def _draw(axes: Axes, result: Calibration, at: PoolPoints) -> None:
     limits = _limits(result, at)
     figures.set_ticks(axes, limits, limits)
     for axis in (axes.xaxis, axes.yaxis):
@@ -102,7 +109,7 @@ def _draw(axes: Axes, result: Calibration, at: Points) -> None:
         axes.text(0.33, 0.74, "too few rows to tell", color=light("muted"), size=10, ha="center", va="center")
 
 
-def _probes(result: Calibration, at: Points) -> tuple[Probe, ...]:
+def _probes(result: Calibration, at: PoolPoints) -> tuple[Probe, ...]:
     low, high = _limits(result, at)
 
     def place(value: float) -> float:
@@ -170,7 +177,7 @@ def _percent(share: float) -> str:
     return f"{decimals(100 * share, 2)}{SPACE}%"
 
 
-def _description(result: Calibration, at: Points) -> str:
+def _description(result: Calibration, at: PoolPoints) -> str:
     if not _defined(result):
         return "An empty reliability diagram: undefined because there are too few rows to tell through the noise."
     return (

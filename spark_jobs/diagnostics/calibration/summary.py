@@ -9,7 +9,8 @@ import numpy as np
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
-from spark_jobs.diagnostics._score_groups.pools import Pools, Triples, interval, p_value, pools, tidy, zone
+from spark_jobs.diagnostics._score_groups.pools import Pools, Triples, p_value, pools
+from spark_jobs.diagnostics._simulation import basic_interval, central_range, rounded
 from spark_jobs.diagnostics.calibration.intervals import Excesses, error_estimate, statistic_interval
 from spark_jobs.diagnostics.calibration.result import Calibration
 from spark_jobs.diagnostics.undefined import publishable
@@ -38,28 +39,30 @@ def summarise(measurement: GroupsDraw, *, seed: int) -> Calibration:
         measurement: the draw.
         seed: of the simulations behind intervals and the p-value; public.
     """
-    made = pools(measurement, seed=seed, expected=EXPECTED)
-    seen, count, confidence = made.seen, made.seen.lower.size, measurement.confidence
-    predicted, observed = seen.predicted, seen.observed if made.defined else seen.predicted
+    pooled = pools(measurement, seed=seed, expected=EXPECTED)
+    released, count, confidence = pooled.released, pooled.released.lower.size, measurement.confidence
+    predicted, observed = released.predicted, released.observed if pooled.defined else released.predicted
     lower, upper, zone_lower, zone_upper = (np.full(count, end) for end in (0.0, 1.0, 0.0, 1.0))
-    if made.defined:
-        lower, upper = interval(seen.share, made.again().share, confidence)
-        zone_lower, zone_upper = (predicted + end for end in zone(made.null().mean_excess, confidence))
-    rows = float(np.maximum(seen.positives + seen.negatives, 0.0).sum())
-    figures = _figures(made, confidence) if made.defined else Figures(statistic_interval=(0.0, max(rows, 1.0)))
+    if pooled.defined:
+        lower, upper = basic_interval(released.share, pooled.noisy_copies().share, confidence)
+        zone_lower, zone_upper = (
+            predicted + end for end in central_range(pooled.null_copies().mean_excess, confidence)
+        )
+    rows = float(np.maximum(released.positives + released.negatives, 0.0).sum())
+    figures = _figures(pooled, confidence) if pooled.defined else Figures(statistic_interval=(0.0, max(rows, 1.0)))
     edges = measurement.bins / measurement.groups.grid
-    of_bin = made.pool_of
-    released = Calibration(
+    of_bin = pooled.pool_of
+    result = Calibration(
         lower=edges[:-1],
         upper=edges[1:],
         pool=of_bin,
-        predicted=tidy(predicted)[of_bin],
-        observed=tidy(observed)[of_bin],
-        observed_lower=tidy(np.minimum(np.clip(lower, 0.0, 1.0), observed))[of_bin],
-        observed_upper=tidy(np.maximum(np.clip(upper, 0.0, 1.0), observed))[of_bin],
-        zone_lower=tidy(np.clip(zone_lower, 0.0, 1.0))[of_bin],
-        zone_upper=tidy(np.clip(zone_upper, 0.0, 1.0))[of_bin],
-        rows=tidy(np.maximum(seen.positives + seen.negatives, 0.0))[of_bin],
+        predicted=rounded(predicted)[of_bin],
+        observed=rounded(observed)[of_bin],
+        observed_lower=rounded(np.minimum(np.clip(lower, 0.0, 1.0), observed))[of_bin],
+        observed_upper=rounded(np.maximum(np.clip(upper, 0.0, 1.0), observed))[of_bin],
+        zone_lower=rounded(np.clip(zone_lower, 0.0, 1.0))[of_bin],
+        zone_upper=rounded(np.clip(zone_upper, 0.0, 1.0))[of_bin],
+        rows=rounded(np.maximum(released.positives + released.negatives, 0.0))[of_bin],
         statistic=_number(figures.statistic),
         statistic_interval=(_number(figures.statistic_interval[0]), _number(figures.statistic_interval[1])),
         degrees=count,
@@ -67,72 +70,72 @@ def summarise(measurement: GroupsDraw, *, seed: int) -> Calibration:
         ece=_number(figures.ece),
         ece_interval=(_number(figures.ece_interval[0]), _number(figures.ece_interval[1])),
         ece_calibrated=_number(figures.ece_calibrated),
-        positives=_number(max(float(seen.positives.sum()), 0.0)),
-        negatives=_number(max(float(seen.negatives.sum()), 0.0)),
-        status=OK if made.defined else UNDEFINED,
+        positives=_number(max(float(released.positives.sum()), 0.0)),
+        negatives=_number(max(float(released.negatives.sum()), 0.0)),
+        status=OK if pooled.defined else UNDEFINED,
         confidence=confidence,
         epsilon=measurement.epsilon,
         neighbours=measurement.neighbours,
         guarantee=measurement.guarantee,
     )
-    return publishable("calibration", released)
+    return publishable("calibration", result)
 
 
-def _figures(made: Pools, confidence: float) -> Figures:
-    seen, null, noise = made.seen, made.null(), made.noise_variance
+def _figures(pooled: Pools, confidence: float) -> Figures:
+    released, null, noise = pooled.released, pooled.null_copies(), pooled.noise_variance
     excesses = Excesses(
-        seen=seen.excess,
-        variance=np.maximum(seen.variance, _LEAST_VARIANCE),
-        noise=made.errors[:, 0] - made.errors[:, 2],
-        rows=float(seen.rows.sum()),
+        released=released.excess,
+        variance=np.maximum(released.variance, _MIN_VARIANCE),
+        noise=pooled.errors[:, 0] - pooled.errors[:, 2],
+        rows=float(released.rows.sum()),
     )
-    statistic = float(hosmer_lemeshow(seen, noise))
+    statistic = float(hosmer_lemeshow(released, noise))
     low, high = statistic_interval(excesses, statistic, confidence)
     ece, (ece_low, ece_high) = error_estimate(excesses, confidence)
-    unexplained = max(float(calibration_error(seen)) - ece, 0.0)
+    unexplained = max(float(calibration_error(released)) - ece, 0.0)
     calibrated = float(np.quantile(calibration_error(null), confidence))
     return Figures(
         statistic=max(statistic, 0.0),
         statistic_interval=(min(low, max(statistic, 0.0)), max(high, statistic, 0.0)),
-        p_value=calibration_test(made),
+        p_value=calibration_test(pooled),
         ece=min(ece, 1.0),
         ece_interval=(min(ece_low, ece, 1.0), min(max(ece_high, ece), 1.0)),
         ece_calibrated=float(np.clip(calibrated - unexplained, 0.0, 1.0)),
     )
 
 
-def calibration_test(made: Pools) -> float:
+def calibration_test(pooled: Pools) -> float:
     """How often a model with true scores would be released with pools at least as far off, noise included."""
-    noise = made.noise_variance
-    return p_value(float(_standardised(made.seen, noise)), _standardised(made.null(), noise))
+    noise = pooled.noise_variance
+    return p_value(float(_standardised(pooled.released, noise)), _standardised(pooled.null_copies(), noise))
 
 
-def hosmer_lemeshow(seen: Triples, noise_variance: FloatArray) -> FloatArray:
+def hosmer_lemeshow(released: Triples, noise_variance: FloatArray) -> FloatArray:
     """``sum (O1 - E1)^2 / E1 + (O0 - E0)^2 / E0``, less what the noise adds to the squares on average.
 
     Both terms of a pool have the numerator ``excess^2``, and ``1 / E1 + 1 / E0 = rows / (E1 E0) = 1 / variance``.
     """
-    statistic: FloatArray = ((seen.excess**2 - noise_variance) / np.maximum(seen.variance, _LEAST_VARIANCE)).sum(
+    statistic: FloatArray = ((released.excess**2 - noise_variance) / np.maximum(released.variance, _MIN_VARIANCE)).sum(
         axis=-1
     )
     return statistic
 
 
-def calibration_error(seen: Triples) -> FloatArray:
+def calibration_error(released: Triples) -> FloatArray:
     """``sum |excess|`` over the number of rows."""
-    error: FloatArray = np.abs(seen.excess).sum(axis=-1) / np.maximum(seen.rows.sum(axis=-1), 1.0)
+    error: FloatArray = np.abs(released.excess).sum(axis=-1) / np.maximum(released.rows.sum(axis=-1), 1.0)
     return error
 
 
-def _standardised(seen: Triples, noise_variance: FloatArray) -> FloatArray:
+def _standardised(released: Triples, noise_variance: FloatArray) -> FloatArray:
     """The statistic of the test: every square over its variance under a model with true scores, noise included."""
-    variance = np.maximum(seen.variance + noise_variance, _LEAST_VARIANCE)
-    statistic: FloatArray = (seen.excess**2 / variance).sum(axis=-1)
+    variance = np.maximum(released.variance + noise_variance, _MIN_VARIANCE)
+    statistic: FloatArray = (released.excess**2 / variance).sum(axis=-1)
     return statistic
 
 
-_LEAST_VARIANCE = 1e-9
+_MIN_VARIANCE = 1e-9
 
 
 def _number(value: float) -> float:
-    return float(tidy(np.array(value)))
+    return float(rounded(np.array(value)))

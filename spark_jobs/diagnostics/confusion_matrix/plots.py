@@ -33,7 +33,7 @@ _STYLES: dict[str, tuple[str, object]] = {
     "specificity": ("before", (0, (4, 1, 1, 1))),
     "f1": ("caution", (0, (1.5, 1.5))),
 }
-_APART, _MOST_TICKS = 0.055, 6
+_APART, _MAX_TICKS = 0.055, 6
 
 
 def draw_matrix(axes: Axes, result: ConfusionMatrix) -> None:
@@ -54,34 +54,36 @@ def draw_matrix(axes: Axes, result: ConfusionMatrix) -> None:
         sizes = [max(float(result.counts[name][0]), 0.0) for name, _ in tiles]
         for column, (name, what) in enumerate(tiles):
             share = sizes[column] / max(sum(sizes), 1.0) if known else 0.0
-            told = f"{percent(share)} of the {label}s" if known else ""
-            right = name.startswith("true")
+            share_text = f"{percent(share)} of the {label}s" if known else ""
+            correct = name.startswith("true")
             _tile(
                 axes,
                 (_LEFT + column * _TILE_WIDTH, bottom),
-                right=right,
+                correct=correct,
                 share=share,
-                texts=(sizes[column], what, told),
+                texts=(sizes[column], what, share_text),
             )
     for place, name in enumerate(RATES):
         _bar(axes, result, name, _BARS - place * _STEP)
 
 
-def _tile(axes: Axes, corner: tuple[float, float], *, right: bool, share: float, texts: tuple[float, str, str]) -> None:
+def _tile(
+    axes: Axes, corner: tuple[float, float], *, correct: bool, share: float, texts: tuple[float, str, str]
+) -> None:
     x, y = corner[0] + _GAP / 2, corner[1] + _GAP / 2
     wide, high = _TILE_WIDTH - _GAP, _TILE_HEIGHT - _GAP
-    colour = light("curve" if right else "spent")
+    colour = light("curve" if correct else "spent")
     axes.add_patch(Rectangle((x, y), wide, high, facecolor=colour, alpha=0.08 + 0.34 * share, linewidth=0))
-    size, what, told = texts
+    size, what, share_text = texts
     middle = x + wide / 2
     axes.text(middle, y + 0.62 * high, f"≈{SPACE}{count(size)}", color=light("ink"), size=15, ha="center", va="center")
     axes.text(middle, y + 0.33 * high, what, color=light("ink"), size=9.5, ha="center", va="center")
-    axes.text(middle, y + 0.13 * high, told, color=light("ink"), size=8.5, ha="center", va="center")
+    axes.text(middle, y + 0.13 * high, share_text, color=light("ink"), size=8.5, ha="center", va="center")
 
 
 def _bar(axes: Axes, result: ConfusionMatrix, name: str, height: float) -> None:
     """A rate on a track from 0 to 100 %."""
-    value, low, high = (float(each[name][0]) for each in (result.rates, result.lower, result.upper))
+    value, low, high = (float(values[name][0]) for values in (result.rates, result.lower, result.upper))
     first, last = _NAME_WIDTH, 0.84
 
     def along(share: float) -> float:
@@ -101,8 +103,8 @@ def _bar(axes: Axes, result: ConfusionMatrix, name: str, height: float) -> None:
     known = finite(value) and result.status == "ok"
     if known:
         axes.plot([along(value)], [height], color=light("curve"), marker="o", markersize=8)
-    told = percent(value) if known else "undefined"
-    axes.text(last + 0.03, height, told, color=light("ink" if known else "muted"), size=9, ha="left", va="center")
+    text = percent(value) if known else "undefined"
+    axes.text(last + 0.03, height, text, color=light("ink" if known else "muted"), size=9, ha="left", va="center")
 
 
 def draw_rates(axes: Axes, result: ConfusionMatrix) -> None:
@@ -111,8 +113,8 @@ def draw_rates(axes: Axes, result: ConfusionMatrix) -> None:
     margin = 0.02 * float(at[-1] - at[0])
     axes.set_xlim(float(at[0]) - margin, float(at[-1]) + margin)
     axes.set_ylim(-0.01, 1.01)
-    found = MaxNLocator(nbins=_MOST_TICKS, steps=[1, 2, 2.5, 5, 10]).tick_values(float(at[0]), float(at[-1]))
-    axes.set_xticks([float(tick) for tick in found if at[0] - margin <= tick <= at[-1] + margin])
+    candidates = MaxNLocator(nbins=_MAX_TICKS, steps=[1, 2, 2.5, 5, 10]).tick_values(float(at[0]), float(at[-1]))
+    axes.set_xticks([float(tick) for tick in candidates if at[0] - margin <= tick <= at[-1] + margin])
     shares = np.linspace(0.0, 1.0, 6)
     axes.set_yticks(shares, [f"{100 * share:.0f} %" for share in shares])
     if result.status != "ok":

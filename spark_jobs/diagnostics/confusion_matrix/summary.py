@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
+from spark_jobs.diagnostics._simulation import DECIMALS, basic_interval, rounded, tree_errors
 from spark_jobs.diagnostics.confusion_matrix.measurement import ConfusionDraw
 from spark_jobs.diagnostics.confusion_matrix.result import COUNTS, RATES, ConfusionMatrix
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.mechanisms.prefix_sums import NoisyTree, monotone, rows_changed
+from spark_jobs.mechanisms.prefix_sums import NoisyTree, monotone
 
 COPIES = 2000
-DECIMALS = 9
 Named = Mapping[str, FloatArray]
 
 
@@ -32,7 +32,7 @@ def summarise(measurement: ConfusionDraw, *, seed: int) -> ConfusionMatrix:
     errors = [_errors(tree, measurement, noise) for tree in (measurement.negatives, measurement.positives)]
     raw = _counts(below[0], below[1], index)
     copies = _counts(below[0] + errors[0], below[1] + errors[1], index)
-    sizes = [float(each[-1]) for each in below]
+    sizes = [float(counts[-1]) for counts in below]
     noisy = max(float(error[:, -1].std()) for error in errors)
     defined = np.array(min(sizes) >= max(DEFINED_ABOVE * noisy, 1.0))
     rates, lower, upper = {}, {}, {}
@@ -40,16 +40,16 @@ def summarise(measurement: ConfusionDraw, *, seed: int) -> ConfusionMatrix:
         part, whole = _fraction(name, raw)
         copy_part, copy_whole = _fraction(name, copies)
         value = part / np.maximum(whole, 1.0)
-        low, high = _interval(value, copy_part / np.maximum(copy_whole, 1.0), measurement.confidence)
+        low, high = basic_interval(value, copy_part / np.maximum(copy_whole, 1.0), measurement.confidence)
         unknown = ~defined | (whole < np.maximum(DEFINED_ABOVE * copy_whole.std(axis=0), 1.0))
         shown = np.clip(value, 0.0, 1.0)
-        rates[name] = _tidy(np.where(unknown, np.nan, shown))
-        lower[name] = _tidy(np.where(unknown, np.nan, np.minimum(np.clip(low, 0.0, 1.0), shown)))
-        upper[name] = _tidy(np.where(unknown, np.nan, np.maximum(np.clip(high, 0.0, 1.0), shown)))
+        rates[name] = rounded(np.where(unknown, np.nan, shown))
+        lower[name] = rounded(np.where(unknown, np.nan, np.minimum(np.clip(low, 0.0, 1.0), shown)))
+        upper[name] = rounded(np.where(unknown, np.nan, np.maximum(np.clip(high, 0.0, 1.0), shown)))
     shown_counts = _counts(monotone(below[0]), monotone(below[1]), index)
     return ConfusionMatrix(
         thresholds=np.array(measurement.at) / measurement.grid,
-        counts={name: _tidy(np.maximum(shown_counts[name], 0.0)) for name in COUNTS},
+        counts={name: rounded(np.maximum(shown_counts[name], 0.0)) for name in COUNTS},
         rates=rates,
         lower=lower,
         upper=upper,
@@ -83,22 +83,11 @@ def _fraction(rate: str, counts: Named) -> tuple[FloatArray, FloatArray]:
 
 def _errors(tree: NoisyTree, measurement: ConfusionDraw, noise: SeededNoise) -> FloatArray:
     """Copies of the noise in one class's prefix counts."""
-    levels = [level.size for level in tree.nodes]
-    drawn = noise.laplace(
-        np.zeros((COPIES, sum(levels)), dtype=np.int64),
+    cells = tree_errors(
+        tree,
         epsilon=measurement.spendings[-1].epsilon,
-        l1_sensitivity=tree.tree.measured * rows_changed(measurement.neighbours),
+        neighbours=measurement.neighbours,
+        copies=COPIES,
+        noise=noise,
     )
-    cells = tree.tree.least_squares(tuple(np.split(drawn, np.cumsum(levels)[:-1], axis=1)))
     return np.concatenate([np.zeros((COPIES, 1)), np.cumsum(cells, axis=1)], axis=1)
-
-
-def _interval(value: FloatArray, copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """Basic bootstrap ends: the copies' spread about the released value stands for its own about the exact one."""
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(copies, [tail, 1 - tail], axis=0)
-    return 2 * value - high, 2 * value - low
-
-
-def _tidy(values: FloatArray) -> FloatArray:
-    return np.round(values, DECIMALS) + 0.0

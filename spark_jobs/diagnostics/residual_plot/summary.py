@@ -9,7 +9,7 @@ from scipy.special import ndtr
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
-from spark_jobs.diagnostics._score_groups.pools import interval
+from spark_jobs.diagnostics._simulation import basic_interval
 from spark_jobs.diagnostics.residual_plot.columns import (
     in_whole_rows,
     means,
@@ -154,7 +154,7 @@ def _figures(
     errors = noisy_copies(measurement, framed.astype(np.float64), noise, sampled=False) - framed
 
     def along(figure: FloatArray, copies: FloatArray, *, least: float, worst: FloatArray) -> _Along:
-        lower, upper = interval(figure, copies, measurement.confidence)
+        lower, upper = basic_interval(figure, copies, measurement.confidence)
         if not defined:
             figure, lower, upper = worst, np.full_like(worst, least), np.full_like(worst, bound)
         return _Along(

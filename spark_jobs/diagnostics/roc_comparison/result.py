@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.diagnostics.roc_curve import Comparison, RocCurve
+from spark_jobs.diagnostics.roc_curve import CurveDifference, RocCurve
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -21,7 +21,7 @@ class RocComparison:
 
     first: RocCurve
     second: RocCurve
-    comparison: Comparison
+    comparison: CurveDifference
 
     @property
     def status(self) -> str:

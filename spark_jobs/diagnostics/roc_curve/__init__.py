@@ -29,14 +29,14 @@ from __future__ import annotations
 
 from spark_jobs.contract.options import RocCurveOptions, RocCurveSettings
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
-from spark_jobs.diagnostics.roc_curve.comparison import Comparison, compare
+from spark_jobs.diagnostics.roc_curve.comparison import CurveDifference, compare
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw, measure_curve
 from spark_jobs.diagnostics.roc_curve.result import RocCurve
 from spark_jobs.diagnostics.roc_curve.shared import curve_of_groups
 from spark_jobs.diagnostics.roc_curve.summary import summarise
 from spark_jobs.statistics import ScoreCounts
 
-__all__ = ["DIAGNOSTIC", "Comparison", "RocCurve", "RocDraw", "compare", "measure", "release", "summarise"]
+__all__ = ["DIAGNOSTIC", "CurveDifference", "RocCurve", "RocDraw", "compare", "measure", "release", "summarise"]
 
 
 class Call(RocCurveSettings, Terms):

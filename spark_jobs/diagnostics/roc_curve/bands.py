@@ -21,14 +21,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
 
 from spark_jobs.arrays import FloatArray
+from spark_jobs.diagnostics._simulation import normal, tree_errors
 from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells
 from spark_jobs.diagnostics.roc_curve.measurement import ClassCounts, RocDraw
 from spark_jobs.diagnostics.roc_curve.shape import (
+    CurvePoints,
     Edges,
-    Points,
     area,
     areas_of_cells,
     counts_above,
@@ -37,7 +37,6 @@ from spark_jobs.diagnostics.roc_curve.shape import (
     read_straight,
 )
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
-from spark_jobs.mechanisms.prefix_sums import rows_changed
 
 COPIES, COPIES_OF_FULL_GRID = 400, 80
 MANY_CELLS = 2_000
@@ -57,7 +56,7 @@ class Bands:
     auc_interval: tuple[float, float]
 
 
-def bands(measurement: RocDraw, curve: Edges, points: Points, sizes: tuple[float, float], *, seed: int) -> Bands:
+def bands(measurement: RocDraw, curve: Edges, points: CurvePoints, sizes: tuple[float, float], *, seed: int) -> Bands:
     """Bands by seeded simulation; a deterministic function of released values."""
     fpr, tpr = read(curve, points, curve.straight)
     noise = SeededNoise(seed)
@@ -88,25 +87,12 @@ def bands(measurement: RocDraw, curve: Edges, points: Points, sizes: tuple[float
 
 
 def _copies(
-    measurement: RocDraw, curve: Edges, points: Points, sizes: tuple[float, float], *, noise: SeededNoise
+    measurement: RocDraw, curve: Edges, points: CurvePoints, sizes: tuple[float, float], *, noise: SeededNoise
 ) -> tuple[FloatArray, FloatArray]:
     """Deviations of simulated curves from the released one: TPR at equal FPR + TPR, and area."""
-    copies = COPIES if measurement.cuts.size <= MANY_CELLS else COPIES_OF_FULL_GRID
-    floor = FLOOR if curve.cuts.size <= MANY_CELLS else 0.0
-    centres = [
-        np.maximum(np.diff(rates) * size, floor * np.sqrt(laplace_variance(tree.scale)))
-        for tree, rates, size in (
-            (measurement.negatives, curve.fpr, sizes[0]),
-            (measurement.positives, curve.tpr, sizes[1]),
-        )
-    ]
-    above = [np.concatenate([[0.0], np.cumsum(centre)]) for centre in centres]
-    fpr, tpr = read(edges(curve.cuts, *above, tied=curve.tied), points, curve.straight)
-    kept = np.searchsorted(-measurement.cuts[::-1], -curve.cuts)
-    drawn = [
-        centre + simulated_errors(tree, measurement, copies=copies, noise=noise)[:, kept]
-        for tree, centre in zip((measurement.negatives, measurement.positives), above, strict=True)
-    ]
+    exact, drawn = simulated_counts(measurement, curve, sizes, noise=noise)
+    fpr, tpr = read(edges(curve.cuts, *exact, tied=curve.tied), points, curve.straight)
+    copies = drawn[0].shape[0]
     shifts, areas = np.empty((copies, fpr.size)), np.empty(copies)
     for i, (negatives, positives) in enumerate(zip(*drawn, strict=True)):
         copy = edges(curve.cuts, negatives, positives, tied=curve.tied)
@@ -116,18 +102,49 @@ def _copies(
     return shifts, areas - area(fpr, tpr)
 
 
+def simulated_counts(
+    measurement: RocDraw, curve: Edges, sizes: tuple[float, float], *, noise: SeededNoise
+) -> tuple[list[FloatArray], list[FloatArray]]:
+    """Counts of both classes above each edge of a curve, negatives first: about its own rates, and with fresh noise.
+
+    Args:
+        measurement: the draw.
+        curve: the released curve, at some or all of the draw's edges.
+        sizes: noisy sizes of the classes.
+        noise: sampler with a public seed.
+
+    Returns:
+        The counts that copies are drawn about, each of shape (k,), and the copies, each of shape (copies, k).
+    """
+    copies = COPIES if measurement.cuts.size <= MANY_CELLS else COPIES_OF_FULL_GRID
+    floor = FLOOR if curve.cuts.size <= MANY_CELLS else 0.0
+    kept = np.searchsorted(-measurement.cuts[::-1], -curve.cuts)
+    exact, drawn = [], []
+    for tree, rates, size in zip(
+        (measurement.negatives, measurement.positives), (curve.fpr, curve.tpr), sizes, strict=True
+    ):
+        rows = np.maximum(np.diff(rates) * size, floor * np.sqrt(laplace_variance(tree.scale)))
+        above = np.concatenate([[0.0], np.cumsum(rows)])
+        exact.append(above)
+        drawn.append(above + simulated_errors(tree, measurement, copies=copies, noise=noise)[:, kept])
+    return exact, drawn
+
+
 def simulated_errors(tree: ClassCounts, measurement: RocDraw, *, copies: int, noise: SeededNoise) -> FloatArray:
     """Copies of the noise in one class's ``counts_above``."""
     if isinstance(tree, HistogramCells):
         return counts_above(tree.errors(copies, noise))
-    levels = [level.size for level in tree.nodes]
-    sensitivity = tree.tree.measured * rows_changed(measurement.neighbours)
-    epsilon = measurement.spendings[-1].epsilon
-    drawn = noise.laplace(np.zeros((copies, sum(levels)), dtype=np.int64), epsilon=epsilon, l1_sensitivity=sensitivity)
-    return counts_above(tree.tree.least_squares(tuple(np.split(drawn, np.cumsum(levels)[:-1], axis=1))))
+    cells = tree_errors(
+        tree,
+        epsilon=measurement.spendings[-1].epsilon,
+        neighbours=measurement.neighbours,
+        copies=copies,
+        noise=noise,
+    )
+    return counts_above(cells)
 
 
-def _inner_stddev(curve: Edges, points: Points, sizes: tuple[float, float]) -> FloatArray:
+def _inner_stddev(curve: Edges, points: CurvePoints, sizes: tuple[float, float]) -> FloatArray:
     """Standard deviation at each point of the exact curve about its course, for rows of a cell in random order."""
     n0, n1 = sizes
     q, p = np.diff(curve.fpr)[points.cell] * n0, np.diff(curve.tpr)[points.cell] * n1
@@ -148,7 +165,7 @@ def _inner_area_stddev(curve: Edges, sizes: tuple[float, float]) -> float:
     return float(np.sqrt((p * q * (p + q + 1) / 12).sum()) / (sizes[0] * sizes[1]))
 
 
-def _boxes(curve: Edges, points: Points) -> tuple[FloatArray, FloatArray, float]:
+def _boxes(curve: Edges, points: CurvePoints) -> tuple[FloatArray, FloatArray, float]:
     """How far below and above its course the curve may run inside cells that were never resolved."""
     fpr_step, tpr_step = np.diff(curve.fpr), np.diff(curve.tpr)
     open_cell = (np.diff(curve.depth) > UNRESOLVED) & (-np.diff(curve.cuts) > 1)
@@ -170,10 +187,3 @@ def _across(fpr: FloatArray, tpr: FloatArray, shift: FloatArray) -> FloatArray:
     up = bool((shift >= 0).all())
     moved = np.interp(fpr, moved_fpr, moved_tpr, left=0.0 if not up else None, right=1.0 if up else None)
     return np.maximum(moved, tpr) if up else np.minimum(moved, tpr)
-
-
-def normal(noise: SeededNoise, shape: tuple[int, ...]) -> FloatArray:
-    """Standard normal variates for simulations, from a public seed."""
-    words = noise.words(int(np.prod(shape))) >> np.uint64(11)
-    variates: FloatArray = ndtri((words + 0.5) / 2.0**53)
-    return variates.reshape(shape)

@@ -40,7 +40,8 @@ from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
-from spark_jobs.diagnostics.roc_curve.bands import MANY_CELLS, UNRESOLVED, normal
+from spark_jobs.diagnostics._simulation import DECIMALS, normal, uniform
+from spark_jobs.diagnostics.roc_curve.bands import MANY_CELLS, UNRESOLVED
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw
 from spark_jobs.diagnostics.roc_curve.shape import Edges, area, counts_above, edges, read_straight
 from spark_jobs.diagnostics.roc_curve.summary import Trace, summarise, trace
@@ -52,12 +53,11 @@ ROWS = ("same", "independent")
 COPIES, COPIES_OF_FULL_GRID = 399, 99
 EXACT_ROWS = 2_000
 """Samples of up to so many rows of a class are drawn row by row, larger ones as a Brownian bridge."""
-_DECIMALS = 9
 _TIE = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Comparison:
+class CurveDifference:
     """How two released ROC curves differ.
 
     Attributes:
@@ -99,7 +99,7 @@ class Comparison:
         }
 
 
-def compare(a: RocDraw, b: RocDraw, *, rows: str, seed: int = 0, confidence: float | None = None) -> Comparison:
+def compare(a: RocDraw, b: RocDraw, *, rows: str, seed: int = 0, confidence: float | None = None) -> CurveDifference:
     """Compare two released ROC curves; spends no budget, because both releases are paid for.
 
     Formal guarantee: that of the two releases together (post-processing), whatever their neighbour relation. If a row
@@ -134,9 +134,9 @@ def compare(a: RocDraw, b: RocDraw, *, rows: str, seed: int = 0, confidence: flo
     for measurement in (a, b):
         _trees(measurement)
     released = trace(a), trace(b)
-    traces = trace(a, as_counted=True), trace(b, as_counted=True)
+    traces = trace(a, raw=True), trace(b, raw=True)
     difference = released[0].auc - released[1].auc
-    clear = all(made.defined for made in traces)
+    clear = all(traced.defined for traced in traces)
     if clear:
         # the lower curve first, so that an exchange of the arguments changes nothing but the sign
         order = (0, 1) if traces[0].auc <= traces[1].auc else (1, 0)
@@ -145,18 +145,18 @@ def compare(a: RocDraw, b: RocDraw, *, rows: str, seed: int = 0, confidence: flo
         interval = _interval((a, b), released, rows, seed=seed, level=level)
     else:
         p_value, auc_p_value, interval = 1.0, 1.0, (-1.0, 1.0)
-    found = Comparison(
-        auc_difference=round(difference, _DECIMALS),
-        auc_interval=(round(interval[0], _DECIMALS), round(interval[1], _DECIMALS)),
-        auc_p_value=round(auc_p_value, _DECIMALS),
-        largest_difference=round(float(np.abs(_apart(*released)[1]).max()), _DECIMALS),
-        p_value=round(p_value, _DECIMALS),
+    result = CurveDifference(
+        auc_difference=round(difference, DECIMALS),
+        auc_interval=(round(interval[0], DECIMALS), round(interval[1], DECIMALS)),
+        auc_p_value=round(auc_p_value, DECIMALS),
+        largest_difference=round(float(np.abs(_apart(*released)[1]).max()), DECIMALS),
+        p_value=round(p_value, DECIMALS),
         rows=rows,
         status=OK if clear else UNDEFINED,
         confidence=level,
         guarantee=PRIVATE if a.guarantee == b.guarantee == PRIVATE else NOT_PRIVATE,
     )
-    return publishable("roc_comparison", found)
+    return publishable("roc_comparison", result)
 
 
 def _check(rows: str, level: float) -> None:
@@ -192,12 +192,12 @@ def _p_values(
     """By the largest difference of the curves, and by that of their areas."""
     at, apart = _apart(*traces)
     hidden, hidden_area = np.zeros(at.size), 0.0
-    for made in traces:
-        room, room_area = _hidden(made, at)
+    for traced in traces:
+        room, room_area = _hidden(traced, at)
         hidden, hidden_area = hidden + room, hidden_area + room_area
     value = float(np.maximum(np.abs(apart) - hidden, 0.0).max())
     auc_value = max(abs(traces[0].auc - traces[1].auc) - hidden_area, 0.0)
-    bends = [_bend(made, at) for made in traces]
+    bends = [_bend(traced, at) for traced in traces]
     largest, areas = [], []
     for one, other in _copies(pair, traces, rows, noise):
         bent = normal(noise, (2,)) / 2
@@ -208,10 +208,10 @@ def _p_values(
     return _rank(value, largest), _rank(auc_value, areas)
 
 
-def _hidden(made: Trace, at: FloatArray) -> tuple[FloatArray, float]:
+def _hidden(traced: Trace, at: FloatArray) -> tuple[FloatArray, float]:
     """How far the exact curve may run from its course inside cells that were never resolved, and in area."""
-    curve = made.edges
-    run, course = curve.fpr + curve.tpr, np.interp(at, made.fpr + made.tpr, made.tpr)
+    curve = traced.edges
+    run, course = curve.fpr + curve.tpr, np.interp(at, traced.fpr + traced.tpr, traced.tpr)
     room, room_area = np.zeros(at.size), 0.0
     for i in np.flatnonzero((np.diff(curve.depth) > UNRESOLVED) & (-np.diff(curve.cuts) > 1)):
         fpr_step, tpr_step = curve.fpr[i + 1] - curve.fpr[i], curve.tpr[i + 1] - curve.tpr[i]
@@ -224,12 +224,12 @@ def _hidden(made: Trace, at: FloatArray) -> tuple[FloatArray, float]:
     return np.maximum(room, 0.0), room_area
 
 
-def _bend(made: Trace, at: FloatArray) -> tuple[FloatArray, float]:
+def _bend(traced: Trace, at: FloatArray) -> tuple[FloatArray, float]:
     """The curve less the line through the edges of its cells, and that in area."""
-    fpr, tpr = read_straight(made.edges, made.points)
+    fpr, tpr = read_straight(traced.edges, traced.points)
     line = np.interp(at, fpr + tpr, tpr)
-    bend: FloatArray = np.interp(at, made.fpr + made.tpr, made.tpr) - line
-    return bend, area(made.fpr, made.tpr) - area(fpr, tpr)
+    bend: FloatArray = np.interp(at, traced.fpr + traced.tpr, traced.tpr) - line
+    return bend, area(traced.fpr, traced.tpr) - area(fpr, tpr)
 
 
 def _rank(value: float, null: list[float]) -> float:
@@ -242,15 +242,15 @@ def _copies(
 ) -> Iterator[tuple[Trace, Trace]]:
     """Pairs of curves as they would be released if the hypothesis were true."""
     ends = [_ends(measurement) for measurement in pair]
-    weights = [_precision(*each, rows) for each in zip(pair, traces, strict=True)]
-    sizes = [_sizes(made) for made in traces]
+    weights = [_precision(draw, traced, rows) for draw, traced in zip(pair, traces, strict=True)]
+    sizes = [_sizes(traced) for traced in traces]
     if rows == "same":
         joint = tuple(max(1, round(float(np.average(both, weights=weights)))) for both in zip(*sizes, strict=True))
         sizes = [(joint[0], joint[1])] * 2
-    copies = COPIES if max(each.cuts.size for each in pair) <= MANY_CELLS else COPIES_OF_FULL_GRID
+    copies = COPIES if max(draw.cuts.size for draw in pair) <= MANY_CELLS else COPIES_OF_FULL_GRID
     knots = np.union1d(*ends)
     common = _common(traces, weights, knots)
-    where = [np.searchsorted(knots, each) for each in ends]
+    where = [np.searchsorted(knots, end) for end in ends]
     for _ in range(copies):
         one = _sample(common, sizes[0], noise)
         other = one if rows == "same" else _sample(common, sizes[1], noise)
@@ -267,20 +267,20 @@ def _ends(measurement: RocDraw) -> FloatArray:
     return curve.fpr + curve.tpr
 
 
-def _precision(measurement: RocDraw, made: Trace, rows: str) -> float:
+def _precision(measurement: RocDraw, traced: Trace, rows: str) -> float:
     """About the inverse variance of a curve: its weight in the common one."""
-    smaller = min(made.sizes)
+    smaller = min(traced.sizes)
     noisy = float(_trees(measurement)[0].prefix_variances()[1:].mean()) / smaller**2
     return 1.0 / (noisy + 1e-12 + (1.0 / smaller if rows == "independent" else 0.0))
 
 
-def _sizes(made: Trace) -> tuple[int, int]:
-    return max(1, round(made.sizes[0])), max(1, round(made.sizes[1]))
+def _sizes(traced: Trace) -> tuple[int, int]:
+    return max(1, round(traced.sizes[0])), max(1, round(traced.sizes[1]))
 
 
 def _common(traces: tuple[Trace, Trace], weights: list[float], at: FloatArray) -> tuple[FloatArray, FloatArray]:
     """FPR and TPR of the mean curve; both rise, because the TPR of each curve rises by no more than FPR + TPR do."""
-    tpr = np.average([np.interp(at, made.fpr + made.tpr, made.tpr) for made in traces], axis=0, weights=weights)
+    tpr = np.average([np.interp(at, traced.fpr + traced.tpr, traced.tpr) for traced in traces], axis=0, weights=weights)
     return np.clip(at - tpr, 0.0, 1.0), np.clip(tpr, 0.0, 1.0)
 
 
@@ -294,7 +294,7 @@ def _sample(
 
 def _above(rate: FloatArray, size: int, noise: SeededNoise) -> FloatArray:
     if size <= EXACT_ROWS:
-        places = np.minimum(np.searchsorted(rate, _uniform(noise, size)), rate.size - 1)
+        places = np.minimum(np.searchsorted(rate, uniform(noise, size)), rate.size - 1)
         return np.cumsum(np.bincount(places, minlength=rate.size)).astype(np.float64)
     walk = np.cumsum(np.sqrt(np.maximum(np.diff(rate, prepend=0.0), 0.0)) * normal(noise, rate.shape))
     rows: FloatArray = np.rint(size * rate + math.sqrt(size) * (walk - rate * walk[-1]))
@@ -313,11 +313,7 @@ def _released_again(measurement: RocDraw, above: list[FloatArray], noise: Seeded
         )
         for tree, counts in zip(_trees(measurement), above, strict=True)
     ]
-    return trace(replace(measurement, negatives=drawn[0], positives=drawn[1]), as_counted=True)
-
-
-def _uniform(noise: SeededNoise, count: int) -> FloatArray:
-    return np.asarray(((noise.words(count) >> np.uint64(11)) + 0.5) / 2.0**53, dtype=np.float64)
+    return trace(replace(measurement, negatives=drawn[0], positives=drawn[1]), raw=True)
 
 
 def _interval(
@@ -328,18 +324,18 @@ def _interval(
         summarise(replace(measurement, confidence=level), seed=seed + i).auc_interval or (0.0, 1.0)
         for i, measurement in enumerate(pair)
     )
-    a, b = (made.auc for made in traces)
+    a, b = (traced.auc for traced in traces)
     sampling = 0.0
     if rows == "independent":
-        sampling = float(ndtri((1 + level) / 2)) ** 2 * sum(_sampling_variance(made) for made in traces)
+        sampling = float(ndtri((1 + level) / 2)) ** 2 * sum(_sampling_variance(traced) for traced in traces)
     low = a - b - math.sqrt((a - low_a) ** 2 + (high_b - b) ** 2 + sampling)
     high = a - b + math.sqrt((high_a - a) ** 2 + (b - low_b) ** 2 + sampling)
     return max(low, -1.0), min(high, 1.0)
 
 
-def _sampling_variance(made: Trace) -> float:
+def _sampling_variance(traced: Trace) -> float:
     """DeLong's variance of the area, read off the curve: each row's share of rows of the other class below or above."""
-    over_negatives = area(made.fpr, made.tpr**2) - made.auc**2
-    over_positives = area(made.tpr, (1 - made.fpr) ** 2) - made.auc**2
-    negatives, positives = _sizes(made)
+    over_negatives = area(traced.fpr, traced.tpr**2) - traced.auc**2
+    over_positives = area(traced.tpr, (1 - traced.fpr) ** 2) - traced.auc**2
+    negatives, positives = _sizes(traced)
     return max(over_negatives, 0.0) / negatives + max(over_positives, 0.0) / positives

@@ -15,7 +15,7 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics._score_cells import FULL_GRID_SIGNAL, are_tied, auto_cuts, locate_scores, place_cells
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells, histogram_cells
-from spark_jobs.diagnostics.roc_curve.medians import place_by_medians
+from spark_jobs.diagnostics.roc_curve.medians import cells_by_medians
 from spark_jobs.mechanisms.cells import (
     NoisyCells,
     equal_width,
@@ -90,10 +90,12 @@ def measure_curve(statistic: ScoreCounts, options: RocCurveSettings, terms: Term
     counts = np.stack([statistic.negatives, statistic.positives])
     grid = counts.shape[1]
     points = points_for(options, epsilon=float(meter.granted.epsilon), grid=grid)
-    cuts, located = _place(counts, options.method, points, finer=finer, meter=meter, neighbours=neighbours, noise=noise)
+    cuts, located = _place_cells(
+        counts, options.method, points, finer=finer, meter=meter, neighbours=neighbours, noise=noise
+    )
     rest = meter.spend_rest(label=f"counts of both classes in {cuts.size - 1} cells")
     negatives, positives = (
-        _counted(totals(row, cuts), options.histogram, epsilon=rest, neighbours=neighbours, noise=noise)
+        _noisy_counts(totals(row, cuts), options.histogram, epsilon=rest, neighbours=neighbours, noise=noise)
         for row in counts
     )
     return RocDraw(
@@ -111,7 +113,7 @@ def measure_curve(statistic: ScoreCounts, options: RocCurveSettings, terms: Term
     )
 
 
-def _counted(
+def _noisy_counts(
     cells: Int64Array, histogram: str | None, *, epsilon: Decimal, neighbours: Neighbours, noise: Noise
 ) -> ClassCounts:
     if histogram is not None:
@@ -137,7 +139,7 @@ def points_for(options: RocCurveSettings, *, epsilon: float, grid: int) -> int:
     return min(grid, 1 << math.ceil(math.log2(CURVE_POINTS * max(1.0, epsilon))))
 
 
-def _place(
+def _place_cells(
     counts: Int64Array,
     method: str,
     points: int,
@@ -152,11 +154,11 @@ def _place(
     if method == "fixed_cells":
         return equal_width(grid, points), ()
     if method == "recursive_medians":
-        return place_by_medians(counts.sum(axis=0), points, meter=meter, neighbours=neighbours, noise=noise), ()
+        return cells_by_medians(counts.sum(axis=0), points, meter=meter, neighbours=neighbours, noise=noise), ()
     if method == "tree":
         return equal_width(grid, grid), ()
-    ample = FULL_GRID_SIGNAL if method == "auto" else math.inf
-    rounds, signal = locate_scores(counts, meter=meter, neighbours=neighbours, noise=noise, ample=ample)
+    enough_signal = FULL_GRID_SIGNAL if method == "auto" else math.inf
+    rounds, signal = locate_scores(counts, meter=meter, neighbours=neighbours, noise=noise, enough_signal=enough_signal)
     if method == "equi_depth":
         return place_cells(rounds[-1], grid=grid, cells=points), rounds
     return auto_cuts(rounds, signal, grid=grid, points=points, finer=finer), rounds

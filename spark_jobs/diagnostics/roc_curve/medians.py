@@ -17,11 +17,11 @@ from spark_jobs.mechanisms.quantiles import recursive_medians
 
 MEDIANS_SHARE = 5
 """One part in so many of the budget goes to the medians (Chen 2018)."""
-MOST_OF_A_LEVEL = Decimal(10)
+MAX_EPSILON_PER_LEVEL = Decimal(10)
 """The noise of the medians is proven up to this epsilon; what is beyond is left to the counts."""
 
 
-def place_by_medians(
+def cells_by_medians(
     scores: Int64Array, cells: int, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
 ) -> Int64Array:
     """Cuts of ``cells`` cells at private medians of the scores, of their halves, and so on.
@@ -40,17 +40,17 @@ def place_by_medians(
         InvalidRequest: the meter has no delta for the medians.
     """
     levels = cells.bit_length() - 1
-    least = levels * rows_changed(neighbours) * RESIDUAL_DELTA
-    if meter.remaining_delta < least:
+    needed = levels * rows_changed(neighbours) * RESIDUAL_DELTA
+    if meter.remaining_delta < needed:
         raise InvalidRequest(
             "delta",
             value=plain(meter.remaining_delta),
-            requirement=f"must be at least {least} for recursive_medians",
+            requirement=f"must be at least {needed} for recursive_medians",
             remedy="give a delta such as '1e-9', or choose another method",
         )
-    cost = min(share(meter.granted.epsilon, MEDIANS_SHARE), levels * MOST_OF_A_LEVEL)
-    found = recursive_medians(scores, levels=levels, epsilon=cost, neighbours=neighbours, noise=noise, meter=meter)
-    return distinct(np.concatenate([[0], found.thresholds, [scores.size]]))
+    cost = min(share(meter.granted.epsilon, MEDIANS_SHARE), levels * MAX_EPSILON_PER_LEVEL)
+    medians = recursive_medians(scores, levels=levels, epsilon=cost, neighbours=neighbours, noise=noise, meter=meter)
+    return distinct(np.concatenate([[0], medians.thresholds, [scores.size]]))
 
 
 def distinct(cuts: Int64Array) -> Int64Array:

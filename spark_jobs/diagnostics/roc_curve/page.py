@@ -131,11 +131,11 @@ def _cut(threshold: float) -> str:
 
 
 def _probes(curve: RocCurve) -> tuple[Probe, ...]:
-    found = []
+    probes = []
     for fpr in _PROBES:
         i = point_at(curve, fpr)
         tpr, low, high = float(curve.tpr[i]), float(curve.tpr_lower[i]), float(curve.tpr_upper[i])
-        found.append(
+        probes.append(
             Probe(
                 x=fraction_at(float(curve.fpr[i])),
                 y=fraction_at(tpr),
@@ -148,7 +148,7 @@ def _probes(curve: RocCurve) -> tuple[Probe, ...]:
                 ),
             )
         )
-    return tuple(found)
+    return tuple(probes)
 
 
 def _range(low: float, high: float) -> str:

@@ -55,7 +55,7 @@ class Edges:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Points:
+class CurvePoints:
     """Where a curve is read: thresholds of the grid, falling to 0, each in a cell.
 
     Attributes:
@@ -78,7 +78,7 @@ def counts_above(counts: FloatArray) -> FloatArray:
 def edges(cuts: Int64Array, negatives: FloatArray, positives: FloatArray, *, tied: bool) -> Edges:
     """The curve at falling cuts, from estimates of both classes' ``counts_above`` there."""
     rows = monotone(negatives), monotone(positives)
-    fpr, tpr = (np.append(each[:-1] / max(each[-1], 1.0), 1.0) for each in rows)
+    fpr, tpr = (np.append(counts[:-1] / max(counts[-1], 1.0), 1.0) for counts in rows)
     return Edges(cuts=cuts, fpr=np.minimum(fpr, 1.0), tpr=np.minimum(tpr, 1.0), tied=tied)
 
 
@@ -91,12 +91,12 @@ def evenly_deep(curve: Edges, cells: int) -> Int64Array:
     return np.concatenate([[0], index[:-1], [last]])
 
 
-def choose_points(curve: Edges, count: int) -> Points:
+def choose_points(curve: Edges, count: int) -> CurvePoints:
     """``count`` distinct thresholds, near-even in depth: every edge if there is room, points inside cells if more."""
     cells = curve.cuts.size - 1
     if count <= cells:
         index = evenly_deep(curve, count)[1:]
-        return Points(cuts=curve.cuts[index], cell=index - 1, fraction=np.ones(count))
+        return CurvePoints(cuts=curve.cuts[index], cell=index - 1, fraction=np.ones(count))
     grid = int(curve.cuts[0])
     room = -np.diff(curve.cuts) - 1
     extra = _share_out(count - cells, np.diff(curve.depth), room)
@@ -107,10 +107,10 @@ def choose_points(curve: Edges, count: int) -> Points:
         cell.append(np.full(extra[i] + 1, i))
     at, where = np.concatenate(cuts), np.concatenate(cell)
     fraction = 1.0 - fraction_inside(at, curve.cuts[where + 1], curve.cuts[where], grid=grid)
-    return Points(cuts=at, cell=where, fraction=np.where(at == curve.cuts[where + 1], 1.0, fraction))
+    return CurvePoints(cuts=at, cell=where, fraction=np.where(at == curve.cuts[where + 1], 1.0, fraction))
 
 
-def read(curve: Edges, points: Points, straight: BoolArray) -> tuple[FloatArray, FloatArray]:
+def read(curve: Edges, points: CurvePoints, straight: BoolArray) -> tuple[FloatArray, FloatArray]:
     """The curve's rates at the points, with the starting point (0, 0) before them.
 
     Inside a cell the curve is straight in normal deviates, as curves of two normal laws are everywhere: between its
@@ -133,13 +133,13 @@ def read(curve: Edges, points: Points, straight: BoolArray) -> tuple[FloatArray,
     return np.concatenate([[0.0], fpr]), np.concatenate([[0.0], tpr])
 
 
-def read_straight(curve: Edges, points: Points) -> tuple[FloatArray, FloatArray]:
+def read_straight(curve: Edges, points: CurvePoints) -> tuple[FloatArray, FloatArray]:
     """The rates at the points if the curve were a line inside every cell, as it is where each holds one tied score."""
-    found = (
+    rates = (
         rate[points.cell] + points.fraction * (rate[points.cell + 1] - rate[points.cell])
         for rate in (curve.fpr, curve.tpr)
     )
-    fpr, tpr = (np.concatenate([[0.0], rate]) for rate in found)
+    fpr, tpr = (np.concatenate([[0.0], rate]) for rate in rates)
     return fpr, tpr
 
 
@@ -148,7 +148,7 @@ def area(fpr: FloatArray, tpr: FloatArray) -> float:
     return float(np.trapezoid(tpr, fpr))
 
 
-def areas_of_cells(fpr: FloatArray, tpr: FloatArray, points: Points) -> FloatArray:
+def areas_of_cells(fpr: FloatArray, tpr: FloatArray, points: CurvePoints) -> FloatArray:
     """The part of ``area`` that lies below each cell, of a curve that is read at ``points``; from the top."""
     steps = np.diff(fpr) * (tpr[1:] + tpr[:-1]) / 2
     return np.bincount(points.cell, weights=steps).astype(np.float64)

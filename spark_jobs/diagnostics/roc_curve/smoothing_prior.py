@@ -35,16 +35,16 @@ CONCENTRATIONS = (10.0, 30.0, 100.0, 300.0)
 SEARCHED_AT = 100.0
 STRAY = 0.1
 """This share of a law is even over the cells, when its departures are told: what no law foresees happens too."""
-LAWS_TRIED, ROUNDS, LEAST_IN_USE = 512, 4, 0.1
-MOST_CELLS = 300
-LEAST_WEIGHT = 0.01
-LEAST_VARIANCE = 1e-6
+LAWS_TRIED, ROUNDS, MIN_IN_USE = 512, 4, 0.1
+MAX_CELLS = 300
+MIN_WEIGHT = 0.01
+MIN_VARIANCE = 1e-6
 """Stands for the variance of noise that is as good as none: there is something to divide by, whatever epsilon is."""
 _PLASTIC = 1.1673039782614187  # x^5 = x + 1: the additive recurrence in four dimensions of least discrepancy (Roberts)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Seen:
+class Observation:
     """Noisy counts of cells: of both classes together, shape (k,), or of each, shape (2, k), all of one variance."""
 
     cuts: Int64Array
@@ -66,22 +66,22 @@ class Evidence:
     log: FloatArray
     sizes: FloatArray
     spread: FloatArray
-    foreseen: FloatArray
-    taken_in: FloatArray
+    expected: FloatArray
+    gain: FloatArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Reading:
+class Posterior:
     """The posterior: laws, and how much each of them weighs with each family and concentration.
 
     Attributes:
-        seen: what was read; the cells that estimates are of come first.
+        observations: what was read; the cells that estimates are of come first.
         grid: fine cells.
         laws: shape (laws, 4), as ``CENTRE`` orders them.
         evidence: for each family, and each concentration in it. weights: shape (evidence, laws); they add up to 1.
     """
 
-    seen: tuple[Seen, ...]
+    observations: tuple[Observation, ...]
     grid: int
     laws: FloatArray
     evidence: tuple[Evidence, ...]
@@ -89,35 +89,37 @@ class Reading:
 
     def expected(self) -> FloatArray:
         """The posterior mean of the counts of both classes in the first cells seen; shape (2, k)."""
-        first = self.seen[0].counts[:, None, :]
-        each = np.stack([found.foreseen + found.taken_in * (first - found.foreseen) for found in self.evidence])
-        expected: FloatArray = np.einsum("el,eclk->ck", self.weights, each)
+        first = self.observations[0].counts[:, None, :]
+        counts = np.stack(
+            [evidence.expected + evidence.gain * (first - evidence.expected) for evidence in self.evidence]
+        )
+        expected: FloatArray = np.einsum("el,eclk->ck", self.weights, counts)
         return expected
 
     def shares(self, cuts: Int64Array, family: int, laws: FloatArray) -> FloatArray:
         """What laws of a family put into each cell of any partition, for both classes; shape (2, laws, k)."""
         return _shares(cuts, self.grid, laws, LAWS[family])
 
-    def foreseen(self, cuts: Int64Array) -> FloatArray:
+    def expected_by_laws(self, cuts: Int64Array) -> FloatArray:
         """The counts that the laws alone expect in the cells of any partition; shape (2, k)."""
         total = np.zeros((2, cuts.size - 1))
         for family in range(len(LAWS)):
             own = slice(family * len(CONCENTRATIONS), (family + 1) * len(CONCENTRATIONS))
-            sizes = np.maximum(np.stack([found.sizes for found in self.evidence[own]]), 1.0)
+            sizes = np.maximum(np.stack([evidence.sizes for evidence in self.evidence[own]]), 1.0)
             rows = np.einsum("el,ecl->cl", self.weights[own], sizes)
             # laws that hardly any weight is left to are not worth their time
-            counts = np.flatnonzero(self.weights[own].sum(axis=0) > LEAST_WEIGHT / self.laws.shape[0])
+            counts = np.flatnonzero(self.weights[own].sum(axis=0) > MIN_WEIGHT / self.laws.shape[0])
             total += np.einsum("cl,clk->ck", rows[:, counts], self.shares(cuts, family, self.laws[counts]))
         return total
 
 
-def can_be_read(measurement: RocDraw) -> bool:
+def has_prior(measurement: RocDraw) -> bool:
     """Whether there is noise of a known law in a few cells that were placed for the scores, without ties."""
-    few = measurement.cuts.size <= MOST_CELLS
-    return measurement.method == "auto" and few and not measurement.tied and not _histogram(measurement)
+    few = measurement.cuts.size <= MAX_CELLS
+    return measurement.method == "auto" and few and not measurement.tied and not _has_histograms(measurement)
 
 
-def _histogram(measurement: RocDraw) -> bool:
+def _has_histograms(measurement: RocDraw) -> bool:
     return not (isinstance(measurement.negatives, NoisyTree) and isinstance(measurement.positives, NoisyTree))
 
 
@@ -127,51 +129,51 @@ def expected_counts(measurement: RocDraw) -> FloatArray:
     Args:
         measurement: a draw that ``can_be_read``, with noisy class sizes of 1 at least.
     """
-    return read_measurement(measurement).expected()
+    return posterior_of_draw(measurement).expected()
 
 
-def read_measurement(measurement: RocDraw) -> Reading:
+def posterior_of_draw(measurement: RocDraw) -> Posterior:
     """What all counts of a draw say together, those of the counted cells first."""
     released = np.stack([measurement.negatives.counts(), measurement.positives.counts()])
-    variance = max(measurement.negatives.range_variance(0, 1), LEAST_VARIANCE)
-    own = Seen(cuts=measurement.cuts, counts=released, variance=variance)
-    return read_counts((own, *map(look_seen, measurement.located)), grid=measurement.grid)
+    variance = max(measurement.negatives.range_variance(0, 1), MIN_VARIANCE)
+    own = Observation(cuts=measurement.cuts, counts=released, variance=variance)
+    return posterior_of_counts((own, *map(as_observation, measurement.located)), grid=measurement.grid)
 
 
-def look_seen(cells: NoisyCells) -> Seen:
+def as_observation(cells: NoisyCells) -> Observation:
     """A look, as it is read."""
-    variance = max(laplace_variance(cells.scale), LEAST_VARIANCE)
-    return Seen(cuts=cells.cuts, counts=cells.counts.astype(np.float64), variance=variance)
+    variance = max(laplace_variance(cells.scale), MIN_VARIANCE)
+    return Observation(cuts=cells.cuts, counts=cells.counts.astype(np.float64), variance=variance)
 
 
-def read_counts(seen: tuple[Seen, ...], *, grid: int) -> Reading:
+def posterior_of_counts(observations: tuple[Observation, ...], *, grid: int) -> Posterior:
     """The posterior given noisy counts, by importance sampling; deterministic.
 
     Args:
-        seen: released counts; the first ones tell the classes apart.
+        observations: released counts; the first ones tell the classes apart.
         grid: fine cells.
     """
-    first = seen[0]
+    first = observations[0]
     noise = 0.5 * np.sqrt(first.variance * first.counts.shape[-1])
     sizes = np.maximum(first.counts.sum(axis=-1), noise)
     points = _points()
     laws, drawn = CENTRE + points * SPREAD, _log_normal(points)
     for _ in range(ROUNDS):
-        shares = [_shares(each.cuts, grid, laws, LAWS[0]) for each in seen]
-        weights = _tempered(_evidence(seen, shares, SEARCHED_AT, sizes).log + _prior(laws) - drawn)
+        shares = [_shares(observation.cuts, grid, laws, LAWS[0]) for observation in observations]
+        weights = _tempered(_evidence(observations, shares, SEARCHED_AT, sizes).log + _prior(laws) - drawn)
         mean = weights @ laws
         off = (laws - mean) * np.sqrt(weights)[:, None]
         # wider than what was found: a proposal must not miss the tails
         root = np.linalg.cholesky(1.5 * off.T @ off + 1e-4 * np.diag(SPREAD**2))
         laws, drawn = mean + points @ root.T, _log_normal(points) - np.log(np.diag(root)).sum()
-    found = []
+    evidence = []
     for law in LAWS:
-        shares = [_shares(each.cuts, grid, laws, law) for each in seen]
-        found += [_evidence(seen, shares, concentration, sizes) for concentration in CONCENTRATIONS]
-    logs = np.stack([each.log for each in found]) + _prior(laws) - drawn
+        shares = [_shares(observation.cuts, grid, laws, law) for observation in observations]
+        evidence += [_evidence(observations, shares, concentration, sizes) for concentration in CONCENTRATIONS]
+    logs = np.stack([observation.log for observation in evidence]) + _prior(laws) - drawn
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
-    return Reading(seen=seen, grid=grid, laws=laws, evidence=tuple(found), weights=weights)
+    return Posterior(observations=observations, grid=grid, laws=laws, evidence=tuple(evidence), weights=weights)
 
 
 def _points() -> FloatArray:
@@ -193,7 +195,7 @@ def _tempered(log_weights: FloatArray) -> FloatArray:
     for power in 0.5 ** np.arange(30):
         weights = np.exp(power * (log_weights - log_weights.max()))
         weights /= weights.sum()
-        if 1.0 / (weights**2).sum() >= LEAST_IN_USE * weights.size:
+        if 1.0 / (weights**2).sum() >= MIN_IN_USE * weights.size:
             break
     return np.asarray(weights, dtype=np.float64)
 
@@ -211,7 +213,7 @@ def _shares(cuts: Int64Array, grid: int, laws: FloatArray, law: Law) -> FloatArr
 
 
 def _evidence(
-    seen: Sequence[Seen], expected_shares: Sequence[FloatArray], concentration: float, sizes: FloatArray
+    observations: Sequence[Observation], expected_shares: Sequence[FloatArray], concentration: float, sizes: FloatArray
 ) -> Evidence:
     """Laplace's integral over class sizes, positive ones, of the normal likelihood of all that was seen.
 
@@ -220,29 +222,29 @@ def _evidence(
     log = np.zeros(expected_shares[0].shape[1])
     own, common, vector = np.zeros((2, log.size)), np.zeros(log.size), np.zeros((2, log.size))
     first: tuple[FloatArray, FloatArray] | None = None
-    for each, shares in zip(seen, expected_shares, strict=True):
+    for observation, shares in zip(observations, expected_shares, strict=True):
         even = (1 - STRAY) * shares + STRAY / shares.shape[-1]
         departures = (sizes**2)[:, None, None] * even * (1 - even) / (concentration + 1)
-        counts = each.counts if each.counts.ndim == 1 else each.counts[:, None, :]
-        variances = each.variance + (departures.sum(axis=0) if each.counts.ndim == 1 else departures)
+        counts = observation.counts if observation.counts.ndim == 1 else observation.counts[:, None, :]
+        variances = observation.variance + (departures.sum(axis=0) if observation.counts.ndim == 1 else departures)
         own += (shares**2 / variances).sum(axis=-1)
         vector += (shares * counts / variances).sum(axis=-1)
         parts = (counts**2 / variances + np.log(variances)).sum(axis=-1) / 2
-        if each.counts.ndim == 1:
+        if observation.counts.ndim == 1:
             common += (shares[0] * shares[1] / variances).sum(axis=-1)
             log -= parts
         else:
             log -= parts.sum(axis=0)
             first = first or (shares, departures)
     determinant = own[0] * own[1] - common**2
-    found = (own[::-1] * vector - common * vector[::-1]) / determinant
-    log += (vector * found).sum(axis=0) / 2 - np.log(determinant) / 2
-    log += log_ndtr(found * np.sqrt(determinant / own[::-1])).sum(axis=0)
+    means = (own[::-1] * vector - common * vector[::-1]) / determinant
+    log += (vector * means).sum(axis=0) / 2 - np.log(determinant) / 2
+    log += log_ndtr(means * np.sqrt(determinant / own[::-1])).sum(axis=0)
     shares, departures = first or (np.zeros(0), np.zeros(0))
     return Evidence(
         log=log,
-        sizes=found,
+        sizes=means,
         spread=np.stack([own[1], own[0], -common]) / determinant,
-        foreseen=np.maximum(found, 1.0)[..., None] * shares,
-        taken_in=departures / (departures + seen[0].variance),
+        expected=np.maximum(means, 1.0)[..., None] * shares,
+        gain=departures / (departures + observations[0].variance),
     )

@@ -9,13 +9,14 @@ import numpy as np
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
+from spark_jobs.diagnostics._simulation import DECIMALS, rounded
 from spark_jobs.diagnostics.roc_curve.bands import Bands, bands
 from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw
 from spark_jobs.diagnostics.roc_curve.result import RocCurve
 from spark_jobs.diagnostics.roc_curve.shape import (
+    CurvePoints,
     Edges,
-    Points,
     area,
     choose_points,
     counts_above,
@@ -23,13 +24,11 @@ from spark_jobs.diagnostics.roc_curve.shape import (
     evenly_deep,
     read,
 )
-from spark_jobs.diagnostics.roc_curve.smoothing_prior import can_be_read, expected_counts
+from spark_jobs.diagnostics.roc_curve.smoothing_prior import expected_counts, has_prior
 from spark_jobs.diagnostics.undefined import publishable
 
-RESOLVED, LEAST_CELLS = 5.0, 4
+RESOLVED, MIN_CELLS = 5.0, 4
 """Edges are kept so far apart that this many errors of a count fit between; what lies between says more of noise."""
-_DECIMALS = 9
-"""Digits kept of what is published: below any noise, above the differences between machines' last bits."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,7 +45,7 @@ class Trace:
     """
 
     edges: Edges
-    points: Points
+    points: CurvePoints
     fpr: FloatArray
     tpr: FloatArray
     auc: float
@@ -54,12 +53,12 @@ class Trace:
     defined: bool
 
 
-def trace(measurement: RocDraw, *, as_counted: bool = False) -> Trace:
+def trace(measurement: RocDraw, *, raw: bool = False) -> Trace:
     """The curve that a measurement makes; the diagonal where it is undefined.
 
     Args:
         measurement: the draw.
-        as_counted: leave out the prior of ``expectation``, whose estimate takes longer.
+        raw: leave out the prior of ``expectation``, whose estimate takes longer.
     """
     counts = measurement.negatives.counts(), measurement.positives.counts()
     sizes = float(counts[0].sum()), float(counts[1].sum())
@@ -67,20 +66,20 @@ def trace(measurement: RocDraw, *, as_counted: bool = False) -> Trace:
     defined = min(sizes) >= max(1.0, DEFINED_ABOVE * noise)
     if not defined:
         curve = _diagonal(measurement)
-    elif as_counted or not can_be_read(measurement):
+    elif raw or not has_prior(measurement):
         curve = _course(measurement, *map(counts_above, counts))
     else:
         above = counts_above(expected_counts(measurement))
         curve = edges(measurement.cuts[::-1], above[0], above[1], tied=False)
     points = choose_points(curve, measurement.thresholds)
-    fpr, tpr = (_tidy(rate) for rate in read(curve, points, curve.straight))
+    fpr, tpr = (rounded(rate) for rate in read(curve, points, curve.straight))
     auc = area(fpr, tpr) if defined else 0.5
     return Trace(
         edges=curve,
         points=points,
         fpr=fpr,
         tpr=tpr,
-        auc=round(auc, _DECIMALS),
+        auc=round(auc, DECIMALS),
         sizes=sizes,
         defined=defined,
     )
@@ -95,9 +94,9 @@ def _course(measurement: RocDraw, negatives: FloatArray, positives: FloatArray) 
     error = math.sqrt(float(counts.prefix_variances()[1:].mean()))
     rows = max(negatives[-1] + positives[-1], 1.0)
     cells = math.ceil(min(rows / (RESOLVED * error), float(cuts.size))) if error > 0 else cuts.size
-    if max(cells, LEAST_CELLS) >= cuts.size - 1:
+    if max(cells, MIN_CELLS) >= cuts.size - 1:
         return curve
-    kept = evenly_deep(curve, max(cells, LEAST_CELLS))
+    kept = evenly_deep(curve, max(cells, MIN_CELLS))
     return edges(cuts[kept], negatives[kept], positives[kept], tied=measurement.tied)
 
 
@@ -113,25 +112,25 @@ def summarise(measurement: RocDraw, *, seed: int) -> RocCurve:
         measurement: the draw.
         seed: of the simulations behind bands and intervals; public.
     """
-    made = trace(measurement)
-    if made.defined and measurement.noise_is_known:
-        found = bands(measurement, made.edges, made.points, made.sizes, seed=seed)
+    traced = trace(measurement)
+    if traced.defined and measurement.noise_is_known:
+        simulated = bands(measurement, traced.edges, traced.points, traced.sizes, seed=seed)
     else:
-        found = _anything(made.fpr.size)
-    low, high = (round(end, _DECIMALS) for end in found.auc_interval)
+        simulated = _anything(traced.fpr.size)
+    low, high = (round(end, DECIMALS) for end in simulated.auc_interval)
     curve = RocCurve(
-        thresholds=np.concatenate([[math.inf], made.points.cuts / measurement.grid]),
-        fpr=made.fpr,
-        tpr=made.tpr,
-        tpr_lower=np.minimum(_tidy(found.lower), made.tpr),
-        tpr_upper=np.maximum(_tidy(found.upper), made.tpr),
-        tpr_lower_everywhere=np.minimum(_tidy(np.minimum(found.lower_everywhere, found.lower)), made.tpr),
-        tpr_upper_everywhere=np.maximum(_tidy(np.maximum(found.upper_everywhere, found.upper)), made.tpr),
-        auc=made.auc,
-        auc_interval=(min(low, made.auc), max(high, made.auc)),
-        positives=round(max(made.sizes[1], 0.0), _DECIMALS),
-        negatives=round(max(made.sizes[0], 0.0), _DECIMALS),
-        status=OK if made.defined else UNDEFINED,
+        thresholds=np.concatenate([[math.inf], traced.points.cuts / measurement.grid]),
+        fpr=traced.fpr,
+        tpr=traced.tpr,
+        tpr_lower=np.minimum(rounded(simulated.lower), traced.tpr),
+        tpr_upper=np.maximum(rounded(simulated.upper), traced.tpr),
+        tpr_lower_everywhere=np.minimum(rounded(np.minimum(simulated.lower_everywhere, simulated.lower)), traced.tpr),
+        tpr_upper_everywhere=np.maximum(rounded(np.maximum(simulated.upper_everywhere, simulated.upper)), traced.tpr),
+        auc=traced.auc,
+        auc_interval=(min(low, traced.auc), max(high, traced.auc)),
+        positives=round(max(traced.sizes[1], 0.0), DECIMALS),
+        negatives=round(max(traced.sizes[0], 0.0), DECIMALS),
+        status=OK if traced.defined else UNDEFINED,
         confidence=measurement.confidence,
         epsilon=measurement.epsilon,
         neighbours=measurement.neighbours,
@@ -143,7 +142,3 @@ def summarise(measurement: RocDraw, *, seed: int) -> RocCurve:
 def _anything(size: int) -> Bands:
     none, all_ = np.zeros(size), np.ones(size)
     return Bands(lower=none, upper=all_, lower_everywhere=none, upper_everywhere=all_, auc_interval=(0.0, 1.0))
-
-
-def _tidy(rate: FloatArray) -> FloatArray:
-    return np.round(rate, _DECIMALS)

@@ -1,0 +1,71 @@
+"""Simulated noise behind intervals and p-values, from a public seed, and the rounding of what is published."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+from scipy.special import ndtri
+
+from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.mechanisms.prefix_sums import NoisyTree, rows_changed
+
+DECIMALS = 9
+"""Decimal places of published figures: finer than any noise, coarser than the differences between machines."""
+
+
+def rounded(values: FloatArray) -> FloatArray:
+    """``values`` as they are published, without negative zeros."""
+    return np.round(values, DECIMALS) + 0.0
+
+
+def uniform(noise: SeededNoise, count: int) -> FloatArray:
+    """``count`` uniform variates in (0, 1)."""
+    return np.asarray(((noise.words(count) >> np.uint64(11)) + 0.5) / 2.0**53, dtype=np.float64)
+
+
+def normal(noise: SeededNoise, shape: tuple[int, ...]) -> FloatArray:
+    """Standard normal variates of this shape."""
+    variates: FloatArray = ndtri(uniform(noise, int(np.prod(shape))))
+    return variates.reshape(shape)
+
+
+def tree_errors(
+    tree: NoisyTree, *, epsilon: Decimal, neighbours: Neighbours, copies: int, noise: SeededNoise
+) -> FloatArray:
+    """Fresh copies of the noise in ``tree.counts()``; shape (copies, cells).
+
+    Args:
+        tree: the released counts.
+        epsilon: what they cost.
+        neighbours: the relation of their guarantee.
+        copies: how many to draw.
+        noise: sampler with a public seed.
+    """
+    levels = [level.size for level in tree.nodes]
+    sensitivity = tree.tree.measured * rows_changed(neighbours)
+    drawn = noise.laplace(np.zeros((copies, sum(levels)), dtype=np.int64), epsilon=epsilon, l1_sensitivity=sensitivity)
+    return tree.tree.least_squares(tuple(np.split(drawn, np.cumsum(levels)[:-1], axis=1)))
+
+
+def central_range(copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
+    """Ends of the range that holds the middle ``confidence`` of the copies, along the first axis."""
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(copies, [tail, 1 - tail], axis=0)
+    return low, high
+
+
+def basic_interval(value: FloatArray, copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
+    """Ends of the basic bootstrap interval, which contains ``value``.
+
+    The spread of the copies about ``value`` stands for the spread of ``value`` about the exact one.
+
+    Args:
+        value: what was released, shape (...).
+        copies: the same with fresh noise, shape (copies, ...).
+        confidence: nominal level.
+    """
+    low, high = central_range(copies, confidence)
+    return np.minimum(2 * value - high, value), np.maximum(2 * value - low, value)
