@@ -86,9 +86,9 @@ class PublicGrid:
             place = (np.clip(values, self.lower - step, self.upper + step) - self.lower) / step
             doubt = (errors + 1e-12 * (abs(self.lower) + abs(self.upper))) / step
             clear = np.abs(place - np.floor(place) - 0.5) > doubt
-        found = np.full(values.shape, np.nan)
-        found[clear] = self._values(np.clip(np.rint(place[clear]), 0, self.steps))
-        return found
+        result = np.full(values.shape, np.nan)
+        result[clear] = self._values(np.clip(np.rint(place[clear]), 0, self.steps))
+        return result
 
     def value(self, index: int) -> float:
         """The value of an index from 0 to ``steps``."""
@@ -163,8 +163,8 @@ class SmoothNoise:
         centres = [values] if isinstance(values, Decimal) else values
         smooth = [bounds] if isinstance(bounds, (int, float)) else bounds
         if meter is not None:
-            each = exact_sum(self.delta, RESIDUAL_DELTA)
-            meter.spend(self.epsilon * len(centres), delta=each * len(centres), label=label)
+            value_delta = exact_sum(self.delta, RESIDUAL_DELTA)
+            meter.spend(self.epsilon * len(centres), delta=value_delta * len(centres), label=label)
         if len(centres) != len(smooth):
             raise ValueError(f"bounds: got {len(smooth)}; must be one for each of {len(centres)} values")
         if self.density is Density.POLYNOMIAL:

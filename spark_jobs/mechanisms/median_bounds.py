@@ -119,24 +119,24 @@ def _best_pairs(line: Line, parts: _Parts, first: Int64Array, end: Int64Array, s
     left_start, right_start = (np.cumsum(sizes) - sizes for sizes in (lefts, rights))
     part, local, low, low_weight = _left_ends(line, parts, first, lefts, smoothness)
     high, high_weight = _right_ends(line, parts, rights, smoothness)
-    least, most = right_start[part], (right_start + rights - 1)[part]
+    lowest, highest = right_start[part], (right_start + rights - 1)[part]
     later = local + 1 - lefts[part]
 
     best_at, worth = np.zeros(low.size, dtype=np.int64), np.zeros(low.size)
     stride = 1 << int(lefts.max()).bit_length()
     rows = left_start
     while stride:
-        start = np.where(local[rows] >= stride, best_at[np.maximum(rows - stride, 0)], least[rows])
+        start = np.where(local[rows] >= stride, best_at[np.maximum(rows - stride, 0)], lowest[rows])
         known = later[rows] + stride <= 0
-        sizes = np.where(known, best_at[np.minimum(rows + stride, low.size - 1)], most[rows]) - start + 1
+        sizes = np.where(known, best_at[np.minimum(rows + stride, low.size - 1)], highest[rows]) - start + 1
         begin = np.cumsum(sizes) - sizes
         at = np.repeat(start - begin, sizes) + np.arange(int(sizes.sum()))
         values = (high[at] - np.repeat(low[rows], sizes)) * high_weight[at]
-        found = np.maximum.reduceat(values, begin)
-        worth[rows] = found * low_weight[rows]
+        window_best = np.maximum.reduceat(values, begin)
+        worth[rows] = window_best * low_weight[rows]
         stride //= 2
         if stride:
-            hits = np.flatnonzero(values == np.repeat(found, sizes))
+            hits = np.flatnonzero(values == np.repeat(window_best, sizes))
             best_at[rows] = at[hits[np.searchsorted(hits, begin)]]
             rows = np.flatnonzero(local & (2 * stride - 1) == stride)
     best: FloatArray = np.maximum.reduceat(worth, left_start)

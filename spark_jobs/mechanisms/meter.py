@@ -59,7 +59,7 @@ class BudgetMeter:
     def __init__(self, epsilon: Cost, delta: Cost = 0) -> None:
         self._granted = Budget(epsilon=epsilon, delta=delta).require_positive()
         self._left, self._left_delta = self._granted.epsilon, self._granted.delta
-        self._events: list[Spending] = []
+        self._spendings: list[Spending] = []
 
     @property
     def granted(self) -> Budget:
@@ -67,9 +67,9 @@ class BudgetMeter:
         return self._granted
 
     @property
-    def events(self) -> tuple[Spending, ...]:
+    def spendings(self) -> tuple[Spending, ...]:
         """Every spending so far, in order."""
-        return tuple(self._events)
+        return tuple(self._spendings)
 
     @property
     def spent(self) -> Budget:
@@ -104,7 +104,7 @@ class BudgetMeter:
             )
         self._left = exact_difference(self._left, cost.epsilon)
         self._left_delta = exact_difference(self._left_delta, cost.delta)
-        self._events.append(Spending(label=label, epsilon=cost.epsilon, delta=cost.delta))
+        self._spendings.append(Spending(label=label, epsilon=cost.epsilon, delta=cost.delta))
         return cost.epsilon
 
     def spend_share(self, part: Cost, *, label: str) -> Decimal:
@@ -147,7 +147,7 @@ class RhoMeter:
 
     def __init__(self, rho: Cost) -> None:
         self._granted = self._left = _positive_rho(rho)
-        self._events: list[tuple[str, Decimal]] = []
+        self._spendings: list[tuple[str, Decimal]] = []
 
     @property
     def granted(self) -> Decimal:
@@ -155,9 +155,9 @@ class RhoMeter:
         return self._granted
 
     @property
-    def events(self) -> tuple[tuple[str, Decimal], ...]:
+    def spendings(self) -> tuple[tuple[str, Decimal], ...]:
         """Every spending so far, in order: what for, and how much."""
-        return tuple(self._events)
+        return tuple(self._spendings)
 
     @property
     def remaining(self) -> Decimal:
@@ -175,7 +175,7 @@ class RhoMeter:
         if cost > self._left:
             raise BudgetOverspent(f"{label}: asked for rho {plain(cost)}; left is rho {plain(self._left)}")
         self._left = exact_difference(self._left, cost)
-        self._events.append((label, cost))
+        self._spendings.append((label, cost))
         return cost
 
 

@@ -1,12 +1,13 @@
 """Noisy sums of products: one private matrix that linear and logistic models of several variables are fitted from.
 
-Rows are vectors of whole numbers, in steps of ``1 / unit``: an intercept, always ``unit``; *numbers* from ``-unit`` to
-``unit``; *levels* of categorical columns, of which at most one of a column is ``unit`` and the others are 0; and the
-outcome, a number, or a *sign*, which is ``unit`` or ``-unit``. Released is the upper triangle of ``sum z z^T`` without
-the entries that follow from others: two levels of one column never meet, and the square of a level or of a sign is its
-own product with the intercept (of a sign, the number of rows).
+Each row is a vector of whole numbers, in units of ``1 / steps``. Its entries are an intercept, which is always
+``steps``; *numbers* from ``-steps`` to ``steps``; *levels* of categorical columns, of which at most one per column is
+``steps`` and the others are 0; and the outcome, which is a number or a *sign* (``steps`` or ``-steps``). What is
+released is the upper triangle of ``sum z z^T`` without the entries that follow from others: two levels of one column
+never occur in the same row, and the square of a level or of a sign equals its product with the intercept (for a sign,
+the number of rows).
 
-Sensitivity, in units of ``unit^2``, with ``m`` numbers (intercept and outcome among them), ``c`` categorical columns
+Sensitivity, in units of ``steps^2``, with ``m`` numbers (intercept and outcome among them), ``c`` categorical columns
 and ``q = m + c``; a row that is not counted is ``z = 0``.
 
 *A row added or removed* changes each entry that is measured by its own product, at most 1 in size, and of the levels of
@@ -71,13 +72,13 @@ class Layout:
         numbers: how many there are beside intercept and outcome.
         columns: how many levels each categorical column has, the reference not counted.
         outcome: ``number`` or ``sign``.
-        unit: steps from 0 to 1.
+        steps: the whole number that stands for 1.
     """
 
     numbers: int
     columns: tuple[int, ...]
     outcome: Literal["number", "sign"]
-    unit: int
+    steps: int
 
     @property
     def size(self) -> int:
@@ -105,14 +106,14 @@ class Layout:
         m, c = self.numbers + 2, len(self.columns)
         pairs = c * m + c * (c - 1) // 2
         changed = 1 if neighbours is Neighbours.ADD_REMOVE else 2
-        return self.unit**2 * (m * (m + 1) // 2 + changed * pairs - (self.outcome == "sign"))
+        return self.steps**2 * (m * (m + 1) // 2 + changed * pairs - (self.outcome == "sign"))
 
     def l2_sensitivity(self, neighbours: Neighbours) -> float:
         """The same in 2-norm."""
         if neighbours is Neighbours.REPLACE_ONE:
-            return float(self.unit**2 * (self.numbers + 2 + len(self.columns)))
-        squared = self.l1_sensitivity(neighbours) // self.unit**2
-        return self.unit**2 * math.nextafter(math.sqrt(squared), math.inf)
+            return float(self.steps**2 * (self.numbers + 2 + len(self.columns)))
+        squared = self.l1_sensitivity(neighbours) // self.steps**2
+        return self.steps**2 * math.nextafter(math.sqrt(squared), math.inf)
 
     def filled(self, entries: FloatArray) -> FloatArray:
         """Measured entries as whole symmetric matrices; the last axis becomes two."""
@@ -147,12 +148,12 @@ class NoisyProducts:
     def stddev(self) -> float:
         """Of the noise in one entry, where a product of two numbers is at most 1."""
         variance = laplace_variance(self.scale) if self.method == LAPLACE else self.scale**2
-        return math.sqrt(variance) / self.layout.unit**2
+        return math.sqrt(variance) / self.layout.steps**2
 
     @property
     def matrix(self) -> FloatArray:
         """The whole matrix, where a product of two numbers is at most 1; symmetric, shape (size, size)."""
-        return self.layout.filled(self.entries / float(self.layout.unit**2))
+        return self.layout.filled(self.entries / float(self.layout.steps**2))
 
     def copies(self, count: int, *, noise: SeededNoise) -> FloatArray:
         """Matrices of the noise alone, for simulations; shape (count, size, size)."""
@@ -162,7 +163,7 @@ class NoisyProducts:
         else:
             # a cost and a sensitivity that make the same scale
             drawn = noise.gaussian(np.zeros(shape, dtype=np.int64), rho=0.5, l2_sensitivity=self.scale)
-        return self.layout.filled(drawn / float(self.layout.unit**2))
+        return self.layout.filled(drawn / float(self.layout.steps**2))
 
 
 def noisy_products(
@@ -191,10 +192,10 @@ def noisy_products(
         InvalidRequest: Gaussian noise without delta.
     """
     epsilon, delta = meter.remaining, meter.remaining_delta
-    chosen = _less_noise(layout, epsilon, delta, neighbours) if method == "auto" else method
+    resolved = _less_noise(layout, epsilon, delta, neighbours) if method == "auto" else method
     exact = products[layout.measured]
     label = f"sums of products, {exact.size} numbers"
-    if chosen == LAPLACE:
+    if resolved == LAPLACE:
         sensitivity = layout.l1_sensitivity(neighbours)
         cost = meter.spend_rest(label=label)
         entries = noise.laplace(exact, epsilon=cost, l1_sensitivity=sensitivity)
@@ -204,7 +205,7 @@ def noisy_products(
         meter.spend(epsilon, delta=delta, label=f"{label}, by Gaussian noise")
         entries = noise.gaussian(exact, rho=rho, l2_sensitivity=distance)
         scale = gaussian_stddev(rho, distance)
-    return NoisyProducts(layout=layout, entries=entries, method=chosen, scale=scale)
+    return NoisyProducts(layout=layout, entries=entries, method=resolved, scale=scale)
 
 
 def _less_noise(layout: Layout, epsilon: Decimal, delta: Cost, neighbours: Neighbours) -> str:

@@ -39,7 +39,7 @@ Cost: TypeAlias = Decimal | float | int | str
 
 _INT64 = np.iinfo(np.int64)
 _CHUNK = 1 << 15
-_LEAST_PIECE = 256
+_MIN_PIECE = 256
 """Draws that take longer than it takes to start a thread for them."""
 _THREADS = 4
 
@@ -234,7 +234,7 @@ def _magnitude(values: NDArray[Any]) -> float:
 def _in_parallel(measurement: Callable[[Int64Array], Any], values: Int64Array) -> Int64Array:
     # coordinates get independent noise, so the pieces make the vector; the samplers run outside the interpreter lock
     flat = values.reshape(-1)
-    pieces = max(min(flat.size // _LEAST_PIECE, _THREADS), -(-flat.size // _CHUNK))
+    pieces = max(min(flat.size // _MIN_PIECE, _THREADS), -(-flat.size // _CHUNK))
     if pieces <= 1:
         noisy = np.asarray(measurement(flat), dtype=np.int64)
     else:

@@ -79,7 +79,7 @@ class StreamShape:
 
     def column(self) -> FloatArray:
         """``g(0), ..., g(steps - 1)``: the weights of past noise in a release."""
-        weights, decays = (np.array(each) / float(1 << _COEFFICIENT_PLACES) for each in self.coefficients)
+        weights, decays = (np.array(numbers) / float(1 << _COEFFICIENT_PLACES) for numbers in self.coefficients)
         k = np.arange(self.steps)
         column: FloatArray = np.sum([weight * decay**k for weight, decay in zip(weights, decays, strict=True)], axis=0)
         return column
@@ -144,8 +144,8 @@ def release_step(
     measured = (exact << _PLACES) - remembered
     lattice = (measured + (1 << _PLACES - _LATTICE_PLACES - 1)) >> _PLACES - _LATTICE_PLACES
     noisy = noise.gaussian(np.array([lattice], dtype=np.int64), rho=rho, l2_sensitivity=shape.l2_sensitivity)
-    value, unit = float(noisy[0]) / (1 << _LATTICE_PLACES), float(1 << _COEFFICIENT_PLACES)
-    noisy_sums = tuple(decay / unit * kept + value for decay, kept in zip(decays, state.noisy_sums, strict=True))
+    value, whole_one = float(noisy[0]) / (1 << _LATTICE_PLACES), float(1 << _COEFFICIENT_PLACES)
+    noisy_sums = tuple(decay / whole_one * kept + value for decay, kept in zip(decays, state.noisy_sums, strict=True))
     after = replace(
         state,
         step=state.step + 1,
@@ -153,7 +153,7 @@ def release_step(
         sums=tuple(kept + measured for kept in decayed),
         noisy_sums=noisy_sums,
     )
-    return after, sum(weight / unit * kept for weight, kept in zip(weights, noisy_sums, strict=True))
+    return after, sum(weight / whole_one * kept for weight, kept in zip(weights, noisy_sums, strict=True))
 
 
 @lru_cache(maxsize=64)
@@ -163,17 +163,17 @@ def _fitted(steps: int, exponentials: int) -> tuple[tuple[int, ...], tuple[int, 
     ``f(k)`` is an integral of ``exp(-t (k + 1/2))`` over ``t``: the decays are ``exp(-t)`` at points that are evenly
     spaced in ``log t``, and the weights fit ``f`` in relative error by nonnegative least squares.
     """
-    unit = 1 << _COEFFICIENT_PLACES
+    whole_one = 1 << _COEFFICIENT_PLACES
     rates = np.geomspace(0.05 / steps, 6.0, exponentials) if exponentials > 1 else np.array([1.0 / steps])
-    decays = np.rint(np.exp(-rates) * unit).astype(np.int64)
+    decays = np.rint(np.exp(-rates) * whole_one).astype(np.int64)
     places = np.unique(np.concatenate([np.arange(20), np.geomspace(1, steps, 200).astype(np.int64)]))
     places = places[places < steps]
     k = np.arange(1, steps)
     wanted = np.concatenate([[1.0], np.cumprod((2 * k - 1) / (2 * k))])[places]
-    table = (decays / unit)[None, :] ** places[:, None]
+    table = (decays / whole_one)[None, :] ** places[:, None]
     weights, _ = nnls(table / wanted[:, None], np.ones(places.size))
-    whole = np.rint(weights / weights.sum() * unit).astype(np.int64)
-    whole[whole.argmax()] += unit - whole.sum()
+    whole = np.rint(weights / weights.sum() * whole_one).astype(np.int64)
+    whole[whole.argmax()] += whole_one - whole.sum()
     return tuple(whole.tolist()), tuple(decays.tolist())
 
 
@@ -183,4 +183,4 @@ def _sensitivity(shape: StreamShape) -> float:
     lattice = math.sqrt(shape.steps) * (1.0 + 2.0**-5)
     # a replaced row may become one that no step counts: the count of a single step changes by that alone
     relations = {Neighbours.ADD_REMOVE, shape.neighbours}
-    return max(column_sensitivity(measured, each) for each in relations) * (1 << _LATTICE_PLACES) + lattice
+    return max(column_sensitivity(measured, relation) for relation in relations) * (1 << _LATTICE_PLACES) + lattice

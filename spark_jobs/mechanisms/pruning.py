@@ -85,7 +85,7 @@ def refined_nodes(
     if meter is not None:
         meter.spend(cost, label="pruning of the hierarchy")
     totals = levels_above(leaves.astype(np.int64), branching)
-    parents = [np.arange(each.size) // branching for each in totals[1:]]
+    parents = [np.arange(level.size) // branching for level in totals[1:]]
     return refined_levels(totals, parents, threshold=threshold, epsilon=cost, neighbours=neighbours, noise=noise)
 
 

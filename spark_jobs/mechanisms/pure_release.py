@@ -13,7 +13,7 @@ wide. With tails that fall like ``|x|^-6`` or slower, ``q_j >= 1e-60``; the 256 
 move it by at most a few times 2^-256, a 1e-16th of that. Samples have a relative error below 1e-54 in x (an absolute
 one near 0), which moves the ends of a cell by at most a share ``1e-54 / STEP = 1e-45`` of it, or 1e-35 near 0, where
 cells are at least 1e-18 scales wide. So eta is below 1e-15, and ``3 eta`` below ``SLACK epsilon`` for every epsilon
-of at least ``LEAST_EPSILON``.
+of at least ``MIN_EPSILON``.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from spark_jobs.mechanisms.noise import Cost, Noise
 STEP = 2.0**-30
 """The grid of released values in [0, 1], and the least smooth bound that noise is scaled by."""
 SLACK = Decimal("1e-9")
-LEAST_EPSILON = Decimal("1e-5")
-MOST_EPSILON = Decimal(10)
+MIN_EPSILON = Decimal("1e-5")
+MAX_EPSILON = Decimal(10)
 """The densities' constants are proven up to here; a release that is allowed more spends this."""
 _GRID = PublicGrid(lower=0, upper=1, steps=1 << 30)
 
 
 def pure_noise(epsilon: Cost, density: Density = Density.POLYNOMIAL) -> SmoothNoise:
-    """The density to give ``release_pure`` for a release that costs ``epsilon``, at most ``MOST_EPSILON``.
+    """The density to give ``release_pure`` for a release that costs ``epsilon``, at most ``MAX_EPSILON``.
 
     Raises:
         InvalidRequest: epsilon is not from 0.00001 to 10.
         ValueError: the density's tails are too thin.
     """
     cost = exact_decimal(epsilon, what="epsilon")
-    if cost < LEAST_EPSILON:
+    if cost < MIN_EPSILON:
         raise InvalidRequest(
             "epsilon",
             value=plain(cost),
-            requirement=f"must be at least {LEAST_EPSILON}",
+            requirement=f"must be at least {MIN_EPSILON}",
             remedy="give it more of the budget",
         )
     with localcontext(prec=2 * MAX_DIGITS):

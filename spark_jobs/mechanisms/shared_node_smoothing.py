@@ -104,8 +104,8 @@ class _Joints:
 
 def _forces(acting: BoolArray, broken_by: FloatArray) -> FloatArray:
     """``f`` with ``A f = r`` on the acting conditions and 0 elsewhere; shape (N + 1,)."""
-    joints, (yields, moved) = _settle(acting[1:-1], broken_by[1:-1])
-    first, last, both = (float(each[0]) for each in yields)
+    joints, (yields, moved) = _eliminate(acting[1:-1], broken_by[1:-1])
+    first, last, both = (float(value[0]) for value in yields)
     ends = acting[[0, -1]]
     forces = np.zeros(acting.size)
     if ends.any():
@@ -118,7 +118,7 @@ def _forces(acting: BoolArray, broken_by: FloatArray) -> FloatArray:
     return forces
 
 
-def _settle(acting: BoolArray, broken_by: FloatArray) -> tuple[list[_Joints], tuple[tuple[FloatArray, ...], ...]]:
+def _eliminate(acting: BoolArray, broken_by: FloatArray) -> tuple[list[_Joints], tuple[tuple[FloatArray, ...], ...]]:
     """The pass up: all joints, and of the whole line how its ends yield and where they have moved."""
     size, stride = acting.size + 1, 1
     first = last = both = np.ones(size)

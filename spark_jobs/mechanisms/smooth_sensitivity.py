@@ -97,8 +97,8 @@ def pairwise_median_bound(values: ArrayLike, *, lower: int, upper: int, changes:
 
     def at(ranks: Int64Array) -> Int64Array:
         inside = np.clip(ranks - 1, 0, max(ordered.size - 1, 0))
-        found = ordered[inside] if ordered.size else np.zeros_like(ranks)
-        return np.where(ranks < 1, lower, np.where(ranks > ordered.size, upper, found))
+        inner = ordered[inside] if ordered.size else np.zeros_like(ranks)
+        return np.where(ranks < 1, lower, np.where(ranks > ordered.size, upper, inner))
 
     # a window of more than all values is worth no more than one of all
     for first in range(0, ordered.size // changes + 1, _LEVELS):
@@ -110,9 +110,9 @@ def pairwise_median_bound(values: ArrayLike, *, lower: int, upper: int, changes:
         knots = width[:, None] * np.arange(_BLOCKS + 1) // _BLOCKS
         high, low = at(rank + knots), at(rank + knots - width[:, None])
         best = max(best, float((decay[:, None] * (high - low)).max()))
-        most = decay[:, None] * (high[:, 1:] - low[:, :-1])
-        for step, block in np.argwhere(most > best).tolist():
-            if most[step, block] > best:
+        ceilings = decay[:, None] * (high[:, 1:] - low[:, :-1])
+        for step, block in np.argwhere(ceilings > best).tolist():
+            if ceilings[step, block] > best:
                 ends = rank + np.arange(knots[step, block], knots[step, block + 1] + 1)
                 best = max(best, float(decay[step]) * float((at(ends) - at(ends - width[step])).max()))
     return best
@@ -143,12 +143,12 @@ def auc_bound(negatives: int, positives: int, *, neighbours: Neighbours, smoothn
     logarithm is convex in M, so the smooth maximum over the classes a table can reach lies at an end:
     ``max(1 / M, e^(-s (M - 1)))``, or ``max(1 / max(M, 2), e^(-s max(M - 2, 0)) / 2)``.
     """
-    least = min(negatives, positives)
+    smaller = min(negatives, positives)
     if neighbours is Neighbours.ADD_REMOVE:
-        return max(1 / max(least, 2), 0.5 * math.exp(-smoothness * max(least - 2, 0)))
-    if least == 0:
+        return max(1 / max(smaller, 2), 0.5 * math.exp(-smoothness * max(smaller - 2, 0)))
+    if smaller == 0:
         return max(0.5, math.exp(-smoothness))
-    return max(1 / least, math.exp(-smoothness * (least - 1)))
+    return max(1 / smaller, math.exp(-smoothness * (smaller - 1)))
 
 
 def average_precision(negatives: ArrayLike, positives: ArrayLike) -> float:

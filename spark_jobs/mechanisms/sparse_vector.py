@@ -33,12 +33,12 @@ class SparseVectorAnswers:
 
     Attributes:
         above: indices of the queries that passed, ascending; at most ``cutoff``. int64.
-        asked: how many queries were answered, the last one passing if the cut-off was reached.
+        answered: how many queries were answered, the last one passing if the cut-off was reached.
         values: noisy values of those that passed, where they were asked and paid for; None else. int64.
     """
 
     above: Int64Array
-    asked: int
+    answered: int
     values: Int64Array | None
 
 
@@ -92,7 +92,7 @@ def above_threshold(
     differences = _difference(_whole(queries, "queries"), _whole(thresholds, "thresholds"))
     if differences.ndim != 1 or differences.size > MAX_QUERIES:
         raise ValueError(f"queries: got shape {differences.shape}; must be one row of at most {MAX_QUERIES}")
-    _at_least_one(cutoff=cutoff, sensitivity=sensitivity)
+    _require_positive(cutoff=cutoff, sensitivity=sensitivity)
     _check_numeric(numeric_share, numeric_sensitivity)
     total = exact_decimal(epsilon, what="epsilon")
     if meter is not None:
@@ -104,12 +104,12 @@ def above_threshold(
     noisy = noise.laplace(differences, epsilon=second, l1_sensitivity=factor * sensitivity)
     passing = np.flatnonzero(noisy >= threshold_noise)
     above = passing[:cutoff].astype(np.int64)
-    asked = int(above[-1]) + 1 if above.size == cutoff else differences.size
+    answered = int(above[-1]) + 1 if above.size == cutoff else differences.size
     values = None
     if numeric_sensitivity is not None and numeric > 0:
-        chosen = np.broadcast_to(_whole(queries, "queries"), differences.shape)[above]
-        values = noise.laplace(chosen, epsilon=numeric, l1_sensitivity=cutoff * numeric_sensitivity)
-    return SparseVectorAnswers(above=above, asked=asked, values=values)
+        passed = np.broadcast_to(_whole(queries, "queries"), differences.shape)[above]
+        values = noise.laplace(passed, epsilon=numeric, l1_sensitivity=cutoff * numeric_sensitivity)
+    return SparseVectorAnswers(above=above, answered=answered, values=values)
 
 
 def first_crossing(
@@ -200,7 +200,7 @@ def optimal_split(epsilon: Cost, *, cutoff: int, monotone: bool) -> tuple[Decima
     Raises:
         ValueError: the cut-off is below 1.
     """
-    _at_least_one(cutoff=cutoff)
+    _require_positive(cutoff=cutoff)
     total = exact_decimal(epsilon, what="epsilon")
     ratio = float(cutoff if monotone else 2 * cutoff) ** (2 / 3)
     first = _part(total, 1 / (1 + ratio))
@@ -235,8 +235,8 @@ def _nested_noise(
     # a whole number reaches the threshold if it reaches the next whole number: a sum of floats could be one off, and so
     # shift by 0 or 2 where the proof shifts by 1
     level = math.ceil(threshold) + int(noise.laplace(np.zeros(1, np.int64), epsilon=epsilon, l1_sensitivity=parts)[0])
-    held = min(max(level, np.iinfo(np.int64).min), np.iinfo(np.int64).max)
-    return noise.laplace(counts, epsilon=epsilon, l1_sensitivity=parts), held
+    clipped = min(max(level, np.iinfo(np.int64).min), np.iinfo(np.int64).max)
+    return noise.laplace(counts, epsilon=epsilon, l1_sensitivity=parts), clipped
 
 
 def _part(total: Decimal, fraction: float) -> Decimal:
@@ -258,7 +258,7 @@ def _check_numeric(share: float, sensitivity: int | None) -> None:
     if share > 0:
         if sensitivity is None:
             raise ValueError("numeric_sensitivity: got None; must be said where numeric_share is above 0")
-        _at_least_one(numeric_sensitivity=sensitivity)
+        _require_positive(numeric_sensitivity=sensitivity)
 
 
 def _difference(queries: Int64Array, thresholds: Int64Array) -> Int64Array:
@@ -270,7 +270,7 @@ def _difference(queries: Int64Array, thresholds: Int64Array) -> Int64Array:
     return np.where(wrapped, ends, plain)
 
 
-def _at_least_one(**parameters: int) -> None:
+def _require_positive(**parameters: int) -> None:
     for name, value in parameters.items():
         if value < 1 or value != int(value):
             raise ValueError(f"{name}: got {value}; must be a whole number of at least 1")

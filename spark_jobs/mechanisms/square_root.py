@@ -60,8 +60,8 @@ class SquareRootPrefixes:
     def prefix_counts(self) -> FloatArray:
         """Unbiased estimates of the counts of the first 1, 2, ..., N cells; they need not rise."""
         size = self.measured.size
-        unit = self.measured / float(1 << _BITS)
-        estimates: FloatArray = fftconvolve(unit, _decoder(size))[:size]
+        scaled = self.measured / float(1 << _BITS)
+        estimates: FloatArray = fftconvolve(scaled, _decoder(size))[:size]
         if self.total is not None:
             along = _covariance_with_last(size)
             estimates = estimates + along / along[-1] * (self.total - estimates[-1])
@@ -124,7 +124,7 @@ def square_root_sensitivity(cells: int, neighbours: Neighbours) -> float:
     column = square_root_column(cells).astype(np.float64)
     # a replaced row may become one that is not counted: then it is as if it were removed
     relations = {Neighbours.ADD_REMOVE, neighbours}
-    return max(1.0, *(column_sensitivity(column, each) for each in relations))
+    return max(1.0, *(column_sensitivity(column, relation) for relation in relations))
 
 
 def column_sensitivity(column: FloatArray, neighbours: Neighbours) -> float:

@@ -25,18 +25,18 @@ LARGEST = 4_096
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Weights:
+class CellWeights:
     """A public weight for each cell of a partition and each class.
 
     Attributes:
         cuts: the partition.
-        weights: whole numbers of ``unit``; shape (2, k), negatives first.
-        unit: what one is worth.
+        weights: whole numbers of ``resolution``; shape (2, k), negatives first.
+        resolution: the value of a weight of 1.
     """
 
     cuts: Int64Array
     weights: Int64Array
-    unit: float
+    resolution: float
 
     def sensitivity(self, neighbours: Neighbours) -> int:
         """By how much neighbours may differ in the sum; at least 1."""
@@ -56,16 +56,16 @@ class WeightedSum:
 
     Attributes:
         weights: whose sum it is.
-        total: the noisy sum, a whole number of units. scale: of its two-sided geometric noise.
+        total: the noisy sum, a whole multiple of ``weights.resolution``. scale: of its two-sided geometric noise.
     """
 
-    weights: Weights
+    weights: CellWeights
     total: int
     scale: float
 
 
 def weighted_sum(
-    counts: Int64Array, weights: Weights, *, epsilon: Cost, neighbours: Neighbours, noise: Noise
+    counts: Int64Array, weights: CellWeights, *, epsilon: Cost, neighbours: Neighbours, noise: Noise
 ) -> WeightedSum:
     """Measure the sum once; ``epsilon``-DP (see the module's proof).
 

@@ -32,15 +32,15 @@ def rho_within(epsilon: Cost, delta: Cost) -> Decimal:
     Raises:
         InvalidRequest: epsilon is not above 0, delta not above 0 and below 1, or both are so small that nothing is.
     """
-    most, chance = _positive("epsilon", epsilon), _chance(delta)
+    budget, chance = _positive("epsilon", epsilon), _chance(delta)
     logs = math.log(float(chance))
 
     def rho(order: float) -> float:
-        return (float(most) + (logs + _gain(order)) / (order - 1)) / order
+        return (float(budget) + (logs + _gain(order)) / (order - 1)) / order
 
     with localcontext(prec=_PRECISION):
         order = Decimal(_best_order(rho))
-        exact = (most + (chance.ln() + _exact_gain(order)) / (order - 1)) / order
+        exact = (budget + (chance.ln() + _exact_gain(order)) / (order - 1)) / order
         kept = _kept(exact * (1 - Decimal("1e-25")), ROUND_FLOOR)
     if kept <= 0:
         raise InvalidRequest(

@@ -82,18 +82,20 @@ class CrossProducts:
         Raises:
             InvalidRequest: a column is missing, not a column of numbers, or of another length.
         """
-        numbers = [_steps(as_doubles(_given(columns, each.name), what=each.name), each) for each in design.features]
+        numbers = [
+            _steps(as_doubles(_given(columns, feature.name), what=feature.name), feature) for feature in design.features
+        ]
         levels = [
-            np.where(_texts(_given(columns, each.column)) == level, float(LATTICE), 0.0)
-            for each in design.categorical
-            for level in each.coded_levels
+            np.where(_texts(_given(columns, column.column)) == level, float(LATTICE), 0.0)
+            for column in design.categorical
+            for level in column.coded_levels
         ]
         value = as_doubles(outcome, what="outcome")
         if isinstance(design, CrossProductCells):
             last = _steps(value, design.outcome)
         else:
             last = np.where(value == 1, float(LATTICE), np.where(value == 0, -float(LATTICE), np.nan))
-        if any(each.size != last.size for each in (*numbers, *levels)):
+        if any(values.size != last.size for values in (*numbers, *levels)):
             raise InvalidRequest(
                 "columns", requirement="must be as long as the outcome", remedy="give one value per row"
             )
@@ -161,9 +163,9 @@ def _texts(values: ArrayLike) -> NDArray[np.object_]:
     array = np.asarray(values, dtype=object)
     if array.ndim != 1:
         raise InvalidRequest("columns", requirement="must have one dimension", remedy="give one value per row")
-    made = np.empty(array.size, dtype=object)
-    made[:] = [None if each is None else level_text(each) for each in array]
-    return made
+    texts = np.empty(array.size, dtype=object)
+    texts[:] = [None if value is None else level_text(value) for value in array]
+    return texts
 
 
 __all__ = ["LATTICE", "Bounded", "CrossProductCells", "CrossProducts", "LabelProductCells", "Levels"]

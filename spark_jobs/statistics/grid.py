@@ -7,8 +7,8 @@ import numpy as np
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 
-LEAST_CELLS = 2
-MOST_CELLS = 2**20
+MIN_CELLS = 2
+MAX_CELLS = 2**20
 """2^20 cells of two labels are 16 MiB of counts on the driver, and two million groups at most in Spark."""
 
 
@@ -22,12 +22,12 @@ def require_cells(cells: object) -> int:
     """
     if isinstance(cells, (int, np.integer)) and not isinstance(cells, bool):
         number = int(cells)
-        if LEAST_CELLS <= number <= MOST_CELLS and number.bit_count() == 1:
+        if MIN_CELLS <= number <= MAX_CELLS and number.bit_count() == 1:
             return number
     raise InvalidRequest(
         "cells",
         value=cells,
-        requirement=f"must be a power of two from {LEAST_CELLS} to {MOST_CELLS}",
+        requirement=f"must be a power of two from {MIN_CELLS} to {MAX_CELLS}",
         remedy="use the default 65536 unless memory is short",
     )
 

@@ -18,9 +18,9 @@ Bound = float | tuple[float, float]
 """One bound for x and y, or one for each."""
 
 DEFAULT_POINT_CELLS = 1024
-MOST_POINT_CELLS = 2**14
+MAX_POINT_CELLS = 2**14
 """Products of positions stay below 2^30, so that sums over 2^33 rows fit 64 bits."""
-MOST_GROUPS = 2**20
+MAX_GROUPS = 2**20
 LONGEST_KEY = 255
 
 
@@ -45,11 +45,11 @@ class PointGrid:
     keys: tuple[GroupKey, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.x.cells > MOST_POINT_CELLS or self.y.cells != self.x.cells:
+        if self.x.cells > MAX_POINT_CELLS or self.y.cells != self.x.cells:
             raise InvalidRequest(
                 "cells",
                 value=max(self.x.cells, self.y.cells),
-                requirement=f"must be equally many on both axes, at most {MOST_POINT_CELLS}",
+                requirement=f"must be equally many on both axes, at most {MAX_POINT_CELLS}",
                 remedy=f"use the default {DEFAULT_POINT_CELLS}",
             )
         if self.keys is not None:
@@ -110,8 +110,8 @@ class PointGrid:
         return self._places_of(array.tolist())
 
     def _places_of(self, groups: list[object]) -> Int64Array:
-        found = (self.places.get(str(group), -1) if _is_key(group) else -1 for group in groups)
-        return np.fromiter(found, np.int64, count=len(groups))
+        places = (self.places.get(str(group), -1) if _is_key(group) else -1 for group in groups)
+        return np.fromiter(places, np.int64, count=len(groups))
 
 
 def _is_key(group: object) -> bool:
@@ -134,11 +134,11 @@ def _pair(bound: Bound) -> tuple[float, float]:
 def _checked_keys(keys: Iterable[object]) -> tuple[GroupKey, ...]:
     checked = tuple(_checked_key(key) for key in keys)
     texts = {str(key) for key in checked}
-    if not 1 <= len(checked) <= MOST_GROUPS or len(texts) < len(checked):
+    if not 1 <= len(checked) <= MAX_GROUPS or len(texts) < len(checked):
         raise InvalidRequest(
             "groups",
             value=f"{len(checked)} keys, {len(texts)} of them distinct",
-            requirement=f"must be from 1 to {MOST_GROUPS} keys, each named once",
+            requirement=f"must be from 1 to {MAX_GROUPS} keys, each named once",
             remedy="leave out what is named twice (17 and '17' are one key)",
         )
     return checked

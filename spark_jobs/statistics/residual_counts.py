@@ -172,9 +172,9 @@ class ResidualCounts:
             np.searchsorted(cuts, cells, side="right") - 1
             for cuts, cells in ((fitted_cuts, self.fitted_cells), (residual_cuts, self.residual_cells))
         )
-        found = np.zeros((fitted_cuts.size - 1, residual_cuts.size - 1), dtype=np.int64)
-        np.add.at(found, place, self.counts)
-        return found
+        rows = np.zeros((fitted_cuts.size - 1, residual_cuts.size - 1), dtype=np.int64)
+        np.add.at(rows, place, self.counts)
+        return rows
 
     def grid(self, k_fitted: int, k_residual: int, m_fitted: int, m_residual: int) -> tuple[Int64Array, int]:
         """The rows in each cell of a grid on ``[-unit 2^k, unit 2^k]``, and the number of rows outside.

@@ -16,7 +16,7 @@ SIDE = STEPS * (DOUBLINGS + 2)
 """Cells on either side of 0: those of [0, unit / 2] and of 61 doublings."""
 AXIS = 2 * SIDE
 """Cells of one axis. Packed keys ``fitted cell * AXIS + residual cell`` are below ``RESIDUAL_KEYS``, and fit an int."""
-MOST_BINS = 4 * STEPS
+MAX_BINS = 4 * STEPS
 """The finest grid that the cells refine, whatever its bounds."""
 
 
@@ -50,12 +50,12 @@ def require_bins(bins: object) -> int:
     """``bins`` as an int, refused unless it is a power of two from 1 to 256."""
     if isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
         number = int(bins)
-        if 1 <= number <= MOST_BINS and number.bit_count() == 1:
+        if 1 <= number <= MAX_BINS and number.bit_count() == 1:
             return number
     raise InvalidRequest(
         "bins",
         value=bins,
-        requirement=f"must be a power of two from 1 to {MOST_BINS}",
+        requirement=f"must be a power of two from 1 to {MAX_BINS}",
         remedy="leave it out to have it chosen",
     )
 
@@ -102,7 +102,7 @@ def grid_cuts(k: int, m: int) -> Int64Array:
 __all__ = [
     "AXIS",
     "DOUBLINGS",
-    "MOST_BINS",
+    "MAX_BINS",
     "RESIDUAL_KEYS",
     "SIDE",
     "STEPS",

@@ -103,14 +103,14 @@ class ValueGrid:
         """The inverse of ``position``, within the bounds."""
         place = np.asarray(positions, dtype=np.float64)
         if self.scale == LINEAR:
-            made = self.lower + (self.upper - self.lower) * (place / self.cells)
+            values = self.lower + (self.upper - self.lower) * (place / self.cells)
         else:
             signed = place + self.origin
             outside = np.maximum(np.abs(signed) - 1.0, 0.0)
             doubling = np.floor(outside / self.steps)
             large = np.ldexp(1.0 + (outside - doubling * self.steps) / self.steps, doubling.astype(np.int64))
-            made = np.sign(signed) * self._unit * np.where(np.abs(signed) < 1.0, np.abs(signed), large)
-        return np.where(place >= self.size, self.upper, np.clip(made, self.lower, self.upper))
+            values = np.sign(signed) * self._unit * np.where(np.abs(signed) < 1.0, np.abs(signed), large)
+        return np.where(place >= self.size, self.upper, np.clip(values, self.lower, self.upper))
 
     @cached_property
     def edges(self) -> FloatArray:

@@ -73,8 +73,8 @@ def _header(lines: DataFrame) -> str | None:
     )
     places = places.toDF("value", "file", "start", "place").where("start = 0")
     firsts = places.groupBy("file").agg(sf.min_by("value", "place").alias("value")).select("value").distinct()
-    found = [str(row["value"]) for row in firsts.limit(2).collect()]
-    return found[0] if len(found) == 1 else None
+    headers = [str(row["value"]) for row in firsts.limit(2).collect()]
+    return headers[0] if len(headers) == 1 else None
 
 
 def _place(name: str, names: list[str]) -> int | None:

@@ -74,7 +74,7 @@ _SAMPLES = (None, 0.0, 1.0, -1.5, math.nan, math.inf, -math.inf, 1e308)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stage:
+class StageDescription:
     """What is looked at of a stage.
 
     Attributes:
@@ -156,7 +156,7 @@ def read_saved(spark: SparkSession, path: str) -> SavedPipeline:
         raise refused_pipeline(path) from None
 
 
-def _load(spark: SparkSession, model: SparkMLModel) -> tuple[list[Any], list[Stage], list[str]]:
+def _load(spark: SparkSession, model: SparkMLModel) -> tuple[list[Any], list[StageDescription], list[str]]:
     """The stages, each loaded by its own class, what is looked at of them, and their folders."""
     saved = read_saved(spark, model.path)
     if model.sha256 not in (None, saved.sha256):
@@ -176,13 +176,13 @@ def _load(spark: SparkSession, model: SparkMLModel) -> tuple[list[Any], list[Sta
     return pipeline, stages, folders
 
 
-def _class_of(stage: Stage) -> Any:
+def _class_of(stage: StageDescription) -> Any:
     """The class of Spark's own that loads a stage of the allow-list."""
     package, _, name = stage.name.removeprefix(_ROOT).rpartition(".")
     return getattr(importlib.import_module(f"pyspark.ml.{package}"), name)
 
 
-def check_stages(stages: list[Stage], model: SparkMLModel) -> None:
+def check_stages(stages: list[StageDescription], model: SparkMLModel) -> None:
     """Refuse a pipeline with a stage that is not row-wise and total.
 
     Raises:
@@ -211,37 +211,39 @@ def check_stages(stages: list[Stage], model: SparkMLModel) -> None:
         _refuse(model, f"ends in a {stages[-1].short_name}, which gives no probability", "use output: prediction")
 
 
-def _has_probability(stage: Stage) -> bool:
+def _has_probability(stage: StageDescription) -> bool:
     return stage.name in CLASSIFIERS and not stage.name.endswith("LinearSVCModel")
 
 
-def _saved(metadata: Mapping[str, Any]) -> Stage:
+def _saved(metadata: Mapping[str, Any]) -> StageDescription:
     parameters = {**metadata.get("defaultParamMap", {}), **metadata["paramMap"]}
-    return Stage(name=str(metadata["class"]), parameters={k: v for k, v in parameters.items() if k in _PARAMETERS})
+    return StageDescription(
+        name=str(metadata["class"]), parameters={k: v for k, v in parameters.items() if k in _PARAMETERS}
+    )
 
 
-def _loaded(stage: Any) -> Stage:
+def _loaded(stage: Any) -> StageDescription:
     name = f"{type(stage).__module__}.{type(stage).__name__}".replace("pyspark.ml.", _ROOT, 1)
     parameters = {
         parameter.name: stage.getOrDefault(parameter)
         for parameter in stage.params
         if parameter.name in _PARAMETERS and stage.isDefined(parameter)
     }
-    return Stage(name=name, parameters=parameters)
+    return StageDescription(name=name, parameters=parameters)
 
 
-def _inputs(frame: DataFrame, stages: list[Stage]) -> dict[str, Column]:
+def _inputs(frame: DataFrame, stages: list[StageDescription]) -> dict[str, Column]:
     """The table's columns that the pipeline reads, as it gets them.
 
     An indexer needs a number as it is, for its text, and an imputer tells null from NaN.
     """
-    made: set[str] = set()
-    readers: dict[str, list[Stage]] = {}
+    written: set[str] = set()
+    readers: dict[str, list[StageDescription]] = {}
     for stage in stages:
         for name in stage.inputs:
-            if name not in made:
+            if name not in written:
                 readers.setdefault(name, []).append(stage)
-        made.update(stage.outputs)
+        written.update(stage.outputs)
     columns = {}
     for name, reading in readers.items():
         indexed = any(stage.name in INDEXERS for stage in reading)
@@ -257,7 +259,11 @@ def _inputs(frame: DataFrame, stages: list[Stage]) -> dict[str, Column]:
 
 
 def _try_out(
-    frame: DataFrame, pipeline: list[Any], inputs: Mapping[str, Column], stages: list[Stage], model: SparkMLModel
+    frame: DataFrame,
+    pipeline: list[Any],
+    inputs: Mapping[str, Column],
+    stages: list[StageDescription],
+    model: SparkMLModel,
 ) -> int:
     """Run the pipeline on no row, and on made-up rows with the columns of ``frame``; the size of the last vector.
 
@@ -272,10 +278,10 @@ def _try_out(
         sf.col("sample").try_cast(field.dataType).alias(field.name, metadata=field.metadata)
         for field in template.schema.fields
     ]
-    made_up = samples.select(*values)
+    synthetic = samples.select(*values)
     last = stages[-1]
     try:
-        for rows, dense in ((made_up.limit(0), False), (made_up, False), (made_up, True)):
+        for rows, dense in ((synthetic.limit(0), False), (synthetic, False), (synthetic, True)):
             for stage, described in zip(pipeline, stages, strict=True):
                 rows = _dense(stage.transform(rows), described.outputs) if dense else stage.transform(rows)
             rows.select(_output(last, model)).collect()
@@ -312,7 +318,7 @@ def _dense(frame: DataFrame, names: tuple[str, ...]) -> DataFrame:
     )
 
 
-def _output(last: Stage, model: SparkMLModel) -> Column:
+def _output(last: StageDescription, model: SparkMLModel) -> Column:
     from pyspark.ml.functions import vector_to_array
 
     if model.output == "probability":

@@ -20,42 +20,42 @@ from spark_jobs.contract.tables import ColumnsModel, Label, LinearModel, Logisti
 
 def rules(request: ReleaseRequest) -> tuple[str, ...]:
     """What ``request`` does with rows and values that do not fit, in the order it is done."""
-    told = [*_reading(request), *_unread(request)]
+    lines = [*_reading(request), *_unread(request)]
     if request.uses_model:
-        told += _inputs(request.needed_model)
+        lines += _inputs(request.needed_model)
     for statistic in request.statistics:
         match statistic:
             case ScoreCells():
-                told += _scores(request, request.needed_label, request.needed_model)
+                lines += _scores(request, request.needed_label, request.needed_model)
             case OtherScoreCells(model=model):
                 of_scores = _scores(request, request.needed_label, model)[1:]
-                told += [f"Of the second model: {rule[0].lower()}{rule[1:]}" for rule in (*_inputs(model), *of_scores)]
+                lines += [f"Of the second model: {rule[0].lower()}{rule[1:]}" for rule in (*_inputs(model), *of_scores)]
             case ValueCells():
-                told += _values(statistic, scored=request.uses_label)
+                lines += _values(statistic, scored=request.uses_label)
             case ResidualCells():
-                told += _residuals(statistic)
+                lines += _residuals(statistic)
             case PointCells() | PointSums():
-                told += _points(statistic, request)
+                lines += _points(statistic, request)
             case CrossProductCells() | LabelProductCells():
-                told += _products(statistic, request)
-    return tuple(dict.fromkeys((*told, *_units(request))))
+                lines += _products(statistic, request)
+    return tuple(dict.fromkeys((*lines, *_units(request))))
 
 
 def _reading(request: ReleaseRequest) -> list[str]:
-    told = []
+    lines = []
     if request.table.form == "csv":
-        told.append(
+        lines.append(
             "Each line of a csv file is a row: a record whose quoted field holds line breaks counts as several rows. "
             "A value that is not of its column's type counts as null."
         )
     if request.block_filter is not None:
-        told.append(
+        lines.append(
             f"Only rows are read that lie in the charged blocks {request.written_blocks} of "
             f"{request.block_expression}, in UTC; a row without a value there lies in none."
         )
     if request.where is not None:
-        told.append(f"A row is used only if this is true of it: {request.where}.")
-    return told
+        lines.append(f"A row is used only if this is true of it: {request.where}.")
+    return lines
 
 
 def _unread(request: ReleaseRequest) -> list[str]:
@@ -67,36 +67,38 @@ def _unread(request: ReleaseRequest) -> list[str]:
 
 
 def _inputs(model: Model) -> list[str]:
-    told = []
+    lines = []
     match model:
         case LinearModel() | LogisticModel():
             if model.coefficients:
-                told.append("A feature that overflows, divides by zero or does not convert to a number is null.")
+                lines.append("A feature that overflows, divides by zero or does not convert to a number is null.")
             if model.bounds:
                 bounds = ", ".join(f"{name} from {low:.6g} to {high:.6g}" for name, (low, high) in model.bounds.items())
-                told.append(f"To the model a value beyond its bounds counts as the nearer one: {bounds}.")
+                lines.append(f"To the model a value beyond its bounds counts as the nearer one: {bounds}.")
             if model.categorical:
                 names = ", ".join(model.categorical)
-                told.append(f"A level of {names} that the model does not list, or null, adds nothing to the score.")
+                lines.append(f"A level of {names} that the model does not list, or null, adds nothing to the score.")
         case SparkMLModel():
-            told.append("Numbers that are null are NaN to the pipeline's stages, and a row that they skip is left out.")
-    return told
+            lines.append(
+                "Numbers that are null are NaN to the pipeline's stages, and a row that they skip is left out."
+            )
+    return lines
 
 
 def _scores(request: ReleaseRequest, label: Label, model: Model) -> list[str]:
-    told = [_label(label)]
+    lines = [_label(label)]
     match model:
         case ColumnsModel(score=score):
-            told.append(f"A row whose {score} is null or NaN is left out.")
+            lines.append(f"A row whose {score} is null or NaN is left out.")
         case LinearModel() | LogisticModel():
-            told += ["A row with a feature that is null or NaN is left out."] if model.coefficients else []
+            lines += ["A row with a feature that is null or NaN is left out."] if model.coefficients else []
         case SparkMLModel():
-            told.append("A row whose score is null or NaN is left out.")
+            lines.append("A row whose score is null or NaN is left out.")
     if isinstance(model, LogisticModel):
-        return told
+        return lines
     if request.scoring.outside == "drop":
-        return [*told, "A row whose score is below 0 or above 1 is left out."]
-    return [*told, "A score below 0 counts as 0 and a score above 1 as 1."]
+        return [*lines, "A row whose score is below 0 or above 1 is left out."]
+    return [*lines, "A score below 0 counts as 0 and a score above 1 as 1."]
 
 
 def _values(statistic: ValueCells, *, scored: bool) -> list[str]:
@@ -121,18 +123,18 @@ def _residuals(statistic: ResidualCells) -> list[str]:
 
 def _points(statistic: PointCells | PointSums, request: ReleaseRequest) -> list[str]:
     x, y, (x_low, x_high), (y_low, y_high) = statistic.x, statistic.y, statistic.x_bounds, statistic.y_bounds
-    told = []
+    lines = []
     if statistic.group_by is not None:
-        told.append(
+        lines.append(
             f"A row counts in the group that its {statistic.group_by} names; a row whose {statistic.group_by} is null "
             f"or not among the {len(statistic.groups or ()):,} groups of the request is left out of the lines."
         )
-    told += [
+    lines += [
         f"A row whose {x} or {y} is null or NaN {_pointless(statistic, request)}.",
         f"A value of {x} below {x_low:.6g} counts as that, one above {x_high:.6g} as that; of {y}, below "
         f"{y_low:.6g} and above {y_high:.6g}. Both are rounded to the middles of {statistic.cells:,} equal cells.",
     ]
-    return told
+    return lines
 
 
 def _pointless(statistic: PointCells | PointSums, request: ReleaseRequest) -> str:
@@ -146,20 +148,22 @@ def _pointless(statistic: PointCells | PointSums, request: ReleaseRequest) -> st
 
 def _products(statistic: CrossProductCells | LabelProductCells, request: ReleaseRequest) -> list[str]:
     numbers = [*statistic.features]
-    told = []
+    lines = []
     if isinstance(statistic, CrossProductCells):
         numbers.append(statistic.outcome)
     else:
-        told.append(_label(request.needed_label))
-    bounds = ", ".join(f"{each.name} from {each.lower:.6g} to {each.upper:.6g}" for each in numbers)
+        lines.append(_label(request.needed_label))
+    bounds = ", ".join(f"{number.name} from {number.lower:.6g} to {number.upper:.6g}" for number in numbers)
     if numbers:
-        told.append(
+        lines.append(
             f"For the fit, a value beyond its bounds counts as the nearer one: {bounds}. Values are rounded to 8,192 "
             "equal steps between them; a row with one that is null or NaN is left out."
         )
-    for each in statistic.categorical:
-        told.append(f"For the fit, a {each.column} that is null or not among the listed levels is {each.levels[0]}.")
-    return told
+    for column in statistic.categorical:
+        lines.append(
+            f"For the fit, a {column.column} that is null or not among the listed levels is {column.levels[0]}."
+        )
+    return lines
 
 
 def _label(label: Label) -> str:

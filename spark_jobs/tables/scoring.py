@@ -143,7 +143,7 @@ def _linear(model: LinearModel | LogisticModel, schema: StructType) -> Column:
 
 def _categorical(name: str, levels: dict[str, float], schema: StructType) -> Column:
     """The coefficient of the row's level: the levels are converted to the column's type, never the column to text."""
-    return _chosen(categorical_need(name), {level: float(value) for level, value in levels.items()}, 0.0, schema)
+    return _by_level(categorical_need(name), {level: float(value) for level, value in levels.items()}, 0.0, schema)
 
 
 def level_number(need: ColumnNeed, levels: Sequence[str], schema: StructType) -> Column:
@@ -154,17 +154,17 @@ def level_number(need: ColumnNeed, levels: Sequence[str], schema: StructType) ->
     Raises:
         InvalidRequest: the column is missing or of a type without levels, or a level is no value of it.
     """
-    return _chosen(need, {level: place for place, level in enumerate(levels)}, 0, schema)
+    return _by_level(need, {level: place for place, level in enumerate(levels)}, 0, schema)
 
 
-def _chosen(need: ColumnNeed, values: Mapping[str, float | int], other: float | int, schema: StructType) -> Column:
+def _by_level(need: ColumnNeed, values: Mapping[str, float | int], other: float | int, schema: StructType) -> Column:
     """The value of the first level that the row has, or ``other``; there is at least one level."""
-    held = read(need, schema)
-    chosen: Column | None = None
+    column = read(need, schema)
+    matched: Column | None = None
     for level, value in values.items():
-        matches = _equals(held, level_value(need, level, held.kind), f"{need.field}.{need.name}")
-        chosen = sf.when(matches, value) if chosen is None else chosen.when(matches, value)
-    return sf.lit(other) if chosen is None else chosen.otherwise(other)
+        matches = _equals(column, level_value(need, level, column.kind), f"{need.field}.{need.name}")
+        matched = sf.when(matches, value) if matched is None else matched.when(matches, value)
+    return sf.lit(other) if matched is None else matched.otherwise(other)
 
 
 def _clipped(value: Column, lower: float, upper: float) -> Column:

@@ -98,10 +98,10 @@ def _declared(frame: DataFrame, source: TableSource) -> DataFrame:
     fields: dict[str, list[StructField]] = {}
     for field in frame.schema.fields:
         fields.setdefault(field.name.lower(), []).append(field)
-    found = [fields.get(column.name.lower(), []) for column in source.columns]
+    matches = [fields.get(column.name.lower(), []) for column in source.columns]
     if any(
         len(alike) != 1 or normal_type(alike[0].dataType.simpleString()) != column.type
-        for alike, column in zip(found, source.columns, strict=True)
+        for alike, column in zip(matches, source.columns, strict=True)
     ):
         raise InvalidRequest(
             "table",
@@ -109,7 +109,7 @@ def _declared(frame: DataFrame, source: TableSource) -> DataFrame:
             requirement="must have the columns that its account binds, of the same types",
             remedy="compare them with `dp-budget show`; a state that was written otherwise cannot be read",
         )
-    names = zip(found, source.columns, strict=True)
+    names = zip(matches, source.columns, strict=True)
     return frame.select(*(sf.col(quoted(alike[0].name)).alias(column.name) for alike, column in names))
 
 
@@ -134,17 +134,17 @@ def _require_no_links(source: TableSource) -> None:
     while folders:
         try:
             with os.scandir(folders.pop()) as entries:
-                found = list(entries)
+                members = list(entries)
         except OSError:
             continue  # Spark says what cannot be read
-        if any(entry.is_symlink() for entry in found):
+        if any(entry.is_symlink() for entry in members):
             raise InvalidRequest(
                 "table.path",
                 value=source.path,
                 requirement="must be a folder without symbolic links in it",
                 remedy="put the files themselves there",
             )
-        folders += [entry.path for entry in found if entry.is_dir(follow_symlinks=False)]
+        folders += [entry.path for entry in members if entry.is_dir(follow_symlinks=False)]
 
 
 def catalog_table(spark: SparkSession, name: str, *, table_version: int | None = None) -> tuple[DataFrame, Names]:

@@ -108,7 +108,7 @@ def test_half_the_noise_is_convicted(name, neighbours, monkeypatch):
 @EVERY_FIT
 def test_noise_for_single_numbers_is_convicted(name, monkeypatch):
     """As if no two numbers of a row were multiplied with each other."""
-    monkeypatch.setattr(Layout, "l1_sensitivity", lambda layout, _: layout.unit**2 * (layout.numbers + 3))
+    monkeypatch.setattr(Layout, "l1_sensitivity", lambda layout, _: layout.steps**2 * (layout.numbers + 3))
     found = pure_loss(name, Neighbours.ADD_REMOVE)
     fault = "noise for single numbers"
     assert convicts(found, name, relation=Neighbours.ADD_REMOVE, claimed=EPSILON, fault=fault)

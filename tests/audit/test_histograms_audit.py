@@ -156,7 +156,7 @@ def test_totals_of_a_released_partition_cost_their_share(neighbours):
 
 def test_a_whole_dawa_pays_for_both_stages():
     made = release_histogram(np.arange(16), epsilon=1, noise=SeededNoise(1), method="dawa")
-    assert [event.epsilon for event in made.events] == [Decimal("0.25"), Decimal("0.75")]
+    assert [event.epsilon for event in made.spendings] == [Decimal("0.25"), Decimal("0.75")]
 
 
 def vector_losses(neighbours, mechanism):

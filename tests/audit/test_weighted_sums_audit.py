@@ -8,7 +8,7 @@ from spark_jobs.diagnostics import average_precision
 from spark_jobs.diagnostics._score_figures import weighted as module
 from spark_jobs.mechanisms.cells import totals
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
-from spark_jobs.mechanisms.weighted_sums import Weights, weighted_sum
+from spark_jobs.mechanisms.weighted_sums import CellWeights, weighted_sum
 from spark_jobs.statistics import ScoreCounts
 from tests.support.audit import Tampered, audit, convicts, exactly, keeps, log_ratio, samples
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.audit, pytest.mark.slow]
 
 EPSILON = Decimal(1)
 # the rows whose weights differ the most: one that is added, one that changes its class and its cell
-WEIGHTS = Weights(cuts=np.array([0, 1, 2]), weights=np.array([[-4096, -900], [300, 2500]]), unit=1e-6)
+WEIGHTS = CellWeights(cuts=np.array([0, 1, 2]), weights=np.array([[-4096, -900], [300, 2500]]), resolution=1e-6)
 BASE = np.array([[3, 0], [2, 4]])
 PAIRS = {
     Neighbours.ADD_REMOVE: (BASE, BASE + np.array([[1, 0], [0, 0]])),

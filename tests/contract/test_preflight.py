@@ -12,7 +12,7 @@ from spark_jobs.contract.grids import RESIDUAL_KEYS
 from spark_jobs.contract.options.base import MAX_KEYS, MIN_DELTA, MIN_EPSILON, SCORE_CELLS
 from spark_jobs.contract.options.score_figures import MIN_EPSILON_OF_SMOOTH
 from spark_jobs.contract.preflight import preflight
-from spark_jobs.mechanisms.pure_release import LEAST_EPSILON
+from spark_jobs.mechanisms import pure_release
 from spark_jobs.statistics import residual_grid, score_counts
 from tests.application.test_draw import request
 
@@ -91,4 +91,4 @@ def test_all_statistics_of_a_request_count() -> None:
 def test_bounds_are_those_of_what_they_bound() -> None:
     assert residual_grid.AXIS**2 == RESIDUAL_KEYS <= MAX_KEYS
     assert score_counts.DEFAULT_CELLS == SCORE_CELLS
-    assert MIN_EPSILON_OF_SMOOTH >= 2 * LEAST_EPSILON
+    assert MIN_EPSILON_OF_SMOOTH >= 2 * pure_release.MIN_EPSILON

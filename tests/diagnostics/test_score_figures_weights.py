@@ -93,7 +93,7 @@ def test_a_sum_takes_away_most_of_what_counts_leave_unknown(drawn):
 @pytest.mark.slow
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 def test_weights_are_cut_off_lower_the_more_noise_their_sum_has(drawn, neighbours):
-    units = [choose_weights(drawn[1].counts, epsilon=epsilon, seed=1).unit for epsilon in (0.05, 0.5, 50.0)]
+    units = [choose_weights(drawn[1].counts, epsilon=epsilon, seed=1).resolution for epsilon in (0.05, 0.5, 50.0)]
     assert units[0] < units[1] < units[2]
     chosen = choose_weights(drawn[1].counts, epsilon=0.5, seed=1)
     assert np.abs(chosen.weights).max() == LARGEST

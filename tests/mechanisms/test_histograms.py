@@ -30,7 +30,7 @@ def test_a_method_spends_its_budget_and_keeps_the_shape(name, counts, neighbours
     assert made.cells.dtype == np.float64
     assert np.isfinite(made.cells).all()
     assert made.method == name
-    assert sum(event.epsilon for event in made.events) == made.epsilon == Decimal("0.7")
+    assert sum(event.epsilon for event in made.spendings) == made.epsilon == Decimal("0.7")
     assert (made.neighbours, made.guarantee) == (neighbours, NOT_PRIVATE)
 
 
@@ -85,7 +85,7 @@ def test_a_public_total_is_spread_for_nothing():
     options = {"epsilon": 1, "neighbours": Neighbours.REPLACE_ONE, "public_total": True, "noise": SeededNoise(1)}
     made = release_histogram(LINE, method="uniform", **options)
     np.testing.assert_array_equal(made.cells, LINE.sum() / LINE.size)
-    assert (made.epsilon, made.events) == (0, ())
+    assert (made.epsilon, made.spendings) == (0, ())
 
 
 @pytest.mark.parametrize("name", ["geometric", "laplace"])

@@ -18,13 +18,13 @@ def test_no_sequence_of_spendings_exceeds_the_grant(granted, asked):
     meter = BudgetMeter(granted)
     paid = Decimal(0)
     for amount in asked:
-        before = meter.events
+        before = meter.spendings
         try:
             meter.spend(amount, label="part")
             paid += amount
         except BudgetOverspent:
             assert paid + amount > granted
-            assert meter.events == before
+            assert meter.spendings == before
     assert meter.spent.epsilon == paid == granted - meter.remaining
     assert paid <= granted
 
@@ -80,9 +80,9 @@ def test_events_say_what_was_paid_for_and_survive_json(granted):
     meter = BudgetMeter(granted)
     meter.spend_share("0.02", label="noisy size")
     meter.spend_rest(label="trees")
-    assert [event.label for event in meter.events] == ["noisy size", "trees"]
-    assert codec.decode(tuple[Spending, ...], codec.encode(meter.events, tuple[Spending, ...])) == meter.events
-    assert sum(event.epsilon for event in meter.events) == meter.granted.epsilon
+    assert [event.label for event in meter.spendings] == ["noisy size", "trees"]
+    assert codec.decode(tuple[Spending, ...], codec.encode(meter.spendings, tuple[Spending, ...])) == meter.spendings
+    assert sum(event.epsilon for event in meter.spendings) == meter.granted.epsilon
 
 
 def test_thousands_of_spendings_are_kept_and_add_up_exactly():
@@ -92,11 +92,11 @@ def test_thousands_of_spendings_are_kept_and_add_up_exactly():
     early = None
     for part, amount in enumerate(amounts):
         meter.spend(amount, delta="1e-12", label=f"part {part}")
-        early = early or meter.events
+        early = early or meter.spendings
     assert meter.remaining == 0
     assert meter.spent == Budget(epsilon=whole, delta="3e-9")
     assert meter.remaining_delta == Decimal("1e-6") - Decimal("3e-9")
-    assert [event.epsilon for event in meter.events] == amounts
+    assert [event.epsilon for event in meter.spendings] == amounts
     # what was read once does not change
     assert [event.label for event in early] == ["part 0"]
 
@@ -104,7 +104,7 @@ def test_thousands_of_spendings_are_kept_and_add_up_exactly():
 def test_a_refused_spending_changes_nothing():
     meter, rho = BudgetMeter(1, "1e-6"), RhoMeter(1)
     meter.spend("0.4", delta="1e-7", label="first")
-    before = (meter.spent, meter.remaining, meter.remaining_delta, meter.events, rho.remaining, rho.events)
+    before = (meter.spent, meter.remaining, meter.remaining_delta, meter.spendings, rho.remaining, rho.spendings)
     for refused in (
         lambda: meter.spend("0.61", label="epsilon"),
         lambda: meter.spend("0.1", delta="1e-6", label="delta"),
@@ -112,18 +112,25 @@ def test_a_refused_spending_changes_nothing():
     ):
         with pytest.raises(BudgetOverspent):
             refused()
-    assert before == (meter.spent, meter.remaining, meter.remaining_delta, meter.events, rho.remaining, rho.events)
+    assert before == (
+        meter.spent,
+        meter.remaining,
+        meter.remaining_delta,
+        meter.spendings,
+        rho.remaining,
+        rho.spendings,
+    )
 
 
 def test_a_meter_of_rho_adds_exactly_and_never_goes_below_zero():
     meter = RhoMeter("0.3")
     assert [meter.spend(0.1, label="one"), meter.spend("0.2", label="two")] == [Decimal("0.1"), Decimal("0.2")]
     assert meter.remaining == 0
-    assert meter.events == (("one", Decimal("0.1")), ("two", Decimal("0.2")))
+    assert meter.spendings == (("one", Decimal("0.1")), ("two", Decimal("0.2")))
     with pytest.raises(BudgetOverspent, match="three"):
         meter.spend("1e-9", label="three")
     assert meter.granted == Decimal("0.3")
-    assert len(meter.events) == 2
+    assert len(meter.spendings) == 2
 
 
 @pytest.mark.parametrize("rho", [0, -1, "nan", "inf"])
@@ -143,4 +150,4 @@ def test_budgets_of_thirty_digits_are_spent_exactly():
         meter.spend_share("0.15", label="a look")
         meter.spend_share(f"{random.random() / 2 + 0.01:.6f}", label="another")
         meter.spend_rest(label="the rest")
-        assert exact_sum(*(event.epsilon for event in meter.events)) == granted
+        assert exact_sum(*(event.epsilon for event in meter.spendings)) == granted

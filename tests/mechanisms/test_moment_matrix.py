@@ -16,26 +16,26 @@ from spark_jobs.mechanisms.moment_matrix import GAUSSIAN, LAPLACE, Layout, Noisy
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise, laplace_variance
 
 LAYOUTS = [
-    Layout(numbers=1, columns=(), outcome="number", unit=4),
-    Layout(numbers=2, columns=(), outcome="number", unit=3),
-    Layout(numbers=4, columns=(), outcome="number", unit=1),
-    Layout(numbers=3, columns=(), outcome="sign", unit=2),
-    Layout(numbers=1, columns=(2,), outcome="number", unit=3),
-    Layout(numbers=1, columns=(1, 2), outcome="sign", unit=2),
-    Layout(numbers=1, columns=(2, 2), outcome="number", unit=1),
-    Layout(numbers=0, columns=(2, 1, 2), outcome="number", unit=1),
-    Layout(numbers=0, columns=(3,), outcome="sign", unit=2),
+    Layout(numbers=1, columns=(), outcome="number", steps=4),
+    Layout(numbers=2, columns=(), outcome="number", steps=3),
+    Layout(numbers=4, columns=(), outcome="number", steps=1),
+    Layout(numbers=3, columns=(), outcome="sign", steps=2),
+    Layout(numbers=1, columns=(2,), outcome="number", steps=3),
+    Layout(numbers=1, columns=(1, 2), outcome="sign", steps=2),
+    Layout(numbers=1, columns=(2, 2), outcome="number", steps=1),
+    Layout(numbers=0, columns=(2, 1, 2), outcome="number", steps=1),
+    Layout(numbers=0, columns=(3,), outcome="sign", steps=2),
 ]
 EVERY_LAYOUT = pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 
 
 def every_row(layout):
     """All rows that a layout allows, and none: shape (rows, size)."""
-    line = np.arange(-layout.unit, layout.unit + 1)
-    ends = line if layout.outcome == "number" else np.array([-layout.unit, layout.unit])
-    levels = [[np.zeros(k, int), *(layout.unit * np.eye(k, dtype=int))] for k in layout.columns]
+    line = np.arange(-layout.steps, layout.steps + 1)
+    ends = line if layout.outcome == "number" else np.array([-layout.steps, layout.steps])
+    levels = [[np.zeros(k, int), *(layout.steps * np.eye(k, dtype=int))] for k in layout.columns]
     rows = [
-        np.concatenate([[layout.unit], numbers, *chosen, [end]])
+        np.concatenate([[layout.steps], numbers, *chosen, [end]])
         for numbers in itertools.product(line, repeat=layout.numbers)
         for chosen in itertools.product(*levels)
         for end in ends
@@ -77,7 +77,7 @@ def test_a_row_replaced_can_change_nearly_all_of_it(layout):
     q = layout.numbers + 2
     # half of the corners flipped; an odd number has no half
     attained = q if q % 2 == 0 else np.sqrt(q**2 - 1)
-    assert second.max() >= layout.unit**2 * attained * (1 - 1e-12)
+    assert second.max() >= layout.steps**2 * attained * (1 - 1e-12)
 
 
 @EVERY_LAYOUT
@@ -89,8 +89,8 @@ def test_what_is_not_measured_follows_from_what_is(layout):
 
 
 def test_columns_of_levels_cost_like_one_number_each():
-    plain = Layout(numbers=3, columns=(), outcome="number", unit=1)
-    many = Layout(numbers=2, columns=(40,), outcome="number", unit=1)
+    plain = Layout(numbers=3, columns=(), outcome="number", steps=1)
+    many = Layout(numbers=2, columns=(40,), outcome="number", steps=1)
     assert many.size == 44
     # but for a square
     assert many.l1_sensitivity(Neighbours.ADD_REMOVE) == plain.l1_sensitivity(Neighbours.ADD_REMOVE) - 1
@@ -119,7 +119,7 @@ def test_noise_has_the_told_deviation(method, neighbours):
         )
         for seed in range(400)
     ]
-    errors = np.array([one.matrix - table / layout.unit**2 for one in made])[:, layout.measured]
+    errors = np.array([one.matrix - table / layout.steps**2 for one in made])[:, layout.measured]
     count = errors.size
     assert errors.std() == pytest.approx(made[0].stddev, rel=5 / np.sqrt(count / 3))
     copies = made[0].copies(400, noise=SeededNoise(9))[:, layout.measured]
@@ -151,7 +151,7 @@ def test_the_meter_pays_for_everything_once():
 
 
 def test_auto_takes_laplace_where_delta_buys_nothing():
-    layout = Layout(numbers=2, columns=(), outcome="number", unit=4)
+    layout = Layout(numbers=2, columns=(), outcome="number", steps=4)
     made = noisy_products(
         np.zeros((layout.size, layout.size), dtype=np.int64),
         layout=layout,
@@ -167,7 +167,7 @@ def test_auto_takes_laplace_where_delta_buys_nothing():
     ("numbers", "delta", "wanted"), [(30, "1e-6", GAUSSIAN), (30, 0, LAPLACE), (1, "1e-6", LAPLACE)]
 )
 def test_auto_takes_the_less_noisy_method(numbers, delta, wanted):
-    layout = Layout(numbers=numbers, columns=(), outcome="number", unit=4)
+    layout = Layout(numbers=numbers, columns=(), outcome="number", steps=4)
     zeros = np.zeros((layout.size, layout.size), dtype=np.int64)
     made = {
         method: noisy_products(
@@ -209,4 +209,4 @@ def test_a_release_survives_json_and_noise_is_secure_by_scale():
     assert again.matrix.tolist() == made.matrix.tolist()
     assert again.layout == layout
     assert again.scale == made.scale == layout.l1_sensitivity(Neighbours.REPLACE_ONE) / 2
-    assert made.stddev == pytest.approx(np.sqrt(laplace_variance(made.scale)) / layout.unit**2)
+    assert made.stddev == pytest.approx(np.sqrt(laplace_variance(made.scale)) / layout.steps**2)

@@ -246,12 +246,12 @@ def test_without_noise_the_first_passing_queries_are_found() -> None:
     assert answers.above.tolist() == [1, 2]
     assert answers.values is not None
     assert answers.values.tolist() == [9, 2]
-    assert answers.asked == 3
+    assert answers.answered == 3
 
 
 def test_a_search_that_never_passes_ends_at_its_public_length() -> None:
     answers = above_threshold(np.full(50, -(10**6)), epsilon=1, noise=SecureNoise())
-    assert (answers.above.size, answers.asked, answers.values) == (0, 50, None)
+    assert (answers.above.size, answers.answered, answers.values) == (0, 50, None)
     assert (
         first_crossing([0] * 5, threshold=10**6, epsilon=1, neighbours=Neighbours.ADD_REMOVE, noise=SecureNoise())
         is None

@@ -101,7 +101,7 @@ def test_a_count_reset_for_every_query_never_stops_what_is_shipped_does():
     assert printed == [True] * 40
     ours = above_threshold(passing, thresholds=zeros, cutoff=2, epsilon=EPSILON, noise=SeededNoise(1), sensitivity=2)
     assert ours.above.tolist() == [0, 1]
-    assert ours.asked == 2
+    assert ours.answered == 2
 
 
 def test_a_count_reset_for_every_query_loses_more_than_it_claims():

@@ -8,16 +8,16 @@ import pytest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.mechanisms.weighted_sums import WeightedSum, Weights, weighted_sum
+from spark_jobs.mechanisms.weighted_sums import CellWeights, WeightedSum, weighted_sum
 from tests.support.neighbouring import neighbouring
 
 RANDOM = np.random.default_rng(5)
 CUTS = np.array([0, 2, 3, 6])
 TABLES = [RANDOM.integers(0, 3, (2, 6)) for _ in range(6)] + [np.zeros((2, 6), dtype=np.int64)]
 MADE = {
-    "both signs": Weights(cuts=CUTS, weights=np.array([[-7, 2, 0], [3, 5, -1]]), unit=0.25),
-    "one sign": Weights(cuts=CUTS, weights=np.array([[4, 5, 6], [7, 8, 9]]), unit=1.0),
-    "negative": Weights(cuts=CUTS, weights=np.array([[-4, -5, -6], [-7, -3, -9]]), unit=1.0),
+    "both signs": CellWeights(cuts=CUTS, weights=np.array([[-7, 2, 0], [3, 5, -1]]), resolution=0.25),
+    "one sign": CellWeights(cuts=CUTS, weights=np.array([[4, 5, 6], [7, 8, 9]]), resolution=1.0),
+    "negative": CellWeights(cuts=CUTS, weights=np.array([[-4, -5, -6], [-7, -3, -9]]), resolution=1.0),
 }
 
 
@@ -59,7 +59,7 @@ def test_noise_is_as_wide_as_it_says(neighbours):
 
 
 def test_weights_that_are_all_alike_still_get_noise():
-    alike = Weights(cuts=CUTS, weights=np.zeros((2, 3), dtype=np.int64), unit=1.0)
+    alike = CellWeights(cuts=CUTS, weights=np.zeros((2, 3), dtype=np.int64), resolution=1.0)
     assert [alike.sensitivity(each) for each in Neighbours] == [1, 1]
 
 

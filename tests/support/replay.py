@@ -99,13 +99,13 @@ class RecordingNoise:
         """Draw, and keep what came out."""
         if self._inside:
             return draw()
-        before = 0 if meter is None else len(meter.events)
+        before = 0 if meter is None else len(meter.spendings)
         self._inside = True
         try:
             output = draw()
         finally:
             self._inside = False
-        spendings = () if meter is None else meter.events[before:]
+        spendings = () if meter is None else meter.spendings[before:]
         self.calls.append(Call(name=name, terms=dict(terms), output=_copied(output), spendings=spendings))
         return output
 

@@ -43,7 +43,7 @@ def spreads(
     copies = solve(
         products.matrix + drawn,
         stddev=products.stddev,
-        step=1 / products.layout.unit,
+        step=1 / products.layout.steps,
         min_ridge=float(solution.ridge),
     )
     centre = finish(solution)

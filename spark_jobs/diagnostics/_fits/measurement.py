@@ -37,7 +37,7 @@ def layout_of(design: Design) -> Layout:
         numbers=len(design.features),
         columns=tuple(len(column.coded_levels) for column in design.categorical),
         outcome="number" if isinstance(design, CrossProductCells) else "sign",
-        unit=LATTICE,
+        steps=LATTICE,
     )
 
 
@@ -60,5 +60,5 @@ def measured(statistic: CrossProducts, options: FitSettings, terms: Terms) -> di
         "confidence": options.confidence,
         "neighbours": terms.neighbours,
         "guarantee": terms.noise.guarantee,
-        "spendings": meter.events,
+        "spendings": meter.spendings,
     }

@@ -36,7 +36,7 @@ def summarise_fit(
         seed: of the simulations behind intervals; public.
     """
     products = measurement.products
-    solution = solve(products.matrix, stddev=products.stddev, step=1 / products.layout.unit)
+    solution = solve(products.matrix, stddev=products.stddev, step=1 / products.layout.steps)
 
     def finish(solution: Solution) -> FloatArray:
         intercept, slopes = line(solution)

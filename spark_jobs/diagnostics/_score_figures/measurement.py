@@ -23,7 +23,7 @@ from spark_jobs.mechanisms.continuous_noise import RESIDUAL_DELTA, Density, Smoo
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import rows_changed
-from spark_jobs.mechanisms.pure_release import LEAST_EPSILON, MOST_EPSILON, pure_noise, release_pure
+from spark_jobs.mechanisms.pure_release import MAX_EPSILON, MIN_EPSILON, pure_noise, release_pure
 from spark_jobs.mechanisms.smooth_sensitivity import (
     auc_bound,
     auc_fraction,
@@ -104,7 +104,7 @@ def measure_figure(
             noise=terms.noise,
             confidence=options.confidence,
         )
-        method, spendings = "counts" if weighted is None else "weighted_counts", meter.events
+        method, spendings = "counts" if weighted is None else "weighted_counts", meter.spendings
     elif method == "counts":
         counts = measure_curve(
             statistic,
@@ -115,7 +115,7 @@ def measure_figure(
         spendings = counts.spendings
     else:
         value, sizes = _direct(statistic, figure, method, meter=meter, terms=terms, interval=options.interval)
-        spendings = meter.events
+        spendings = meter.spendings
     return FigureDraw(
         figure=figure,
         method=method,
@@ -135,7 +135,7 @@ def _automatic(figure: Figure, epsilon: Decimal, *, interval: bool) -> str:
     if figure == "average_precision":
         return "auto"
     rest = epsilon * (1 - SIZES_SHARE) if interval else epsilon
-    return "counts" if epsilon > COUNTS_ABOVE or rest <= LEAST_EPSILON else "polynomial"
+    return "counts" if epsilon > COUNTS_ABOVE or rest <= MIN_EPSILON else "polynomial"
 
 
 def _direct(
@@ -151,9 +151,9 @@ def _direct(
     neighbours, noise = terms.neighbours, terms.noise
     rest = meter.granted.epsilon * (1 - SIZES_SHARE) if interval else meter.granted.epsilon
     # refused now if at all: once sizes are drawn it would be too late
-    noise_shape(method, min(rest, MOST_EPSILON), meter.remaining_delta)
+    noise_shape(method, min(rest, MAX_EPSILON), meter.remaining_delta)
     sizes = _sizes(statistic, meter=meter, neighbours=neighbours, noise=noise) if interval else None
-    cost, delta = min(meter.remaining, MOST_EPSILON), meter.remaining_delta if method == "laplace" else Decimal(0)
+    cost, delta = min(meter.remaining, MAX_EPSILON), meter.remaining_delta if method == "laplace" else Decimal(0)
     shape = noise_shape(method, cost, delta)
     meter.spend(cost, delta=delta, label="area under the curve" if figure == "auc" else "average precision")
     if method == "laplace":

@@ -95,7 +95,7 @@ def measure_precision(
         confidence=confidence,
         neighbours=neighbours,
         guarantee=noise.guarantee,
-        spendings=meter.events,
+        spendings=meter.spendings,
         grid=grid,
         cuts=cuts,
         negatives=negatives,

@@ -35,7 +35,7 @@ from spark_jobs.diagnostics.roc_curve.smoothing_prior import (
 from spark_jobs.mechanisms.cells import inside
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import monotone
-from spark_jobs.mechanisms.weighted_sums import LARGEST, Weights
+from spark_jobs.mechanisms.weighted_sums import LARGEST, CellWeights
 
 COPIES, INSIDE, QUANTILES = 256, 7, 256
 NEAREST, PART = 5.0, 0.7
@@ -102,7 +102,7 @@ def _partition(
     return np.unique(np.concatenate([counted, top, *within, *(observation.cuts for observation in observations)]))
 
 
-def choose_weights(measurement: roc.RocDraw, *, epsilon: float, seed: int) -> Weights:
+def choose_weights(measurement: roc.RocDraw, *, epsilon: float, seed: int) -> CellWeights:
     """The weights whose noisy sum leaves least unknown of the figure; from released values alone.
 
     Args:
@@ -115,15 +115,15 @@ def choose_weights(measurement: roc.RocDraw, *, epsilon: float, seed: int) -> We
     largest = max(float(np.abs(changes).max()), _TINY)
     candidates = []
     for part in CUT_OFF_AT:
-        unit = largest * float(part) / LARGEST
-        whole = np.rint(np.clip(changes / unit, -LARGEST, LARGEST)).astype(np.int64)
-        weights = Weights(cuts=copies.cuts, weights=whole, unit=unit)
+        resolution = largest * float(part) / LARGEST
+        whole = np.rint(np.clip(changes / resolution, -LARGEST, LARGEST)).astype(np.int64)
+        weights = CellWeights(cuts=copies.cuts, weights=whole, resolution=resolution)
         noise = laplace_variance(weights.sensitivity(measurement.neighbours) / epsilon)
         candidates.append((_residual_variance(copies, weights, noise), weights))
     return min(candidates, key=lambda candidate: candidate[0])[1]
 
 
-def _residual_variance(copies: Copies, weights: Weights, noise: float) -> float:
+def _residual_variance(copies: Copies, weights: CellWeights, noise: float) -> float:
     """The variance of the figures that a noisy sum leaves."""
     total = np.einsum("jck,ck->j", copies.drawn, weights.weights.astype(np.float64))
     (own, both), (_, of_sums) = np.cov(copies.figures, total)
@@ -158,7 +158,7 @@ def influence(rows: FloatArray, cuts: Int64Array) -> FloatArray:
 
 
 def precision_given(
-    copies: Copies, weights: Weights, total: int, *, scale: float, confidence: float
+    copies: Copies, weights: CellWeights, total: int, *, scale: float, confidence: float
 ) -> tuple[float, tuple[float, float]]:
     """The average precision and its interval, by copies and the noisy sum of weights.
 

@@ -66,7 +66,7 @@ def measure_groups(statistic: ScoreCounts, options: GroupedSettings, terms: Term
         confidence=options.confidence,
         neighbours=neighbours,
         guarantee=noise.guarantee,
-        spendings=meter.events,
+        spendings=meter.spendings,
         bins=placed.bins,
         ends=placed.ends,
         groups=groups,

@@ -61,7 +61,7 @@ def measure_shared(statistic: ScoreCounts, kinds: Collection[str], terms: Terms)
     return SharedGroups(
         neighbours=neighbours,
         guarantee=noise.guarantee,
-        spendings=meter.events,
+        spendings=meter.spendings,
         groups=_groups(counts, cuts, of_counts, of_sums, neighbours=neighbours, noise=noise),
         located=located,
     )

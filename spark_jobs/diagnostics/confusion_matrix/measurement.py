@@ -70,7 +70,7 @@ def measure_counts(statistic: ScoreCounts, options: ConfusionMatrixSettings, ter
         confidence=options.confidence,
         neighbours=terms.neighbours,
         guarantee=terms.noise.guarantee,
-        spendings=meter.events,
+        spendings=meter.spendings,
         grid=grid,
         at=at,
         negatives=negatives,

@@ -99,7 +99,7 @@ def measure_function(
         compare_with=options.compare_with,
         neighbours=neighbours,
         guarantee=noise.guarantee,
-        spendings=meter.events,
+        spendings=meter.spendings,
         grid=grid,
         cuts=cuts,
         tree=noisy_tree(counts, tree=shape, epsilon=rest, neighbours=neighbours, noise=noise),

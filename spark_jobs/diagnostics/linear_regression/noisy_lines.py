@@ -68,7 +68,7 @@ def measure_lines(statistic: PointCounts | Moments, options: LinearRegressionSet
         public_sizes=public,
         guarantee=terms.noise.guarantee,
         parts=noisy.parts(),
-        spendings=meter.events,
+        spendings=meter.spendings,
         keys=statistic.keys,
         x_bounds=(grid.x.lower, grid.x.upper),
         y_bounds=(grid.y.lower, grid.y.upper),

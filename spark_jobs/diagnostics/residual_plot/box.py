@@ -22,13 +22,13 @@ from spark_jobs.mechanisms.noise import Noise, laplace_scale
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.sparse_vector import first_crossing
 from spark_jobs.statistics import ResidualCounts
-from spark_jobs.statistics.residual_grid import AXIS, DOUBLINGS, MOST_BINS, SIDE, STEPS, cut_at, size_at
+from spark_jobs.statistics.residual_grid import AXIS, DOUBLINGS, MAX_BINS, SIDE, STEPS, cut_at, size_at
 
 DOUBLING = 8
 """Steps of a doubling."""
 ALLOWANCE = 3.0
 """Scales of a search's noise by which its threshold is lowered: few searches go far beyond the data."""
-_RESOLUTION = MOST_BINS // 2
+_RESOLUTION = MAX_BINS // 2
 """Cells between 0 and the outermost bound of an axis, at the finest."""
 
 

@@ -104,7 +104,7 @@ def measure_curve(statistic: ScoreCounts, options: RocCurveSettings, terms: Term
         confidence=options.confidence,
         neighbours=neighbours,
         guarantee=noise.guarantee,
-        spendings=meter.events,
+        spendings=meter.spendings,
         grid=grid,
         cuts=cuts,
         negatives=negatives,

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy, share_down
+from spark_jobs.mechanisms.histograms.hierarchy import MIN_VARIANCE, Hierarchy, share_down
 from spark_jobs.mechanisms.histograms.interface import PublicFacts
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Noise, laplace_scale, laplace_variance
@@ -46,11 +46,10 @@ BLOCK_SHARE = Decimal("0.5")
 FIRST = 10
 _BLOCK_CONSTANT = 10.0
 _PART_CONSTANT = 5.0
-_LEAST_VARIANCE = 1e-100
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Parts:
+class BlockParts:
     """How the cells fall into parts, and the parts into blocks; made of public and released numbers.
 
     Attributes:
@@ -84,7 +83,7 @@ def adaptive_grid(
     noisy_parts = noise.laplace(sums(counts, cut.part), epsilon=below, l1_sensitivity=rows)
 
     total = None if facts.total is None else np.array([facts.total])
-    variances = [max(laplace_variance(laplace_scale(cost, rows)), _LEAST_VARIANCE) for cost in (below, above)]
+    variances = [max(laplace_variance(laplace_scale(cost, rows)), MIN_VARIANCE) for cost in (below, above)]
     levels = Hierarchy(
         order=np.arange(noisy_parts.size), children=(cut.per_block, np.array([noisy_blocks.size], dtype=np.intp))
     )
@@ -110,7 +109,7 @@ def cut_into_blocks(shape: tuple[int, ...], worth: float) -> NDArray[np.intp]:
     return number
 
 
-def cut_blocks(blocks: NDArray[np.intp], noisy: Int64Array, epsilon: float) -> Parts:
+def cut_blocks(blocks: NDArray[np.intp], noisy: Int64Array, epsilon: float) -> BlockParts:
     """Each block in as many parts an axis as its noisy count can bear at ``epsilon``."""
     power = 2 / (2 + blocks.ndim)
     wanted = np.ceil(np.maximum(noisy * (epsilon / _PART_CONSTANT), 0.0) ** power)
@@ -126,11 +125,11 @@ def cut_blocks(blocks: NDArray[np.intp], noisy: Int64Array, epsilon: float) -> P
         parts = np.clip(wanted, 1, length).astype(np.intp)
         number = number * parts[blocks] + (place - first[blocks]) * parts[blocks] // length[blocks]
         per_block *= parts
-    return Parts(part=number + (np.cumsum(per_block) - per_block)[blocks], per_block=per_block)
+    return BlockParts(part=number + (np.cumsum(per_block) - per_block)[blocks], per_block=per_block)
 
 
 def sums(counts: Int64Array, group: NDArray[np.intp]) -> Int64Array:
     """The exact sums of the cells of each group, as integers."""
-    found = np.zeros(int(group.max()) + 1, dtype=np.int64)
-    np.add.at(found, group, counts)
-    return found
+    totals = np.zeros(int(group.max()) + 1, dtype=np.int64)
+    np.add.at(totals, group, counts)
+    return totals

@@ -80,20 +80,20 @@ def cluster_cells(noisy: Int64Array, *, threshold: float, variance: float) -> ND
         variance: of the noise that each cluster's total will get.
     """
     kept = np.where(noisy <= threshold, 0, noisy).astype(np.float64)
-    values, place, held = np.unique(kept, return_inverse=True, return_counts=True)
-    starts = best_cuts(values, held, variance)
+    values, place, repeats = np.unique(kept, return_inverse=True, return_counts=True)
+    starts = best_cuts(values, repeats, variance)
     cluster = np.zeros(values.size, dtype=np.intp)
     cluster[starts[1:]] = 1
     return np.asarray(np.cumsum(cluster)[place.reshape(-1)], dtype=np.intp)
 
 
-def best_cuts(values: FloatArray, held: NDArray[np.intp], variance: float) -> list[int]:
-    """Where the clusters of least cost begin, among ascending values of which ``held`` cells have each.
+def best_cuts(values: FloatArray, repeats: NDArray[np.intp], variance: float) -> list[int]:
+    """Where the clusters of least cost begin, among ascending values each of which ``repeats`` cells have.
 
     Dynamic programming over the end of the last cluster. The queue holds, left to right, the beginnings of a last
     cluster that are best for some end to come, each with the first end for which it is.
     """
-    cost = _cluster_cost(values, held, variance)
+    cost = _cluster_cost(values, repeats, variance)
     size = values.size
     best, back = [0.0] * (size + 1), [0] * (size + 1)
     queue: deque[tuple[int, int]] = deque([(0, 1)])
@@ -119,11 +119,13 @@ def best_cuts(values: FloatArray, held: NDArray[np.intp], variance: float) -> li
     return starts[::-1]
 
 
-def _cluster_cost(values: FloatArray, held: NDArray[np.intp], variance: float) -> Callable[[int, int], float]:
+def _cluster_cost(values: FloatArray, repeats: NDArray[np.intp], variance: float) -> Callable[[int, int], float]:
     """``sum (y - mean)^2 + variance / cells`` of the values from a start up to an end."""
     # around the middle value, so that the difference of two large numbers is not what is left
     centred = values - values[values.size // 2]
-    cells, sums, squares = (np.concatenate([[0.0], np.cumsum(held * centred**power)]).tolist() for power in (0, 1, 2))
+    cells, sums, squares = (
+        np.concatenate([[0.0], np.cumsum(repeats * centred**power)]).tolist() for power in (0, 1, 2)
+    )
 
     def cost(start: int, end: int) -> float:
         inside, total = cells[end] - cells[start], sums[end] - sums[start]

@@ -39,7 +39,7 @@ from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Noise
 
 _STEPS = 40
-_LEAST_OF_CELLS = 1e-3
+_MIN_CELL_SHARE = 1e-3
 _SWEEPS = 30
 _FACTORS = (0.0, 0.5, 0.8, 0.95, 0.99, 1.01, 1.05, 1.25, 2.0)
 _BRANCHINGS = (2, 4, 6, 8, 10, 12, 16, 24)
@@ -128,16 +128,16 @@ def _plan(branching: int, fanouts: tuple[int, ...], public_total: bool) -> Plan:
 
 def _swept(shares: list[float], cost: Callable[[list[float]], float]) -> list[float]:
     """The shares after each level's was moved by fixed factors, in turn, for as long as the cost falls."""
-    least = cost(shares)
+    lowest = cost(shares)
     for _ in range(_SWEEPS):
-        before = least
+        before = lowest
         for level in range(len(shares)):
             for factor in _FACTORS:
                 tried = _with_share(shares, level, shares[level] * factor)
-                found = cost(tried)
-                if found < least:
-                    shares, least = tried, found
-        if least > before * (1 - 1e-6):
+                trial_cost = cost(tried)
+                if trial_cost < lowest:
+                    shares, lowest = tried, trial_cost
+        if lowest > before * (1 - 1e-6):
             break
     return shares
 
@@ -149,7 +149,7 @@ def _with_share(shares: list[float], level: int, part: float) -> list[float]:
         return shares
     trial = [share * (1.0 - part) / others for share in shares]
     trial[level] = part
-    return trial if trial[0] >= _LEAST_OF_CELLS else shares
+    return trial if trial[0] >= _MIN_CELL_SHARE else shares
 
 
 def mean_variance(shares: Sequence[float], fanouts: Sequence[int], public_total: bool) -> float:

@@ -58,14 +58,14 @@ def best_squares(rows: int, columns: int) -> tuple[int, int]:
     shrink = max(1.0, math.sqrt(rows * columns / _PLANNED_CELLS))
     shape = max(1, round(rows / shrink)), max(1, round(columns / shrink))
     queries = _rectangles(shape)
-    best, least = (2, 1), math.inf
+    best, lowest = (2, 1), math.inf
     for branching in _BRANCHINGS:
         hierarchy = Hierarchy.grid(shape, branching=branching)
         for measured in range(1, hierarchy.levels + 1):
             variances = [1.0] * measured + [math.inf] * (hierarchy.levels - measured)
             mean = float(np.mean([hierarchy.variance(query, variances) for query in queries])) * measured**2
-            if mean < least * (1 - 1e-9):
-                best, least = (branching, measured), mean
+            if mean < lowest * (1 - 1e-9):
+                best, lowest = (branching, measured), mean
     return best
 
 
@@ -74,12 +74,12 @@ def _rectangles(shape: tuple[int, int]) -> list[FloatArray]:
     root = 1.1673039782614187  # Roberts' R4: the positive solution of x^5 = x + 1
     index = np.arange(1, _RECTANGLES + 1)
     corners = np.stack([(0.5 + index / root**power) % 1 for power in range(1, 5)], axis=1)
-    found = []
+    rectangles = []
     for top, bottom, left, right in corners:
         weights = np.zeros(shape)
         rows, columns = (
             sorted((int(a * n), int(b * n))) for a, b, n in ((top, bottom, shape[0]), (left, right, shape[1]))
         )
         weights[rows[0] : rows[1] + 1, columns[0] : columns[1] + 1] = 1.0
-        found.append(weights.reshape(-1))
-    return found
+        rectangles.append(weights.reshape(-1))
+    return rectangles

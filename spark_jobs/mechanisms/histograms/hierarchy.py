@@ -26,7 +26,7 @@ from spark_jobs.contract.privacy import MAX_DIGITS, Neighbours, exact_difference
 from spark_jobs.mechanisms.noise import Noise, laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 
-_LEAST_VARIANCE = 1e-100
+MIN_VARIANCE = 1e-100
 """Stands for the variance of noise so small that it rounds to nothing."""
 
 
@@ -77,8 +77,8 @@ class Hierarchy:
     def sums(self, level: int, values: NDArray[Any]) -> NDArray[Any]:
         """The sums of a level's values, along the last axis, in each node of ``level + 1``, in their type."""
         starts = np.cumsum(self.children[level]) - self.children[level]
-        found: NDArray[Any] = np.add.reduceat(values, starts, axis=-1)
-        return found
+        totals: NDArray[Any] = np.add.reduceat(values, starts, axis=-1)
+        return totals
 
     def nodes(self, counts: Int64Array) -> tuple[Int64Array, ...]:
         """The exact counts of all levels, the cells first, in ``order``."""
@@ -168,7 +168,7 @@ def measured_cells(
         measured = epsilon > 0
         nodes.append(noise.laplace(level, epsilon=epsilon, l1_sensitivity=rows) if measured else None)
         scale = laplace_scale(epsilon, rows) if measured else math.inf
-        variances.append(max(laplace_variance(scale), _LEAST_VARIANCE) if measured else math.inf)
+        variances.append(max(laplace_variance(scale), MIN_VARIANCE) if measured else math.inf)
     if public_total and len(epsilons) > 1:
         nodes[-1], variances[-1] = exact[-1], 0.0
     return hierarchy.least_squares(nodes, variances).reshape(counts.shape)

@@ -70,7 +70,7 @@ class Histogram:
         cells: estimates of the counts, of the shape of the exact ones; float64, possibly negative.
         method: the name of the method that made them; never ``"auto"``.
         epsilon: what it cost in all, exact.
-        events: its spendings, in order.
+        spendings: what it paid for, in order.
         neighbours: the relation of the guarantee.
         guarantee: ``contract.release.PRIVATE``, or ``NOT_PRIVATE`` where the noise had a seed.
     """
@@ -78,7 +78,7 @@ class Histogram:
     cells: FloatArray
     method: str
     epsilon: Decimal
-    events: tuple[Spending, ...]
+    spendings: tuple[Spending, ...]
     neighbours: Neighbours
     guarantee: str
 

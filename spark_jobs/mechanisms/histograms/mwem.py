@@ -18,8 +18,8 @@ integer|`` and changes by at most 1: a pick costs e / 2T by ``selection.exponent
 and its answer e / 2T. The total costs its share where it is drawn, with sensitivity 1 as well. All of it composes
 sequentially, adaptively. The published algorithm takes n as known: under add/remove its exact value would betray a row.
 
-Weights are logarithms. Cells that lie in the same measured queries have one weight, so an update takes the number of
-such groups and not of cells, and none is lost by underflow.
+Weights are kept as logarithms, so that none is lost by underflow. Cells that lie in the same measured queries share one
+weight, so that the cost of an update grows with the number of such groups and not with the number of cells.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TOTAL_SHARE = Decimal("0.05")
 MAX_ROUNDS = 64
 PASSES = 20
 _ROUNDS_CONSTANT = 10.0
-_MOST = 1 << 60
+_MAX_TOTAL = 1 << 60
 
 
 def mwem(
@@ -54,20 +54,20 @@ def mwem(
     Sensitivity, cost and proof: the module's; ``neighbours`` changes nothing, as a count moves by 1 under both.
     """
     # one by one, so that no sum overflows: this moves no row further
-    exact = np.clip(counts, -_MOST // counts.size, _MOST // counts.size)
+    exact = np.clip(counts, -_MAX_TOTAL // counts.size, _MAX_TOTAL // counts.size)
     total = float(facts.total if facts.total is not None else _noisy_total(exact, meter, noise))
     if counts.size == 1:
         return np.full(counts.shape, total)
     rest = meter.spend_rest(label="rounds of selection and measurement")
     size = max(total, 1.0)
     budget = split_evenly(rest, 2 * rounds(size * float(rest), counts.size))
-    learned = Weights.uniform(counts.shape, size)
+    learned = WeightedCells.uniform(counts.shape, size)
     truth = queries(exact)
     for pick, answer in zip(budget[1::2], budget[0::2], strict=True):
         scores = np.abs(truth - np.rint(queries(learned.cells())).astype(np.int64))
-        chosen = exponential_mechanism(scores, epsilon=pick, l_inf_sensitivity=1, noise=noise)
-        noisy = noise.laplace(truth[chosen : chosen + 1], epsilon=answer, l1_sensitivity=1)
-        learned.take(members(counts.shape, chosen), float(noisy[0]))
+        query = exponential_mechanism(scores, epsilon=pick, l_inf_sensitivity=1, noise=noise)
+        noisy = noise.laplace(truth[query : query + 1], epsilon=answer, l1_sensitivity=1)
+        learned.take(members(counts.shape, query), float(noisy[0]))
         learned.learn(PASSES)
     return learned.cells()
 
@@ -103,7 +103,7 @@ def members(shape: tuple[int, ...], query: int) -> BoolArray:
     return inside
 
 
-class Weights:
+class WeightedCells:
     """A distribution over cells as logarithms of weights, one for each group of cells that no query has told apart."""
 
     def __init__(self, group: NDArray[np.intp], size: float) -> None:
@@ -114,14 +114,14 @@ class Weights:
         self._answers: list[float] = []
 
     @classmethod
-    def uniform(cls, shape: tuple[int, ...], size: float) -> Weights:
+    def uniform(cls, shape: tuple[int, ...], size: float) -> WeightedCells:
         """``size`` rows spread evenly."""
         return cls(np.zeros(shape, dtype=np.intp), size)
 
     def cells(self) -> FloatArray:
         """The estimate of every cell; at least 0, of sum ``size``."""
-        found: FloatArray = (self._masses() / self._cells)[self._group]
-        return found
+        estimates: FloatArray = (self._masses() / self._cells)[self._group]
+        return estimates
 
     def take(self, inside: BoolArray, answer: float) -> None:
         """Remember a query's noisy answer, as near as n rows come to it, and tell its cells from the others."""
@@ -130,7 +130,7 @@ class Weights:
         self._group = group.reshape(self._group.shape)
         self._cells = np.bincount(group.reshape(-1)).astype(np.float64)
         self._log = self._log[before]
-        self._inside = [*(held[before] for held in self._inside), keys % 2 == 1]
+        self._inside = [*(earlier[before] for earlier in self._inside), keys % 2 == 1]
         self._answers.append(min(max(answer, 0.0), self._size))
 
     def learn(self, passes: int) -> None:

@@ -37,9 +37,9 @@ from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 
 STEPS = 1 << 10
-_MOST = 1 << 50
+_MAX_TOTAL = 1 << 50
 """Cells of the line together, in the costs alone; larger counts are clipped one by one, which moves no row further."""
-MOST_NOISE = 2.0**54
+MAX_NOISE = 2.0**54
 """Noise scale times cells: sums of costs then leave int64 with a chance below exp(-2^8), whatever epsilon is."""
 _BLOCK = 1 << 16
 _SHORT = 64
@@ -84,12 +84,12 @@ def private_partition(
     Raises:
         InvalidRequest: epsilon is so small that sums of noisy costs might leave int64.
     """
-    most = laplace_scale(epsilon, max(1, rows_changed(neighbours) * 2 * change_in_steps(counts.size, steps)))
-    if most * counts.size > MOST_NOISE:
+    scale = laplace_scale(epsilon, max(1, rows_changed(neighbours) * 2 * change_in_steps(counts.size, steps)))
+    if scale * counts.size > MAX_NOISE:
         raise InvalidRequest(
             "epsilon",
             value=epsilon,
-            requirement=f"must be at least {most * counts.size / MOST_NOISE * float(epsilon):.0e} for {counts.size} "
+            requirement=f"must be at least {scale * counts.size / MAX_NOISE * float(epsilon):.0e} for {counts.size} "
             "cells",
             remedy="give this method more of the budget, or take fewer cells",
         )
@@ -114,7 +114,7 @@ def noisy_costs(
 
 def candidates(counts: Int64Array, *, steps: int = STEPS) -> list[Candidates]:
     """The costs of all candidates, cells first, doubling the length up to the whole line."""
-    cells = np.clip(counts, -(_MOST // counts.size), _MOST // counts.size)
+    cells = np.clip(counts, -(_MAX_TOTAL // counts.size), _MAX_TOTAL // counts.size)
     levels = [Candidates(length=1, last=1, costs=np.zeros(cells.size, dtype=np.int64))]
     while levels[-1].length < cells.size:
         length = 2 * levels[-1].length
@@ -172,7 +172,7 @@ def _deviations(buckets: Int64Array, steps: int) -> Int64Array:
     q = np.expand_dims(quotient, axis)
     above = np.maximum(laid, q)
     high = above.sum(axis=axis)
-    at_most = np.maximum(laid, q + 1, out=above).sum(axis=axis) - high
+    not_above = np.maximum(laid, q + 1, out=above).sum(axis=axis) - high
     around: Int64Array = (2 * (high - length * quotient) - remainder) * steps
-    part: Int64Array = remainder * (2 * at_most - length) * steps // length
+    part: Int64Array = remainder * (2 * not_above - length) * steps // length
     return around + part

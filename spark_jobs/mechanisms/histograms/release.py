@@ -37,7 +37,7 @@ METHODS = MappingProxyType(
 )
 """Every method, by name."""
 _FEW_CELLS = 64
-_FAINT, _STRONG_ON_A_LINE, _STRONG_ON_A_GRID = 0.1, 16.0, 32.0
+_WEAK_ON_A_LINE, _STRONG_ON_A_LINE, _STRONG_ON_A_GRID = 0.1, 16.0, 32.0
 
 
 def release_histogram(
@@ -96,7 +96,7 @@ def release_histogram(
         cells=cells,
         method=name,
         epsilon=meter.spent.epsilon,
-        events=meter.events,
+        spendings=meter.spendings,
         neighbours=neighbours,
         guarantee=noise.guarantee,
     )
@@ -132,7 +132,7 @@ def default_method(
         return "dawa" if len(shape) == 1 else "adaptive_grid"
     signal = expected_rows * float(exact_decimal(epsilon, what="epsilon")) / (cells * rows_changed(neighbours))
     if len(shape) == 1:
-        return "adaptive_grid" if signal < _FAINT else "dawa" if signal < _STRONG_ON_A_LINE else "hb"
+        return "adaptive_grid" if signal < _WEAK_ON_A_LINE else "dawa" if signal < _STRONG_ON_A_LINE else "hb"
     return "adaptive_grid" if signal < _STRONG_ON_A_GRID else "hb"
 
 

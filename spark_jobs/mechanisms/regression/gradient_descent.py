@@ -69,11 +69,11 @@ def gradient_descent(
         InvalidRequest: epsilon is no cost.
         ValueError: fewer than one iteration, or a clip that is not above 0.
     """
-    each = share(exact_decimal(epsilon, what="epsilon"), max(iterations, 1))
+    step_epsilon = share(exact_decimal(epsilon, what="epsilon"), max(iterations, 1))
     rows = _Rows(group, x, y, counts, groups=groups, steps=steps, clip=clip)
 
     def noisy(sums: Int64Array) -> Int64Array:
-        return noise.laplace(sums, epsilon=each, l1_sensitivity=2 * rows_changed(neighbours) * LATTICE)
+        return noise.laplace(sums, epsilon=step_epsilon, l1_sensitivity=2 * rows_changed(neighbours) * LATTICE)
 
     return _descended(rows, noisy, iterations)
 
@@ -100,13 +100,13 @@ def gradient_descent_zcdp(
         InvalidRequest: rho is no cost.
         ValueError: as ``gradient_descent``.
     """
-    each: Decimal = share(exact_decimal(rho, what="rho"), max(iterations, 1))
+    step_rho: Decimal = share(exact_decimal(rho, what="rho"), max(iterations, 1))
     rows = _Rows(group, x, y, counts, groups=groups, steps=steps, clip=clip)
     # a hair above the root of two, which is rounded
     sensitivity = rows_changed(neighbours) * LATTICE * 2**0.5 * (1 + 1e-15)
 
     def noisy(sums: Int64Array) -> Int64Array:
-        return noise.gaussian(sums, rho=each, l2_sensitivity=sensitivity)
+        return noise.gaussian(sums, rho=step_rho, l2_sensitivity=sensitivity)
 
     return _descended(rows, noisy, iterations)
 
@@ -151,11 +151,11 @@ def _descended(rows: _Rows, noisy: Callable[[Int64Array], Int64Array], iteration
     if iterations < 1:
         raise ValueError(f"iterations: got {iterations}; must be at least 1")
     heights = np.full((2, rows.ends.size - 1), 0.5)
-    seen, total, kept = np.zeros_like(heights), np.zeros_like(heights), 0
+    squares, total, kept = np.zeros_like(heights), np.zeros_like(heights), 0
     for step in range(iterations):
         gradient = noisy(rows.gradients(heights)) / LATTICE
-        seen += gradient**2
-        heights = np.clip(heights - STEP * gradient / np.sqrt(np.maximum(seen, 1e-12)), -1.0, 2.0)
+        squares += gradient**2
+        heights = np.clip(heights - STEP * gradient / np.sqrt(np.maximum(squares, 1e-12)), -1.0, 2.0)
         if 2 * step >= iterations - 1:
             total, kept = total + heights, kept + 1
     low, high = total / kept

@@ -122,9 +122,9 @@ def centred_lines(
     half = 2 if neighbours is Neighbours.REPLACE_ONE else 1
     exact = rounded((variance * up - covariance * along) * LATTICE, half * sums.steps * reach)
     noisy = draws.add(part, exact, moves=LATTICE)
-    unit = (half / 2) * (reach / variance).astype(np.float64)
-    centre = 0.5 + noisy / LATTICE * unit / np.maximum(rows, 1.0)
-    return centre, draws.scale(part, moves=LATTICE) / LATTICE * unit
+    moved = (half / 2) * (reach / variance).astype(np.float64)
+    centre = 0.5 + noisy / LATTICE * moved / np.maximum(rows, 1.0)
+    return centre, draws.scale(part, moves=LATTICE) / LATTICE * moved
 
 
 def _share_of(total: Decimal, part: Decimal) -> Decimal:

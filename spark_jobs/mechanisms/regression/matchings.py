@@ -31,8 +31,8 @@ def random_order(rows: int, noise: Noise) -> Int64Array:
 
 def rounds_of(rows: int, matchings: int | None) -> int:
     """How many matchings there are of ``rows`` rows, up to ``matchings``; None: all."""
-    most = rows + rows % 2 - 1 if rows > 1 else 0
-    return most if matchings is None else min(matchings, most)
+    all_rounds = rows + rows % 2 - 1 if rows > 1 else 0
+    return all_rounds if matchings is None else min(matchings, all_rounds)
 
 
 def matched(rows: int, rounds: int) -> Iterator[tuple[Int64Array, Int64Array]]:

@@ -68,16 +68,16 @@ class NoisyMoments:
     @property
     def scale(self) -> float:
         """Of the noise in each sum: Laplace's scale, or the standard deviation. Twice that in private ``rows``."""
-        unit = self.steps**2
+        lattice = self.steps**2
         if self.gaussian:
-            return gaussian_stddev(self.cost, _l2(unit, self.neighbours)) / unit
-        return laplace_scale(self.cost, _l1(unit, self.neighbours)) / unit
+            return gaussian_stddev(self.cost, _l2(lattice, self.neighbours)) / lattice
+        return laplace_scale(self.cost, _l1(lattice, self.neighbours)) / lattice
 
     @property
     def stddev(self) -> float:
         """Of the noise in each sum."""
-        unit = self.steps**2
-        return self.scale if self.gaussian else float(np.sqrt(laplace_variance(self.scale * unit))) / unit
+        lattice = self.steps**2
+        return self.scale if self.gaussian else float(np.sqrt(laplace_variance(self.scale * lattice))) / lattice
 
     def lines(self) -> NoisyLines:
         """The lines of least squares, one for each group; without a slope where the noisy variance is not above 0.
@@ -116,8 +116,10 @@ class NoisyMoments:
         Returns:
             Sums of shape (copies, groups).
         """
-        unit = self.steps**2
-        drawn = _noisy(np.zeros((_count(self.neighbours), copies, self.rows.size), dtype=np.int64), self, noise) / unit
+        lattice = self.steps**2
+        drawn = (
+            _noisy(np.zeros((_count(self.neighbours), copies, self.rows.size), dtype=np.int64), self, noise) / lattice
+        )
         rows = self.rows + (2 * drawn[4] if len(drawn) == 5 else np.zeros_like(drawn[0]))
         sums = (own + more for own, more in zip((self.x, self.y, self.xx, self.xy), drawn[:4], strict=True))
         return _with(self, rows, *sums)
@@ -166,7 +168,7 @@ def _measured(sums: GroupSums, cost: Cost, neighbours: Neighbours, noise: Noise,
         steps=sums.steps,
     )
     ones = whole(np.ones(nothing.size, dtype=np.int64))
-    noisy = _noisy(np.stack([rounded(each, ones) for each in exact]), empty, noise) / sums.steps**2
+    noisy = _noisy(np.stack([rounded(numbers, ones) for numbers in exact]), empty, noise) / sums.steps**2
     return _with(empty, empty.rows if len(noisy) == 4 else 2 * noisy[4], *noisy[:4])
 
 
@@ -176,21 +178,21 @@ def _with(like: NoisyMoments, rows: FloatArray, *sums: FloatArray) -> NoisyMomen
 
 
 def _noisy(exact: Int64Array, like: NoisyMoments, noise: Noise) -> Int64Array:
-    unit = like.steps**2
+    lattice = like.steps**2
     if like.gaussian:
-        return noise.gaussian(exact, rho=like.cost, l2_sensitivity=_l2(unit, like.neighbours))
-    return noise.laplace(exact, epsilon=like.cost, l1_sensitivity=_l1(unit, like.neighbours))
+        return noise.gaussian(exact, rho=like.cost, l2_sensitivity=_l2(lattice, like.neighbours))
+    return noise.laplace(exact, epsilon=like.cost, l1_sensitivity=_l1(lattice, like.neighbours))
 
 
 def _count(neighbours: Neighbours) -> int:
     return 5 if neighbours is Neighbours.ADD_REMOVE else 4
 
 
-def _l1(unit: int, neighbours: Neighbours) -> int:
-    """In whole steps: ``unit`` is even."""
-    return 9 * unit // 2 if neighbours is Neighbours.ADD_REMOVE else 5 * unit
+def _l1(lattice: int, neighbours: Neighbours) -> int:
+    """In whole steps: ``lattice`` is even."""
+    return 9 * lattice // 2 if neighbours is Neighbours.ADD_REMOVE else 5 * lattice
 
 
-def _l2(unit: int, neighbours: Neighbours) -> float:
+def _l2(lattice: int, neighbours: Neighbours) -> float:
     # a hair above the root, which is rounded
-    return unit * float(np.sqrt(4.25 if neighbours is Neighbours.ADD_REMOVE else 8.0)) * (1 + 1e-15)
+    return lattice * float(np.sqrt(4.25 if neighbours is Neighbours.ADD_REMOVE else 8.0)) * (1 + 1e-15)

@@ -41,8 +41,8 @@ def noisy_intercept(sums: GroupSums, *, epsilon: Cost, neighbours: Neighbours, n
     if neighbours is Neighbours.ADD_REMOVE:
         rows = draws.add(0, rounded(sums.rows, np.ones(nothing.size, dtype=np.int64)), moves=1).astype(np.float64)
         rows_scale, part = np.full(nothing.size, draws.scale(0, moves=1)), 1
-    flat, unit = whole(nothing.astype(np.int64)), whole(np.ones(nothing.size, dtype=np.int64))
-    centre, centre_scale = centred_lines(sums, flat, unit, rows, draws, part, neighbours)
+    zeros, ones = whole(nothing.astype(np.int64)), whole(np.ones(nothing.size, dtype=np.int64))
+    centre, centre_scale = centred_lines(sums, zeros, ones, rows, draws, part, neighbours)
     return NoisyLines(
         slope=nothing,
         centre=centre,

@@ -66,11 +66,11 @@ def noisy_stats(
     """
     parts = _parts(shares, SHARES, neighbours)
     draws = Draws(total=epsilon, shares=parts, gaussian=False, noise=noise)
-    covariation, variation, unit = _on_lattice(sums, neighbours)
+    covariation, variation, step_size = _on_lattice(sums, neighbours)
     covariance = draws.add(0, covariation, moves=LATTICE)
     variance = draws.add(1, variation, moves=LATTICE)
-    scales = draws.scale(0, moves=LATTICE) * unit, draws.scale(1, moves=LATTICE) * unit
-    return _lines(sums, (covariance, variance), unit, scales, draws, 2, neighbours)
+    scales = draws.scale(0, moves=LATTICE) * step_size, draws.scale(1, moves=LATTICE) * step_size
+    return _lines(sums, (covariance, variance), step_size, scales, draws, 2, neighbours)
 
 
 def noisy_stats_zcdp(
@@ -87,10 +87,10 @@ def noisy_stats_zcdp(
     """
     parts = _parts(shares, RHO_SHARES, neighbours)
     draws = Draws(total=rho, shares=parts, gaussian=True, noise=noise)
-    covariation, variation, unit = _on_lattice(sums, neighbours)
+    covariation, variation, step_size = _on_lattice(sums, neighbours)
     both = draws.add(0, np.stack([covariation, variation]), moves=LATTICE, together=2)
-    scale = draws.scale(0, moves=LATTICE, together=2) * unit
-    return _lines(sums, (both[0], both[1]), unit, (scale, scale), draws, 1, neighbours)
+    scale = draws.scale(0, moves=LATTICE, together=2) * step_size
+    return _lines(sums, (both[0], both[1]), step_size, (scale, scale), draws, 1, neighbours)
 
 
 def _parts(shares: Shares | None, defaults: dict[Neighbours, Shares], neighbours: Neighbours) -> Shares:
@@ -102,18 +102,18 @@ def _parts(shares: Shares | None, defaults: dict[Neighbours, Shares], neighbours
 
 def _on_lattice(sums: GroupSums, neighbours: Neighbours) -> tuple[Int64Array, Int64Array, FloatArray]:
     """Covariances and variances in lattice steps, and what a step is worth in each group."""
-    most = whole(np.maximum(sums.rows, 1))
+    rows = whole(np.maximum(sums.rows, 1))
     # one row or none has no covariance; the numerator is 0, and what a step is worth is any number
-    others = np.maximum(most - 1, 1) if neighbours is Neighbours.REPLACE_ONE else most
+    others = np.maximum(rows - 1, 1) if neighbours is Neighbours.REPLACE_ONE else rows
     below = sums.steps**2 * others
-    worth = (others / most).astype(np.float64) if neighbours is Neighbours.REPLACE_ONE else np.ones(most.size)
+    worth = (others / rows).astype(np.float64) if neighbours is Neighbours.REPLACE_ONE else np.ones(rows.size)
     return rounded(sums.covariation * LATTICE, below), rounded(sums.variation * LATTICE, below), worth / LATTICE
 
 
 def _lines(
     sums: GroupSums,
     measured: tuple[Int64Array, Int64Array],
-    unit: FloatArray,
+    step_size: FloatArray,
     scales: tuple[FloatArray, FloatArray],
     draws: Draws,
     part: int,
@@ -136,8 +136,8 @@ def _lines(
         centre=centre,
         failed=failed,
         rows=rows,
-        covariance=covariance * unit,
-        variance=variance * unit,
+        covariance=covariance * step_size,
+        variance=variance * step_size,
         covariance_scale=scales[0],
         variance_scale=scales[1],
         rows_scale=rows_scale,

@@ -60,12 +60,12 @@ class GroupSums:
         """
         at, number = np.asarray(group, dtype=np.int64), np.asarray(counts, dtype=np.int64)
         u, v = (np.asarray(place, dtype=np.int64) for place in (x, y))
-        made = {"rows": whole(number), "x": number * whole(u), "y": number * whole(v)}
-        made |= {"xx": number * whole(u * u), "xy": number * whole(u * v)}
+        terms = {"rows": whole(number), "x": number * whole(u), "y": number * whole(v)}
+        terms |= {"xx": number * whole(u * u), "xy": number * whole(u * v)}
         added: dict[str, NDArray[np.object_]] = {}
-        for name, each in made.items():
+        for name, term in terms.items():
             added[name] = whole(np.zeros(groups, dtype=np.int64))
-            np.add.at(added[name], at, each)
+            np.add.at(added[name], at, term)
         return cls(steps=steps, **added)
 
     def with_missing(self, missing: ArrayLike) -> GroupSums:
@@ -114,10 +114,10 @@ def whole(values: ArrayLike) -> NDArray[np.object_]:
     Raises:
         TypeError: the values are not whole numbers.
     """
-    given = np.asarray(values)
-    if given.dtype != object and not np.issubdtype(given.dtype, np.integer):
-        raise TypeError(f"values: got {given.dtype}; must be whole numbers, in units of the grid")
-    return given.astype(object)
+    array = np.asarray(values)
+    if array.dtype != object and not np.issubdtype(array.dtype, np.integer):
+        raise TypeError(f"values: got {array.dtype}; must be whole numbers, in units of the grid")
+    return array.astype(object)
 
 
 def rounded(numerators: NDArray[np.object_], denominators: ArrayLike) -> Int64Array:
@@ -132,5 +132,5 @@ def rounded(numerators: NDArray[np.object_], denominators: ArrayLike) -> Int64Ar
     """
     below = whole(denominators)
     nearest = (2 * numerators + below) // (2 * below)
-    held: Int64Array = np.minimum(np.maximum(nearest, -BOUND), BOUND).astype(np.int64)
-    return held
+    clipped: Int64Array = np.minimum(np.maximum(nearest, -BOUND), BOUND).astype(np.int64)
+    return clipped

@@ -31,7 +31,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours, exact_decimal, share
 from spark_jobs.mechanisms.continuous_noise import Density, SmoothNoise, student_t_noise
 from spark_jobs.mechanisms.noise import Cost, Noise
-from spark_jobs.mechanisms.pure_release import MOST_EPSILON, pure_noise, release_pure
+from spark_jobs.mechanisms.pure_release import MAX_EPSILON, pure_noise, release_pure
 from spark_jobs.mechanisms.regression.matchings import matched, random_order, rounds_of
 from spark_jobs.mechanisms.selection import median_by_exponential
 from spark_jobs.mechanisms.smooth_sensitivity import pairwise_median_bound
@@ -112,8 +112,8 @@ def theil_sen(
     kept = np.ones(u.size, dtype=bool) if usable is None else np.asarray(usable, dtype=bool)
     if not u.shape == v.shape == kept.shape:
         raise ValueError(f"rows: got shapes {u.shape}, {v.shape}, {kept.shape}; must be one")
-    each = share(exact_decimal(epsilon, what="epsilon"), len(at))
-    shape = _density(min(each, MOST_EPSILON), density) if how is Median.SMOOTH else None
+    height_epsilon = share(exact_decimal(epsilon, what="epsilon"), len(at))
+    shape = _density(min(height_epsilon, MAX_EPSILON), density) if how is Median.SMOOTH else None
     rounds = rounds_of(u.size, matchings)
     order = random_order(u.size, noise)
     points = pair_estimates(
@@ -122,7 +122,7 @@ def theil_sen(
     changes = max(min(rounds, u.size - 1), 1)
     reach = round(widen / (upper - lower) * (STEPS - 1)) if how is Median.WIDE else 0
     released = [
-        _noisy(estimates, changes, noise, shape=shape, epsilon=each, neighbours=neighbours, widen=reach)
+        _noisy(estimates, changes, noise, shape=shape, epsilon=height_epsilon, neighbours=neighbours, widen=reach)
         for estimates in points
     ]
     return lower + (upper - lower) * np.array(released)
@@ -158,20 +158,20 @@ def pair_estimates(
     """
     places = x.astype(np.float64), y.astype(np.float64)
     per_unit = (STEPS - 1) / (upper - lower)
-    found: list[list[NDArray[np.int32]]] = [[] for _ in at]
+    heights: list[list[NDArray[np.int32]]] = [[] for _ in at]
     everything = bool(usable.all())
     for left, right in matched(x.size, rounds):
         start, rise = places[0][left], places[1][left]
         run = places[0][right] - start
-        told = run != 0 if everything else (run != 0) & usable[left] & usable[right]
-        if not told.all():
-            left, right, start, rise, run = left[told], right[told], start[told], rise[told], run[told]
+        sloped = run != 0 if everything else (run != 0) & usable[left] & usable[right]
+        if not sloped.all():
+            left, right, start, rise, run = left[sloped], right[sloped], start[sloped], rise[sloped], run[sloped]
         slope = (places[1][right] - rise) / run
-        for place, points in zip(at, found, strict=True):
+        for place, points in zip(at, heights, strict=True):
             height = (slope * (place * steps - start) + rise) / steps
             point = np.clip((height - lower) * per_unit, 0, STEPS - 1)
             points.append(np.rint(point).astype(np.int32))
-    return [np.concatenate(points) if points else np.zeros(0, dtype=np.int32) for points in found]
+    return [np.concatenate(points) if points else np.zeros(0, dtype=np.int32) for points in heights]
 
 
 def _noisy(
@@ -186,7 +186,7 @@ def _noisy(
 ) -> float:
     """A private median as a part of the grid, from 0 to 1."""
     if shape is None:
-        chosen = median_by_exponential(
+        point = median_by_exponential(
             estimates,
             steps=STEPS,
             epsilon=epsilon,
@@ -195,7 +195,7 @@ def _noisy(
             changes=changes,
             widen=widen,
         )
-        return chosen / (STEPS - 1)
+        return point / (STEPS - 1)
     bound = pairwise_median_bound(estimates, lower=0, upper=STEPS - 1, changes=changes, smoothness=shape.smoothness)
     rank = (estimates.size + 1) // 2
     doubled = 2 * int(np.partition(estimates, rank - 1)[rank - 1]) if rank else STEPS - 1

@@ -59,7 +59,7 @@ from spark_jobs.mechanisms.streams.smoothing import Smoother
 
 MAX_STATES = 1 << 16
 MAX_ROWS = 1 << 20
-LEAST_VARIANCE = 1e-6
+MIN_VARIANCE = 1e-6
 """Stands for the variance of noise that is as good as none."""
 _UNIT = 1024
 """The weight of a count with the noise of one level."""
@@ -116,20 +116,20 @@ class HierarchyShape:
             meter.spend_share(prunes, label="pruning of the hierarchy")
         meter.spend_share(groups, label="groups of steps")
         meter.spend_rest(label="counts of steps")
-        object.__setattr__(self, "spendings", meter.events)
-        least = min(self.grouping, self.perturbing(1), self.pruning or self.grouping)
-        require_epsilon(meter.granted.epsilon, least, "pruning, groups and counts of each level")
+        object.__setattr__(self, "spendings", meter.spendings)
+        smallest = min(self.grouping, self.perturbing(1), self.pruning or self.grouping)
+        require_epsilon(meter.granted.epsilon, smallest, "pruning, groups and counts of each level")
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """Nodes of each level, the root's first."""
-        return (*(len(each) for each in reversed(self.hierarchy.children)), self.hierarchy.order.size)
+        return (*(len(children) for children in reversed(self.hierarchy.children)), self.hierarchy.order.size)
 
     @property
     def cuts(self) -> NDArray[np.intp]:
         """Where each level but the first begins among all nodes."""
-        found: NDArray[np.intp] = np.cumsum(self.sizes)[:-1]
-        return found
+        starts: NDArray[np.intp] = np.cumsum(self.sizes)[:-1]
+        return starts
 
     @property
     def pruning(self) -> Decimal:
@@ -151,13 +151,13 @@ class HierarchyShape:
         """Of noisy counts with the budget of 1, 2, ... levels; entry 0 is that of 1, too."""
         rows = rows_changed(self.neighbours)
         scales = [laplace_scale(self.perturbing(max(levels, 1)), rows) for levels in range(len(self.sizes) + 1)]
-        return np.array([max(laplace_variance(scale), LEAST_VARIANCE) for scale in scales])
+        return np.array([max(laplace_variance(scale), MIN_VARIANCE) for scale in scales])
 
     @cached_property
     def weights(self) -> Int64Array:
         """Whole numbers in proportion to the inverses of ``variances``."""
-        found: Int64Array = np.maximum(np.rint(_UNIT * self.variances[0] / self.variances), 1).astype(np.int64)
-        return found
+        weights: Int64Array = np.maximum(np.rint(_UNIT * self.variances[0] / self.variances), 1).astype(np.int64)
+        return weights
 
     @property
     def refined_at(self) -> int:
@@ -253,10 +253,10 @@ def draw_hierarchy(exact: Int64Array, *, shape: HierarchyShape, noise: Noise) ->
     levels = _measured(exact, shape, noise)
     rows, kept = rows_changed(shape.neighbours), levels > 0
     noisy, thresholds, tests = (np.zeros_like(exact) for _ in range(3))
-    for each in range(1, len(shape.sizes) + 1):
-        here = levels == each
+    for levels_paid in range(1, len(shape.sizes) + 1):
+        here = levels == levels_paid
         if here.any():
-            noisy[here] = noise.laplace(exact[here], epsilon=shape.perturbing(each), l1_sensitivity=rows)
+            noisy[here] = noise.laplace(exact[here], epsilon=shape.perturbing(levels_paid), l1_sensitivity=rows)
     thresholds[kept], tests[kept] = draw_tests(
         (int(kept.sum()),),
         epsilon=shape.grouping,
@@ -272,7 +272,7 @@ def take_hierarchy(
 ) -> tuple[HierarchyState, HierarchySteps]:
     """``release_hierarchy`` with its noise: no randomness."""
     nodes: list[PegasusState] = []
-    starts, raw, held = np.full(exact.shape, -1, dtype=np.int64), np.zeros(exact.shape), np.ones(exact.shape)
+    starts, raw, group_weights = np.full(exact.shape, -1, dtype=np.int64), np.zeros(exact.shape), np.ones(exact.shape)
     weights = shape.weights[drawn.levels]
     for node, before in enumerate(state.nodes):
         at = np.flatnonzero(drawn.levels[:, node])
@@ -290,13 +290,13 @@ def take_hierarchy(
             variance=float(shape.variances[0]) * _UNIT,
             weights=weights[at, node],
         )
-        held[at, node] = _weights_so_far(before, starts[at, node], weights[at, node])
+        group_weights[at, node] = _weights_so_far(before, starts[at, node], weights[at, node])
         nodes.append(after)
     estimates = np.maximum(raw, 0.0)
     if shape.consistent:
         blocks = range(0, len(exact), _CHUNK)
         parts = [slice(start, start + _CHUNK) for start in blocks]
-        adding = [_adding_up(raw[part], 1.0 / held[part], drawn.levels[part], shape) for part in parts]
+        adding = [_adding_up(raw[part], 1.0 / group_weights[part], drawn.levels[part], shape) for part in parts]
         estimates = np.concatenate(adding) if adding else estimates
     steps = HierarchySteps(
         first=state.step, levels=drawn.levels, noisy=drawn.counts.noisy, starts=starts, estimates=estimates
@@ -331,8 +331,8 @@ def _measured(exact: Int64Array, shape: HierarchyShape, noise: Noise) -> Int64Ar
     """The levels whose budget each node has: 0 where pruned."""
     if not shape.pruning:
         return np.ones_like(exact)
-    children = [np.asarray(each) for each in reversed(shape.hierarchy.children)]
-    parents = [np.repeat(np.arange(each.size), each) for each in children]
+    children = [np.asarray(level) for level in reversed(shape.hierarchy.children)]
+    parents = [np.repeat(np.arange(level.size), level) for level in children]
     refined = refined_levels(
         np.split(exact, shape.cuts, axis=1)[:-1],
         parents[:-1],
@@ -341,12 +341,12 @@ def _measured(exact: Int64Array, shape: HierarchyShape, noise: Noise) -> Int64Ar
         neighbours=shape.neighbours,
         noise=noise,
     )
-    found, kept = [], np.ones((len(exact), 1), dtype=np.bool_)
+    measured, kept = [], np.ones((len(exact), 1), dtype=np.bool_)
     for depth, answers in enumerate(refined):
-        found.append(np.where(kept, np.where(answers, 1, len(shape.sizes) - depth), 0))
+        measured.append(np.where(kept, np.where(answers, 1, len(shape.sizes) - depth), 0))
         kept = answers[:, parents[depth]]
-    found.append(kept.astype(np.int64))
-    return np.concatenate(found, axis=1).astype(np.int64)
+    measured.append(kept.astype(np.int64))
+    return np.concatenate(measured, axis=1).astype(np.int64)
 
 
 def _weights_so_far(before: PegasusState, starts: Int64Array, weights: Int64Array) -> FloatArray:
@@ -354,27 +354,27 @@ def _weights_so_far(before: PegasusState, starts: Int64Array, weights: Int64Arra
     first, kept = before.group.step, len(before.weights)
     upto = np.concatenate([[0.0], np.cumsum(np.append(np.array(before.weights, dtype=np.float64), weights))])
     at = np.arange(kept, kept + starts.size)
-    found: FloatArray = upto[at + 1] - upto[starts - (first - kept)]
-    return found
+    totals: FloatArray = upto[at + 1] - upto[starts - (first - kept)]
+    return totals
 
 
 def _adding_up(raw: FloatArray, variances: FloatArray, levels: Int64Array, shape: HierarchyShape) -> FloatArray:
     """Estimates that add up, of a block of steps; variances need only be in proportion."""
-    readings, spreads = (np.split(each, shape.cuts, axis=1) for each in (raw, variances / variances.min()))
+    readings, spreads = (np.split(values, shape.cuts, axis=1) for values in (raw, variances / variances.min()))
     # below a node with the budget of more levels than one nothing is measured, and below what is not measured neither
-    ends = [each != 1 for each in np.split(levels, shape.cuts, axis=1)[:-1]]
+    ends = [values != 1 for values in np.split(levels, shape.cuts, axis=1)[:-1]]
     return np.concatenate(consistent_counts(readings, spreads, hierarchy=shape.hierarchy, ends=ends), axis=1)
 
 
 def _adds_up(hierarchy: Hierarchy) -> bool:
     """Whether the levels are groups of neighbours, at least one in each, up to one root."""
-    sizes = [hierarchy.order.size, *(len(each) for each in hierarchy.children)]
+    sizes = [hierarchy.order.size, *(len(level) for level in hierarchy.children)]
     return (
         1 <= sizes[0] <= MAX_STATES
         and sizes[-1] == 1
         and np.array_equal(hierarchy.order, np.arange(sizes[0]))
         and all(
-            np.min(each) >= 1 and int(np.sum(each)) == below
-            for each, below in zip(hierarchy.children, sizes[:-1], strict=True)
+            np.min(level) >= 1 and int(np.sum(level)) == below
+            for level, below in zip(hierarchy.children, sizes[:-1], strict=True)
         )
     )

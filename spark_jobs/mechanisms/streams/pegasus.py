@@ -39,7 +39,7 @@ from spark_jobs.mechanisms.streams.smoothing import Smoother, smooth
 MAX_COUNT = 1 << 40
 MAX_GROUP = 1 << 16
 MAX_THRESHOLD = 1_000_000
-LEAST_EPSILON = Decimal("1e-6")
+MIN_EPSILON = Decimal("1e-6")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ class PegasusShape:
         meter = BudgetMeter(total)
         meter.spend_share(part, label="groups of steps")
         meter.spend_rest(label="counts of steps")
-        object.__setattr__(self, "spendings", meter.events)
+        object.__setattr__(self, "spendings", meter.spendings)
 
     @property
     def grouping(self) -> Decimal:
@@ -224,24 +224,26 @@ def advance(
     before = np.full(kept, state.group.start, dtype=np.int64)
     noisy = np.concatenate([np.array(state.noisy, dtype=np.int64), drawn.noisy])
     places = np.concatenate([before, starts]) - (first - kept)
-    each = None if weights is None else np.concatenate([np.array(state.weights, dtype=np.int64), weights])
-    estimates = smooth(noisy, places, smoother=smoother, variance=variance, weights=each)[kept:]
+    all_weights = None if weights is None else np.concatenate([np.array(state.weights, dtype=np.int64), weights])
+    estimates = smooth(noisy, places, smoother=smoother, variance=variance, weights=all_weights)[kept:]
     left = noisy.size - (group.step - group.start) if group.open else noisy.size
     after = PegasusState(
-        group=group, noisy=tuple(noisy[left:].tolist()), weights=() if each is None else tuple(each[left:].tolist())
+        group=group,
+        noisy=tuple(noisy[left:].tolist()),
+        weights=() if all_weights is None else tuple(all_weights[left:].tolist()),
     )
     return after, starts, estimates
 
 
-def require_number(what: str, given: object, least: int, most: int, *, whole: bool = False) -> None:
+def require_number(what: str, given: object, lower: int, upper: int, *, whole: bool = False) -> None:
     """Refuse a public parameter of a stream unless it is a number within its bounds.
 
     Raises:
         InvalidRequest: it is not.
     """
     number = isinstance(given, Integral if whole else Real) and not isinstance(given, bool)
-    fits = number and least <= float(given) <= most  # type: ignore[arg-type]
-    require(what, given, fits, f"{'a whole number' if whole else 'a number'} from {least} to {most}")
+    fits = number and lower <= float(given) <= upper  # type: ignore[arg-type]
+    require(what, given, fits, f"{'a whole number' if whole else 'a number'} from {lower} to {upper}")
 
 
 def require(what: str, given: object, fits: bool, bound: str, *, remedy: str = "leave it out for the default") -> None:
@@ -254,14 +256,14 @@ def require(what: str, given: object, fits: bool, bound: str, *, remedy: str = "
         raise InvalidRequest(what, value=given, requirement=f"must be {bound}", remedy=remedy)
 
 
-def require_epsilon(total: Decimal, least: Decimal, which: str) -> None:
+def require_epsilon(total: Decimal, smallest: Decimal, which: str) -> None:
     """Refuse an epsilon so small that thresholds, in units of the noise it leaves, are beyond any count.
 
     Raises:
         InvalidRequest: it is.
     """
-    bound = f"such that {which} have {LEAST_EPSILON} of it"
-    require("epsilon", total, least >= LEAST_EPSILON, bound, remedy="give what the stream may cost, e.g. '1'")
+    bound = f"such that {which} have {MIN_EPSILON} of it"
+    require("epsilon", total, smallest >= MIN_EPSILON, bound, remedy="give what the stream may cost, e.g. '1'")
 
 
 def _counts(counts: ArrayLike) -> Int64Array:

@@ -50,26 +50,26 @@ def smooth(
         at = np.arange(noisy.size)
         means: FloatArray = (upto[at + 1] - upto[starts]) / (at + 1 - starts)
         return means
-    each = [1] * noisy.size if weights is None else weights.tolist()
+    counted = [1] * noisy.size if weights is None else weights.tolist()
     shrinks = variance if smoother is Smoother.JAMES_STEIN else None
-    return _moments(noisy.tolist(), starts.tolist(), each, variance=shrinks)
+    return _moments(noisy.tolist(), starts.tolist(), counted, variance=shrinks)
 
 
 def _medians(noisy: list[int], starts: list[int]) -> FloatArray:
-    found, ordered, size = [], [0], 0
+    medians, ordered, size = [], [0], 0
     for at, (value, start) in enumerate(zip(noisy, starts, strict=True)):
         if start == at:
             ordered, size = [value], 1
         else:
             insort(ordered, value)
             size += 1
-        found.append((ordered[(size - 1) >> 1] + ordered[size >> 1]) / 2)
-    return np.array(found, dtype=np.float64)
+        medians.append((ordered[(size - 1) >> 1] + ordered[size >> 1]) / 2)
+    return np.array(medians, dtype=np.float64)
 
 
 def _weighted_medians(noisy: list[int], starts: list[int], weights: list[int]) -> FloatArray:
     """The middle of the counts at which half of a group's weight is reached and passed."""
-    found, ordered, middle, below, total = [], [(0, 0)], 0, 0, 0
+    medians, ordered, middle, below, total = [], [(0, 0)], 0, 0, 0
     for at, (value, start, weight) in enumerate(zip(noisy, starts, weights, strict=True)):
         if start == at:
             ordered, middle, below, total = [(value, weight)], 0, 0, weight
@@ -86,22 +86,22 @@ def _weighted_medians(noisy: list[int], starts: list[int], weights: list[int]) -
                 middle -= 1
                 below -= ordered[middle][1]
         passed = middle + (2 * (below + ordered[middle][1]) == total)
-        found.append((ordered[middle][0] + ordered[passed][0]) / 2)
-    return np.array(found, dtype=np.float64)
+        medians.append((ordered[middle][0] + ordered[passed][0]) / 2)
+    return np.array(medians, dtype=np.float64)
 
 
 def _moments(noisy: list[int], starts: list[int], weights: list[int], *, variance: float | None) -> FloatArray:
     """Means, and with a variance what James-Stein makes of them."""
     # whole sums: nothing is lost where counts are large and alike
-    found, held, total, squares = [], 0, 0, 0
+    estimates, weight_sum, total, squares = [], 0, 0, 0
     for at, (value, start, weight) in enumerate(zip(noisy, starts, weights, strict=True)):
         if start == at:
-            held, total, squares = 0, 0, 0
-        held, total, squares = held + weight, total + weight * value, squares + weight * value * value
-        mean = total / held
+            weight_sum, total, squares = 0, 0, 0
+        weight_sum, total, squares = weight_sum + weight, total + weight * value, squares + weight * value * value
+        mean = total / weight_sum
         kept = 0.0
         if variance is not None:
-            size, spread = at + 1 - start, (held * squares - total * total) / held
+            size, spread = at + 1 - start, (weight_sum * squares - total * total) / weight_sum
             kept = max(0.0, 1.0 - max(size - 3, 0) * variance / spread) if spread else 1.0
-        found.append(mean + kept * (value - mean))
-    return np.array(found, dtype=np.float64)
+        estimates.append(mean + kept * (value - mean))
+    return np.array(estimates, dtype=np.float64)

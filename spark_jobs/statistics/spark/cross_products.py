@@ -56,8 +56,8 @@ def row_of(terms: Sequence[Column]) -> Column:
     """
     known = [term.isNotNull() for term in terms]
     everything = known[0]
-    for each in known[1:]:
-        everything = everything & each
+    for term_known in known[1:]:
+        everything = everything & term_known
     return sf.when(everything, sf.array(sf.lit(LATTICE), *terms))
 
 
@@ -80,15 +80,15 @@ def sums_of_rows(df: DataFrame, row: str, design: Design) -> Int64Array:
 
 def sum_table(df: DataFrame, *, design: Design, label: str) -> Int64Array:
     """The matrix of sums over a table that has a column for each feature, level and outcome of the design."""
-    terms = [number(_literally(df, each.name), each) for each in design.features]
-    for each in design.categorical:
-        values = level_column(df, _quoted(each.column), each.column)
+    terms = [number(_literally(df, feature.name), feature) for feature in design.features]
+    for column in design.categorical:
+        values = level_column(df, _quoted(column.column), column.column)
         boolean = isinstance(df.select(values).schema[0].dataType, BooleanType)
         texts = values.cast("string") if not boolean else sf.when(values, "true").otherwise("false")
-        place = sf.when(texts == each.levels[0], 0)
-        for other, text in enumerate(each.coded_levels, start=1):
+        place = sf.when(texts == column.levels[0], 0)
+        for other, text in enumerate(column.coded_levels, start=1):
             place = place.when(texts == text, other)
-        terms += levels(place.otherwise(0), len(each.levels))
+        terms += levels(place.otherwise(0), len(column.levels))
     if isinstance(design, CrossProductCells):
         terms.append(number(_literally(df, design.outcome.name), design.outcome))
     else:

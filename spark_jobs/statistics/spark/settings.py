@@ -17,7 +17,7 @@ SESSION_SETTINGS: MappingProxyType[str, str] = MappingProxyType(
 )
 """For the application to start its session with: they cannot be set later. Counting is right without them, too."""
 
-_MOST_BITS = 22
+_MAX_BITS = 22
 """Caps the hash table of a task at some 100 MB; keys that do not fit go to Spark's general one."""
 
 
@@ -28,7 +28,7 @@ def counting_settings(distinct: int) -> dict[str, str]:
         # The hash table that Spark generates for a query has 2^16 slots by default, fewer than 2 x 65,536 cells have
         # keys, and the rest goes to a general one that is several times slower.
         "spark.sql.codegen.aggregate.map.twolevel.enabled": "true",
-        "spark.sql.codegen.aggregate.fastHashMap.capacityBit": str(max(16, min(_MOST_BITS, distinct.bit_length()))),
+        "spark.sql.codegen.aggregate.fastHashMap.capacityBit": str(max(16, min(_MAX_BITS, distinct.bit_length()))),
         # Keys and counts in columns of 4 and 8 bytes stay in the processor's cache; rows of 40 bytes each do not.
         "spark.sql.codegen.aggregate.map.vectorized.enable": "true",
         # One loop over the rows instead of a call per row and operator, which Java does not inline. A loop that gets

@@ -81,10 +81,10 @@ def test_no_neighbour_costs_more_than_epsilon_where_blocks_are_cut(monkeypatch, 
 def test_what_is_known_is_not_paid_for():
     counts = np.arange(50)
     private = release_histogram(counts, epsilon=1, noise=SeededNoise(1), method="adaptive_grid")
-    assert [event.label for event in private.events] == ["noisy total", "blocks", "parts of blocks"]
-    assert private.events[0].epsilon == Decimal("0.01")
+    assert [event.label for event in private.spendings] == ["noisy total", "blocks", "parts of blocks"]
+    assert private.spendings[0].epsilon == Decimal("0.01")
     expected = release_histogram(counts, epsilon=1, noise=SeededNoise(1), method="adaptive_grid", expected_rows=1000)
-    assert [event.label for event in expected.events] == ["blocks", "parts of blocks"]
+    assert [event.label for event in expected.spendings] == ["blocks", "parts of blocks"]
     known = release_histogram(
         counts,
         epsilon=1,

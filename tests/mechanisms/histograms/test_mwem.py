@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.histograms import mwem as module
 from spark_jobs.mechanisms.histograms import release_histogram
-from spark_jobs.mechanisms.histograms.mwem import MAX_ROUNDS, Weights, members, queries, rounds
+from spark_jobs.mechanisms.histograms.mwem import MAX_ROUNDS, WeightedCells, members, queries, rounds
 from spark_jobs.mechanisms.noise import SeededNoise
 from tests.support.neighbouring import neighbouring
 from tests.support.transcripts import Transcripts
@@ -24,7 +24,7 @@ def test_queries_count_their_members(counts):
 
 @given(st.lists(st.tuples(st.integers(0, 10), st.floats(0, 150)), min_size=1, max_size=6), st.integers(1, 4))
 def test_weights_of_groups_learn_as_weights_of_cells_would(answers, passes):
-    learned = Weights.uniform(GRID.shape, 147.0)
+    learned = WeightedCells.uniform(GRID.shape, 147.0)
     plain = np.full(GRID.shape, 147.0 / 12)
     seen = []
     for query, answer in answers:
@@ -39,7 +39,7 @@ def test_weights_of_groups_learn_as_weights_of_cells_would(answers, passes):
 
 
 def test_an_answer_that_no_table_gives_does_not_run_away():
-    learned = Weights.uniform((4,), 10.0)
+    learned = WeightedCells.uniform((4,), 10.0)
     learned.take(members((4,), 0), 1e12)
     learned.learn(2000)
     assert np.isfinite(learned.cells()).all()
@@ -99,7 +99,7 @@ def test_the_total_is_noisy_unless_it_is_public():
     known = {"neighbours": Neighbours.REPLACE_ONE, "public_total": True, "noise": SeededNoise(1), "method": "mwem"}
     assert release_histogram(LINE, epsilon=1, **known).cells.sum() == pytest.approx(LINE.sum())
     single = release_histogram(LINE[3:4], epsilon=1, noise=SeededNoise(1), method="mwem")
-    assert (single.epsilon, [event.label for event in single.events]) == (1, ["noisy total"])
+    assert (single.epsilon, [event.label for event in single.spendings]) == (1, ["noisy total"])
 
 
 def test_rounds_grow_with_what_they_can_learn():
