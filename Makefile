@@ -41,7 +41,7 @@ $(STAMP): requirements.lock setup.cfg pyproject.toml
 	touch $@
 
 demo: $(STAMP) ## a real DAG releases a private ROC curve; the budget holds the next release back
-	$(BIN)/python -m dp_operators.demo
+	$(BIN)/python -m examples.demo
 
 test: $(STAMP) ## lint, and every test but those of verify and soak: under ten minutes on two processors
 	$(MAKE) --no-print-directory lint
@@ -82,7 +82,7 @@ format: $(STAMP) ## put the code in order
 	$(BIN)/ruff check --fix .
 
 lock: $(STAMP) ## resolve requirements.lock anew
-	$(UV) pip compile --quiet setup.cfg --extra demo --extra s3 --group dev \
+	$(UV) pip compile --quiet setup.cfg --extra java --extra s3 --group dev \
 		--universal --python-version 3.11 --generate-hashes --no-header --output-file requirements.lock
 
 clean: ## remove what these targets made

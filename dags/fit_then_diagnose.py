@@ -11,9 +11,9 @@ the ledger has committed the release that it lies in.
 
 from airflow.sdk import DAG, task, timezone
 
-from dp_operators.demo import setting
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from dp_operators.sensors.budget import PrivacyBudgetSensor
+from examples.demo import setting
 
 with DAG(
     "fit_then_diagnose",

@@ -12,9 +12,9 @@ a day, such as 2026-11-20, or give it a partition key.
 
 from airflow.sdk import DAG, CronPartitionTimetable, task, timezone
 
-from dp_operators.demo import setting
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from dp_operators.sensors.budget import PrivacyBudgetSensor
+from examples.demo import setting
 
 SCHEDULES = {
     "release_by_day": "@daily",

@@ -10,9 +10,9 @@ everything that is asked on the days that follow, until somebody raises the cap.
 
 from airflow.sdk import DAG, task, timezone
 
-from dp_operators.demo import setting
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from dp_operators.sensors.budget import PrivacyBudgetSensor
+from examples.demo import setting
 
 with DAG(
     "release_diagnostics",

@@ -11,9 +11,9 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 
 from dp_operators.budget import ChargeState, PrivacyLedger
-from dp_operators.demo import lake, setting
 from dp_operators.release_check import check_release
 from dp_operators.releasing import ReleaseKey
+from examples.demo import lake, setting
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.store.layout import release_folder
 from tests.support.airflow import RUN_DATE, run_dag, states

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from dp_operators.budget import Charge, ChargeState, PrivacyLedger
-from dp_operators.demo import lake, setting
-from dp_operators.demo.__main__ import Home
 from dp_operators.release_check import check_release
+from examples.demo import lake, setting
+from examples.demo.__main__ import Home
 from spark_jobs.contract.release import Release
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
@@ -27,7 +27,7 @@ AGAIN = """
 from airflow.dag_processing.dagbag import DagBag
 from airflow.models.dagrun import DagRun
 from airflow.utils.session import create_session
-from dp_operators.demo.run import DAG_ID, DAGS
+from examples.demo.run import DAG_ID, DAGS
 from sqlalchemy import select
 
 with create_session() as session:
@@ -79,7 +79,7 @@ class Demo:
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     home = Home(path=tmp_path_factory.mktemp("demo") / "home")
-    command = [sys.executable, "-m", "dp_operators.demo", "--home", str(home.path)]
+    command = [sys.executable, "-m", "examples.demo", "--home", str(home.path)]
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=500, check=False
     )

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dp_operators.demo import lake, setting
 from dp_operators.operators.release import read_request
+from examples.demo import lake, setting
 
 
 def test_model_is_what_fitting_it_again_gives() -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from dp_operators.budget import PrivacyLedger
-from dp_operators.demo.__main__ import HELD_BACK, Home, fresh_home, public_line, spent_on
-from dp_operators.demo.terminal import Terminal, curve_lines
+from examples.demo.__main__ import HELD_BACK, Home, fresh_home, public_line, spent_on
+from examples.demo.terminal import Terminal, curve_lines
 
 
 class Tty(io.StringIO):

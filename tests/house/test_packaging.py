@@ -37,7 +37,7 @@ def development() -> list[str]:
 
 
 def requirements() -> list[Requirement]:
-    extras = [line for extra in ("demo", "s3") for line in lines_of("options.extras_require", extra)]
+    extras = [line for extra in ("java", "s3") for line in lines_of("options.extras_require", extra)]
     return [Requirement(line) for line in [*lines_of("options", "install_requires"), *extras, *development()]]
 
 
@@ -85,11 +85,6 @@ def test_users_need_no_lock_and_no_override() -> None:
         assert not [part for part in requirement.specifier if part.operator in ("==", "===")], line
 
 
-def test_extra_of_the_lock_file_covers_the_extras_it_is_made_of() -> None:
-    demo = lines_of("options.extras_require", "demo")
-    assert set(lines_of("options.extras_require", "java")) <= set(demo)
-
-
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     """A wheel of what is or would be committed, built without a network."""
@@ -123,13 +118,20 @@ def test_wheel_holds_every_module_and_data_file(wheel: zipfile.ZipFile) -> None:
     assert wanted - names == set()
     assert {"spark_jobs/py.typed", "dp_operators/py.typed"} <= names
     assert [name for name in names if name.startswith("dp_operators/budget/migrations/versions/")]
-    assert [name for name in names if name.startswith("dp_operators/demo/") and name.endswith(".json")]
     assert [name for name in names if name.startswith("spark_jobs/publishing/templates/")]
 
 
 def test_wheel_holds_nothing_else(wheel: zipfile.ZipFile) -> None:
     tops = {name.partition("/")[0] for name in wheel.namelist()}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"spark_jobs", "dp_operators"}
+
+
+def test_wheel_holds_no_demo(wheel: zipfile.ZipFile) -> None:
+    assert [path for path in tracked_files() if name_of(path) == "examples/demo/__main__.py"]
+    assert [name for name in wheel.namelist() if "demo" in name] == []
+    (name,) = (name for name in wheel.namelist() if name.endswith("/METADATA"))
+    extras = re.findall(r"^Provides-Extra: (\S+)$", wheel.read(name).decode(), re.MULTILINE)
+    assert sorted(extras) == ["java", "s3"]
 
 
 def test_wheel_tells_airflow_of_the_provider(wheel: zipfile.ZipFile) -> None:

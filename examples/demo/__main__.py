@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dp_operators.demo.run import DAG_ID, DAGS
-from dp_operators.demo.terminal import Terminal, curve_lines
+from examples.demo.run import DAG_ID, DAGS
+from examples.demo.terminal import Terminal, curve_lines
 
 if TYPE_CHECKING:
     from dp_operators.budget import Charge
@@ -77,6 +77,7 @@ class Home:
             "AIRFLOW_CONN_PRIVACY_LEDGER_DEFAULT": json.dumps(ledger),
             "DP_DEMO_LAKE": str(self.path / "lake"),
             "DP_DEMO_OUTPUT": str(self.releases),
+            "PYTHONPATH": str(DAGS.parent),
             "PYTHONUNBUFFERED": "1",
             "XDG_STATE_HOME": str(self.path / "private"),
         }
@@ -84,7 +85,7 @@ class Home:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the demo and show it; 0 if the DAG run succeeded, the held-back release included."""
-    parser = argparse.ArgumentParser(prog="python -m dp_operators.demo", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m examples.demo", description=__doc__)
     parser.add_argument("--home", type=Path, help="folder for all it makes; named again, its budget is as it was left")
     arguments = parser.parse_args(argv)
     if not (DAGS / f"{DAG_ID}.py").exists():
@@ -115,7 +116,7 @@ def fresh_home(parent: Path) -> Path:
 
 def introduce(terminal: Terminal, home: Home) -> None:
     """Say what is going to happen."""
-    from dp_operators.demo import setting
+    from examples.demo import setting
 
     terminal.line(terminal.style("Private diagnostics of the RAND Health Insurance Experiment", "bold"))
     terminal.line(
@@ -137,7 +138,7 @@ def show_run(terminal: Terminal, home: Home) -> tuple[int, list[str]]:
     with home.log.open("ab") as log:
         start = log.tell()
         run = subprocess.Popen(
-            [sys.executable, "-m", "dp_operators.demo.run"],
+            [sys.executable, "-m", "examples.demo.run"],
             env=home.environment(),
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -199,7 +200,7 @@ def public_line(line: str) -> tuple[str, str] | None:
 def charges(home: Home) -> tuple[Charge, ...]:
     """The charges of the demo's account; none while there is no ledger."""
     from dp_operators.budget import PrivacyLedger
-    from dp_operators.demo import setting
+    from examples.demo import setting
     from spark_jobs.contract.errors import InvalidRequest
 
     try:
@@ -211,8 +212,8 @@ def charges(home: Home) -> tuple[Charge, ...]:
 def show_release(terminal: Terminal, home: Home, charge: Charge) -> None:
     """Show what a charge paid for."""
     from dp_operators.budget import PrivacyLedger
-    from dp_operators.demo import setting
     from dp_operators.releasing import account_state
+    from examples.demo import setting
     from spark_jobs.contract.privacy import plain
     from spark_jobs.contract.release import Release
     from spark_jobs.contract.store.layout import ReleaseLayout

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from dp_operators.demo import lake
+from examples.demo import lake
 
 
 def _folder(variable: str, name: str) -> Path:

@@ -1,6 +1,6 @@
 """The demo's DAG run: a metadata database of its own, and the example DAG, really run, in this process.
 
-``python -m dp_operators.demo`` starts this in a process of its own, with everything Airflow is to know in the
+``python -m examples.demo`` starts this in a process of its own, with everything Airflow is to know in the
 environment, and shows what it logs.
 """
 
