@@ -94,17 +94,17 @@ def run_release(
     """
     from dp_operators.releasing import LocalRunner, ReleaseError
 
-    asked = _request(request, output, ledger)
+    release_request = _request(request, output, ledger)
     runner = LocalRunner(master=master, private_dir=private_dir)
     opened = open_ledger(ledger)
     try:
-        key = key or default_key(asked, opened)
+        key = key or default_key(release_request, opened)
         if dry_run:
-            _dry_run(asked, opened, runner, allotment, key)
+            _dry_run(release_request, opened, runner, allotment, key)
         else:
             with _ended_by_signals():
-                published = _release(asked, opened, runner, key=key, allotment=allotment, actor=actor)
-            _say(published, opened)
+                published = _release(release_request, opened, runner, key=key, allotment=allotment, actor=actor)
+            _report(published, opened)
     except ReleaseError as error:
         typer.echo(f"dp-budget: {error}", err=True)
         raise typer.Exit(Exit.FAILED) from None
@@ -128,11 +128,15 @@ def give_back_release(
     """
     from dp_operators.releasing import ReleaseError, give_back
 
-    asked = _request(request, output, ledger)
+    release_request = _request(request, output, ledger)
     opened = open_ledger(ledger)
     try:
         charge = give_back(
-            asked, ledger=opened, key=key or default_key(asked, opened), reason=reason, actor=_actor(actor)
+            release_request,
+            ledger=opened,
+            key=key or default_key(release_request, opened),
+            reason=reason,
+            actor=_actor(actor),
         )
     except ReleaseError as error:
         typer.echo(f"dp-budget: {error}", err=True)
@@ -189,9 +193,9 @@ def release_stale_command(
         done = release_stale(
             _place(output), ledger=opened, older_than=timedelta(hours=hours), reason=reason, actor=_known_actor(actor)
         )
-    for each in done:
-        became = f"stays reserved: {each.kept}" if each.kept else f"is {each.charge.state.value}"
-        typer.echo(f"charge {each.charge.id} of release {each.charge.release} {became}")
+    for outcome in done:
+        became = f"stays reserved: {outcome.kept}" if outcome.kept else f"is {outcome.charge.state.value}"
+        typer.echo(f"charge {outcome.charge.id} of release {outcome.charge.release} {became}")
 
 
 @app.command("burn")
@@ -236,10 +240,10 @@ def reconcile_command(
     from dp_operators.releasing import reconcile
 
     with _closing(ledger) as opened:
-        found = reconcile(_place(output), opened, actor=_actor(actor))
-    typer.echo(f"restored {len(found.restored)} charges, committed {len(found.committed)}")
-    if found.findings:
-        typer.echo("\n".join(found.findings))
+        result = reconcile(_place(output), opened, actor=_actor(actor))
+    typer.echo(f"restored {len(result.restored)} charges, committed {len(result.committed)}")
+    if result.findings:
+        typer.echo("\n".join(result.findings))
         raise typer.Exit(Exit.FAILED)
 
 
@@ -317,16 +321,16 @@ def _dry_run(request: ReleaseRequest, ledger: PrivacyLedger, runner: Any, allotm
     """Price a request, or say that its release is paid for; nothing is reserved, run or written."""
     from dp_operators.releasing import complete, forecast
 
-    told = forecast(complete(request, ledger), ledger=ledger, runner=runner, key=key, allotment=allotment)
-    cost = plain(told.cost.epsilon)
-    if told.charge is not None:
-        typer.echo(f"would charge nothing to {told.account}: {_PAID[told.charge.state]} epsilon {cost}")
-    for block, budget in told.left.items():
-        where = told.account if block == "all" else f"block {block} of {told.account}"
+    price = forecast(complete(request, ledger), ledger=ledger, runner=runner, key=key, allotment=allotment)
+    cost = plain(price.cost.epsilon)
+    if price.charge is not None:
+        typer.echo(f"would charge nothing to {price.account}: {_PAID[price.charge.state]} epsilon {cost}")
+    for block, budget in price.left.items():
+        where = price.account if block == "all" else f"block {block} of {price.account}"
         typer.echo(f"would charge epsilon {cost} to {where}, which has {plain(budget.epsilon)} left")
 
 
-def _say(published: Published, ledger: PrivacyLedger) -> None:
+def _report(published: Published, ledger: PrivacyLedger) -> None:
     cost = plain(published.cost.epsilon)
     if published.adopted:
         when = ledger.charge(published.charge_id).settled_at
@@ -357,8 +361,8 @@ def _ended_by_signals() -> Iterator[None]:
     """Let SIGTERM and Ctrl-C end this process in order, so that the application does not outlive it."""
 
     def end(number: int, frame: object) -> None:
-        for each in before:  # a second one shall not keep the application from being ended
-            signal.signal(each, signal.SIG_IGN)
+        for handled in before:  # a second one shall not keep the application from being ended
+            signal.signal(handled, signal.SIG_IGN)
         raise _Interrupted(128 + number)
 
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}

@@ -41,12 +41,12 @@ class Check:
 
     name: str
     finding: Finding
-    said: str
+    message: str
     remedy: str = ""
 
     def __str__(self) -> str:
         """The line that is printed."""
-        return f"{self.finding:<11} {self.name:<9} {self.said}{f'; {self.remedy}' if self.remedy else ''}"
+        return f"{self.finding:<11} {self.name:<9} {self.message}{f'; {self.remedy}' if self.remedy else ''}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,16 +82,16 @@ def examine(machine: Machine) -> tuple[Check, ...]:
     )
 
 
-def _good(name: str, said: str) -> Check:
-    return Check(name=name, finding=Finding.GOOD, said=said)
+def _good(name: str, message: str) -> Check:
+    return Check(name=name, finding=Finding.GOOD, message=message)
 
 
-def _bad(name: str, said: str, remedy: str) -> Check:
-    return Check(name=name, finding=Finding.BAD, said=said, remedy=remedy)
+def _bad(name: str, message: str, remedy: str) -> Check:
+    return Check(name=name, finding=Finding.BAD, message=message, remedy=remedy)
 
 
-def _left_out(name: str, said: str, remedy: str = "") -> Check:
-    return Check(name=name, finding=Finding.UNKNOWN, said=said, remedy=remedy)
+def _left_out(name: str, message: str, remedy: str = "") -> Check:
+    return Check(name=name, finding=Finding.UNKNOWN, message=message, remedy=remedy)
 
 
 def _refusal(name: str, refused: Exception) -> Check:
@@ -156,7 +156,7 @@ def _accounts(accounts: tuple[Account, ...]) -> Check:
     homeless = [account.name for account in accounts if not account.outputs]
     if homeless:
         return _bad("account", f"{', '.join(homeless)} has no folder for its releases", "dp-budget bind-outputs")
-    return _good("account", "; ".join(f"{each.name} pays for {', '.join(each.tables)}" for each in accounts))
+    return _good("account", "; ".join(f"{account.name} pays for {', '.join(account.tables)}" for account in accounts))
 
 
 def _salt(machine: Machine, accounts: tuple[Account, ...]) -> Check:

@@ -202,5 +202,5 @@ def test_command_ends_with_1_if_something_is_bad(
 
 
 def test_a_check_is_one_line() -> None:
-    check = Check(name="java", finding=Finding.BAD, said="none", remedy="install one")
+    check = Check(name="java", finding=Finding.BAD, message="none", remedy="install one")
     assert str(check) == "bad         java      none; install one"

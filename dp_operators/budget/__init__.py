@@ -5,19 +5,18 @@ from dp_operators.budget.ledger import PrivacyLedger
 from dp_operators.budget.reader import LedgerReader
 from dp_operators.budget.values import (
     Account,
-    Allotment,
     AuditEntry,
     Charge,
     ChargeState,
     Head,
     KeyList,
     Run,
+    SubBudget,
     Verification,
 )
 
 __all__ = [
     "Account",
-    "Allotment",
     "AuditEntry",
     "BudgetExceeded",
     "Charge",
@@ -31,5 +30,6 @@ __all__ = [
     "NotAllowed",
     "PrivacyLedger",
     "Run",
+    "SubBudget",
     "Verification",
 ]

@@ -13,7 +13,7 @@ from dp_operators.budget.composition import APPROXIMATE, PURE, ZCDP, cap_of, is_
 from dp_operators.budget.queries import fetch
 from dp_operators.budget.schema import accounts, allotments
 from dp_operators.budget.transactions import require_thawed
-from dp_operators.budget.values import Account, Allotment, AuditEntry
+from dp_operators.budget.values import Account, AuditEntry, SubBudget
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget, plain
 
@@ -21,11 +21,19 @@ _FREEZE_FORGOTTEN = "SELECT freeze_forgotten(%(seq)s::integer, %(hash)s, %(seal)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Raise:
-    """A higher cap for an account, or for an allotment in it; amounts that are None stay."""
+class CapRequest:
+    """A new or higher cap of an account or of a sub-budget in it.
+
+    Attributes:
+        account: the account's name.
+        sub_budget: the sub-budget's name; empty for the cap of the account itself.
+        epsilon, delta, rho: the cap; to raise one, None keeps the amount that it has.
+        actor: who is responsible for the change.
+        reason: why it is made.
+    """
 
     account: str
-    allotment: str
+    sub_budget: str
     epsilon: Any
     delta: Any
     rho: Any
@@ -33,90 +41,79 @@ class Raise:
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Allot:
-    """A new allotment."""
-
-    account: str
-    name: str
-    epsilon: Any
-    delta: Any
-    rho: Any
-    actor: str
-    reason: str
-
-
-def raise_cap(connection: Connection, wanted: Raise) -> Account | Allotment:
-    """Raise a cap, or find it that high.
+def raise_cap(connection: Connection, request: CapRequest) -> Account | SubBudget:
+    """Raise a cap; a cap that already has these amounts is left as it is.
 
     Raises:
-        InvalidRequest: no such account or allotment, or the cap would be lower.
+        InvalidRequest: there is no such account or sub-budget, or the cap would be lowered.
     """
-    account = _account(connection, wanted.account)
-    held: Account | Allotment = account if not wanted.allotment else _allotment(connection, account, wanted.allotment)
-    cap, slack = _cap(account, held, wanted)
-    if (cap, slack) == (held.cap, held.slack):
-        return held
-    if not is_raise(account.composition, held.cap, cap):
+    account = rows.get_account(connection, request.account)
+    current: Account | SubBudget = account
+    if request.sub_budget:
+        current = rows.get_sub_budget(connection, account.name, request.sub_budget)
+    cap, slack = _raised_cap(account, current, request)
+    if (cap, slack) == (current.cap, current.slack):
+        return current
+    if not is_raise(account.composition, current.cap, cap):
         raise InvalidRequest(
             "cap",
-            value=_shown(cap),
-            requirement=f"must be at least {_shown(held.cap)}: what may have been told cannot be taken back",
+            value=_amounts_text(cap),
+            requirement=f"must be at least {_amounts_text(current.cap)}, because a privacy loss cannot be undone",
             remedy="to spend less, charge less",
         )
     require_thawed(rows.frozen(connection))
     raised = {**mapping.amounts(cap), "slack": plain(slack)}
-    entry = audit.Draft(
+    entry = audit.NewEntry(
         at=audit.now(),
-        actor=wanted.actor,
+        actor=request.actor,
         action=audit.RAISED,
         account=account.name,
-        reason=wanted.reason,
-        details={**raised, "allotment": wanted.allotment},
+        reason=request.reason,
+        details={**raised, "allotment": request.sub_budget},
     )
     audit.append(connection, entry)
-    if isinstance(held, Allotment):
-        where = (allotments.c.account == account.name, allotments.c.name == held.name)
+    if isinstance(current, SubBudget):
+        where = (allotments.c.account == account.name, allotments.c.name == current.name)
         connection.execute(update(allotments).where(*where).values(raised))
     else:
         connection.execute(update(accounts).where(accounts.c.name == account.name).values(raised))
-    return replace(held, cap=cap, slack=slack)
+    return replace(current, cap=cap, slack=slack)
 
 
-def allot(connection: Connection, wanted: Allot) -> Allotment:
-    """Make an allotment, or find it made.
+def allot(connection: Connection, request: CapRequest) -> SubBudget:
+    """Create a sub-budget; one that exists with the same cap is returned.
 
     Raises:
-        InvalidRequest: no such account, or the allotment has another cap.
+        InvalidRequest: there is no such account, or the sub-budget exists with another cap.
     """
-    account = _account(connection, wanted.account)
-    # the account's delta is where epsilon is told; an approximate allotment has its own
-    delta = account.cap.delta if account.composition == ZCDP and wanted.delta is None else wanted.delta or 0
-    cap, slack = cap_of(account.composition, wanted.epsilon, delta, wanted.rho)
-    made = Allotment(account=account.name, name=wanted.name, cap=cap, slack=slack)
-    found = next((each for each in rows.allotments_of(connection, account.name) if each.name == wanted.name), None)
-    if found is not None:
-        if found != made:
+    account = rows.get_account(connection, request.account)
+    # a zcdp sub-budget reports its epsilon at the account's delta; an approximate one has a delta of its own
+    delta = account.cap.delta if account.composition == ZCDP and request.delta is None else request.delta or 0
+    cap, slack = cap_of(account.composition, request.epsilon, delta, request.rho)
+    sub_budget = SubBudget(account=account.name, name=request.sub_budget, cap=cap, slack=slack)
+    existing = rows.find_sub_budget(connection, account.name, request.sub_budget)
+    if existing is not None:
+        if existing != sub_budget:
             raise InvalidRequest(
                 "allotment",
-                value=wanted.name,
-                requirement=f"is there already, with a cap of {_shown(found.cap)}",
+                value=request.sub_budget,
+                requirement=f"already exists, with a cap of {_amounts_text(existing.cap)}",
                 remedy="raise its cap: `dp-budget raise --allotment`",
             )
-        return found
+        return existing
     require_thawed(rows.frozen(connection))
-    row = mapping.allotment_row(made)
-    entry = audit.Draft(
+    row = mapping.sub_budget_row(sub_budget)
+    entry = audit.NewEntry(
         at=audit.now(),
-        actor=wanted.actor,
+        actor=request.actor,
         action=audit.ALLOTTED,
         account=account.name,
-        reason=wanted.reason,
+        reason=request.reason,
         details={name: value for name, value in row.items() if name != "account"},
     )
     audit.append(connection, entry)
     connection.execute(insert(allotments), row)
-    return made
+    return sub_budget
 
 
 def freeze(connection: Connection, reason: str, *, actor: str) -> None:
@@ -159,39 +156,25 @@ def thaw(connection: Connection, reason: str, *, actor: str) -> None:
 
 
 def _log(connection: Connection, action: str, reason: str, *, actor: str) -> None:
-    entry = audit.Draft(at=audit.now(), actor=actor, action=action, account="", reason=reason, details={})
+    entry = audit.NewEntry(at=audit.now(), actor=actor, action=action, account="", reason=reason, details={})
     audit.append(connection, entry)
 
 
-def _account(connection: Connection, name: str) -> Account:
-    found = rows.find_account(connection, name)
-    if found is None:
-        raise rows.no_account(name)
-    return found
-
-
-def _allotment(connection: Connection, account: Account, name: str) -> Allotment:
-    found = next((each for each in rows.allotments_of(connection, account.name) if each.name == name), None)
-    if found is None:
-        raise rows.no_allotment(account.name, name)
-    return found
-
-
-def _cap(account: Account, held: Account | Allotment, wanted: Raise) -> tuple[Budget, Decimal]:
-    """The cap that ``held`` is to have."""
-    cap = held.cap
-    delta = cap.delta if wanted.delta is None else wanted.delta
+def _raised_cap(account: Account, current: Account | SubBudget, request: CapRequest) -> tuple[Budget, Decimal]:
+    """The cap and the slack after the raise."""
+    cap = current.cap
+    delta = cap.delta if request.delta is None else request.delta
     if account.composition == ZCDP:
-        if wanted.rho is None and wanted.epsilon is None:
+        if request.rho is None and request.epsilon is None:
             return cap_of(ZCDP, None, delta, cap.rho)
-        return cap_of(ZCDP, wanted.epsilon, delta, wanted.rho)
-    epsilon = cap.epsilon if wanted.epsilon is None else wanted.epsilon
-    slack = held.slack if account.composition == APPROXIMATE else None
+        return cap_of(ZCDP, request.epsilon, delta, request.rho)
+    epsilon = cap.epsilon if request.epsilon is None else request.epsilon
+    slack = current.slack if account.composition == APPROXIMATE else None
     return cap_of(
-        account.composition, epsilon, delta if account.composition != PURE else wanted.delta or 0, wanted.rho, slack
+        account.composition, epsilon, delta if account.composition != PURE else request.delta or 0, request.rho, slack
     )
 
 
-def _shown(cap: Budget) -> str:
-    told = {"epsilon": cap.epsilon, "delta": cap.delta, "rho": cap.rho}
-    return ", ".join(f"{name} {plain(amount)}" for name, amount in told.items() if amount)
+def _amounts_text(cap: Budget) -> str:
+    amounts = {"epsilon": cap.epsilon, "delta": cap.delta, "rho": cap.rho}
+    return ", ".join(f"{name} {plain(amount)}" for name, amount in amounts.items() if amount)

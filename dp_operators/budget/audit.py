@@ -49,7 +49,7 @@ def entry_hash(fields: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draft:
+class NewEntry:
     """An entry that has no place in the log yet; its fields are those of ``AuditEntry``."""
 
     at: str
@@ -70,7 +70,7 @@ class Draft:
         return AuditEntry(**placed, hash=entry_hash(placed))
 
 
-def append(connection: Connection, draft: Draft) -> int:
+def append(connection: Connection, draft: NewEntry) -> int:
     """Append an entry, in a transaction that nobody else writes beside; its number, or 0 where the server gives it.
 
     Where it freezes or thaws the ledger, the head says so with it.

@@ -124,10 +124,10 @@ def public_name(url: URL) -> str:
     return public.render_as_string()
 
 
-def without_secrets(said: str, url: URL) -> str:
+def without_secrets(message: str, url: URL) -> str:
     """What a driver said, without the address's password."""
     secrets = [url.password, *(value for name, value in url.query.items() if "password" in name)]
     for secret in secrets:
         if isinstance(secret, str) and secret:
-            said = said.replace(secret, "***")
-    return " ".join(said.split()).rstrip(".;")
+            message = message.replace(secret, "***")
+    return " ".join(message.split()).rstrip(".;")

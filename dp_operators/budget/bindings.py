@@ -56,7 +56,7 @@ def bind_table(connection: Connection, wanted: Bind) -> Account:
     Raises:
         InvalidRequest: no such account, the table is another account's, or what was said of it before would change.
     """
-    account = _account(connection, wanted.account)
+    account = rows.get_account(connection, wanted.account)
     before = account.bindings.get(wanted.table)
     if before == wanted.binding:
         return account
@@ -67,7 +67,7 @@ def bind_table(connection: Connection, wanted: Bind) -> Account:
     if before is not None:
         binding.require_extends(TableBinding.parse(before))
     require_thawed(rows.frozen(connection))
-    entry = audit.Draft(
+    entry = audit.NewEntry(
         at=audit.now(),
         actor=wanted.actor,
         action=audit.TABLE_BOUND,
@@ -94,12 +94,12 @@ def bind_outputs(connection: Connection, wanted: BindOutputs) -> Account:
     Raises:
         InvalidRequest: no such account, or a folder overlaps with a table or with a folder of another account.
     """
-    account = _account(connection, wanted.account)
+    account = rows.get_account(connection, wanted.account)
     if account.outputs == wanted.outputs:
         return account
     require_outputs_apart(connection, account.name, wanted.outputs, ())
     require_thawed(rows.frozen(connection))
-    entry = audit.Draft(
+    entry = audit.NewEntry(
         at=audit.now(),
         actor=wanted.actor,
         action=audit.OUTPUTS_BOUND,
@@ -119,9 +119,9 @@ def register_keys(connection: Connection, wanted: Register) -> KeyList:
     Raises:
         InvalidRequest: no such account, or other keys are registered under this name.
     """
-    account = _account(connection, wanted.account)
+    account = rows.get_account(connection, wanted.account)
     text = canonical(wanted.keys)
-    made = KeyList(
+    key_list = KeyList(
         account=account.name,
         name=wanted.name,
         sha256=hashlib.sha256(text.encode()).hexdigest(),
@@ -129,31 +129,24 @@ def register_keys(connection: Connection, wanted: Register) -> KeyList:
         registered_at=audit.now(),
         registered_by=wanted.actor,
     )
-    found = next((keys for keys in rows.key_lists_of(connection, account.name) if keys.name == wanted.name), None)
-    if found is not None:
-        if found.sha256 != made.sha256:
+    registered = next((keys for keys in rows.key_lists_of(connection, account.name) if keys.name == wanted.name), None)
+    if registered is not None:
+        if registered.sha256 != key_list.sha256:
             raise InvalidRequest(
                 "name",
                 value=wanted.name,
                 requirement=f"is a list of other keys of account {account.name}",
                 remedy="register these keys under another name",
             )
-        return found
+        return registered
     require_thawed(rows.frozen(connection))
-    entry = audit.Draft(
-        at=made.registered_at,
+    entry = audit.NewEntry(
+        at=key_list.registered_at,
         actor=wanted.actor,
         action=audit.KEYS_REGISTERED,
         account=account.name,
-        details={"name": made.name, "sha256": made.sha256},
+        details={"name": key_list.name, "sha256": key_list.sha256},
     )
     audit.append(connection, entry)
-    connection.execute(insert(key_lists), mapping.key_list_row(made))
-    return made
-
-
-def _account(connection: Connection, name: str) -> Account:
-    found = rows.find_account(connection, name)
-    if found is None:
-        raise rows.no_account(name)
-    return found
+    connection.execute(insert(key_lists), mapping.key_list_row(key_list))
+    return key_list

@@ -45,7 +45,7 @@ class ChargingLedger(LedgerReader):
             rho: the cost of a Gaussian mechanism to a ``zcdp`` account, instead of ``epsilon``.
             blocks: the blocks that are read; they appear when they are first charged. ``2026-01..2026-03`` is those by
                 time from the first to the last.
-            events: what the mechanisms are going to spend, plain JSON values; see ``dp_operators.budget.events``.
+            events: the planned mechanism events, as plain JSON values; see ``dp_operators.budget.mechanism_events``.
             request_sha256: hash of the request that is paid for.
             allotment: an allotment of the account, which has to bear the cost as well.
             neighbours: the release's relation, refused if the account's is another; None is the account's.
@@ -83,7 +83,7 @@ class ChargingLedger(LedgerReader):
         Args:
             id: the charge's.
             manifest_sha256: the manifest's hash.
-            events: what the mechanisms spent, as the draw says; see ``dp_operators.budget.events``. None tells nothing.
+            events: the mechanism events of the draw; None if they are unknown.
             actor: who asks.
 
         Raises:
@@ -91,7 +91,7 @@ class ChargingLedger(LedgerReader):
             InvalidRequest: no such charge.
         """
         manifest = validation.note("manifest_sha256", manifest_sha256) or None
-        return self._settle(id, ChargeState.COMMITTED, manifest=manifest, events=events, actor=actor)
+        return self._end_reservation(id, ChargeState.COMMITTED, manifest=manifest, events=events, actor=actor)
 
     def burn(self, id: str, *, events: Iterable[Any] | None = None, actor: str = "", reason: str = "") -> Charge:
         """Spend a reservation whose draw exists and will never be published; ``events`` as for ``commit``.
@@ -100,7 +100,7 @@ class ChargingLedger(LedgerReader):
             ChargeConflict: the charge is committed or void.
             InvalidRequest: no such charge.
         """
-        return self._settle(id, ChargeState.BURNT, events=events, actor=actor, reason=reason)
+        return self._end_reservation(id, ChargeState.BURNT, events=events, actor=actor, reason=reason)
 
     def void(self, id: str, *, actor: str = "", reason: str = "") -> Charge:
         """Give a reservation back: nothing has been read for it.
@@ -110,7 +110,7 @@ class ChargingLedger(LedgerReader):
                 that it read no row, or its draw is recorded, and ``burn`` is what is left.
             InvalidRequest: no such charge.
         """
-        return self._settle(id, ChargeState.VOID, actor=actor, reason=reason)
+        return self._end_reservation(id, ChargeState.VOID, actor=actor, reason=reason)
 
     def restore(
         self,
@@ -176,7 +176,7 @@ class ChargingLedger(LedgerReader):
             ChargeConflict: the charge is burnt, void, or committed with another manifest.
             InvalidRequest: no such charge.
         """
-        return self._settle(
+        return self._end_reservation(
             id,
             ChargeState.COMMITTED,
             manifest=manifest_sha256,
@@ -235,7 +235,7 @@ class ChargingLedger(LedgerReader):
         charge_id = validation.name_of("charge", id)
         return self._database.change(lambda connection: transactions.renew(connection, charge_id))
 
-    def _settle(
+    def _end_reservation(
         self,
         charge_id: str,
         state: ChargeState,
@@ -248,14 +248,14 @@ class ChargingLedger(LedgerReader):
     ) -> Charge:
         charge_id = validation.name_of("charge", charge_id)
         actor, reason = validation.note("actor", actor), validation.note("reason", reason)
-        told = None if events is None else tuple(json.loads(validation.event_list(events)))
+        drawn_events = None if events is None else tuple(json.loads(validation.event_list(events)))
         return self._database.change(
-            lambda connection: transactions.settle(
+            lambda connection: transactions.end_reservation(
                 connection,
                 charge_id,
                 state,
                 manifest_sha256=manifest,
-                events=told,
+                events=drawn_events,
                 actor=actor,
                 reason=reason,
                 while_frozen=while_frozen,

@@ -171,8 +171,8 @@ def show(
     """Show accounts: their caps, what is spent, what is left."""
     opened = open_ledger(ledger)
     accounts = opened.accounts() if account is None else (opened.account(account),)
-    found = [account_json(opened, each, kind=kind, tight=tight) for each in accounts]
-    _print(found if account is None else found[0], reports.accounts_table(found, kind), as_json=as_json)
+    summaries = [account_json(opened, entry, kind=kind, tight=tight) for entry in accounts]
+    _print(summaries if account is None else summaries[0], reports.accounts_table(summaries, kind), as_json=as_json)
 
 
 @app.command()
@@ -195,12 +195,12 @@ def history(
 @app.command()
 def verify(as_json: AsJson = False, ledger: LedgerUrl = None) -> None:
     """Recompute the whole ledger from its audit log, and say what differs; exit code 1 if anything does."""
-    found = open_ledger(ledger).verification()
-    head = {"seq": found.head.seq, "hash": found.head.hash}
-    said = {"sound": found.ok, "head": head, "findings": list(found.findings)}
-    sound = f"the ledger is sound up to entry {found.head.seq}, {found.head.hash}"
-    _print(said, "\n".join(found.findings) or sound, as_json=as_json)
-    if not found.ok:
+    result = open_ledger(ledger).verification()
+    head = {"seq": result.head.seq, "hash": result.head.hash}
+    report = {"sound": result.ok, "head": head, "findings": list(result.findings)}
+    sound = f"the ledger is sound up to entry {result.head.seq}, {result.head.hash}"
+    _print(report, "\n".join(result.findings) or sound, as_json=as_json)
+    if not result.ok:
         raise typer.Exit(Exit.FAILED)
 
 
@@ -210,21 +210,21 @@ def account_json(
     """An account with its blocks, and what each may still be charged, in plain JSON types."""
     kind = kind or ("approximate" if account.composition == APPROXIMATE else "pure")
     left = ledger.remaining_by_block(account.name, kind=kind)
-    fixed = {block: ledger.tight(account.name, block) for block in left} if tight else None
-    return reports.account_json(account, ledger.history(account.name), left, ledger.allotments(account.name), fixed)
+    fixed = {block: ledger.non_adaptive_bound(account.name, block) for block in left} if tight else None
+    return reports.account_json(account, ledger.history(account.name), left, ledger.sub_budgets(account.name), fixed)
 
 
 def _opened(opened: Account) -> str:
     """What was opened, and what is left to be bound, on one line."""
     names = ", ".join(opened.tables) or "no table yet"
-    each = "in all" if opened.blocks is None or not opened.unit_stays else f"in each block of {opened.blocks}"
+    scope = "in all" if opened.blocks is None or not opened.unit_stays else f"in each block of {opened.blocks}"
     unbound = sorted(set(opened.tables) - set(opened.bindings))
     then = (
         f"; before anything is charged, bind the columns of {', '.join(unbound)}: `dp-budget bind`" if unbound else ""
     )
     outputs = ", ".join(opened.outputs) or "no folder yet"
-    said = f"account {opened.name} is open: epsilon {plain(opened.cap.epsilon)} {each}, for {names}; "
-    return f"{said}its releases go to {outputs}{then}"
+    summary = f"account {opened.name} is open: epsilon {plain(opened.cap.epsilon)} {scope}, for {names}; "
+    return f"{summary}its releases go to {outputs}{then}"
 
 
 def _tables(names: list[str], described: dict[str, Any], *, yes: bool) -> list[str] | list[TableBinding]:
@@ -287,10 +287,10 @@ def run(program: typer.Typer, arguments: Sequence[str] | None = None) -> int:
     except LedgerUnavailable as away:
         return _failed(str(away), Exit.UNAVAILABLE)
     except Exception as error:
-        said = getattr(error, "format_message", None)  # an error of the command line itself
-        if said is None:
+        format_message = getattr(error, "format_message", None)  # an error of the command line itself
+        if format_message is None:
             raise
-        return _failed(said(), Exit.REFUSED)
+        return _failed(format_message(), Exit.REFUSED)
     return status if isinstance(status, int) else Exit.DONE
 
 

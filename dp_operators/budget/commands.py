@@ -118,10 +118,10 @@ def allot(
     ledger: LedgerUrl = None,
 ) -> None:
     """Make an allotment: a cap of its own within an account; a charge to it must fit both."""
-    made = open_ledger(ledger).allot(
+    sub_budget = open_ledger(ledger).allot(
         account, name, epsilon=epsilon, delta=delta, rho=rho, actor=_actor(actor), reason=reason
     )
-    typer.echo(f"allotment {made.name} of account {account} has a cap of epsilon {plain(made.cap.epsilon)}")
+    typer.echo(f"allotment {sub_budget.name} of account {account} has a cap of epsilon {plain(sub_budget.cap.epsilon)}")
 
 
 @app.command("bind-outputs")

@@ -107,11 +107,11 @@ def cap_of(composition: str, epsilon: Any, delta: Any, rho: Any, slack: Any = No
             )
         if (rho is None) == (epsilon is None):
             raise InvalidRequest("rho", value=rho, requirement="or epsilon must be given, not both", remedy="give one")
-        most = _rho_within(_positive("epsilon", epsilon), chance) if rho is None else _positive("rho", rho)
-        told = epsilon_at(most, chance) if rho is not None else _positive("epsilon", epsilon)
-        return exact_budget(told, chance, most), _ZERO
+        limit = _rho_within(_positive("epsilon", epsilon), chance) if rho is None else _positive("rho", rho)
+        epsilon_at_delta = epsilon_at(limit, chance) if rho is not None else _positive("epsilon", epsilon)
+        return exact_budget(epsilon_at_delta, chance, limit), _ZERO
     _none("rho", rho, composition)
-    most = _positive("epsilon", epsilon)
+    limit = _positive("epsilon", epsilon)
     part = _half(chance) if slack is None else _fraction("slack", slack)
     if part > chance:
         raise InvalidRequest(
@@ -120,7 +120,7 @@ def cap_of(composition: str, epsilon: Any, delta: Any, rho: Any, slack: Any = No
             requirement=f"must be at most delta, {plain(chance)}",
             remedy="give a part of it",
         )
-    return exact_budget(most, chance, _rho_within(most, part) if part else None), part
+    return exact_budget(limit, chance, _rho_within(limit, part) if part else None), part
 
 
 def limits_of(composition: str, cap: Budget, slack: Decimal) -> Limits:
@@ -209,23 +209,23 @@ def room(limits: Limits, spent: Budget, kind: str = "pure") -> Budget:
     return exact_budget(max([*ways, _ZERO]), delta if kind == "approximate" else _ZERO, rho)
 
 
-def part_spent(limits: Limits, spent: Budget) -> Decimal:
+def fraction_spent(limits: Limits, spent: Budget) -> Decimal:
     """The part of the limits that is spent, in the currency that ends them; where two sums may fit, the lesser."""
     ways = [
-        amount / most
-        for amount, most in ((spent.epsilon, limits.epsilon), (spent.rho, limits.rho))
-        if amount is not None and most is not None and most > 0
+        amount / limit
+        for amount, limit in ((spent.epsilon, limits.epsilon), (spent.rho, limits.rho))
+        if amount is not None and limit is not None and limit > 0
     ]
     delta = spent.delta / limits.delta if limits.delta > 0 else _ZERO
     return max(min(ways, default=_ZERO), delta)
 
 
-def least(budgets: Iterable[Budget]) -> Budget:
+def minimum(budgets: Iterable[Budget]) -> Budget:
     """What is left where several bounds hold at once: of each currency the least of them."""
-    found = tuple(budgets)
-    rhos = [each.rho for each in found if each.rho is not None]
+    several = tuple(budgets)
+    rhos = [budget.rho for budget in several if budget.rho is not None]
     return exact_budget(
-        min(each.epsilon for each in found), min(each.delta for each in found), min(rhos) if rhos else None
+        min(budget.epsilon for budget in several), min(budget.delta for budget in several), min(rhos) if rhos else None
     )
 
 

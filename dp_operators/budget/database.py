@@ -60,7 +60,7 @@ class Database:
     def __init__(self, url: str, *, patience: float) -> None:
         self._url = ledger_url(url)
         self._backend = (SQLite if self._url.get_backend_name() == "sqlite" else PostgreSQL)(self._url, patience)
-        self._made: tuple[int, Engine] | None = None
+        self._engine_of_process: tuple[int, Engine] | None = None
         self._ready = False
         self.name = public_name(self._url)
 
@@ -86,9 +86,9 @@ class Database:
 
     def close(self) -> None:
         """Close all connections; the next call opens new ones."""
-        made, self._made = self._made, None
-        if made is not None:
-            made[1].dispose(close=made[0] == os.getpid())
+        owned, self._engine_of_process = self._engine_of_process, None
+        if owned is not None:
+            owned[1].dispose(close=owned[0] == os.getpid())
 
     def _retried(
         self, work: Callable[[Connection], T], begin: str, *, writes: bool = False, needs_ledger: bool = True
@@ -102,7 +102,7 @@ class Database:
                 again = True
             except (DBAPIError, PoolTimeout) as error:
                 if _code(error) == _NOT_ALLOWED:
-                    raise NotAllowed(self.name, self._said(error)) from None
+                    raise NotAllowed(self.name, self._message(error)) from None
                 failure = self._unavailable(error)
                 again = isinstance(error, DBAPIError) and (error.connection_invalidated or _code(error) in _CANCELLED)
             pause = next(pauses, None) if again else None
@@ -114,13 +114,13 @@ class Database:
         with self._connect(needs_ledger=needs_ledger) as connection:
             if begin:
                 run(connection, begin)
-            found = work(connection)
+            result = work(connection)
             if writes:
                 failpoint("ledger_before_commit")
             run(connection, f"{self._backend.commit if begin else ''}{self._backend.flush}")
         if writes:
             failpoint("ledger_after_commit")
-        return found
+        return result
 
     def _connect(self, *, needs_ledger: bool) -> Connection:
         # SQLite would make an empty file
@@ -141,22 +141,22 @@ class Database:
 
     def _engine(self) -> Engine:
         # connections do not survive a fork: the child makes its own
-        made = self._made
-        if made is None or made[0] != os.getpid():
+        owned = self._engine_of_process
+        if owned is None or owned[0] != os.getpid():
             self.close()
-            self._made = made = (os.getpid(), self._backend.engine())
-        return made[1]
+            self._engine_of_process = owned = (os.getpid(), self._backend.engine())
+        return owned[1]
 
     def _unavailable(self, error: SQLAlchemyError) -> LedgerUnavailable:
         if _code(error) == _LOCKED or "database is locked" in str(error):
             return LedgerUnavailable(self.name, "another writer holds it")
         if isinstance(error, PoolTimeout):
             return LedgerUnavailable(self.name, "all of this process's connections to it are in use")
-        return LedgerUnavailable(self.name, self._said(error))
+        return LedgerUnavailable(self.name, self._message(error))
 
-    def _said(self, error: SQLAlchemyError) -> str:
-        said = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
-        return without_secrets(said.splitlines()[0], self._url)
+    def _message(self, error: SQLAlchemyError) -> str:
+        message = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
+        return without_secrets(message.splitlines()[0], self._url)
 
 
 def revision_in(connection: Connection) -> str | None:

@@ -27,7 +27,7 @@ class BudgetExceeded(InvalidRequest):
         *,
         account: str,
         block: str,
-        asked: Decimal,
+        requested: Decimal,
         remaining: Decimal,
         cap: Decimal,
         currency: str = "epsilon",
@@ -37,17 +37,17 @@ class BudgetExceeded(InvalidRequest):
         self.block = block
         self.allotment = allotment
         self.currency = currency
-        self.asked = asked
+        self.requested = requested
         self.remaining = remaining
         self.cap = cap
         where = f"account {account}" if block == ALL else f"block {block} of account {account}"
         where = f"allotment {allotment} in {where}" if allotment else where
         super().__init__(
             currency,
-            value=plain(asked),
+            value=plain(requested),
             requirement=f"{where} has {plain(remaining)} of {plain(cap)} left",
-            remedy=f"ask for {'less' if asked <= cap else 'no more than the cap'} (`dp-budget show {account}` lists "
-            f"what is spent), or have the cap raised (`dp-budget raise {account}`)",
+            remedy=f"request {'less' if requested <= cap else 'no more than the cap'}, or have the cap raised "
+            f"(`dp-budget raise {account}`); `dp-budget show {account}` lists what is spent",
         )
 
     @classmethod
@@ -56,16 +56,16 @@ class BudgetExceeded(InvalidRequest):
     ) -> BudgetExceeded:
         """The refusal of ``cost`` where ``spent`` is spent, in the first currency that there is not enough of."""
         kind = "approximate" if cost.epsilon > 0 else "gaussian"
-        left, most = (room(limits, each, kind) for each in (spent, nothing(account.composition)))
+        left, full = (room(limits, amount, kind) for amount in (spent, nothing(account.composition)))
         short = [
             name for name in ("delta", "epsilon", "rho") if (getattr(cost, name) or 0) > (getattr(left, name) or 0)
         ]
         currency = short[0] if short else "epsilon"
-        asked, remaining, cap = (getattr(each, currency) or Decimal(0) for each in (cost, left, most))
+        requested, remaining, cap = (getattr(amount, currency) or Decimal(0) for amount in (cost, left, full))
         return cls(
             account=account.name,
             block=block,
-            asked=asked,
+            requested=requested,
             remaining=remaining,
             cap=cap,
             currency=currency,
@@ -75,7 +75,7 @@ class BudgetExceeded(InvalidRequest):
     @property
     def never_fits(self) -> bool:
         """Whether the charge is above the cap itself, so that waiting is vain."""
-        return self.asked > self.cap
+        return self.requested > self.cap
 
 
 class LedgerFrozen(InvalidRequest):
@@ -98,15 +98,15 @@ class NotAllowed(InvalidRequest):
         said: what the database said.
     """
 
-    def __init__(self, ledger: str, said: str) -> None:
+    def __init__(self, ledger: str, message: str) -> None:
         super().__init__(
             "role",
             value=ledger,
-            requirement=f"may not do this: {said}",
+            requirement=f"may not do this: {message}",
             remedy="the ledger's owner grants it, see `dp-budget grants`",
         )
         self.ledger = ledger
-        self.said = said
+        self.message = message
 
 
 class ChargeConflict(InvalidRequest):

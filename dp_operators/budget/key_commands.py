@@ -34,15 +34,18 @@ def register(
 ) -> None:
     """Register the keys in a file; the same list again is found, and a list is never changed."""
     keys = read_keys(KeyFile(path=file if "://" in file else str(Path(file).absolute()), column=column))
-    made = open_ledger(ledger).register_keys(account, name, keys, actor=user() if actor is None else actor)
-    typer.echo(f"list {made.name} of account {made.account} has {len(made.keys)} keys, sha256 {made.sha256}")
+    key_list = open_ledger(ledger).register_keys(account, name, keys, actor=user() if actor is None else actor)
+    typer.echo(
+        f"list {key_list.name} of account {key_list.account} has {len(key_list.keys)} keys, sha256 {key_list.sha256}"
+    )
 
 
 @app.command("list")
 def list_keys(account: AnAccount, ledger: LedgerUrl = None) -> None:
     """List what is registered for an account."""
-    for each in open_ledger(ledger).key_lists(account):
-        typer.echo(f"{each.name}: {len(each.keys)} keys, sha256 {each.sha256}, registered by {each.registered_by}")
+    for key_list in open_ledger(ledger).key_lists(account):
+        registered = f"sha256 {key_list.sha256}, registered by {key_list.registered_by}"
+        typer.echo(f"{key_list.name}: {len(key_list.keys)} keys, {registered}")
 
 
 @app.command("show")

@@ -8,7 +8,7 @@ from typing import Any
 from dp_operators.budget import administration, audit, bindings, transactions, validation
 from dp_operators.budget.charging import ChargingLedger
 from dp_operators.budget.composition import cap_of, known_composition
-from dp_operators.budget.values import Account, Allotment, AuditEntry, KeyList
+from dp_operators.budget.values import Account, AuditEntry, KeyList, SubBudget
 from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.privacy import Neighbours, PrivacyUnit
 
@@ -117,7 +117,7 @@ class PrivacyLedger(ChargingLedger):
         allotment: str | None = None,
         actor: str,
         reason: str,
-    ) -> Account | Allotment:
+    ) -> Account | SubBudget:
         """Raise the cap of each block of an account, or of an allotment in it; a cap is never lowered.
 
         Args:
@@ -132,16 +132,16 @@ class PrivacyLedger(ChargingLedger):
         Raises:
             InvalidRequest: nobody or no reason is named, or the new cap is below the old one.
         """
-        wanted = administration.Raise(
+        request = administration.CapRequest(
             account=validation.name_of("account", account),
-            allotment=validation.note("allotment", allotment, limit=200),
+            sub_budget=validation.note("allotment", allotment, limit=200),
             epsilon=epsilon,
             delta=delta,
             rho=rho,
             actor=validation.name_of("actor", actor, limit=500),
             reason=validation.name_of("reason", reason, limit=500),
         )
-        return self._database.alone(lambda connection: administration.raise_cap(connection, wanted))
+        return self._database.alone(lambda connection: administration.raise_cap(connection, request))
 
     def allot(
         self,
@@ -153,7 +153,7 @@ class PrivacyLedger(ChargingLedger):
         rho: Any = None,
         actor: str = "",
         reason: str = "",
-    ) -> Allotment:
+    ) -> SubBudget:
         """Make an allotment of an account, for a team or a DAG; the same one again is found.
 
         Args:
@@ -169,16 +169,16 @@ class PrivacyLedger(ChargingLedger):
         Raises:
             InvalidRequest: no such account, or there is an allotment of this name with another cap.
         """
-        wanted = administration.Allot(
+        request = administration.CapRequest(
             account=validation.name_of("account", account),
-            name=validation.name_of("allotment", name),
+            sub_budget=validation.name_of("allotment", name),
             epsilon=epsilon,
             delta=delta,
             rho=rho,
             actor=validation.note("actor", actor),
             reason=validation.note("reason", reason),
         )
-        return self._database.alone(lambda connection: administration.allot(connection, wanted))
+        return self._database.alone(lambda connection: administration.allot(connection, request))
 
     def bind_table(self, account: str, binding: Any, *, actor: str, reason: str) -> Account:
         """Say what a table of an account is; said before, it can only be given more columns.

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from dp_operators.budget.audit import canonical
-from dp_operators.budget.values import Account, Allotment, Charge, ChargeState, KeyList, exact_budget
+from dp_operators.budget.values import Account, Charge, ChargeState, KeyList, SubBudget, exact_budget
 from spark_jobs.contract.expressions.blocks import BlockExpression
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit, plain
 
@@ -63,13 +63,13 @@ def key_list_row(keys: KeyList) -> dict[str, Any]:
     return {**vars(keys), "keys": canonical(keys.keys)}
 
 
-def allotment_row(allotment: Allotment) -> dict[str, Any]:
+def sub_budget_row(sub_budget: SubBudget) -> dict[str, Any]:
     """An allotment as its row."""
     return {
-        "account": allotment.account,
-        "name": allotment.name,
-        **amounts(allotment.cap),
-        "slack": plain(allotment.slack),
+        "account": sub_budget.account,
+        "name": sub_budget.name,
+        **amounts(sub_budget.cap),
+        "slack": plain(sub_budget.slack),
     }
 
 
@@ -130,13 +130,13 @@ def charge_details(charge: Charge, account: Account) -> dict[str, Any]:
     }
 
 
-def settlement_details(seen: Charge, settled: Charge) -> dict[str, Any]:
+def settlement_details(before: Charge, after: Charge) -> dict[str, Any]:
     """What the audit log says of a charge's end."""
-    details: dict[str, Any] = {"manifest_sha256": settled.manifest_sha256}
-    if settled.drawn_events is not None:
-        details["events"] = settled.drawn_events
-    if settled.draw_sha256 != seen.draw_sha256:
-        details["draw_sha256"] = settled.draw_sha256
+    details: dict[str, Any] = {"manifest_sha256": after.manifest_sha256}
+    if after.drawn_events is not None:
+        details["events"] = after.drawn_events
+    if after.draw_sha256 != before.draw_sha256:
+        details["draw_sha256"] = after.draw_sha256
     return details
 
 
@@ -160,9 +160,9 @@ def account_of(row: Any) -> Account:
     )
 
 
-def allotment_of(row: Any) -> Allotment:
+def sub_budget_of(row: Any) -> SubBudget:
     """The allotment in the columns that hold it."""
-    return Allotment(
+    return SubBudget(
         account=row.allotments_account,
         name=row.allotments_name,
         cap=budget_of(row.allotments_epsilon, row.allotments_delta, row.allotments_rho),

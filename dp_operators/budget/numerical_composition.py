@@ -25,14 +25,14 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
-from dp_operators.budget.events import APPROXIMATE, GAUSSIAN, LAPLACE, Event
+from dp_operators.budget.mechanism_events import APPROXIMATE, GAUSSIAN, LAPLACE, MechanismEvent
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import exact_sum, plain
 
-LEAST_DELTA = Decimal("1e-10")
+MIN_DELTA = Decimal("1e-10")
 """Below this the rounding of the numerical composition is no longer small beside delta."""
 
-AT = Decimal("1e-6")
+DEFAULT_DELTA = Decimal("1e-6")
 """The delta at which an account without one is told."""
 
 _POINTS = 2**21
@@ -55,7 +55,7 @@ class _Loss:
         return self.exact_mean
 
 
-def tight_epsilon(events: Iterable[Event], delta: Decimal) -> Decimal | None:
+def non_adaptive_epsilon(events: Iterable[MechanismEvent], delta: Decimal) -> Decimal | None:
     """An upper bound of the epsilon at ``delta`` of mechanisms that were fixed beforehand; None if it has none.
 
     Never above the sum of the epsilons where their deltas add up to at most ``delta``.
@@ -67,26 +67,26 @@ def tight_epsilon(events: Iterable[Event], delta: Decimal) -> Decimal | None:
     Raises:
         InvalidRequest: another delta.
     """
-    if not LEAST_DELTA <= delta < 1:
+    if not MIN_DELTA <= delta < 1:
         raise InvalidRequest(
             "delta",
             value=plain(delta),
-            requirement=f"must be at least {plain(LEAST_DELTA)} and below 1",
+            requirement=f"must be at least {plain(MIN_DELTA)} and below 1",
             remedy="ask for e.g. 1e-6",
         )
-    told = tuple(events)
-    if not told:
+    fixed = tuple(events)
+    if not fixed:
         return Decimal(0)
     bounds = []
-    if not any(event.rho for event in told) and exact_sum(*(event.delta for event in told)) <= delta:
-        bounds.append(exact_sum(*(event.epsilon for event in told)))
-    composed = _composed(told, float(delta))
+    if not any(event.rho for event in fixed) and exact_sum(*(event.delta for event in fixed)) <= delta:
+        bounds.append(exact_sum(*(event.epsilon for event in fixed)))
+    composed = _composed(fixed, float(delta))
     if math.isfinite(composed):
         bounds.append(Decimal(composed).quantize(_SHOWN, rounding=ROUND_CEILING))
     return min(bounds, default=None)
 
 
-def _composed(events: tuple[Event, ...], delta: float) -> float:
+def _composed(events: tuple[MechanismEvent, ...], delta: float) -> float:
     """The library's upper bound, on a grid that is fine and wide enough; infinite if there is none."""
     from prv_accountant.composers import Heterogeneous
     from prv_accountant.discretisers import CellCentred
@@ -98,24 +98,24 @@ def _composed(events: tuple[Event, ...], delta: float) -> float:
     fineness = math.sqrt(count / 2 * math.log(12 / error))  # theorem 5.5 of the paper: mesh times this is the error
     mesh = max(_width(events, delta) / _PART / fineness, 2 * width / _POINTS)
     grid = Domain.create_aligned(-width, width, mesh)
-    found = Heterogeneous([CellCentred().discretise(loss, grid) for loss in losses])
+    composer = Heterogeneous([CellCentred().discretise(loss, grid) for loss in losses])
     try:
-        composed = found.compute_composition(list(losses.values()))
+        composed = composer.compute_composition(list(losses.values()))
         return float(composed.compute_epsilon(delta, error, grid.dt() * fineness)[2])
     except (RuntimeError, ValueError):  # its ways to say that it has no figure
         return math.inf
 
 
-def _width(events: tuple[Event, ...], chance: float) -> float:
+def _width(events: tuple[MechanismEvent, ...], chance: float) -> float:
     """What the sum of the finite losses exceeds with at most this chance, on either side."""
     rho = sum(float(event.rho) + float(event.epsilon) ** 2 / 2 for event in events)
-    most = rho + 2 * math.sqrt(rho * -math.log(chance))
+    bound = rho + 2 * math.sqrt(rho * -math.log(chance))
     if any(event.rho for event in events):
-        return most
-    return min(most, sum(float(event.epsilon) for event in events))
+        return bound
+    return min(bound, sum(float(event.epsilon) for event in events))
 
 
-def _losses(events: tuple[Event, ...]) -> Counter[_Loss]:
+def _losses(events: tuple[MechanismEvent, ...]) -> Counter[_Loss]:
     from prv_accountant import GaussianMechanism, LaplaceMechanism, PureDPMechanism
 
     counted = Counter((event.mechanism, event.epsilon, event.delta) for event in events if event.mechanism != GAUSSIAN)

@@ -55,10 +55,10 @@ def fetch(connection: Connection, query: Query | str, given: Mapping[str, Any]) 
     from psycopg.rows import namedtuple_row
 
     text = query if isinstance(query, str) else query.text
-    found: Sequence[Any] = _by_driver(
+    rows: Sequence[Any] = _by_driver(
         connection, lambda driver: driver.cursor(row_factory=namedtuple_row).execute(text, given).fetchall()
     )
-    return found
+    return rows
 
 
 def run(connection: Connection, statements: str) -> None:

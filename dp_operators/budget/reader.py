@@ -9,18 +9,18 @@ from typing import Any
 from sqlalchemy import Connection
 
 from dp_operators.budget import audit, rows, transactions, validation, verification
-from dp_operators.budget.composition import cost_in, least, limits_of, nothing, room
+from dp_operators.budget.composition import cost_in, limits_of, minimum, nothing, room
 from dp_operators.budget.database import Database
-from dp_operators.budget.events import Event, events_of
+from dp_operators.budget.mechanism_events import MechanismEvent, charged_events
 from dp_operators.budget.values import (
     ALL,
     Account,
-    Allotment,
     AuditEntry,
     Charge,
     ChargeState,
     Head,
     KeyList,
+    SubBudget,
     Verification,
     exact_budget,
 )
@@ -68,18 +68,18 @@ class LedgerReader:
             InvalidRequest: no such account, block, allotment or kind.
         """
         name, block = validation.name_of("account", account), validation.name_of("block", block)
-        purse = validation.note("allotment", allotment, limit=200)
+        payer = validation.note("allotment", allotment, limit=200)
 
         def work(connection: Connection) -> Budget:
-            found = _account(connection, name)
+            terms = rows.get_account(connection, name)
             if block != ALL:  # of an account with blocks: one that nobody has been charged in
-                found.require_blocks((block,))
-            caps: dict[str, Account | Allotment] = {"": found}
-            if purse:
-                caps[purse] = _allotment(connection, name, purse)
-            [paying] = found.paying((block,))
-            spent = rows.spent_in(connection, found.name, (paying,), purse)
-            return _least_room(found, caps, spent, paying, kind)
+                terms.require_blocks((block,))
+            caps: dict[str, Account | SubBudget] = {"": terms}
+            if payer:
+                caps[payer] = rows.get_sub_budget(connection, name, payer)
+            [paying] = terms.paying((block,))
+            spent = rows.spent_in(connection, terms.name, (paying,), payer)
+            return _remaining_in(terms, caps, spent, paying, kind)
 
         return self._database.read(work)
 
@@ -94,11 +94,11 @@ class LedgerReader:
         name = validation.name_of("account", account)
 
         def work(connection: Connection) -> dict[str, Budget]:
-            found = _account(connection, name)
-            limits = limits_of(found.composition, found.cap, found.slack)
-            spent = _in_order(found, rows.all_spent(connection, name), "")
+            terms = rows.get_account(connection, name)
+            limits = limits_of(terms.composition, terms.cap, terms.slack)
+            spent = _in_order(terms, rows.all_spent(connection, name), "")
             return {block: room(limits, total, kind) for block, total in spent.items()} or {
-                ALL: room(limits, nothing(found.composition), kind)
+                ALL: room(limits, nothing(terms.composition), kind)
             }
 
         return self._database.read(work)
@@ -120,18 +120,18 @@ class LedgerReader:
             InvalidRequest: no such account, block or allotment, or a cost that the account cannot count.
         """
         name, names = validation.name_of("account", account), validation.block_names(blocks)
-        purse = validation.note("allotment", allotment, limit=200)
+        payer = validation.note("allotment", allotment, limit=200)
 
         def work(connection: Connection) -> dict[str, Budget]:
-            found = _account(connection, name)
-            found.require_blocks(names)
-            cost = cost_in(found.composition, epsilon, delta, rho)
-            allotted = _allotment(connection, name, purse) if purse else None
-            spent = rows.spent_in(connection, name, found.paying(names), purse)
-            transactions.totals_after(found, allotted, purse, spent, names, cost)
-            caps: dict[str, Account | Allotment] = {"": found} | ({} if allotted is None else {purse: allotted})
+            terms = rows.get_account(connection, name)
+            terms.require_blocks(names)
+            cost = cost_in(terms.composition, epsilon, delta, rho)
+            sub_budget = rows.get_sub_budget(connection, name, payer) if payer else None
+            spent = rows.spent_in(connection, name, terms.paying(names), payer)
+            transactions.totals_after(terms, sub_budget, payer, spent, names, cost)
+            caps: dict[str, Account | SubBudget] = {"": terms} | ({} if sub_budget is None else {payer: sub_budget})
             kind = "approximate" if cost.epsilon else "gaussian"
-            return {block: _least_room(found, caps, spent, block, kind) for block in found.paying(names)}
+            return {block: _remaining_in(terms, caps, spent, block, kind) for block in terms.paying(names)}
 
         return self._database.read(work)
 
@@ -141,15 +141,15 @@ class LedgerReader:
         Raises:
             InvalidRequest: no such account.
         """
-        name, purse = validation.name_of("account", account), validation.note("allotment", allotment, limit=200)
+        name, payer = validation.name_of("account", account), validation.note("allotment", allotment, limit=200)
 
         def work(connection: Connection) -> dict[str, Budget]:
-            found = _account(connection, name)
-            return _in_order(found, rows.all_spent(connection, name), purse)
+            terms = rows.get_account(connection, name)
+            return _in_order(terms, rows.all_spent(connection, name), payer)
 
         return self._database.read(work)
 
-    def tight(self, account: str, block: str = ALL) -> Budget | None:
+    def non_adaptive_bound(self, account: str, block: str = ALL) -> Budget | None:
         """What everything charged to a block costs if it had all been decided beforehand; never used to admit a charge.
 
         An upper bound of the epsilon at the account's delta, or at 10^-6 where it has none; see
@@ -159,29 +159,31 @@ class LedgerReader:
         Raises:
             InvalidRequest: no such account.
         """
-        from dp_operators.budget.numerical_composition import AT, LEAST_DELTA, tight_epsilon
+        from dp_operators.budget.numerical_composition import DEFAULT_DELTA, MIN_DELTA, non_adaptive_epsilon
 
-        found = self.account(account)
-        events: list[Event] = []
-        delta = found.cap.delta or AT
+        terms = self.account(account)
+        events: list[MechanismEvent] = []
+        delta = terms.cap.delta or DEFAULT_DELTA
         for charge in self.history(account):
-            if charge.state is ChargeState.VOID or block not in found.paying(charge.blocks):
+            if charge.state is ChargeState.VOID or block not in terms.paying(charge.blocks):
                 continue
-            told = events_of(charge)
-            if told is None:
+            spent = charged_events(charge)
+            if spent is None:
                 return None
-            events += told
-        epsilon = tight_epsilon(events, delta) if delta >= LEAST_DELTA else None
+            events += spent
+        epsilon = non_adaptive_epsilon(events, delta) if delta >= MIN_DELTA else None
         return None if epsilon is None else exact_budget(epsilon, delta)
 
-    def allotments(self, account: str) -> tuple[Allotment, ...]:
+    def sub_budgets(self, account: str) -> tuple[SubBudget, ...]:
         """The allotments of an account, by name.
 
         Raises:
             InvalidRequest: no such account.
         """
         name = validation.name_of("account", account)
-        return self._database.read(lambda connection: rows.allotments_of(connection, _account(connection, name).name))
+        return self._database.read(
+            lambda connection: rows.sub_budgets_of(connection, rows.get_account(connection, name).name)
+        )
 
     def key_lists(self, account: str) -> tuple[KeyList, ...]:
         """The lists of keys that are registered for an account, by name.
@@ -190,7 +192,9 @@ class LedgerReader:
             InvalidRequest: no such account.
         """
         name = validation.name_of("account", account)
-        return self._database.read(lambda connection: rows.key_lists_of(connection, _account(connection, name).name))
+        return self._database.read(
+            lambda connection: rows.key_lists_of(connection, rows.get_account(connection, name).name)
+        )
 
     def key_list(self, account: str, name: str) -> KeyList:
         """The list of keys of that name.
@@ -198,15 +202,15 @@ class LedgerReader:
         Raises:
             InvalidRequest: no such account, or no such list of it.
         """
-        found = next((keys for keys in self.key_lists(account) if keys.name == name), None)
-        if found is None:
+        registered = next((keys for keys in self.key_lists(account) if keys.name == name), None)
+        if registered is None:
             raise InvalidRequest(
                 "groups",
                 value=name,
                 requirement=f"must be a list of keys that is registered for account {account}",
                 remedy="have it registered: `dp-budget keys`",
             )
-        return found
+        return registered
 
     def stale(self, older_than: timedelta) -> tuple[Charge, ...]:
         """The reservations that nobody has renewed for so long; they still count as spent.
@@ -227,13 +231,13 @@ class LedgerReader:
             InvalidRequest: no such account.
         """
         name = validation.name_of("account", name)
-        return self._database.read(lambda connection: _account(connection, name))
+        return self._database.read(lambda connection: rows.get_account(connection, name))
 
     def accounts(self) -> tuple[Account, ...]:
         """All accounts, by name."""
 
         def work(connection: Connection) -> tuple[Account, ...]:
-            return tuple(_account(connection, name) for name in rows.account_names(connection))
+            return tuple(rows.get_account(connection, name) for name in rows.account_names(connection))
 
         return self._database.read(work)
 
@@ -258,7 +262,7 @@ class LedgerReader:
             for bound, other in rows.bound_tables(connection):
                 if bound != place and bound.overlaps(place):
                     raise validation.nested_table(place.identity, bound.identity, other)
-            return _account(connection, owner)
+            return rows.get_account(connection, owner)
 
         return self._database.read(work)
 
@@ -285,7 +289,7 @@ class LedgerReader:
         name = validation.name_of("account", account)
 
         def work(connection: Connection) -> tuple[Charge, ...]:
-            return rows.charges_of(connection, _account(connection, name).name)
+            return rows.charges_of(connection, rows.get_account(connection, name).name)
 
         return self._database.read(work)
 
@@ -319,33 +323,19 @@ class LedgerReader:
         return self._database.snapshot(verification.verify)
 
 
-def _in_order(account: Account, spent: rows.Spent, purse: str) -> dict[str, Budget]:
+def _in_order(account: Account, spent: rows.Spent, payer: str) -> dict[str, Budget]:
     """What is spent in each block that an account or an allotment of it pays for."""
-    mine = {block: total for (each, block), total in sorted(spent.items()) if each == purse}
+    mine = {block: total for (paid_by, block), total in sorted(spent.items()) if paid_by == payer}
     by_block = account.blocks is not None and account.unit_stays
     return {block: total for block, total in mine.items() if block != ALL or not by_block}
 
 
-def _least_room(
-    account: Account, caps: Mapping[str, Account | Allotment], spent: rows.Spent, block: str, kind: str
+def _remaining_in(
+    account: Account, caps: Mapping[str, Account | SubBudget], spent: rows.Spent, block: str, kind: str
 ) -> Budget:
     """What a block may still bear where the account, and the allotment if there is one, have to bear it."""
     empty = nothing(account.composition)
-    return least(
-        room(limits_of(account.composition, cap.cap, cap.slack), spent.get((purse, block), empty), kind)
-        for purse, cap in caps.items()
+    return minimum(
+        room(limits_of(account.composition, cap.cap, cap.slack), spent.get((payer, block), empty), kind)
+        for payer, cap in caps.items()
     )
-
-
-def _account(connection: Connection, name: str) -> Account:
-    found = rows.find_account(connection, name)
-    if found is None:
-        raise rows.no_account(name)
-    return found
-
-
-def _allotment(connection: Connection, account: str, name: str) -> Allotment:
-    found = next((each for each in rows.allotments_of(connection, account) if each.name == name), None)
-    if found is None:
-        raise rows.no_allotment(account, name)
-    return found

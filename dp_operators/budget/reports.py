@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from dp_operators.budget.composition import ZCDP, added
-from dp_operators.budget.values import ALL, Account, Allotment, AuditEntry, Charge, ChargeState, Head, exact_budget
+from dp_operators.budget.values import ALL, Account, AuditEntry, Charge, ChargeState, Head, SubBudget, exact_budget
 from spark_jobs.contract.privacy import Budget, plain
 
 _FIXED = "if_decided_beforehand"
@@ -35,7 +35,7 @@ def account_json(
     account: Account,
     charges: Sequence[Charge],
     remaining: Mapping[str, Budget],
-    allotments: Sequence[Allotment] = (),
+    sub_budgets: Sequence[SubBudget] = (),
     fixed: Mapping[str, Budget | None] | None = None,
 ) -> dict[str, Any]:
     """An account and what became of its budget in each block that was charged, in plain JSON types.
@@ -52,8 +52,8 @@ def account_json(
         spending = {state.value: _amounts(sums[state]) for state in ChargeState if state is not ChargeState.VOID}
         blocks[block] = {**spending, "remaining": _amounts(left)}
         if fixed is not None:
-            told = fixed[block]
-            blocks[block][_FIXED] = None if told is None else _amounts(told)
+            bound = fixed[block]
+            blocks[block][_FIXED] = None if bound is None else _amounts(bound)
     return {
         "name": account.name,
         "composition": account.composition,
@@ -65,7 +65,7 @@ def account_json(
         "block_expression": None if account.blocks is None else str(account.blocks),
         "unit_stays": account.unit_stays,
         "bindings": dict(account.bindings),
-        "allotments": {each.name: _amounts(each.cap) for each in allotments},
+        "allotments": {sub_budget.name: _amounts(sub_budget.cap) for sub_budget in sub_budgets},
         "opened_at": account.opened_at,
         "opened_by": account.opened_by,
         "blocks": blocks,
@@ -95,13 +95,13 @@ def ledger_json(
     head: Head, accounts: Sequence[Mapping[str, Any]], charges: Sequence[Charge], log: Sequence[AuditEntry]
 ) -> str:
     """The whole ledger as JSON, the log's entries as they were hashed."""
-    told = {
+    contents = {
         "head": asdict(head),
         "accounts": list(accounts),
         "charges": [charge_json(charge) for charge in charges],
         "log": [entry_json(entry) for entry in log],
     }
-    return json.dumps(told, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(contents, indent=2, ensure_ascii=False) + "\n"
 
 
 def log_csv(entries: Iterable[AuditEntry]) -> str:
@@ -126,13 +126,13 @@ def accounts_table(accounts: Iterable[Mapping[str, Any]], kind: str | None = Non
         protects = "a row" if unit["column"] is None else f"{unit['column']} (at most {unit['max_rows']} rows)"
         tables = ", ".join(account["tables"]) or "-"
         for name, block in account["blocks"].items():
-            amounts = [_told(block[state], account) for state in ("committed", "burnt", "reserved")]
-            left = _told(block["remaining"], account) if kind is None else _of_kind(block["remaining"], kind)
+            amounts = [_in_currency(block[state], account) for state in ("committed", "burnt", "reserved")]
+            left = _in_currency(block["remaining"], account) if kind is None else _of_kind(block["remaining"], kind)
             where = account["name"] if name == ALL else f"{account['name']} {name}"
             fixed = [_beforehand(block[_FIXED])] if _FIXED in block else []
             header[6:-2] = ["if decided beforehand"] if fixed else []
             note = _FIXED_NOTE if fixed else note
-            rows.append((where, _told(account["cap"], account), *amounts, left, *fixed, protects, tables))
+            rows.append((where, _in_currency(account["cap"], account), *amounts, left, *fixed, protects, tables))
     return f"{_table(tuple(header), rows)}\n{note}".rstrip("\n")
 
 
@@ -176,7 +176,7 @@ def _amounts(budget: Budget) -> dict[str, str]:
     return amounts if budget.rho is None else {**amounts, "rho": plain(budget.rho)}
 
 
-def _told(amounts: Mapping[str, str], account: Mapping[str, Any]) -> str:
+def _in_currency(amounts: Mapping[str, str], account: Mapping[str, Any]) -> str:
     """Amounts in the currency of an account."""
     if account["composition"] == ZCDP:
         return f"rho {amounts.get('rho', '0')}"

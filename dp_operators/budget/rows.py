@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, func, literal_column, or_, select
 
-from dp_operators.budget.mapping import account_of, allotment_of, budget_of, charge_of, key_list_of
+from dp_operators.budget.mapping import account_of, budget_of, charge_of, key_list_of, sub_budget_of
 from dp_operators.budget.queries import Query, fetch
 from dp_operators.budget.schema import (
     account_tables,
@@ -21,7 +21,7 @@ from dp_operators.budget.schema import (
     key_lists,
     run_keys,
 )
-from dp_operators.budget.values import Account, Allotment, Charge, ChargeState, KeyList
+from dp_operators.budget.values import Account, Charge, ChargeState, KeyList, SubBudget
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import Budget
@@ -40,7 +40,7 @@ _totals = (
     block_totals.c.rho,
 )
 _charges = select(charges, *_terms).join(accounts, _of_account)
-_of_purse = or_(block_totals.c.allotment == literal_column("''"), block_totals.c.allotment == bindparam("allotment"))
+_of_payer = or_(block_totals.c.allotment == literal_column("''"), block_totals.c.allotment == bindparam("allotment"))
 _allotted = and_(allotments.c.account == accounts.c.name, allotments.c.name == bindparam("allotment"))
 _frozen = select(audit_head.c.frozen).scalar_subquery().label("frozen")
 
@@ -63,7 +63,7 @@ _ALLOTMENTS = Query(
 )
 _SPENT = Query(
     lambda among: select(*_totals).where(
-        block_totals.c.account == bindparam("account"), _of_purse, among(block_totals.c.block)
+        block_totals.c.account == bindparam("account"), _of_payer, among(block_totals.c.block)
     )
 )
 _ALL_SPENT = Query(lambda _: select(*_totals).where(block_totals.c.account == bindparam("account")))
@@ -76,12 +76,12 @@ _RESERVED = Query(
         charges.c.state == literal_column(f"'{ChargeState.RESERVED.value}'"), charges.c.renewed_at < bindparam("before")
     ).order_by(charges.c.entry)
 )
-_STANDING = Query(
+_RESERVATION_CONTEXT = Query(
     lambda among: (
         select(accounts, *_totals, charges, allotments, _frozen)
         .select_from(accounts)
         .outerjoin(
-            block_totals, and_(block_totals.c.account == accounts.c.name, _of_purse, among(block_totals.c.block))
+            block_totals, and_(block_totals.c.account == accounts.c.name, _of_payer, among(block_totals.c.block))
         )
         .outerjoin(charges, _latest)
         .outerjoin(allotments, _allotted)
@@ -94,7 +94,7 @@ Spent = dict[tuple[str, str], Budget]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
+class ReservationContext:
     """What a reservation looks at.
 
     Attributes:
@@ -106,7 +106,7 @@ class Standing:
     """
 
     account: Account
-    allotment: Allotment | None
+    sub_budget: SubBudget | None
     spent: Spent
     latest: Charge | None
     frozen: str
@@ -119,12 +119,24 @@ def account_names(connection: Connection) -> tuple[str, ...]:
 
 def find_account(connection: Connection, name: str) -> Account | None:
     """The account of that name."""
-    found = fetch(connection, _ACCOUNT, {"account": name})
-    if not found:
+    rows = fetch(connection, _ACCOUNT, {"account": name})
+    if not rows:
         return None
     bound = tables_of(connection, name)
     known = {table: binding for table, binding in bound.items() if binding is not None}
-    return replace(account_of(found[0]), tables=tuple(sorted(bound)), bindings=known)
+    return replace(account_of(rows[0]), tables=tuple(sorted(bound)), bindings=known)
+
+
+def get_account(connection: Connection, name: str) -> Account:
+    """The account of that name.
+
+    Raises:
+        InvalidRequest: no such account.
+    """
+    account = find_account(connection, name)
+    if account is None:
+        raise no_account(name)
+    return account
 
 
 def tables_of(connection: Connection, account: str) -> dict[str, Any]:
@@ -144,15 +156,15 @@ def owner_of(connection: Connection, table: str) -> str | None:
 
 def bound_tables(connection: Connection) -> tuple[tuple[Place, str], ...]:
     """All tables that are bound, as places, and the names of their accounts."""
-    found = fetch(connection, _ALL_TABLES, {})
-    return tuple((_bound(str(row.account_tables_identity)), str(row.account_tables_account)) for row in found)
+    rows = fetch(connection, _ALL_TABLES, {})
+    return tuple((_bound(str(row.account_tables_identity)), str(row.account_tables_account)) for row in rows)
 
 
 def bound_outputs(connection: Connection) -> tuple[tuple[Place, str], ...]:
     """All folders of releases, as places, and the names of their accounts."""
-    found = fetch(connection, _ALL_OUTPUTS, {})
+    rows = fetch(connection, _ALL_OUTPUTS, {})
     return tuple(
-        (_bound(output), str(row.accounts_name)) for row in found for output in json.loads(row.accounts_outputs)
+        (_bound(output), str(row.accounts_name)) for row in rows for output in json.loads(row.accounts_outputs)
     )
 
 
@@ -166,19 +178,36 @@ def _bound(identity: str) -> Place:
 
 def key_lists_of(connection: Connection, account: str) -> tuple[KeyList, ...]:
     """The lists of keys that are registered for an account, by name."""
-    found = fetch(connection, _KEY_LISTS, {"account": account})
-    return tuple(sorted((key_list_of(row) for row in found), key=lambda keys: keys.name))
+    rows = fetch(connection, _KEY_LISTS, {"account": account})
+    return tuple(sorted((key_list_of(row) for row in rows), key=lambda keys: keys.name))
 
 
 def run_key(connection: Connection, charge_id: str) -> str | None:
     """A charge's secret, in hexadecimal digits; None where it has none yet."""
-    found = fetch(connection, _RUN_KEY, {"charge": charge_id})
-    return str(found[0].run_keys_run_key) if found else None
+    rows = fetch(connection, _RUN_KEY, {"charge": charge_id})
+    return str(rows[0].run_keys_run_key) if rows else None
 
 
-def allotments_of(connection: Connection, account: str) -> tuple[Allotment, ...]:
+def sub_budgets_of(connection: Connection, account: str) -> tuple[SubBudget, ...]:
     """The allotments of an account, by name."""
-    return tuple(allotment_of(row) for row in fetch(connection, _ALLOTMENTS, {"account": account}))
+    return tuple(sub_budget_of(row) for row in fetch(connection, _ALLOTMENTS, {"account": account}))
+
+
+def find_sub_budget(connection: Connection, account: str, name: str) -> SubBudget | None:
+    """The account's sub-budget of that name; None if it has none of that name."""
+    return next((entry for entry in sub_budgets_of(connection, account) if entry.name == name), None)
+
+
+def get_sub_budget(connection: Connection, account: str, name: str) -> SubBudget:
+    """The account's sub-budget of that name.
+
+    Raises:
+        InvalidRequest: no such sub-budget.
+    """
+    sub_budget = find_sub_budget(connection, account, name)
+    if sub_budget is None:
+        raise no_sub_budget(account, name)
+    return sub_budget
 
 
 def spent_in(connection: Connection, account: str, blocks: Iterable[str], allotment: str = "") -> Spent:
@@ -202,24 +231,24 @@ def get_charge(connection: Connection, charge_id: str) -> Charge:
     Raises:
         InvalidRequest: there is none.
     """
-    return settling(connection, charge_id)[0]
+    return charge_in_context(connection, charge_id)[0]
 
 
-def settling(connection: Connection, charge_id: str) -> tuple[Charge, bool, str]:
+def charge_in_context(connection: Connection, charge_id: str) -> tuple[Charge, bool, str]:
     """The charge of that id; whether its own blocks pay, and not ``all``; and why nothing may be written.
 
     Raises:
         InvalidRequest: there is none.
     """
-    found = fetch(connection, _CHARGE, {"charge": charge_id})
-    if not found:
+    rows = fetch(connection, _CHARGE, {"charge": charge_id})
+    if not rows:
         raise InvalidRequest(
             "charge",
             value=charge_id,
             requirement="must be a charge of this ledger",
             remedy="`dp-budget history` lists them",
         )
-    return charge_of(found[0]), bool(found[0].accounts_unit_stays), str(found[0].frozen)
+    return charge_of(rows[0]), bool(rows[0].accounts_unit_stays), str(rows[0].frozen)
 
 
 def reserved_before(connection: Connection, moment: str) -> tuple[Charge, ...]:
@@ -229,8 +258,8 @@ def reserved_before(connection: Connection, moment: str) -> tuple[Charge, ...]:
 
 def latest_charge(connection: Connection, account: str, release: str) -> Charge | None:
     """The last charge that was made of a release key."""
-    found = fetch(connection, _LATEST, {"account": account, "release": release})
-    return charge_of(found[0]) if found else None
+    rows = fetch(connection, _LATEST, {"account": account, "release": release})
+    return charge_of(rows[0]) if rows else None
 
 
 def charges_of(connection: Connection, account: str) -> tuple[Charge, ...]:
@@ -251,20 +280,22 @@ def sees_all(connection: Connection) -> bool:
     return connection.dialect.name != "postgresql" or bool(fetch(connection, _SEES_ALL, {})[0].yes)
 
 
-def standing(connection: Connection, account: str, release: str, blocks: Iterable[str], allotment: str) -> Standing:
+def reservation_context(
+    connection: Connection, account: str, release: str, blocks: Iterable[str], allotment: str
+) -> ReservationContext:
     """What a reservation looks at, in one query; ``blocks`` holds ``all`` too where it might pay.
 
     Raises:
         InvalidRequest: no such account.
     """
-    asked = {"account": account, "release": release, "blocks": list(blocks), "allotment": allotment}
-    rows = fetch(connection, _STANDING, asked)
+    parameters = {"account": account, "release": release, "blocks": list(blocks), "allotment": allotment}
+    rows = fetch(connection, _RESERVATION_CONTEXT, parameters)
     if not rows:
         raise no_account(account)
     first = rows[0]
-    return Standing(
+    return ReservationContext(
         account=account_of(first),
-        allotment=None if first.allotments_name is None else allotment_of(first),
+        sub_budget=None if first.allotments_name is None else sub_budget_of(first),
         spent=_spent(rows),
         latest=None if first.charges_id is None else charge_of(first),
         frozen=str(first.frozen),
@@ -281,7 +312,7 @@ def no_account(name: str) -> InvalidRequest:
     )
 
 
-def no_allotment(account: str, name: str) -> InvalidRequest:
+def no_sub_budget(account: str, name: str) -> InvalidRequest:
     """The refusal of an allotment that is not there."""
     return InvalidRequest(
         "allotment",

@@ -24,7 +24,7 @@ def start_run(connection: Connection, charge_id: str, *, actor: str) -> Run:
     """
     charge = _writable(connection, charge_id)
     if charge.state not in (ChargeState.RESERVED, ChargeState.COMMITTED):
-        raise _settled(charge, "nothing can be run for it")
+        raise _already_ended(charge, "nothing can be run for it")
     number = charge.runs + 1
     started = replace(charge, runs=number, open_runs=(*charge.open_runs, number))
     _write(connection, charge, started, audit.RUN_STARTED, {"run": number}, actor=actor)
@@ -64,8 +64,8 @@ def end_run(connection: Connection, charge_id: str, number: int, *, actor: str) 
     if number not in charge.open_runs:
         return charge
     if charge.state is not ChargeState.RESERVED:
-        raise _settled(charge, "its runs are history")
-    ended = replace(charge, open_runs=tuple(each for each in charge.open_runs if each != number))
+        raise _already_ended(charge, "its runs are history")
+    ended = replace(charge, open_runs=tuple(run for run in charge.open_runs if run != number))
     _write(connection, charge, ended, audit.RUN_ENDED, {"run": number}, actor=actor)
     return ended
 
@@ -77,7 +77,7 @@ def record_draw(connection: Connection, charge_id: str, draw_sha256: str, *, act
         InvalidRequest: no such charge.
         ChargeConflict: another draw is recorded, or the charge was settled without one.
     """
-    charge, _, frozen = rows.settling(connection, charge_id)
+    charge, _, frozen = rows.charge_in_context(connection, charge_id)
     if charge.draw_sha256 == draw_sha256:
         return charge
     if charge.draw_sha256 is not None:
@@ -89,28 +89,28 @@ def record_draw(connection: Connection, charge_id: str, draw_sha256: str, *, act
         )
     require_thawed(frozen)
     if charge.state is not ChargeState.RESERVED:
-        raise _settled(charge, "no draw of it can count")
+        raise _already_ended(charge, "no draw of it can count")
     drawn = replace(charge, draw_sha256=draw_sha256)
     _write(connection, charge, drawn, audit.DRAW_RECORDED, {"draw_sha256": draw_sha256}, actor=actor)
     return drawn
 
 
 def _writable(connection: Connection, charge_id: str) -> Charge:
-    charge, _, frozen = rows.settling(connection, charge_id)
+    charge, _, frozen = rows.charge_in_context(connection, charge_id)
     require_thawed(frozen)
     return charge
 
 
 def _write(
-    connection: Connection, seen: Charge, changed: Charge, action: str, details: dict[str, Any], *, actor: str
+    connection: Connection, before: Charge, changed: Charge, action: str, details: dict[str, Any], *, actor: str
 ) -> None:
-    entry = audit.Draft(
-        at=audit.now(), actor=actor, action=action, account=seen.account, charge=seen.id, details=details
+    entry = audit.NewEntry(
+        at=audit.now(), actor=actor, action=action, account=before.account, charge=before.id, details=details
     )
-    write_change(connection, seen, changed, entry)
+    write_change(connection, before, changed, entry)
 
 
-def _settled(charge: Charge, what: str) -> ChargeConflict:
+def _already_ended(charge: Charge, what: str) -> ChargeConflict:
     return ChargeConflict(
         "charge",
         value=charge.id,

@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, insert, update
 from sqlalchemy.exc import DBAPIError
 
-from dp_operators.budget.audit import Draft, append, canonical
+from dp_operators.budget.audit import NewEntry, append, canonical
 from dp_operators.budget.database import Overtaken
 from dp_operators.budget.mapping import amounts, charge_row
 from dp_operators.budget.queries import fetch
@@ -29,7 +29,7 @@ from spark_jobs.contract.store.failpoints import failpoint
 _MAKE = insert(charges)
 # what becomes of a charge; and what of it must be as it was seen, or else somebody else was faster
 _CHANGING = ("state", "manifest_sha256", "settled_at", "drawn_events", "runs", "open_runs", "draw_sha256")
-_SEEN = ("state", "runs", "open_runs", "draw_sha256")
+_GUARDED = ("state", "runs", "open_runs", "draw_sha256")
 _BY = ("changed_by", "change_reason")
 _CHANGE = (
     update(charges)
@@ -53,7 +53,7 @@ VALUES ({", ".join(f"%({column.name})s" for column in charges.columns)}) RETURNI
 """  # noqa: S608 - the schema's own names
 _CHANGE_AT_ONCE = f"""
 UPDATE charges SET {", ".join(f"{name} = %({name})s" for name in (*_CHANGING, *_BY))}
-WHERE id = %(charge)s AND {" AND ".join(f"{name} IS NOT DISTINCT FROM %(seen_{name})s" for name in _SEEN)}
+WHERE id = %(charge)s AND {" AND ".join(f"{name} IS NOT DISTINCT FROM %(seen_{name})s" for name in _GUARDED)}
 RETURNING id
 """  # noqa: S608
 _NO_ROOM = "DP001"
@@ -62,7 +62,7 @@ _NO_ROOM = "DP001"
 def write_reservation(
     connection: Connection,
     charge: Charge,
-    entry: Draft,
+    entry: NewEntry,
     *,
     totals: Spent,
     fresh: Collection[tuple[str, str]],
@@ -98,9 +98,9 @@ def write_reservation(
 
 def write_change(
     connection: Connection,
-    seen: Charge,
+    before: Charge,
     changed: Charge,
-    entry: Draft,
+    entry: NewEntry,
     *,
     totals: Spent | None = None,
 ) -> None:
@@ -108,19 +108,19 @@ def write_change(
 
     Args:
         connection: in a change of the ledger.
-        seen: the charge, as it was looked at.
-        changed: as it is from here on.
+        before: the charge as it was read.
+        changed: the charge as it is from now on.
         entry: the log's entry.
         totals: what is spent in each block that paid, where the charge is given back.
 
     Raises:
         Overtaken: another call changed the charge meanwhile.
     """
-    row, before = charge_row(changed), charge_row(seen)
+    row, row_before = charge_row(changed), charge_row(before)
     values = {name: row[name] for name in _CHANGING} | {"changed_by": entry.actor, "change_reason": entry.reason}
     failpoint("ledger_before_write")
     if connection.dialect.name == "postgresql":
-        guards = {f"seen_{name}": before[name] for name in _SEEN}
+        guards = {f"seen_{name}": row_before[name] for name in _GUARDED}
         _at_once(connection, _CHANGE_AT_ONCE, {"charge": changed.id, **values, **guards})
         return
     connection.execute(_CHANGE, {"of_charge": changed.id, **values})

@@ -151,7 +151,7 @@ def _of_parquet(path: Path) -> dict[str, str]:
         schema = pq.read_schema(first)
     except pa.ArrowException:
         raise ValueError from None
-    columns = {field.name: _spark_type(field.type) for field in schema} | _said_by_spark(schema.metadata or {})
+    columns = {field.name: _spark_type(field.type) for field in schema} | _types_from_spark(schema.metadata or {})
     for folder in folders:
         name, equals, _ = folder.partition("=")
         if equals:
@@ -160,7 +160,7 @@ def _of_parquet(path: Path) -> dict[str, str]:
     return columns
 
 
-def _said_by_spark(metadata: Mapping[bytes, bytes]) -> dict[str, str]:
+def _types_from_spark(metadata: Mapping[bytes, bytes]) -> dict[str, str]:
     """The simple types that Spark wrote into the file itself, and reads it by."""
     fields = json.loads(metadata.get(b"org.apache.spark.sql.parquet.row.metadata", b'{"fields": []}'))["fields"]
     return {field["name"]: normal_type(field["type"]) for field in fields if isinstance(field["type"], str)}

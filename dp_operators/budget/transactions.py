@@ -18,7 +18,7 @@ from dp_operators.budget.composition import added, cost_in, fits, limits_of, not
 from dp_operators.budget.errors import BudgetExceeded, ChargeConflict, LedgerFrozen
 from dp_operators.budget.schema import account_tables, accounts, block_totals, charges, run_keys
 from dp_operators.budget.sql_writes import write_change, write_reservation
-from dp_operators.budget.values import ALL, Account, Allotment, Charge, ChargeState
+from dp_operators.budget.values import ALL, Account, Charge, ChargeState, SubBudget
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
 
@@ -65,13 +65,13 @@ def open_account(connection: Connection, wanted: Account) -> Account:
     Raises:
         InvalidRequest: it is open otherwise, or its tables and folders of releases overlap with others.
     """
-    found = rows.find_account(connection, wanted.name)
-    if found is not None:
-        return _as_wanted(found, wanted)
+    existing = rows.find_account(connection, wanted.name)
+    if existing is not None:
+        return _as_wanted(existing, wanted)
     require_thawed(rows.frozen(connection))
     require_tables_apart(connection, wanted.name, wanted.tables)
     require_outputs_apart(connection, wanted.name, wanted.outputs, wanted.tables)
-    entry = audit.Draft(
+    entry = audit.NewEntry(
         at=wanted.opened_at,
         actor=wanted.opened_by,
         action=audit.OPENED,
@@ -95,17 +95,17 @@ def reserve(connection: Connection, order: Order) -> Charge:
         ChargeConflict: the release key is charged for another request or cost.
         BudgetExceeded: a block cannot bear it.
     """
-    ground = rows.standing(connection, order.account, order.release, {*order.blocks, ALL}, order.allotment)
-    account = ground.account
+    context = rows.reservation_context(connection, order.account, order.release, {*order.blocks, ALL}, order.allotment)
+    account = context.account
     _require_terms(connection, account, order)
     cost = cost_in(account.composition, order.epsilon, order.delta, order.rho)
-    before = ground.latest
+    before = context.latest
     if before is not None and before.state is not ChargeState.VOID:
         return _same_charge(before, order, cost)
     if not order.restored:
-        require_thawed(ground.frozen)
+        require_thawed(context.frozen)
     account.require_blocks(order.blocks)
-    totals = totals_after(account, ground.allotment, order.allotment, ground.spent, order.blocks, cost)
+    totals = totals_after(account, context.sub_budget, order.allotment, context.spent, order.blocks, cost)
     at = audit.now()
     charge = Charge(
         id=order.restored or secrets.token_hex(16),
@@ -130,7 +130,7 @@ def reserve(connection: Connection, order: Order) -> Charge:
         runs=1 if order.restored else 0,
         open_runs=(1,) if order.restored else (),
     )
-    entry = audit.Draft(
+    entry = audit.NewEntry(
         at=at,
         actor=order.actor,
         action=ChargeState.RESERVED.value,
@@ -144,7 +144,7 @@ def reserve(connection: Connection, order: Order) -> Charge:
         charge,
         entry,
         totals=totals,
-        fresh=totals.keys() - ground.spent.keys(),
+        fresh=totals.keys() - context.spent.keys(),
     )
     if connection.dialect.name != "postgresql":  # whose server makes it
         connection.execute(_MAKE_KEY, {"charge": charge.id, "run_key": secrets.token_hex(_SECRET_BYTES)})
@@ -153,8 +153,8 @@ def reserve(connection: Connection, order: Order) -> Charge:
 
 def totals_after(
     account: Account,
-    allotment: Allotment | None,
-    asked: str,
+    sub_budget: SubBudget | None,
+    requested: str,
     spent: rows.Spent,
     blocks: tuple[str, ...],
     cost: Budget,
@@ -165,13 +165,13 @@ def totals_after(
         InvalidRequest: no such allotment.
         BudgetExceeded: a block cannot bear it.
     """
-    if asked and allotment is None:
-        raise rows.no_allotment(account.name, asked)
+    if requested and sub_budget is None:
+        raise rows.no_sub_budget(account.name, requested)
     totals = {}
-    purses: list[Account | Allotment] = [account] if allotment is None else [account, allotment]
-    for purse in purses:
-        limits = limits_of(account.composition, purse.cap, purse.slack)
-        name = purse.name if isinstance(purse, Allotment) else ""
+    payers: list[Account | SubBudget] = [account] if sub_budget is None else [account, sub_budget]
+    for payer in payers:
+        limits = limits_of(account.composition, payer.cap, payer.slack)
+        name = payer.name if isinstance(payer, SubBudget) else ""
         empty = nothing(account.composition)
         # blocks that were charged together have spent the same
         after: dict[tuple[Any, ...], Budget] = {}
@@ -186,7 +186,7 @@ def totals_after(
     return totals
 
 
-def settle(
+def end_reservation(
     connection: Connection,
     charge_id: str,
     state: ChargeState,
@@ -204,13 +204,13 @@ def settle(
         ChargeConflict: it is settled another way, or with another manifest; or it is to be given back though rows may
             have been read for it, or committed though its draw is not known.
     """
-    charge, unit_stays, frozen = rows.settling(connection, charge_id)
+    charge, unit_stays, frozen = rows.charge_in_context(connection, charge_id)
     if charge.state is not ChargeState.RESERVED:
         return _already(charge, state, manifest_sha256)
     if not while_frozen:
         require_thawed(frozen)
         _require_ready(charge, state)
-    settled = replace(
+    ended = replace(
         charge,
         state=state,
         manifest_sha256=manifest_sha256,
@@ -218,22 +218,22 @@ def settle(
         drawn_events=events,
         draw_sha256="" if while_frozen and charge.draw_sha256 is None else charge.draw_sha256,
     )
-    entry = audit.Draft(
-        at=str(settled.settled_at),
+    entry = audit.NewEntry(
+        at=str(ended.settled_at),
         actor=actor,
         action=state.value,
         account=charge.account,
         charge=charge.id,
         reason=reason,
-        details=mapping.settlement_details(charge, settled),
+        details=mapping.settlement_details(charge, ended),
     )
     totals = {}
     if state is ChargeState.VOID:
         paying = charge.blocks if unit_stays else (ALL,)
         spent = rows.spent_in(connection, charge.account, paying, charge.allotment)
         totals = {place: taken_off(total, charge.cost) for place, total in spent.items()}
-    write_change(connection, charge, settled, entry, totals=totals)
-    return settled
+    write_change(connection, charge, ended, entry, totals=totals)
+    return ended
 
 
 def _require_ready(charge: Charge, state: ChargeState) -> None:
@@ -265,18 +265,18 @@ def renew(connection: Connection, charge_id: str) -> Charge:
     return rows.get_charge(connection, charge_id)
 
 
-def _as_wanted(found: Account, wanted: Account) -> Account:
+def _as_wanted(existing: Account, wanted: Account) -> Account:
     # what was bound after the account was opened is no other account
     terms = (*_TERMS, *(field for field in _LATER_TERMS if getattr(wanted, field)))
     for field in terms:
-        if getattr(found, field) != getattr(wanted, field):
+        if getattr(existing, field) != getattr(wanted, field):
             raise InvalidRequest(
                 "account",
-                value=found.name,
+                value=existing.name,
                 requirement=f"is open already, with another {field}",
                 remedy="open an account of another name; `dp-budget show` tells how this one is set",
             )
-    return found
+    return existing
 
 
 def require_thawed(frozen: str) -> None:
@@ -305,11 +305,11 @@ def _require_terms(connection: Connection, account: Account, order: Order) -> No
             )
 
 
-def _other_terms(what: str, asked: str, account: str, kept: str) -> InvalidRequest:
+def _other_terms(what: str, requested: str, account: str, of_account: str) -> InvalidRequest:
     return InvalidRequest(
         what,
-        value=asked,
-        requirement=f"account {account} keeps {kept}, and costs about different ones cannot be added",
+        value=requested,
+        requirement=f"account {account} keeps {of_account}, and costs about different ones cannot be added",
         remedy="ask for the account's, or charge another account",
     )
 

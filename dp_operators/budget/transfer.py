@@ -57,12 +57,12 @@ def move(source: PrivacyLedger, target: PrivacyLedger, *, actor: str) -> Head:
             requirement="must be an empty ledger",
             remedy="name a new database, or drop that one",
         )
-    found = source.verification()
-    if not found.ok:
+    verification = source.verification()
+    if not verification.ok:
         raise InvalidRequest(
             "ledger",
             value=source.name,
-            requirement=f"must be sound: {found.findings[0]}",
+            requirement=f"must be sound: {verification.findings[0]}",
             remedy="run `dp-budget verify`",
         )
     reason = f"moved to {target.name}"[:500]

@@ -126,9 +126,9 @@ def bound_tables(tables: Iterable[Any]) -> dict[str, Any]:
     if isinstance(tables, (str, Mapping)) or hasattr(tables, "model_dump"):
         tables = (tables,)
     bound: dict[str, Any] = {}
-    for each in tables:
-        fields = None if isinstance(each, str) else _plain(each)
-        [identity] = bound_identities([each if fields is None else fields.get("table")])
+    for table in tables:
+        fields = None if isinstance(table, str) else _plain(table)
+        [identity] = bound_identities([table if fields is None else fields.get("table")])
         if bound.get(identity) is not None and bound[identity] != fields:
             raise InvalidRequest("tables", value=identity, requirement="must be described once", remedy="leave one out")
         bound[identity] = fields if fields is None else {**fields, "table": identity}
@@ -232,8 +232,8 @@ def stays(value: bool | None, blocks: BlockExpression | None, unit: PrivacyUnit,
     """
     if blocks is None:
         return True
-    found = unit.column is None if value is None else bool(value)
-    if neighbours is Neighbours.REPLACE_ONE and not found:
+    unit_stays = unit.column is None if value is None else bool(value)
+    if neighbours is Neighbours.REPLACE_ONE and not unit_stays:
         raise InvalidRequest(
             "neighbours",
             value=neighbours.value,
@@ -241,4 +241,4 @@ def stays(value: bool | None, blocks: BlockExpression | None, unit: PrivacyUnit,
             "public there",
             remedy="ask for add_remove, under which a replacement counts twice",
         )
-    return found
+    return unit_stays

@@ -16,13 +16,13 @@ from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
 __all__ = [
     "ALL",
     "Account",
-    "Allotment",
     "AuditEntry",
     "Charge",
     "ChargeState",
     "Head",
     "KeyList",
     "Run",
+    "SubBudget",
     "Verification",
     "exact_budget",
 ]
@@ -111,7 +111,7 @@ class Account:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Allotment:
+class SubBudget:
     """A part of an account, for a team or a DAG: a charge to it must fit its cap in each block, and the account's.
 
     Attributes:

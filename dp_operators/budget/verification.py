@@ -69,9 +69,9 @@ class Replay:
             RUN_STARTED: self._run_started,
             RUN_ENDED: self._run_ended,
             DRAW_RECORDED: self._draw_recorded,
-            ChargeState.COMMITTED: self._settled,
-            ChargeState.BURNT: self._settled,
-            ChargeState.VOID: self._settled,
+            ChargeState.COMMITTED: self._ended,
+            ChargeState.BURNT: self._ended,
+            ChargeState.VOID: self._ended,
         }
 
     def step(self, entry: AuditEntry) -> Iterator[str]:
@@ -174,15 +174,15 @@ class Replay:
         account = self.accounts[entry.account,]
         caps = {"": account} | ({allotment: self.allotments[entry.account, allotment]} if allotment else {})
         for place in self._paying(entry, canonical(details["blocks"]), allotment):
-            _, purse, block = place
-            cap = caps[purse]
+            _, payer, block = place
+            cap = caps[payer]
             total = added(self._total(place), cost)
             if not fits(limits_of(account["composition"], _amount(cap), Decimal(cap["slack"])), total):
                 where = f"block {block} of account {entry.account}"
-                yield f"entry {entry.seq}: takes {f'allotment {purse} in {where}' if purse else where} over its cap"
+                yield f"entry {entry.seq}: takes {f'allotment {payer} in {where}' if payer else where} over its cap"
             self._set_total(place, total)
 
-    def _settled(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
+    def _ended(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
         charge = self.charges[entry.charge,]
         if charge["state"] != ChargeState.RESERVED:
             yield f"entry {entry.seq}: settles charge {entry.charge} again"
@@ -215,7 +215,7 @@ class Replay:
         still_open = json.loads(charge["open_runs"])
         if number not in still_open or charge["state"] != ChargeState.RESERVED:
             yield f"entry {entry.seq}: ends run {number} of charge {entry.charge}, which is not open"
-        charge["open_runs"] = canonical([each for each in still_open if each != number])
+        charge["open_runs"] = canonical([run for run in still_open if run != number])
 
     def _draw_recorded(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
         charge = self.charges[entry.charge,]
@@ -226,7 +226,7 @@ class Replay:
     def _paying(self, entry: AuditEntry, blocks: str, allotment: str) -> list[tuple[str, str, str]]:
         account = self.accounts[entry.account,]
         paying = blocks_of(account["blocks"], blocks) if account["unit_stays"] else (ALL,)
-        return [(entry.account, purse, block) for purse in dict.fromkeys(["", allotment]) for block in paying]
+        return [(entry.account, payer, block) for payer in dict.fromkeys(["", allotment]) for block in paying]
 
     def _total(self, place: tuple[str, str, str]) -> Budget:
         row = self.block_totals.get(place)
@@ -267,7 +267,7 @@ def verify(connection: Connection) -> Verification:
             yield entry
 
     findings[:0] = list(broken_links(replayed(), head))
-    for what, table, told in (
+    for what, table, replayed_rows in (
         ("account", accounts, replay.accounts),
         ("table", account_tables, replay.account_tables),
         ("allotment", allotments, replay.allotments),
@@ -275,32 +275,32 @@ def verify(connection: Connection) -> Verification:
         ("keys", key_lists, replay.key_lists),
         ("charge", charges, replay.charges),
     ):
-        findings.extend(_differences(connection, what, table, told))
+        findings.extend(_differences(connection, what, table, replayed_rows))
     findings.extend(_other_keys(connection))
     if frozen(connection) != replay.frozen:
         findings.append(f"the ledger is frozen: {frozen(connection) or 'no'}, the log says {replay.frozen or 'no'}")
     return Verification(head=head, findings=tuple(findings))
 
 
-def _differences(connection: Connection, what: str, table: Table, told: Mapping[Any, Any]) -> Iterator[str]:
+def _differences(connection: Connection, what: str, table: Table, replayed_rows: Mapping[Any, Any]) -> Iterator[str]:
     columns = [column for column in table.columns if column.name not in _NOT_LOGGED]
     keys = [column.name for column in table.primary_key.columns]
-    found: set[tuple[Any, ...]] = set()
+    stored: set[tuple[Any, ...]] = set()
     for row in connection.execute(select(*columns), execution_options={"yield_per": 1000}):
         key = tuple(row._mapping[name] for name in keys)
-        found.add(key)
+        stored.add(key)
         name = f"{what} {', '.join(str(part) for part in key if part != '')}"
-        if key not in told:
+        if key not in replayed_rows:
             if table is block_totals and _is_nothing(row._mapping):
                 continue  # a block that somebody was about to charge
             yield f"{name}: is not in the log"
             continue
         for column in columns:
-            kept, logged = row._mapping[column.name], told[key].get(column.name)
+            kept, logged = row._mapping[column.name], replayed_rows[key].get(column.name)
             if kept != logged and not (column.name in _JSON and _same_json(kept, logged)):
                 yield f"{name}: {column.name} is {kept}, the log says {logged}"
-    for key in told.keys() - found:
-        if table is not block_totals or not _is_nothing(told[key]):
+    for key in replayed_rows.keys() - stored:
+        if table is not block_totals or not _is_nothing(replayed_rows[key]):
             yield f"{what} {', '.join(str(part) for part in key if part != '')}: is missing"
 
 

@@ -92,9 +92,9 @@ def used(account: Account, spent: Budget) -> Decimal:
 
     Where either of two sums may fit, the one that leaves more counts.
     """
-    from dp_operators.budget.composition import limits_of, part_spent
+    from dp_operators.budget.composition import fraction_spent, limits_of
 
-    return part_spent(limits_of(account.composition, account.cap, account.slack), spent)
+    return fraction_spent(limits_of(account.composition, account.cap, account.slack), spent)
 
 
 def percent(part: Decimal) -> str:

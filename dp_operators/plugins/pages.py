@@ -11,7 +11,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dp_operators.budget import Account, Charge, ChargeState, LedgerReader
-from dp_operators.budget.composition import APPROXIMATE, ZCDP, limits_of, nothing, part_spent, room
+from dp_operators.budget.composition import APPROXIMATE, ZCDP, fraction_spent, limits_of, nothing, room
 from dp_operators.budget.values import ALL
 from spark_jobs.contract.privacy import Budget, plain
 
@@ -30,7 +30,7 @@ def accounts(connection: str, ledger: LedgerReader, *, nonce: str) -> str:
     for account in ledger.accounts():
         spent = _spent(ledger, account)
         limits = limits_of(account.composition, account.cap, account.slack)
-        tight = max(spent, key=lambda block: (part_spent(limits, spent[block]), block))
+        tight = max(spent, key=lambda block: (fraction_spent(limits, spent[block]), block))
         [block] = _blocks(account, {tight: spent[tight]})
         rows.append({"account": _account(account), "block": block, "blocks": len(spent)})
     return _render("accounts.html.j2", connection=connection, rows=rows, frozen=ledger.frozen(), nonce=nonce)
@@ -54,7 +54,7 @@ def account(connection: str, ledger: LedgerReader, name: str, *, nonce: str) -> 
         charges=[_charge(charge, paying) for charge in reversed(charges[-LISTED:])],
         all_charges=len(charges),
         all_blocks=len(spent),
-        allotments=[(part.name, _amount(part.cap, paying)) for part in ledger.allotments(name)],
+        allotments=[(part.name, _amount(part.cap, paying)) for part in ledger.sub_budgets(name)],
         frozen=ledger.frozen(),
         nonce=nonce,
     )
@@ -78,7 +78,7 @@ def _blocks(account: Account, spent: Mapping[str, Budget]) -> list[dict[str, Any
             "name": block,
             "spent": _amount(total, account),
             "left": _amount(room(limits, total, kind), account),
-            "share": part_spent(limits, total),
+            "share": fraction_spent(limits, total),
         }
         for block, total in spent.items()
     ]

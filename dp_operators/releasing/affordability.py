@@ -34,13 +34,13 @@ class Affordability:
         account = f"account {exceeded.account}"
         if exceeded.allotment:
             account = f"allotment {exceeded.allotment} of {account}"
-        cost, cap = f"{exceeded.currency} {plain(exceeded.asked)}", plain(exceeded.cap)
+        cost, cap = f"{exceeded.currency} {plain(exceeded.requested)}", plain(exceeded.cap)
         if exceeded.never_fits:
             reason = f"{cost} is above the cap {cap} of {account} and can never be paid"
             return cls(pays=False, never=True, reason=reason)
         where = account if exceeded.block == ALL else f"block {exceeded.block} of {account}"
         left = f"{exceeded.currency} {plain(exceeded.remaining)}"
-        return cls(pays=False, reason=f"{where} has {left} of {cap} left, and {plain(exceeded.asked)} is asked")
+        return cls(pays=False, reason=f"{where} has {left} of {cap} left, and {plain(exceeded.requested)} is asked")
 
 
 @dataclass(frozen=True, kw_only=True)

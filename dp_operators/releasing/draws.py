@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any, Self
 
-from dp_operators.releasing.spendings import drawn_events
+from dp_operators.budget.mechanism_events import drawn_events
 from spark_jobs.contract.privacy import Budget, exact_decimal, exact_sum
 from spark_jobs.contract.release import PRIVATE
 from spark_jobs.contract.store.sealing import Seal, SealBroken, sha256

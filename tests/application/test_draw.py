@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dp_operators.budget import Charge, ChargeState
+from dp_operators.budget.mechanism_events import drawn_events
 from dp_operators.releasing.draws import OpenedDraw
-from dp_operators.releasing.spendings import drawn_events
 from spark_jobs.application.draw import NotThisDraw, ReleaseDraw
 from spark_jobs.application.run import measure
 from spark_jobs.contract import Budget, ReleaseRequest

@@ -190,9 +190,9 @@ def test_exceeded_budget_says_what_is_left(ledger: PrivacyLedger, charged: Charg
     error = exceeded.value
     assert str(error) == (
         "epsilon: got '0.61'; account visits has 0.6 of 1 left; "
-        "ask for less (`dp-budget show visits` lists what is spent), or have the cap raised (`dp-budget raise visits`)"
+        "request less, or have the cap raised (`dp-budget raise visits`); `dp-budget show visits` lists what is spent"
     )
-    assert (error.account, error.block, error.asked) == ("visits", "all", Decimal("0.61"))
+    assert (error.account, error.block, error.requested) == ("visits", "all", Decimal("0.61"))
     assert (error.remaining, error.cap, error.never_fits) == (Decimal("0.6"), Decimal(1), False)
     assert isinstance(error, InvalidRequest)
     assert ledger.find_charge("visits", "second") is None
@@ -200,7 +200,7 @@ def test_exceeded_budget_says_what_is_left(ledger: PrivacyLedger, charged: Charg
 
 
 def test_charge_above_the_cap_never_fits(ledger: PrivacyLedger, charged: Charge) -> None:
-    with pytest.raises(BudgetExceeded, match="ask for no more than the cap") as exceeded:
+    with pytest.raises(BudgetExceeded, match="request no more than the cap") as exceeded:
         ledger.reserve("visits", release="second", epsilon="1.1")
     assert exceeded.value.never_fits
 
@@ -343,7 +343,9 @@ def test_history_is_in_the_order_of_the_reservations(ledger: PrivacyLedger) -> N
 ERRORS: list[Exception] = [
     InvalidRequest("epsilon", value="x", requirement="must be a number", remedy="write one"),
     InvalidRequest("epsilon", value="x", requirement="must be a number", remedy="write one").within("budget"),
-    BudgetExceeded(account="a", block="b", asked=Decimal(2), remaining=Decimal(0), cap=Decimal(1), allotment="team"),
+    BudgetExceeded(
+        account="a", block="b", requested=Decimal(2), remaining=Decimal(0), cap=Decimal(1), allotment="team"
+    ),
     ChargeConflict("release", value="r", requirement="is another's", remedy="use another"),
     LedgerFrozen("it was restored"),
     NotAllowed("postgresql://h/db", "permission denied"),

@@ -18,8 +18,8 @@ from math import exp
 import pytest
 
 from dp_operators.budget.composition import added, cap_of, cost_in, fits, limits_of, nothing
-from dp_operators.budget.events import Event
-from dp_operators.budget.numerical_composition import tight_epsilon
+from dp_operators.budget.mechanism_events import MechanismEvent
+from dp_operators.budget.numerical_composition import non_adaptive_epsilon
 from tests.support.flawed.zcdp_conversion import rho_within
 
 CAPS = [("2", "0.05"), ("1", "0.05"), ("2", "0.001"), ("3", "0.01"), ("4", "0.2")]
@@ -97,7 +97,7 @@ def test_filter_of_twice_the_squares_loses_more_than_delta() -> None:
 
 
 def test_bound_for_costs_that_were_fixed_is_no_filter() -> None:
-    """Why ``tight_epsilon`` never admits a charge.
+    """Why ``non_adaptive_epsilon`` never admits a charge.
 
     Suppose that it did: a charge of 0.1 or of 0.5 would be let in as long as the exact delta at epsilon 2 of all
     charges so far, had they been fixed beforehand, is at most 0.001. Who chooses the sizes after seeing the losses
@@ -134,7 +134,9 @@ def test_bound_for_costs_that_were_fixed_is_no_filter() -> None:
 
     # it is that bound: one more small charge than it admits is told above epsilon 2
     smalls = max(count for count in range(1, 60) if admitted(count, 0))
-    told = tight_epsilon([Event(mechanism="pure", epsilon=Decimal("0.1"))] * (smalls + 1), Decimal("0.001"))
+    told = non_adaptive_epsilon(
+        [MechanismEvent(mechanism="pure", epsilon=Decimal("0.1"))] * (smalls + 1), Decimal("0.001")
+    )
     assert told is not None
     assert told > 2
     assert reached(0, 0, 0) > 1.8 * delta

@@ -27,7 +27,7 @@ EXAMPLES: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
         {
             "account": "visits",
             "block": "2026-10",
-            "asked": Decimal("0.5"),
+            "requested": Decimal("0.5"),
             "remaining": Decimal("0.25"),
             "cap": Decimal(1),
             "currency": "delta",

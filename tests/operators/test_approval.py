@@ -56,7 +56,7 @@ def test_second_answer_takes_nothing_back(account: PrivacyLedger) -> None:
 def test_allotment_may_be_raised(account: PrivacyLedger) -> None:
     account.allot("visits", "team", epsilon="0.5")
     request(allotment="team", epsilon="0.75").execute_complete(make_context(), answer())
-    assert str(account.allotments("visits")[0].cap.epsilon) == "0.75"
+    assert str(account.sub_budgets("visits")[0].cap.epsilon) == "0.75"
     assert account.account("visits").cap.epsilon == 1
 
 

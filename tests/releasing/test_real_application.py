@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dp_operators.budget.events import Event, events_of
+from dp_operators.budget.mechanism_events import MechanismEvent, charged_events
 from dp_operators.release_check import check_release
 from dp_operators.releasing import LocalRunner, Published, ReleaseFailed
 from spark_jobs.contract import Release
@@ -71,8 +71,10 @@ def judge(lab: Lab) -> None:
     assert hashlib.sha256(visible.read_bytes()).hexdigest() == charge.manifest_sha256
     assert len(draws(lab)) == 1
     assert charge.drawn_events
-    spent = tuple(Event(mechanism=each["mechanism"], epsilon=Decimal(each["epsilon"])) for each in charge.drawn_events)
-    assert events_of(charge) == spent
+    spent = tuple(
+        MechanismEvent(mechanism=each["mechanism"], epsilon=Decimal(each["epsilon"])) for each in charge.drawn_events
+    )
+    assert charged_events(charge) == spent
     assert lab.ledger().remaining("visits").epsilon == 99
     assert lab.ledger().verify()
 

@@ -54,7 +54,7 @@ amounts = st.decimals(min_value=0, max_value=10, places=6)
 
 @given(cap=amounts.filter(bool), cost=amounts.filter(bool), left=amounts)
 def test_judgement_says_whether_waiting_is_vain(cap: Decimal, cost: Decimal, left: Decimal) -> None:
-    exceeded = BudgetExceeded(account="visits", block="tue", asked=cost, remaining=left, cap=cap)
+    exceeded = BudgetExceeded(account="visits", block="tue", requested=cost, remaining=left, cap=cap)
     affordability = Affordability.of_exceeded(exceeded)
     assert not affordability.pays
     assert affordability.never == (cost > cap)
@@ -63,7 +63,7 @@ def test_judgement_says_whether_waiting_is_vain(cap: Decimal, cost: Decimal, lef
 
 def test_judgement_names_the_block_and_the_allotment() -> None:
     exceeded = BudgetExceeded(
-        account="visits", block="tue", asked=Decimal(1), remaining=Decimal("0.5"), cap=Decimal(2), allotment="team"
+        account="visits", block="tue", requested=Decimal(1), remaining=Decimal("0.5"), cap=Decimal(2), allotment="team"
     )
     assert Affordability.of_exceeded(exceeded).reason == (
         "block tue of allotment team of account visits has epsilon 0.5 of 2 left, and 1 is asked"

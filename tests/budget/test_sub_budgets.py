@@ -69,8 +69,8 @@ def test_allotment_has_its_cap_in_each_block(ledger: PrivacyLedger) -> None:
 
 def test_allotting_again_finds_it_and_otherwise_is_refused(shared: PrivacyLedger) -> None:
     before = shared.head()
-    assert shared.allot("visits", "research", epsilon="0.50") in shared.allotments("visits")
-    with pytest.raises(InvalidRequest, match="allotment: got 'research'; is there already, with a cap of epsilon 0.5"):
+    assert shared.allot("visits", "research", epsilon="0.50") in shared.sub_budgets("visits")
+    with pytest.raises(InvalidRequest, match="allotment: got 'research'; already exists, with a cap of epsilon 0.5"):
         shared.allot("visits", "research", epsilon="0.6")
     assert shared.head() == before
 
@@ -92,7 +92,10 @@ def test_raise_is_an_event_with_an_author_and_a_reason(shared: PrivacyLedger) ->
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"epsilon": "0.9"}, "cap: got 'epsilon 0.9'; must be at least epsilon 1: what may have been told"),
+        (
+            {"epsilon": "0.9"},
+            "cap: got 'epsilon 0.9'; must be at least epsilon 1, because a privacy loss cannot be undone",
+        ),
         ({"actor": ""}, "actor: got ''; must be printable text"),
         ({"reason": ""}, "reason: got ''; must be printable text"),
         ({"delta": "1e-6"}, "delta: got '1e-6'; has no place in an account that composes as pure"),

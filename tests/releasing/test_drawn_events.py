@@ -6,8 +6,8 @@ from decimal import Decimal, localcontext
 
 import pytest
 
+from dp_operators.budget.mechanism_events import drawn_events
 from dp_operators.releasing import reconcile
-from dp_operators.releasing.spendings import drawn_events
 from tests.support.release_lab import Lab
 
 TREE = {"diagnostic": "roc_curve", "label": "one tree for each label", "epsilon": "0.3", "delta": "0"}

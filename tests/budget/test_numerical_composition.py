@@ -13,8 +13,8 @@ from scipy.stats import binom, norm
 from dp_operators.budget import BudgetExceeded, PrivacyLedger
 from dp_operators.budget.cli import account_json
 from dp_operators.budget.composition import epsilon_at
-from dp_operators.budget.events import Event
-from dp_operators.budget.numerical_composition import LEAST_DELTA, tight_epsilon
+from dp_operators.budget.mechanism_events import MechanismEvent
+from dp_operators.budget.numerical_composition import MIN_DELTA, non_adaptive_epsilon
 from dp_operators.budget.reports import accounts_table
 from spark_jobs.contract import InvalidRequest
 from tests.support.ledgers import commit
@@ -22,8 +22,8 @@ from tests.support.ledgers import commit
 CASES = [("0.01", 393), ("0.1", 100), ("0.5", 100), ("1", 30), ("1", 100), ("1", 300), ("0.3", 1000), ("3", 20)]
 
 
-def event(mechanism: str, **amounts: str) -> Event:
-    return Event(mechanism=mechanism, **{name: Decimal(amount) for name, amount in amounts.items()})
+def event(mechanism: str, **amounts: str) -> MechanismEvent:
+    return MechanismEvent(mechanism=mechanism, **{name: Decimal(amount) for name, amount in amounts.items()})
 
 
 def least_epsilon(delta_at, delta: float) -> float:
@@ -53,7 +53,7 @@ def exact_gaussian(rho: float, delta: float) -> float:
 @pytest.mark.parametrize("delta", ["1e-6", "1e-9", "1e-10"])
 @pytest.mark.parametrize(("epsilon", "count"), CASES)
 def test_pure_mechanisms_are_never_told_too_low_and_hardly_too_high(epsilon: str, count: int, delta: str) -> None:
-    told = tight_epsilon([event("pure", epsilon=epsilon)] * count, Decimal(delta))
+    told = non_adaptive_epsilon([event("pure", epsilon=epsilon)] * count, Decimal(delta))
     assert told is not None
     exact = exact_pure(float(epsilon), count, float(delta))
     assert exact - 1e-9 <= float(told) <= 1.01 * exact + 2e-4
@@ -72,7 +72,7 @@ def test_library_left_to_itself_tells_less_than_the_exact_epsilon() -> None:
 @pytest.mark.parametrize("rho", ["0.001", "0.1", "0.5", "5", "50"])
 def test_gaussian_mechanisms_are_never_told_too_low_and_hardly_too_high(rho: str) -> None:
     parts = [event("gaussian", rho=str(Decimal(rho) / 10))] * 10
-    told = float(tight_epsilon(parts, Decimal("1e-6")) or 0)
+    told = float(non_adaptive_epsilon(parts, Decimal("1e-6")) or 0)
     exact = exact_gaussian(float(rho), 1e-6)
     assert exact <= told <= 1.01 * exact + 2e-4
     assert told < float(epsilon_at(Decimal(rho), Decimal("1e-6")))
@@ -80,11 +80,11 @@ def test_gaussian_mechanisms_are_never_told_too_low_and_hardly_too_high(rho: str
 
 def test_laplace_mechanisms_cost_less_than_pure_ones_and_more_than_one_of_them() -> None:
     delta = Decimal("1e-6")
-    laplace = tight_epsilon([event("laplace", epsilon="0.1")] * 100, delta) or 0
-    pure = tight_epsilon([event("pure", epsilon="0.1")] * 100, delta) or 0
+    laplace = non_adaptive_epsilon([event("laplace", epsilon="0.1")] * 100, delta) or 0
+    pure = non_adaptive_epsilon([event("pure", epsilon="0.1")] * 100, delta) or 0
     assert Decimal("0.1") < laplace < pure
     # of one: delta = 1 - e^((epsilon - 1)/2) at any epsilon below 1
-    alone = float(tight_epsilon([event("laplace", epsilon="1")], Decimal("0.2")) or 0)
+    alone = float(non_adaptive_epsilon([event("laplace", epsilon="1")], Decimal("0.2")) or 0)
     exact = least_epsilon(lambda at: 1 - exp((at - 1) / 2), 0.2)
     assert exact <= alone <= 1.02 * exact
 
@@ -107,7 +107,7 @@ def test_mixtures_hold_against_every_outcome() -> None:
         return revealed + (1 - revealed) * total
 
     for delta in ("0.01", "0.1"):
-        told = float(tight_epsilon(events, Decimal(delta)) or 0)
+        told = float(non_adaptive_epsilon(events, Decimal(delta)) or 0)
         exact = least_epsilon(delta_at, float(delta))
         assert exact <= told <= 1.03 * exact
 
@@ -117,22 +117,22 @@ def test_figure_grows_with_every_event_and_shrinks_with_delta() -> None:
     for each in ("pure", "laplace", "approximate") * 3:
         more = {"delta": "1e-8"} if each == "approximate" else {}
         events.append(event(each, epsilon="0.2", **more))
-        told = tight_epsilon(events, delta) or Decimal(0)
+        told = non_adaptive_epsilon(events, delta) or Decimal(0)
         assert told > before
         before = told
     events.append(event("gaussian", rho="0.02"))
-    assert (tight_epsilon(events, delta) or 0) > before
-    assert (tight_epsilon(events, Decimal("0.01")) or 0) < before
+    assert (non_adaptive_epsilon(events, delta) or 0) > before
+    assert (non_adaptive_epsilon(events, Decimal("0.01")) or 0) < before
 
 
 def test_no_events_cost_nothing_and_what_reveals_too_often_has_no_figure() -> None:
-    assert tight_epsilon([], Decimal("1e-6")) == 0
-    assert tight_epsilon([event("approximate", epsilon="1", delta="0.5")], Decimal("1e-6")) is None
-    assert tight_epsilon([event("pure", epsilon="0.1")], Decimal("1e-6")) == Decimal("0.1")
+    assert non_adaptive_epsilon([], Decimal("1e-6")) == 0
+    assert non_adaptive_epsilon([event("approximate", epsilon="1", delta="0.5")], Decimal("1e-6")) is None
+    assert non_adaptive_epsilon([event("pure", epsilon="0.1")], Decimal("1e-6")) == Decimal("0.1")
     for delta in ("0", "1e-11", "1"):
         with pytest.raises(InvalidRequest, match=r"delta: got .* must be at least 0\.0000000001 and below 1"):
-            tight_epsilon([event("pure", epsilon="1")], Decimal(delta))
-    assert Decimal("1e-10") == LEAST_DELTA
+            non_adaptive_epsilon([event("pure", epsilon="1")], Decimal(delta))
+    assert Decimal("1e-10") == MIN_DELTA
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def many(ledger: PrivacyLedger) -> PrivacyLedger:
 
 
 def test_ledger_tells_the_figure_and_admits_nothing_by_it(many: PrivacyLedger) -> None:
-    told = many.tight("visits")
+    told = many.non_adaptive_bound("visits")
     assert told is not None
     assert told.delta == Decimal("1e-6")
     assert 4 < told.epsilon < 5
@@ -163,7 +163,7 @@ def test_figure_is_shown_and_exported_where_it_is_asked_for(many: PrivacyLedger)
     told = tight["blocks"]["all"].pop("if_decided_beforehand")
     assert tight == plain
     assert json.dumps(told) == json.dumps(
-        {"epsilon": str((many.tight("visits") or account.cap).epsilon), "delta": "0.000001"}
+        {"epsilon": str((many.non_adaptive_bound("visits") or account.cap).epsilon), "delta": "0.000001"}
     )
     shown = accounts_table([account_json(many, account, tight=True)]).splitlines()
     assert "if decided beforehand" in shown[0]
@@ -179,9 +179,9 @@ def test_account_of_rho_is_told_by_its_events(ledger: PrivacyLedger) -> None:
     gaussian = [{"mechanism": "gaussian", "rho": "0.125"}]
     ledger.reserve("noisy", release="a", rho="0.125", events=gaussian)
     ledger.reserve("noisy", release="b", rho="0.125", events=gaussian)
-    told = ledger.tight("noisy")
+    told = ledger.non_adaptive_bound("noisy")
     assert told is not None
     assert exact_gaussian(0.25, 1e-6) <= float(told.epsilon) < float(epsilon_at(Decimal("0.25"), Decimal("1e-6")))
     ledger.reserve("noisy", release="c", rho="0.1")
-    assert ledger.tight("noisy") is None
+    assert ledger.non_adaptive_bound("noisy") is None
     assert " - " in accounts_table([account_json(ledger, ledger.account("noisy"), tight=True)])
