@@ -1,12 +1,11 @@
-"""The contract that every release meets before it is paid for and shown.
+"""The release contract: every draft is checked against it before it is committed and published.
 
-What is checked is a draft, which is noisy already: a departure says nothing about anybody. It is an error of the
-program, and stops the release before its commit. The rules for results are declared by the options of each kind.
+A draft is noisy already, so a broken rule reveals nothing about anybody. It shows an error of the program, and stops
+the release before its commit. The rules for results are declared by the options of each kind.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -17,14 +16,14 @@ from spark_jobs.contract.release import PRIVATE, Release
 from spark_jobs.contract.result_checks import departures
 
 ReadFile = Callable[[str], bytes | None]
-"""Gives a draft's file by its name below the release's folder; None if there is none."""
+"""Reads a file of a draft by its name below the release's folder; gives None if the file is missing."""
 
 
 class ReleaseCheckFailed(ReleaseRejected):
-    """The draft does not meet the contract; trying again would make the same draft.
+    """The draft breaks the contract; a retry would make the same draft.
 
     Attributes:
-        broken: the rules that do not hold, each as ``part: rule``; never a value.
+        broken: the broken rules, each as ``part: rule``; they contain no values.
     """
 
     def __init__(self, broken: Iterable[str]) -> None:
@@ -32,7 +31,7 @@ class ReleaseCheckFailed(ReleaseRejected):
         super().__init__(f"the release does not meet its contract ({'; '.join(self.broken)}); it was not published")
 
     def __reduce__(self) -> tuple[object, ...]:
-        # an exception is otherwise made again from its text, which does not say where one rule ends
+        # by default, unpickling would pass the message, from which the single rules cannot be recovered
         return (ReleaseCheckFailed, (self.broken,), vars(self))
 
 
@@ -40,7 +39,7 @@ def check_release(release: Release, read_file: ReadFile) -> None:
     """Check a draft's manifest and files against the contract.
 
     Raises:
-        ReleaseCheckFailed: they do not meet it.
+        ReleaseCheckFailed: they break it.
     """
     broken = [f"manifest: {line}" for line in _manifest(release)]
     broken += [f"files: {line}" for line in _files(release, read_file)]
@@ -50,11 +49,11 @@ def check_release(release: Release, read_file: ReadFile) -> None:
 
 
 def broken_rules(kind: str, result: Mapping[str, Any]) -> list[str]:
-    """The rules that the result of a diagnostic does not meet, each as ``kind: rule``.
+    """The rules that the result of a diagnostic breaks, each as ``kind: rule``.
 
     Args:
-        kind: of the diagnostic.
-        result: its JSON form, as the manifest has it.
+        kind: the kind of diagnostic.
+        result: the result in JSON form, as in the manifest.
     """
     if kind not in DIAGNOSTICS:
         return [f"{kind}: no contract is known"]
@@ -64,7 +63,7 @@ def broken_rules(kind: str, result: Mapping[str, Any]) -> list[str]:
 
 
 def _manifest(release: Release) -> list[str]:
-    """What does not hold of: paid for, private, within the reservation, and what was asked for."""
+    """The broken rules on payment, privacy, cost, and agreement with the request."""
     request = release.request
     reserved = Budget.parse(request["budget"])
     requested = {entry["kind"] for entry in request["diagnostics"]}
@@ -73,19 +72,19 @@ def _manifest(release: Release) -> list[str]:
         "its noise is secure": release.guarantee == PRIVATE,
         "epsilon is above 0 and within the reservation": 0 < release.cost.epsilon <= reserved.epsilon,
         "delta is within the reservation": release.cost.delta <= reserved.delta,
-        "the neighbours are those asked for": release.neighbours == request["neighbours"],
-        "the unit is the one asked for": release.unit.model_dump(mode="json") == request["unit"],
-        "the results are those asked for": set(release.results) == requested,
+        "the neighbours are those of the request": release.neighbours == request["neighbours"],
+        "the unit is that of the request": release.unit.model_dump(mode="json") == request["unit"],
+        "the results are those of the request": set(release.results) == requested,
     }
     return [fact for fact, holds in facts.items() if not holds]
 
 
 def _files(release: Release, read_file: ReadFile) -> Iterator[str]:
-    """What does not hold of the files: they are there with the size and hash of the manifest, under different names."""
+    """The broken rules on files: each has the size and hash of the manifest, and no two have the same name."""
     names = [file.name for file in release.files]
     for file in release.files:
         content = read_file(file.name)
-        if content is None or (len(content), hashlib.sha256(content).hexdigest()) != (file.size, file.sha256):
+        if content is None or not file.matches(content):
             yield "every file is as the manifest says"
             break
     if len(set(names)) < len(names):

@@ -41,7 +41,7 @@ def blocks_of_run(
 
     Raises:
         InvalidRequest: the run is about no interval, or the account has no blocks that it is made of.
-        LedgerUnavailable: the ledger cannot be asked.
+        LedgerUnavailable: the ledger cannot be reached.
     """
     from dp_operators.releasing import interval_blocks
 

@@ -59,7 +59,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         blocks: the ledger's blocks that are read and charged; ``interval`` for those that the run is about: of a DAG
             that runs ``@daily``, the day before. A run that is started by hand is about none, unless it has a partition
             key.
-        allotment: an allotment of the account that has to bear the cost as well.
+        allotment: an allotment of the account that must be able to pay as well.
         title: a line for the report.
         record: what one row stands for, in words for the report.
         scoring: public rules for scores that do not fit.

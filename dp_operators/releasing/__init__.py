@@ -12,7 +12,7 @@ from dp_operators.releasing.errors import ReleaseClosed, ReleaseDamaged, Release
 from dp_operators.releasing.inspection import check_release_folder
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.preflight import Forecast, forecast
-from dp_operators.releasing.protocol import Check, Published, release
+from dp_operators.releasing.protocol import DraftCheck, Published, release
 from dp_operators.releasing.reconciling import Reconciled, reconcile
 from dp_operators.releasing.requests import (
     account_state,
@@ -22,11 +22,11 @@ from dp_operators.releasing.requests import (
     interval_blocks,
     price,
 )
-from dp_operators.releasing.reservations import Released, give_back, release_stale
+from dp_operators.releasing.reservations import StaleReservation, give_back, release_stale
 from dp_operators.releasing.runners import LocalRunner, Runner, SparkSubmitRunner, Submission
 
 __all__ = [
-    "Check",
+    "DraftCheck",
     "Forecast",
     "LocalRunner",
     "Published",
@@ -37,9 +37,9 @@ __all__ = [
     "ReleaseFailed",
     "ReleaseKey",
     "ReleaseRejected",
-    "Released",
     "Runner",
     "SparkSubmitRunner",
+    "StaleReservation",
     "Submission",
     "account_state",
     "check_budget",

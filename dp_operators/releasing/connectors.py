@@ -1,4 +1,4 @@
-"""The jar that Spark needs to read ``s3://``: looked for before anything is charged, as Spark comes without it."""
+"""Checks, before anything is charged, that Spark has the jar for ``s3://``, which its distribution lacks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SETTINGS = (
     "spark.driver.extraClassPath",
     "spark.hadoop.fs.s3a.impl",
 )
-"""Settings that bring classes, or name the one that reads ``s3a://``."""
+"""Spark settings that add jars, or that name the class which reads ``s3a://``."""
 
 _CONNECTOR = re.compile(r"hadoop-(?:aws|cloud)[\w.-]*|(?<=/)\*|fs\.s3a?\.")
 _NEEDED = re.compile(r"hadoop-client-api-([\d.]+)\.jar")
@@ -26,16 +26,16 @@ _PRESENT = re.compile(r"hadoop-aws-([\d.]+)\.jar")
 
 
 def require_connector(path: str | None, *, settings: Mapping[str, str], home: Path | None) -> None:
-    """Refuse a table in S3 that the Spark of this machine has no connector for.
+    """Refuse a table in S3 if the Spark of this machine has no connector for it.
 
     Args:
-        path: of the table.
-        settings: of Spark, those of ``spark-defaults.conf`` among them.
-        home: Spark's folder, with ``jars`` in it; None if it is not on this machine, where nothing can be known.
+        path: the table's path.
+        settings: Spark's settings, including those of ``spark-defaults.conf``.
+        home: Spark's folder, which contains ``jars``; None if Spark is not on this machine and cannot be checked.
 
     Raises:
-        InvalidRequest: neither Spark's jars nor its settings hold ``hadoop-aws``, or the jar is of another version than
-            Spark's Hadoop. One line names the jar, where it was looked for and what to do.
+        InvalidRequest: neither Spark's jars nor its settings have ``hadoop-aws``, or the jar's version differs from
+            that of Spark's Hadoop. The message names the jar, the places that were searched, and the remedy.
     """
     if path is None or urlsplit(path).scheme not in S3 or home is None:
         return
@@ -52,14 +52,14 @@ def require_connector(path: str | None, *, settings: Mapping[str, str], home: Pa
 
 
 def missing_connector(*, settings: Mapping[str, str], home: Path) -> str:
-    """What is missing for tables in S3, and where it was looked for; empty if nothing is."""
+    """The jar that is missing for tables in S3, and the places that were searched; empty if none is missing."""
     needed = hadoop_version(home)
     names = sorted(file.name for file in (home / "jars").glob("hadoop-aws-*.jar"))
     versions = [match[1] for name in names if (match := _PRESENT.fullmatch(name))]
     if needed in versions or any(_brings(settings.get(name, "")) for name in SETTINGS):
         return ""
     if versions:
-        return f"hadoop-aws-{versions[0]}.jar in {home / 'jars'} is of another version than Spark's Hadoop, {needed}"
+        return f"hadoop-aws-{versions[0]}.jar in {home / 'jars'} does not match Spark's Hadoop, {needed}"
     return f"hadoop-aws-{needed or 'VERSION'}.jar is neither in {home / 'jars'} nor in {SETTINGS[0]} or {SETTINGS[1]}"
 
 
@@ -68,13 +68,13 @@ def _brings(value: str) -> bool:
 
 
 def hadoop_version(home: Path) -> str | None:
-    """The version of the Hadoop that a Spark is built with."""
+    """The version of Hadoop that Spark was built with; None if its jar is not in ``home``."""
     jars = (_NEEDED.fullmatch(file.name) for file in (home / "jars").glob("hadoop-client-api-*.jar"))
     return next((match[1] for match in jars if match), None)
 
 
 def spark_home(environ: Mapping[str, str] = os.environ, *, binary: str | None = None) -> Path | None:
-    """The folder of the Spark that is started: ``SPARK_HOME``, or that of the binary, or PySpark's."""
+    """The folder of the Spark that is started: ``SPARK_HOME``, else the binary's, else PySpark's."""
     named = environ.get("SPARK_HOME")
     if named:
         return Path(named)
@@ -85,7 +85,7 @@ def spark_home(environ: Mapping[str, str] = os.environ, *, binary: str | None = 
 
 
 def spark_defaults(home: Path | None, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The settings of ``spark-defaults.conf``, where Spark would read it; empty if there is none."""
+    """The settings in the ``spark-defaults.conf`` that Spark would read; empty if there is no such file."""
     folder = environ.get("SPARK_CONF_DIR") or (str(home / "conf") if home else "")
     try:
         lines = Path(folder, "spark-defaults.conf").read_text(encoding="utf-8").splitlines() if folder else []

@@ -1,4 +1,4 @@
-"""Drafts: what an application left in the store, read back and made visible."""
+"""Drafts: what an application wrote to the store, read back, checked and published."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Draft:
     """A complete draft: a manifest, and every file that it lists.
 
     Attributes:
-        manifest: its bytes; what is committed is their hash.
-        release: what they say.
-        files: the files' contents, by name.
+        manifest: the manifest's bytes, whose hash is committed.
+        release: the parsed manifest.
+        files: the content of each file, by name.
     """
 
     manifest: bytes
@@ -42,24 +42,24 @@ def document(fields: object) -> bytes:
 
 
 def require_releases(store: ObjectStore, output: str) -> None:
-    """Refuse a folder in which nothing was ever released: a name with a slip in it would pass for one without faults.
+    """Refuse an empty folder, in which a mistyped name would otherwise pass as a folder without findings.
 
     Raises:
-        InvalidRequest: it holds no object at all, or is none.
+        InvalidRequest: the folder is empty or missing.
         OSError: the store failed.
     """
     if next(iter(store.names(output)), None) is None:
         raise InvalidRequest(
-            "output", value=output, requirement="must be a folder of releases, and nothing is in it",
+            "output", value=output, requirement="must be a folder of releases, and it is empty",
             remedy="correct the path: it is the folder that releases lie in",
         )  # fmt: skip
 
 
 def read_draft(folder: DraftFolder) -> Draft | None:
-    """The draft that one draw decided; None as long as anything of it is missing.
+    """The draft that was made from one draw; None as long as its manifest or a file is missing.
 
     Raises:
-        ReleaseDamaged: what is there was not made from this draw, or does not fit together.
+        ReleaseDamaged: the draft was not made from this draw, or its files differ from its manifest.
         OSError: the store failed.
     """
     try:
@@ -69,7 +69,7 @@ def read_draft(folder: DraftFolder) -> Draft | None:
         release = Release.from_json(manifest)
         files = {file.name: folder.read_file(file.name) for file in release.files}
     except SealBroken as broken:
-        raise ReleaseDamaged(f"{folder.layout.draft}: {broken}; its draft is none of this draw's") from None
+        raise ReleaseDamaged(f"{folder.layout.draft}: {broken}; the draft was not made from this draw") from None
     except ValueError:
         raise ReleaseDamaged(f"{folder.layout.draft_manifest} is not a manifest") from None
     whole = {}
@@ -77,17 +77,17 @@ def read_draft(folder: DraftFolder) -> Draft | None:
         content = files[file.name]
         if content is None:
             return None
-        if (len(content), sha256(content)) != (file.size, file.sha256):
+        if not file.matches(content):
             raise ReleaseDamaged(f"{folder.layout.draft_file(file.name)} is not what its manifest says")
         whole[file.name] = content
     return Draft(manifest=manifest, release=release, files=whole)
 
 
 def missing_files(store: ObjectStore, layout: ReleaseLayout, manifest: bytes) -> tuple[str, ...]:
-    """The names of a visible release's files that are gone.
+    """The names of a visible release's missing files.
 
     Raises:
-        ReleaseDamaged: a file is there and is not the one that its manifest lists.
+        ReleaseDamaged: a file differs from the one that the manifest lists.
         OSError: the store failed.
     """
     missing = []
@@ -95,16 +95,16 @@ def missing_files(store: ObjectStore, layout: ReleaseLayout, manifest: bytes) ->
         content = store.read(layout.file(file.name))
         if content is None:
             missing.append(file.name)
-        elif (len(content), sha256(content)) != (file.size, file.sha256):
+        elif not file.matches(content):
             raise ReleaseDamaged(f"{layout.file(file.name)} is not what its manifest says")
     return tuple(missing)
 
 
 def publish(store: ObjectStore, layout: ReleaseLayout, draft: Draft) -> None:
-    """Make a committed draft visible: its files first, its manifest last. Doing it again changes nothing.
+    """Make a committed draft visible, its files first and its manifest last; repeating this changes nothing.
 
     Raises:
-        ReleaseDamaged: another release's object is in the way.
+        ReleaseDamaged: an object of the same name has other content.
         OSError: the store failed.
     """
     failpoint("before_publish_files")
@@ -118,4 +118,4 @@ def publish(store: ObjectStore, layout: ReleaseLayout, draft: Draft) -> None:
 
 def _put(store: ObjectStore, uri: str, content: bytes) -> None:
     if not store.create(uri, content) and store.read(uri) != content:
-        raise ReleaseDamaged(f"{uri} holds something else than what was committed")
+        raise ReleaseDamaged(f"{uri} differs from what was committed")

@@ -1,4 +1,4 @@
-"""The draw of a charge, as its committer opens it: whose it is, what it cost, and how much noise was in it."""
+"""The opened draw of a charge: the charge it was made for, its cost, and the scale of its noise."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenedDraw:
-    """What a draw says, once its seal was opened.
+    """A draw whose seal was opened.
 
     Attributes:
-        sha256: hash of the sealed object, which is what the ledger knows it by.
-        fields: what was sealed.
+        sha256: hash of the sealed object, as the ledger records it.
+        fields: the draw's content.
     """
 
     sha256: str
@@ -33,7 +33,7 @@ class OpenedDraw:
         """The draw that was sealed for this charge.
 
         Raises:
-            SealBroken: it was not.
+            SealBroken: it was sealed for another charge, or altered.
         """
         fields = json.loads(seal.open("draw.json", sealed))
         if not isinstance(fields, dict):
@@ -41,20 +41,20 @@ class OpenedDraw:
         return cls(sha256=sha256(sealed), fields=fields)
 
     def events(self, charge: Charge) -> tuple[dict[str, str], ...] | None:
-        """What its mechanisms spent, as the ledger keeps it."""
+        """The events of the draw's mechanisms, in the form that the ledger records."""
         return drawn_events(self.fields, max_rows=charge.unit.max_rows)
 
     def mismatches(self, charge: Charge) -> tuple[str, ...]:
-        """What in it the charge does not pay for, in words; nothing in a sound draw.
+        """What in the draw the charge does not pay for, in words; empty for a sound draw.
 
-        No single call of the noise source may lose more than the whole charge, for one row times the rows of a unit;
-        what the mechanisms say that they spent must be the draw's cost, and that within the charge.
+        The privacy loss of any one noise sample, times the rows of a unit, must not exceed the charge. What the
+        mechanisms spent must add up to the draw's cost, which must be within the charge.
         """
         try:
             with localcontext(prec=200):
                 facts = self._facts(charge)
         except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError):
-            return ("its draw, which is not of this version's form",)
+            return ("its draw, which this version cannot read",)
         return tuple(what for what, holds in facts.items() if not holds)
 
     def _facts(self, charge: Charge) -> dict[str, bool]:
@@ -68,6 +68,6 @@ class OpenedDraw:
             "its draw's cost, which exceeds the reservation": cost.epsilon <= charge.cost.epsilon
             and cost.delta <= charge.cost.delta,
             "its draw's mechanisms, which do not add up to its cost": spent * rows == cost.epsilon,
-            "its draw's noise, which is less than its cost buys": max(largest, default=Decimal(0)) * rows
+            "its draw's noise, which is too small for its cost": max(largest, default=Decimal(0)) * rows
             <= charge.cost.epsilon,
         }

@@ -60,7 +60,7 @@ class Committed:
         entries = [entry for entry in self.release.files if entry.name == name]
         with as_release_errors():
             content = open_store(self.uri, what=self.what).read(f"{self.uri}/{name}") if entries else None
-        if content is None or (len(content), sha256(content)) != (entries[0].size, entries[0].sha256):
+        if content is None or not entries[0].matches(content):
             raise InvalidRequest(
                 self.what,
                 value=self.uri,
@@ -199,7 +199,7 @@ def earlier_function(uri: object, ledger: LedgerReader) -> dict[str, Any]:
         raise InvalidRequest(
             _COMPARED,
             value=committed.uri,
-            requirement="must hold a distribution function of this version's form",
+            requirement="must hold a distribution function in a form that this version reads",
             remedy="release it again, or compare with a later one",
         ) from None
     return function.model_dump(mode="json")

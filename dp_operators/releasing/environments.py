@@ -1,4 +1,4 @@
-"""What the machine of a release has to have, looked at before anything is charged."""
+"""Checks of this machine that run before anything is charged: the salt, Java, and the table's folder."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from spark_jobs.contract.salt import read_salt
 
 
 def check_salt(request: ReleaseRequest, environment: Mapping[str, str]) -> None:
-    """Refuse a request that needs the salt, where the application will have none.
+    """Refuse a request that needs the salt if the application will not have it.
 
     Raises:
-        InvalidRequest: it has none, or one that is too short or cannot be read.
+        InvalidRequest: the salt is missing, too short, or cannot be read.
     """
     if request.unit.column is not None:
         read_salt(environment)
@@ -25,32 +25,34 @@ def check_java(environment: Mapping[str, str]) -> None:
     """Refuse a machine without a Java that Spark can use.
 
     Raises:
-        InvalidRequest: it has none, or one that is too old.
+        InvalidRequest: Java is missing or too old.
     """
     java_home(environment)
 
 
 def check_snapshot(request: ReleaseRequest) -> None:
-    """Refuse a folder of this machine that is not there; where tables lie elsewhere, the application looks first.
+    """Refuse a table whose folder on this machine is missing or empty; tables elsewhere are left to the application.
 
-    A partition that is not there is an empty table: that it is not would be an answer about rows.
+    A missing partition is not refused: it counts as an empty table, because whether it has rows is private.
 
     Raises:
-        InvalidRequest: there is no such folder, or nothing in it.
+        InvalidRequest: the folder is missing or empty.
     """
     folder = request.table.pinned.local
-    if folder is None:
-        return
+    if folder is not None and _is_missing_or_empty(folder):
+        raise InvalidRequest(
+            "table.path",
+            value=folder,
+            requirement="must be a table that exists",
+            remedy="check the path and its version",
+        )
+
+
+def _is_missing_or_empty(folder: str) -> bool:
     try:
-        if any(os.scandir(folder)):
-            return
+        with os.scandir(folder) as entries:
+            return not any(entries)
     except (FileNotFoundError, NotADirectoryError):
-        pass
-    except OSError:  # who may not look cannot tell
-        return
-    raise InvalidRequest(
-        "table.path",
-        value=folder,
-        requirement="must be a table that exists",
-        remedy="check the path and its version",
-    )
+        return True
+    except OSError:  # a folder that this user may not list may still hold a table
+        return False

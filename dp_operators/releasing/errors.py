@@ -1,4 +1,4 @@
-"""Why a release did not come about, and whether trying again can help."""
+"""Errors of a release, each of which says whether a retry can help."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 
 class ReleaseError(Exception):
-    """A release that did not come about; its text is fixed and holds nothing of the data.
+    """A release failed; the message never depends on the data.
 
     Attributes:
-        retryable: whether the same release may be tried again as it is.
+        retryable: whether a retry of the same release can succeed.
     """
 
     retryable = False
@@ -27,16 +27,16 @@ class ReleaseRejected(ReleaseError):
 
 
 class ReleaseClosed(ReleaseError):
-    """The reservation was given back or spent elsewhere, so this attempt may publish nothing."""
+    """The release's charge is void or burnt, or another process closed it, so this attempt may publish nothing."""
 
 
 class ReleaseDamaged(ReleaseError):
-    """The store does not hold what the ledger committed; nothing is drawn or overwritten to mend it."""
+    """The store does not hold what the ledger committed; it is neither drawn again nor overwritten."""
 
 
 @contextmanager
 def as_release_errors() -> Iterator[None]:
-    """Tell a store's fault as a failed attempt, which may be repeated: every step asks the store what is there first.
+    """Turn a store's ``OSError`` into ``ReleaseFailed``: a retry is safe, as every step first reads what is there.
 
     Raises:
         ReleaseFailed: the store failed.

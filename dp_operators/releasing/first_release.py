@@ -1,15 +1,15 @@
-"""What the first release of this package left behind: hashes of requests, and drafts that are not sealed.
+"""Charges of this package's first version: their request hashes differ, and their drafts are not sealed.
 
-That release wrote into a request what an account says of its table today, so the hash of the same request has changed.
-A charge of its time is recognised by the old hash, computed from today's request; without that, a task that is cleared
-after the upgrade would be refused. What may be done with such a charge is little, and safe:
+In the first version a request itself held what the account's binding says of the table now, so the same request has
+another hash today. A charge of that version is recognised by the old hash, computed from today's request; without
+that, a task that is cleared after the upgrade would be refused. Such a charge has two uses, both safe:
 
-- A committed one is given back as it was published. The ledger has the manifest's hash, and the manifest those of the
-  files, so that a draft which nobody sealed is believed only where it is what was committed.
-- A reserved one is burnt. Its draw, if there is one, lay readable in the store: it may have been read or replaced, and
-  to draw again would be a second draw for one charge.
+- A committed charge gives the release as it was published. The ledger has the manifest's hash, and the manifest has the
+  files' hashes, so that an unsealed draft is used only if it is exactly what was committed.
+- A reserved charge is burnt. Its draw, if there is one, was readable in the store: somebody may have read or replaced
+  it, and drawing again would be a second draw for one charge.
 
-Nothing else depends on this module: it goes when no ledger holds charges of the first release any more.
+This module can be deleted when no ledger holds charges of the first version any more.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ UNFINISHED = "was begun by an earlier version, whose draws cannot be used any mo
 
 
 def pays_for(charge: Charge, request: ReleaseRequest) -> bool:
-    """Whether ``charge`` was made for ``request``, by this release or by the first.
+    """Whether ``charge`` was made for ``request``, by this version or by the first.
 
     Args:
         charge: found under the request's key.
@@ -51,10 +51,10 @@ def pays_for(charge: Charge, request: ReleaseRequest) -> bool:
 
 
 def is_of_first_release(charge: Charge, request: ReleaseRequest) -> bool:
-    """Whether the first release made ``charge`` for a request that means the same as ``request``.
+    """Whether the first version made ``charge`` for a request that means the same as ``request``.
 
-    The request that it stored is asked only how it spelled what can be spelled in several ways. It is not believed: the
-    hash in the ledger has to be that of ``request``, so spelled.
+    Paths and types can be spelled in several ways, and the stored request is used only for its spelling. It is not
+    trusted: the hash in the ledger must be that of ``request`` in this spelling.
 
     Args:
         charge: found under the request's key.
@@ -71,15 +71,15 @@ def is_of_first_release(charge: Charge, request: ReleaseRequest) -> bool:
 
 
 def first_key(request: ReleaseRequest, ledger: PrivacyLedger, *, written: ReleaseRequest) -> str | None:
-    """The key under which the first release's ``dp-budget run`` charged a request by default; None if it did not.
+    """The key under which ``dp-budget run`` of the first version charged a request; None if there is no such charge.
 
     Args:
         request: completed by its account's terms.
         ledger: holds the charge.
-        written: the request as its file has it.
+        written: the request as it is in its file, before it was completed.
 
     Raises:
-        LedgerUnavailable: the ledger cannot be asked.
+        LedgerUnavailable: the ledger cannot be reached.
     """
     key = f"cli/{first_sha256(request.model_copy(update={'block_expression': written.block_expression}))}"
     charge = ledger.find_charge(request.account or "", key)
@@ -87,12 +87,12 @@ def first_key(request: ReleaseRequest, ledger: PrivacyLedger, *, written: Releas
 
 
 def first_sha256(request: ReleaseRequest, spelling: Mapping[str, Any] | None = None) -> str:
-    """The hash that the first release gave to ``request``.
+    """The hash that the first version gave to ``request``.
 
     Args:
         request: completed by its account's terms.
-        spelling: the fields of a request of the first release: where they name the same table, version and pipeline,
-            they are written as there. None writes them as the account has them.
+        spelling: the fields of a stored request of the first version. A table, version or pipeline that is the same
+            in both is spelled as it is there; None spells everything as the account does.
     """
     fields = request.to_dict()
     fields["table"] = _first_table(request, spelling or {})
@@ -122,10 +122,10 @@ def _canonical_sha256(fields: Any) -> str:
 
 
 def read_committed_draft(store: ObjectStore, layout: ReleaseLayout, charge: Charge) -> Draft:
-    """The draft of a charge that the first release committed.
+    """The draft of a charge that the first version committed.
 
     Raises:
-        ReleaseDamaged: it is not what was committed, or something of it is gone.
+        ReleaseDamaged: the draft differs from what was committed, or a part is missing.
         OSError: the store failed.
     """
     manifest = store.read(layout.draft_manifest)
@@ -137,7 +137,7 @@ def read_committed_draft(store: ObjectStore, layout: ReleaseLayout, charge: Char
     files = {}
     for file in release.files:
         content = store.read(layout.draft_file(file.name))
-        if content is None or (len(content), sha256(content)) != (file.size, file.sha256):
+        if content is None or not file.matches(content):
             raise ReleaseDamaged(f"{layout.draft_file(file.name)} is not what was committed; only a backup has it")
         files[file.name] = content
     return Draft(manifest=manifest, release=release, files=files)
@@ -160,11 +160,11 @@ def _first_table(request: ReleaseRequest, spelling: Mapping[str, Any]) -> dict[s
 
 
 def _spelled_columns(columns: dict[str, str], spelled: Any) -> dict[str, str]:
-    """``spelled``, where its columns are those of the table, with the same types in other words."""
+    """``spelled`` if it declares the table's columns with the same types; otherwise ``columns``."""
     if isinstance(spelled, dict) and spelled:
         try:
             same = {name: normal_type(str(of)) for name, of in spelled.items()}.items() <= columns.items()
-        except InvalidRequest:  # a type that this release does not know
+        except InvalidRequest:  # a type that this version does not know
             same = False
         if same:
             return spelled

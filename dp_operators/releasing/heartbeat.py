@@ -1,4 +1,4 @@
-"""Says now and then that a reservation is still worked on, so that it is not taken for a stale one."""
+"""Renews a reservation while its application runs, so that it is not considered stale."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ RENEWAL_SECONDS = 60.0
 
 @dataclass(kw_only=True)
 class Heartbeat:
-    """Takes an application's progress, passes it on, and renews its reservation at most once a minute.
+    """Passes an application's progress on, and renews its reservation at most once a minute.
 
-    A ledger out of reach stops no application: its reservation stays, and counts.
+    If the ledger cannot be reached, the application goes on: its reservation stays, and still counts as spent.
     """
 
     ledger: PrivacyLedger
@@ -28,7 +28,7 @@ class Heartbeat:
     _last: float = field(default_factory=time.monotonic, init=False)
 
     def __call__(self, line: str) -> None:
-        """One line of progress."""
+        """Pass one line of progress on."""
         self.progress(line)
         if time.monotonic() - self._last < RENEWAL_SECONDS:
             return

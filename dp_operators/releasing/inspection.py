@@ -1,4 +1,4 @@
-"""Whether a release's folder is what its manifest says, and its manifest what the ledger paid for."""
+"""Checks that a release's folder agrees with its manifest, and its manifest with the ledger."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 def check_release_folder(uri: str, ledger: LedgerReader) -> tuple[str, ...]:
-    """What differs between a release's folder, its manifest and the ledger, in words; nothing in a sound release.
+    """A line for each difference between a release's folder, its manifest and the ledger; empty for a sound release.
 
     Args:
         uri: the release's folder.
-        ledger: that paid for it; it is only read.
+        ledger: the ledger that paid for the release; it is only read.
 
     Raises:
-        InvalidRequest: no release lies there.
+        InvalidRequest: there is no release in the folder.
         ReleaseError: the store failed.
-        LedgerUnavailable: the ledger cannot be asked.
+        LedgerUnavailable: the ledger cannot be reached.
     """
     uri = uri.rstrip("/").removesuffix(f"/{MANIFEST_NAME}")
     store = open_store(uri, what="release")
@@ -67,12 +67,12 @@ def _files(store: ObjectStore, uri: str, release: Release) -> Iterator[str]:
         content = store.read(f"{uri}/{file.name}")
         if content is None:
             yield f"{file.name}: is missing"
-        elif (len(content), sha256(content)) != (file.size, file.sha256):
+        elif not file.matches(content):
             yield f"{file.name}: has SHA-256 {sha256(content)}, the manifest says {file.sha256}"
 
 
 def _strangers(store: ObjectStore, uri: str, release: Release) -> Iterator[str]:
-    """What lies beside the release and is no part of it; drafts are, and are private."""
+    """The objects in the folder that the manifest does not list; drafts are left out."""
     own = {MANIFEST_NAME, RECEIPT_NAME, *(file.name for file in release.files)}
     for name in sorted(store.names(uri)):
         if name not in own and not name.startswith(f"{DRAFT_FOLDER}/"):
@@ -112,7 +112,7 @@ def _receipt(
         return
     try:
         receipt: dict[str, Any] = json.loads(content)
-        seq, kept = int(receipt["audit_log"]["seq"]), str(receipt["audit_log"]["hash"])
+        seq, recorded = int(receipt["audit_log"]["seq"]), str(receipt["audit_log"]["hash"])
         facts = (receipt["charge_id"], receipt["manifest_sha256"])
     except (ValueError, KeyError, TypeError):
         yield f"{RECEIPT_NAME}: is not a receipt"
@@ -122,16 +122,16 @@ def _receipt(
     entry = ledger.entry(seq)
     if entry is None and seq <= ledger.head().seq and not ledger.sees_all():
         return  # another account's entry, which this role may not see
-    if (entry is None or entry.hash != kept) and not _was_restored(ledger, charge):
-        state = "has no such entry" if entry is None else "has another one there"
-        yield f"{RECEIPT_NAME}: knows entry {seq} of the audit log as {kept}; the log {state}: it was cut or rewritten"
+    if (entry is None or entry.hash != recorded) and not _was_restored(ledger, charge):
+        state = "has no such entry" if entry is None else "has a different one"
+        yield f"{RECEIPT_NAME}: records entry {seq} of the audit log as {recorded}; the log {state}: it was altered"
 
 
 def _was_restored(ledger: LedgerReader, charge: Charge | None) -> bool:
-    """Whether the charge was entered again after a restore, so that its receipt tells of the log before."""
+    """Whether the charge was entered again after a restore, so that its receipt refers to the lost part of the log."""
     entry = None if charge is None else ledger.entry(charge.entry)
     return entry is not None and entry.reason.startswith(RECONCILED)
 
 
 RECONCILED = "reconciled from "
-"""How the reason of an entry begins that a reconciliation wrote."""
+"""The beginning of the reason of every entry that a reconciliation writes."""

@@ -1,4 +1,4 @@
-"""Release keys: what makes two attempts attempts at the same release."""
+"""Release keys: two attempts with the same key are attempts at the same release."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from spark_jobs.contract.errors import InvalidRequest
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseKey:
-    """The key of a release that a scheduled task makes.
+    """The key of a release that an Airflow task makes.
 
-    It never holds the try number: a retry is another attempt at the same release and must find the first one's draw.
+    It does not contain the try number: a retry is another attempt at the same release and must use the first draw.
 
     Attributes:
-        deployment: which Airflow this is, where several share a ledger.
-        dag_id: the DAG.
-        run: the DAG run: its id, or the interval it stands for, whatever stays the same when the run is repeated.
-        task_id: the task, with its groups.
-        map_index: which of a mapped task's copies; -1 for a task that is not mapped.
+        deployment: name of the Airflow deployment; it matters where several share a ledger.
+        dag_id: id of the DAG.
+        run: the DAG run's id, or its interval or partition if a repetition of the run has the same one.
+        task_id: id of the task, with its task groups.
+        map_index: index of the mapped task instance; -1 for a task that is not mapped.
     """
 
     deployment: str
@@ -35,7 +35,7 @@ class ReleaseKey:
                 raise InvalidRequest(f"key.{name}", value="", requirement="must not be empty", remedy="give it")
 
     def __str__(self) -> str:
-        """The key in one line, from which ``parse`` gets every part back: different keys are different lines."""
+        """The key in one line; ``parse`` recovers every part, so that different keys give different lines."""
         parts = (self.deployment, self.dag_id, self.run, self.task_id, str(self.map_index))
         return "/".join(quote(part, safe="+:@,=") for part in parts)
 
@@ -44,7 +44,7 @@ class ReleaseKey:
         """The key that ``str`` wrote.
 
         Raises:
-            InvalidRequest: it is none.
+            InvalidRequest: the line is not a release key.
         """
         parts = [unquote(part) for part in line.split("/")]
         try:

@@ -1,4 +1,4 @@
-"""All that can refuse a release before it is charged; a dry run asks the same, and changes nothing."""
+"""All checks that can refuse a release before it is charged; a dry run makes the same checks and changes nothing."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Forecast:
 
     Attributes:
         account: the account that pays.
-        cost: of the release, in each of its blocks.
-        left: what each block has left, before the charge; empty where the release is charged already.
-        charge: the charge that the release would go on with; None where it would make one.
+        cost: the cost in each of the release's blocks.
+        left: what each block has left before the charge; empty if the release is charged already.
+        charge: the existing charge that the release would use; None if it would reserve a new one.
     """
 
     account: str
@@ -46,19 +46,19 @@ def check_before_charge(
     allotment: str | None = None,
     writing: bool = True,
 ) -> dict[str, Budget]:
-    """What each block that would pay has left, once nothing is known that could refuse the release.
+    """Make every check that can refuse the release, and return what each block that would pay has left.
 
     Args:
         request: what to release, completed by the account's terms.
-        ledger: pays.
+        ledger: holds the account that would pay.
         runner: would run the application.
-        allotment: an allotment of the account that has to bear the cost as well.
-        writing: whether the output may be tried by objects that are removed again. If not, folders of this machine are
-            tried by files without a name, and an object store all the same: there is no other way to know.
+        allotment: an allotment of the account that must be able to pay as well.
+        writing: whether the check of the output may create objects, which it removes again. If False, a folder on this
+            machine is checked with an unnamed file; an object store can only be checked by creating an object.
 
     Raises:
-        InvalidRequest: it cannot be served, or paid (``BudgetExceeded``).
-        LedgerUnavailable: the ledger cannot be asked.
+        InvalidRequest: the request cannot be served, or its account cannot pay (``BudgetExceeded``).
+        LedgerUnavailable: the ledger cannot be reached.
     """
     preflight(request)
     check_request(request, ledger)
@@ -75,10 +75,10 @@ def forecast(
     """What ``release`` would do with the same arguments; nothing is reserved, run or published.
 
     Raises:
-        InvalidRequest: it would be refused (``ChargeConflict``: the key pays for another request).
-        ReleaseClosed: what the key paid for was given back after its noise was drawn.
+        InvalidRequest: the release would be refused (``ChargeConflict``: the key pays for another request).
+        ReleaseClosed: the key's charge is burnt, or would be.
         ReleaseError: the store failed.
-        LedgerUnavailable: the ledger cannot be asked.
+        LedgerUnavailable: the ledger cannot be reached.
     """
     account, _ = require_charged(request)
     charge = ledger.find_charge(account, key)

@@ -1,4 +1,4 @@
-"""A process inside the privacy boundary: its output goes to a private file, and only its stages come out."""
+"""A process inside the privacy boundary: its output goes to a private file, and only its stages are reported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.store.layout import ApplicationStage, read_stage
 
 Progress = Callable[[str], None]
-"""Takes one line of public text for the caller's log."""
+"""Receives one line of public text for the caller's log."""
 
 _POLL_SECONDS = 0.05
 _LONGEST_STAGE_LINE = 400
@@ -28,21 +28,21 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateFolder:
-    """The folder on this machine that holds what applications print, readable by its owner alone.
+    """The folder on this machine for the output of applications, which only its owner may enter.
 
     Attributes:
-        path: the folder; None for the platform's own place for such things.
-        keep_days: days after which a file in it is removed.
+        path: the folder; None for the platform's default.
+        keep_days: days after which an output file is removed.
     """
 
     path: Path | None = None
     keep_days: float = 7.0
 
     def open(self) -> Path:
-        """The folder, made if need be, with what is too old removed.
+        """Create the folder if it is missing, remove files that are too old, and return its path.
 
         Raises:
-            InvalidRequest: it cannot be made, or others may read it.
+            InvalidRequest: the folder cannot be created, or other users may enter it.
         """
         folder = self.path or Path(platformdirs.user_state_dir("dp-diagnostics")) / "private"
         bound, remedy = "must be a folder of this user's own", "name another folder in private_dir"
@@ -67,14 +67,14 @@ class PrivateFolder:
 
 @contextlib.contextmanager
 def private_file(folder: Path, suffix: str) -> Iterator[tuple[IO[bytes], Path]]:
-    """A new file in ``folder`` that its owner alone can read."""
+    """A new file in ``folder`` that only its owner can read."""
     descriptor, name = tempfile.mkstemp(prefix="application-", suffix=suffix, dir=folder)
     with os.fdopen(descriptor, "wb") as stream:
         yield stream, Path(name)
 
 
 class StageReader:
-    """Follows a growing file for the lines that announce a stage; whatever else is in it stays there."""
+    """Reads the lines that announce a stage from a growing file; all other lines are skipped."""
 
     def __init__(self, path: Path, nonce: str) -> None:
         self._stream = path.open("rb")
@@ -82,7 +82,7 @@ class StageReader:
         self._rest = b""
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._stream.close()
 
     def new_stages(self) -> list[ApplicationStage]:
@@ -90,7 +90,7 @@ class StageReader:
         stages = []
         while chunk := self._stream.read(_CHUNK):
             *lines, rest = (self._rest + chunk).split(b"\n")
-            # a line this long announces nothing, however it goes on
+            # a longer line announces no stage, so the rest of it need not be kept
             self._rest = rest[:_LONGEST_STAGE_LINE]
             for line in lines:
                 stage = read_stage(line[:_LONGEST_STAGE_LINE].decode(errors="replace"), self._nonce)
@@ -100,7 +100,7 @@ class StageReader:
 
 
 class Reporter:
-    """Tells the caller's log each new stage, and between them, at fixed intervals, how long it has lasted."""
+    """Reports each new stage to the caller's log and, at fixed intervals, how long the current one has lasted."""
 
     def __init__(self, progress: Progress, interval: float, stage: str) -> None:
         self._progress = progress
@@ -113,13 +113,13 @@ class Reporter:
         self._reported_beats = 0
 
     def stages(self, stages: Sequence[ApplicationStage]) -> None:
-        """New stages were announced."""
+        """Report new stages."""
         for stage in stages:
             self._enter(stage.value)
             self._progress(stage.value)
 
     def beat(self) -> None:
-        """Time has passed."""
+        """Report how long the current stage has lasted, if another interval has passed."""
         beats = int((time.monotonic() - self._since) / self._interval)
         if beats > self._reported_beats:
             self._reported_beats = beats
@@ -127,7 +127,7 @@ class Reporter:
 
 
 class PrivateProcess:
-    """One process group at a time, whose output nobody but this user reads."""
+    """Runs one process group at a time, whose output only this user can read."""
 
     def __init__(self, *, interval: float, grace: float) -> None:
         self._interval = interval
@@ -138,10 +138,10 @@ class PrivateProcess:
     def run(
         self, command: Sequence[str], *, environment: Mapping[str, str], folder: Path, nonce: str, progress: Progress
     ) -> int:
-        """Run ``command`` to its end, telling its stages; its exit status.
+        """Run ``command`` to its end, report its stages, and return its exit status.
 
         Raises:
-            OSError: it cannot be started, or ``kill`` came first.
+            OSError: it cannot be started, or ``kill`` was called before.
         """
         with private_file(folder, ".log") as (output, path):
             progress(f"what the application prints goes to {path}, inside the privacy boundary")
@@ -160,12 +160,12 @@ class PrivateProcess:
                 return self._follow(self._process, reader, Reporter(progress, self._interval, "starting"))
             finally:
                 reader.close()
-                # whatever ended the wait (a time limit too), nothing of the group is left behind
+                # no process of the group may be left, even if an exception (such as a timeout) ended the wait
                 self._end_group()
                 self._process = None
 
     def kill(self) -> None:
-        """End the process and all it started, and start nothing more; safe to call at any time, from any thread."""
+        """End the process group, and start no other; safe to call at any time and from any thread."""
         self._ended = True
         self._end_group()
 
@@ -187,11 +187,11 @@ class PrivateProcess:
 
 
 def _signal_group(process: subprocess.Popen[bytes], number: int) -> bool:
-    """Signal the process's group; False if nothing of it is left."""
+    """Signal the process group; False if none of its processes is left."""
     process.poll()
     try:
         os.killpg(process.pid, number)
-    except (ProcessLookupError, PermissionError):  # macOS says the latter of a group of zombies
+    except (ProcessLookupError, PermissionError):  # macOS raises the latter for a group of zombies
         return False
     return True
 

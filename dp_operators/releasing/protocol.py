@@ -1,35 +1,35 @@
-"""One release, from the reservation to the receipt; the same release again, however often it is asked for.
+"""One release, from the reservation to the receipt; repeating it always gives the same release.
 
-The order of the steps is the whole of it. A reservation is made before anything looks at the data. The noise is drawn
-once, because the draw is one object that can be created once. The ledger learns which manifest it pays for before
-anybody can see it. So whoever dies where, and whoever wakes up when, finds what is already there and goes on with it:
+The order of the steps makes this safe. The budget is reserved before any row is read. The noise is drawn once, because
+the draw is one object that can be created only once. The ledger records the hash of the manifest that it pays for
+before anybody can see that manifest. So an attempt may die at any point, and the next one goes on from what it finds:
 
 ===============================  =======================================================================
 what an attempt finds            what it does
 ===============================  =======================================================================
 no charge, or a void one         checks the request and reserves
-reserved, no draw                enters a run in the ledger, and runs the application
-reserved, a draw                 enters its hash in the ledger; runs the application, which adopts the draw
+reserved, no draw                records a run in the ledger, and runs the application
+reserved, a draw                 records its hash in the ledger; runs the application, which adopts the draw
 reserved, a complete draft       checks draw and draft, and commits the manifest's hash
-reserved, the draw it knew gone  burns the charge; the same where something else lies in the draw's place
-reserved, a run that read no     enters that in the ledger; a refusal gives the reservation back, unless
-row                              another run may have read one
-committed, not visible           publishes the committed bytes, re-made from the draw where they are missing
-committed, visible, a file gone  publishes that file again; one that was altered is damage, and said to be
+reserved, the recorded draw is   burns the charge
+missing or was replaced
+reserved, a run read no row      records that in the ledger; if the run refused the request, voids the
+                                 charge, unless another run may have read a row
+committed, not visible           publishes the committed bytes, made again from the draw if they are missing
+committed, a file missing        publishes that file again; an altered file is reported as damage
 committed, visible               returns at once
-burnt                            gives up: what was drawn is spent and is never published
-a charge of the first release    gives back what was committed, and burns what was reserved (``first_release``)
+burnt                            ends with an error: the budget is spent, and the draw is never published
+a charge of the first version    returns a committed release, and burns a reserved one (``first_release``)
 ===============================  =======================================================================
 
-The store is not trusted. Everything of a draft is sealed for its charge and its request (``contract.store.sealing``),
-so that nobody can read it or put anything into it before the manifest is committed. The ledger alone decides
-what counts:
+The store is not trusted. Every object of a draft is sealed for its charge and its request (``contract.store.sealing``),
+so that nobody can read it or add to it before the manifest is committed. The ledger alone decides what counts:
 
-- *One draw at most is ever readable.* A draft is opened under a draw that the ledger has recorded, it records one hash
-  for a charge, and only what was opened is published. However many draws a deleted or restored store lets be made, the
-  others stay sealed.
-- *Nothing is given back after a row was read.* A run is recorded before it is started, and ended only by its own sealed
-  statement that it read none. While one is open, or once a draw is recorded, the ledger refuses to void the charge.
+- *At most one draw is ever readable.* A draft is opened only under a draw that the ledger has recorded, the ledger
+  records one hash for each charge, and only an opened draft is published. If objects of the store are deleted or
+  restored, more draws may be made, but they stay sealed.
+- *Nothing is given back after a row was read.* A run is recorded before it starts, and ended only by its own sealed
+  statement that it read no row. While a run is open, or once a draw is recorded, the ledger refuses to void the charge.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ from spark_jobs.contract.store.sealing import Seal, sha256
 if TYPE_CHECKING:
     from dp_operators.budget import Charge, PrivacyLedger
 
-Check = Callable[[Release, Callable[[str], bytes | None]], None]
-"""Looks at a draft's manifest and files (by name) before its commit; raises what is to be told if it will not do."""
+DraftCheck = Callable[[Release, Callable[[str], bytes | None]], None]
+"""Checks a draft's manifest and files (read by name) before the commit, and raises the error that ends the attempt."""
 
 _RUNS = 2
 
@@ -91,13 +91,13 @@ class Published:
     """A visible release.
 
     Attributes:
-        uri: URI of its folder.
-        key: its release key.
-        cost: what the ledger was charged.
+        uri: URI of the release's folder.
+        key: the release key.
+        cost: the budget that was charged.
         charge_id: the charge that paid.
-        manifest_sha256: hash of its manifest, as the ledger committed it.
-        adopted: whether it was visible already, so that this attempt made nothing.
-        status: of each diagnostic's result, by its kind; noise alone decides it.
+        manifest_sha256: hash of the manifest, as the ledger committed it.
+        adopted: whether the release was visible already, so that this attempt published nothing.
+        status: ``ok`` or ``undefined`` for each kind of diagnostic; it depends on noisy values alone.
     """
 
     uri: str
@@ -115,28 +115,28 @@ def release(
     ledger: PrivacyLedger,
     runner: Runner,
     key: ReleaseKey | str,
-    check: Check,
+    check: DraftCheck,
     allotment: str | None = None,
     actor: str = "",
     progress: Progress = lambda line: None,
 ) -> Published:
-    """Make the release of ``key``, or go on with what earlier attempts at it left; safe to repeat and to race.
+    """Make the release of ``key``, or go on where earlier attempts stopped; safe to repeat and to run concurrently.
 
     Args:
         request: what to release; its hash is bound to the key from the first reservation on.
-        ledger: pays.
+        ledger: holds the account that pays.
         runner: runs the Spark application.
-        key: names the release; equal for every attempt at it.
-        check: the release contract; whatever it raises ends the attempt before the commit.
-        allotment: an allotment of the account that has to bear the cost as well.
-        actor: who asks, for the audit log.
-        progress: takes public lines about what goes on.
+        key: names the release; every attempt at one release has the same key.
+        check: the release contract; any error that it raises ends the attempt before the commit.
+        allotment: an allotment of the account that must be able to pay as well.
+        actor: who requests it, for the audit log.
+        progress: receives public lines about the stages of the release.
 
     Raises:
-        InvalidRequest: the request, schema or configuration cannot be served (``BudgetExceeded``: its account cannot
-            bear it; ``ChargeConflict``: the key pays for another request). Nothing is charged, nothing published.
-        ReleaseError: see its kinds; ``retryable`` says whether to try again.
-        LedgerUnavailable: the ledger cannot be asked; try again.
+        InvalidRequest: the request, schema or configuration cannot be served (``BudgetExceeded``: the account cannot
+            pay; ``ChargeConflict``: the key pays for another request). Nothing is charged or published.
+        ReleaseError: see its subclasses; ``retryable`` says whether to try again.
+        LedgerUnavailable: the ledger cannot be reached; try again.
     """
     account, output = require_charged(request)
     request = complete(request, ledger)
@@ -170,7 +170,7 @@ def release(
 
 @dataclass(frozen=True, kw_only=True)
 class _Attempt:
-    """One attempt at a release: what it was asked, and what it works with."""
+    """One attempt at a release: its request, and the ledger, store and runner that it uses."""
 
     request: ReleaseRequest
     account: str
@@ -179,26 +179,26 @@ class _Attempt:
     ledger: PrivacyLedger
     runner: Runner
     key: str
-    check: Check
+    check: DraftCheck
     allotment: str | None
     actor: str
     progress: Progress
 
     def reserve(self) -> Charge:
-        """The charge of this release: the one there is, or a new one if the request is sound."""
+        """The release's charge: the existing one, or a new reservation if the request passes all checks."""
         manifest = f"{release_folder(self.output, self.key)}/{MANIFEST_NAME}"
-        # looked for before the ledger is asked: what is visible by then was committed by then
+        # read before the ledger: a manifest that is visible now was committed before the ledger is read
         visible = self.store.read(manifest) is not None
         existing = self.ledger.find_charge(self.account, self.key)
         request_sha256 = self.request.sha256
         if existing is not None and existing.state is not ChargeState.VOID:
-            if pays_for(existing, self.request):  # another request's key is refused by the ledger, below
+            if pays_for(existing, self.request):  # reserve refuses a key that pays for another request
                 require_claim(self.store, self.output, self.key, self.account)
                 request_sha256 = existing.request_sha256
         else:
             require_no_rollback(self.store, self.output, self.account, self.ledger, actor=self.actor)
             if visible:
-                raise ReleaseDamaged(f"{manifest} is there, but the ledger knows of no charge that paid for it")
+                raise ReleaseDamaged(f"{manifest} exists, but the ledger has no charge that paid for it")
             check_before_charge(self.request, ledger=self.ledger, runner=self.runner, allotment=self.allotment)
             claim(self.store, self.output, self.key, self.account)
         failpoint("before_reserve")
@@ -221,7 +221,7 @@ class _Attempt:
         return charge
 
     def drafted(self, charge: Charge, layout: ReleaseLayout) -> tuple[OpenedDraw, Draft]:
-        """The draw, which the ledger knows by then, and a complete draft of it that meets the release contract."""
+        """The draw, recorded in the ledger, and a complete draft made from it that meets the release contract."""
         sealed = self._sealed(charge, layout)
         draw = sealed.recorded_draw()
         if draw is None:
@@ -252,7 +252,7 @@ class _Attempt:
         )
 
     def commit(self, charge: Charge, draw: OpenedDraw, draft: Draft) -> None:
-        """Tell the ledger the one manifest that the charge pays for, and what its mechanisms spent."""
+        """Record in the ledger the one manifest that the charge pays for, and what its mechanisms spent."""
         failpoint("before_commit")
         try:
             self.ledger.commit(charge.id, draft.sha256, events=draw.events(charge), actor=self.actor)
@@ -262,7 +262,7 @@ class _Attempt:
         self.progress("committed")
 
     def finish(self, charge: Charge, layout: ReleaseLayout) -> Published:
-        """Make a committed release visible, if it is not."""
+        """Make a committed release visible, unless it is already."""
         visible = self.store.read(layout.manifest)
         if visible is not None:
             if sha256(visible) != charge.manifest_sha256:
@@ -285,7 +285,7 @@ class _Attempt:
         return self.publish(charge, layout, draft)
 
     def unfinished(self, charge: Charge, layout: ReleaseLayout) -> ReleaseClosed:
-        """End a reservation of the first release; what the attempt ends with."""
+        """End a reservation of the first version, and return the error that the attempt ends with."""
         why = f"release {self.key} {UNFINISHED}"
         try:
             ended = end_reservation(self.store, layout, charge, self.ledger, actor=self.actor, reason=why)
@@ -324,9 +324,9 @@ class _Attempt:
         )
 
     def _store_request(self, charge: Charge, layout: ReleaseLayout, seal: Seal) -> None:
-        """Write what the application reads, once the store is to remember that it is paid for.
+        """Anchor the charge in the store, and then write the request and account figures that the application reads.
 
-        The first attempt's figures are every attempt's.
+        Later attempts keep the account figures that the first one wrote.
         """
         anchor_entry(self.store, self.output, charge, self.ledger)
         failpoint("before_request")
@@ -336,7 +336,7 @@ class _Attempt:
         failpoint("after_request")
 
     def _run(self, charge: Charge, layout: ReleaseLayout, draw: OpenedDraw | None) -> int:
-        """Run the application to its end; the run's number. The ledger knows of the run before it is started."""
+        """Record a run in the ledger, run the application to its end, and return the run's number."""
         failpoint("before_start_run")
         try:
             run = self.ledger.start_run(charge.id, actor=self.actor)
@@ -362,7 +362,7 @@ class _Attempt:
         return run.number
 
     def _ended_without_draw(self, charge: Charge, layout: ReleaseLayout, run: int) -> NoReturn:
-        """Tell why a run left no draw; a refusal gives the reservation back if no run of it may have read a row."""
+        """Raise the reason why a run left no draw; a refusal voids the charge unless some run may have read a row."""
         try:
             charge, stated = end_stated_runs(
                 self.store, layout, self.ledger.charge(charge.id), self.ledger, actor=self.actor
@@ -383,6 +383,6 @@ class _Attempt:
 _REFUSED = "the request was refused before a row was read"
 _GIVE_BACK = "the reservation stays, and is burnt when it is given back"
 _NO_DRAFT = (
-    "the application ended without a draft; what it printed is in its private file. "
+    "the application ended without a draft; its output is in its private file. "
     "The reservation stays, and a retry goes on with it"
 )

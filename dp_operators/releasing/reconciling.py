@@ -1,4 +1,4 @@
-"""A restored ledger has forgotten the charges since its backup; the releases and their drafts have not."""
+"""Reconciliation: charges that a ledger restored from a backup has lost are entered again from the release folders."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _REQUEST = re.compile(rf"([^/]+)/{DRAFT_FOLDER}/([A-Za-z0-9_-]{{1,100}})/request
 
 @dataclass(frozen=True, kw_only=True)
 class Reconciled:
-    """What a folder of releases knew better than the ledger.
+    """What a reconciliation has changed in the ledger.
 
     Attributes:
-        restored: ids of the charges that the ledger had forgotten.
-        committed: ids of those it had forgotten to be committed.
-        findings: what could not be mended, in words.
+        restored: ids of the charges that were missing from the ledger.
+        committed: ids of the charges whose commit was missing from the ledger.
+        findings: a line for each inconsistency that could not be repaired.
     """
 
     restored: tuple[str, ...]
@@ -47,21 +47,21 @@ class Reconciled:
 
 
 def reconcile(output: str, ledger: PrivacyLedger, *, actor: str) -> Reconciled:
-    """Enter into the ledger every charge that left a trace under ``output``, and commit what is visible there.
+    """Enter every charge that left a trace under ``output`` into the ledger again, and commit the visible releases.
 
-    A draft's folder proves that its charge was reserved; a visible manifest, that it was committed. Nothing is given
-    back. A charge whose draft was never begun left no trace, and drew nothing: its retry reserves it anew. Once nothing
-    is left to mend, the store takes the ledger for the one to be remembered (see ``witnesses``).
+    A draft's folder shows that its charge was reserved, and a visible manifest that it was committed. Nothing is given
+    back. A charge without a draft left no trace and drew no noise: a retry reserves it anew. When every inconsistency
+    is repaired, a new epoch of anchors begins in the store (see ``rollback_guard``).
 
     Args:
         output: URI of a folder of releases.
-        ledger: written to even while it is frozen.
-        actor: who asks, for the audit log.
+        ledger: restored from a backup; written to even while it is frozen.
+        actor: who requests it, for the audit log.
 
     Raises:
-        InvalidRequest: no folder of releases in a known store.
+        InvalidRequest: ``output`` is not a folder of releases in a supported store.
         ReleaseError: the store failed.
-        LedgerUnavailable: the ledger cannot be asked; do it again.
+        LedgerUnavailable: the ledger cannot be reached; run it again.
     """
     store = open_store(output)
     restored: list[str] = []
@@ -93,27 +93,30 @@ def _drafts(store: ObjectStore, output: str) -> Iterator[tuple[str, str]]:
 
 
 def _in_order(store: ObjectStore, output: str) -> list[tuple[str, str]]:
-    """The drafts: of each release first the one that is visible, then the costliest.
+    """The drafts (folder, charge id), and of each release first the visible one, then the one that costs most.
 
-    A key has one charge that counts, and the others were given back before it. Which they were, a ledger that forgot
-    them cannot say, and a store is not believed; so what is entered again is never less than what was spent.
+    Of the charges of a key only one counts; the others were given back. A ledger that has lost them does not know which
+    one that is, and the store is not trusted. Restoring the one that costs most never restores less than was spent.
     """
 
     def rank(draft: tuple[str, str]) -> tuple[str, bool, Decimal, str]:
         folder, charge_id = draft
         root = f"{output.rstrip('/')}/{folder}"
+        visible = False
         with suppress(ValueError):
             visible = Release.from_json(store.read(f"{root}/{MANIFEST_NAME}") or b"").charge_id == charge_id
-            return folder, not visible, -_epsilon(store, root, charge_id), charge_id
-        return folder, True, -_epsilon(store, root, charge_id), charge_id
+        return folder, not visible, -_epsilon(store, root, charge_id), charge_id
 
     return sorted(set(_drafts(store, output)), key=rank)
 
 
+def _layout(root: str, charge_id: str) -> ReleaseLayout:
+    return ReleaseLayout(root=root, draft=f"{root}/{DRAFT_FOLDER}/{charge_id}")
+
+
 def _epsilon(store: ObjectStore, root: str, charge_id: str) -> Decimal:
-    layout = ReleaseLayout(root=root, draft=f"{root}/{DRAFT_FOLDER}/{charge_id}")
     with suppress(ValueError):
-        return ReleaseRequest.from_json(store.read(layout.request) or b"").budget.epsilon
+        return ReleaseRequest.from_json(store.read(_layout(root, charge_id).request) or b"").budget.epsilon
     return Decimal(0)
 
 
@@ -125,8 +128,8 @@ def _known(ledger: PrivacyLedger, charge_id: str) -> Any:
 
 
 def _restore(store: ObjectStore, root: str, charge_id: str, ledger: PrivacyLedger, *, reason: str, actor: str) -> bool:
-    """Enter a charge again; False if there is no need to."""
-    layout = ReleaseLayout(root=root, draft=f"{root}/{DRAFT_FOLDER}/{charge_id}")
+    """Enter a charge again, and return True; False if its key already has a charge that counts."""
+    layout = _layout(root, charge_id)
     content = store.read(layout.request) or b""
     request = ReleaseRequest.from_json(content)
     account, _ = require_charged(request)
@@ -151,19 +154,19 @@ def _restore(store: ObjectStore, root: str, charge_id: str, ledger: PrivacyLedge
         raise InvalidRequest(
             "cap",
             value=str(exceeded.cap),
-            requirement="is below what was spent: a raise of it was forgotten too",
+            requirement="is below what was spent: the ledger has also lost a raise of it",
             remedy="raise it again, and reconcile again",
         ) from None
     return True
 
 
 def _allotment(account: bytes | None) -> str:
-    """The allotment in the account's figures when it was charged; empty where the attempt died before it wrote them."""
+    """The allotment in the account figures; empty if the attempt died before it wrote them."""
     return "" if account is None else str(json.loads(account).get("allotment", ""))
 
 
 def _key(store: ObjectStore, root: str) -> str:
-    """The key in the claim, which lies in the folder from before the reservation."""
+    """The release key in the claim, which is written before the reservation."""
     return str(json.loads(store.read(f"{root}/{DRAFT_FOLDER}/claim.json") or b"{}").get("key", ""))
 
 
@@ -180,10 +183,10 @@ def _commit_visible(
         raise ChargeConflict(
             "charge",
             value=charge_id,
-            requirement=f"is {charge.state.value} in the ledger, and its release is visible",
+            requirement=f"is {charge.state.value} in the ledger, but its release is visible",
             remedy="find out who published it",
         )
-    draw = store.read(ReleaseLayout(root=root, draft=f"{root}/{DRAFT_FOLDER}/{charge_id}").draw)
+    draw = store.read(_layout(root, charge_id).draw)
     events = events_of(draw, charge, ledger)
     ledger.restore_commit(charge_id, sha256(manifest), events=events, actor=actor, reason=reason)
     return True

@@ -1,4 +1,4 @@
-"""What a release would cost, and whether its account could be charged for it at all; never looks at data."""
+"""Checks of a request against its account, before anything is charged; no table is read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHOWN = Decimal("1e-15")
 
 
 def price(request: ReleaseRequest) -> Budget:
-    """What the ledger is asked to reserve for ``request``, in each of its blocks: its whole budget."""
+    """The cost that the ledger reserves for ``request`` in each of its blocks: the request's whole budget."""
     return request.budget
 
 
@@ -36,10 +36,10 @@ def check_request(request: ReleaseRequest, ledger: PrivacyLedger) -> Account:
     """The account that would pay for ``request``.
 
     Raises:
-        InvalidRequest: the request names no account, or no folder of its account's for the release; its account does
-            not exist; its table is bound to no account or to another, or is a symbolic link; its relation, unit or
-            blocks are not the account's; or it holds something else than the earlier releases that it names.
-        LedgerUnavailable: the ledger cannot be asked.
+        InvalidRequest: the request names no account, or an output that is not the account's; the account does not
+            exist; the table is bound to no account or to another one, or is a symbolic link; the relation, unit or
+            blocks are not the account's; or a model or function differs from the earlier release that it names.
+        LedgerUnavailable: the ledger cannot be reached.
     """
     account = _account_of(request, ledger)
     require_output(require_charged(request)[1], account)
@@ -52,29 +52,30 @@ def check_request(request: ReleaseRequest, ledger: PrivacyLedger) -> Account:
             "neighbours",
             value=request.neighbours.value,
             requirement=f"account {account.name} counts in {account.neighbours.value}",
-            remedy="ask for the account's relation: costs in different relations do not add up",
+            remedy="request the account's relation: costs under different relations do not add up",
         )
     if request.unit != account.unit:
         raise InvalidRequest(
             "unit",
             value=request.unit.describe(),
             requirement=f"account {account.name} protects {account.unit.describe()}",
-            remedy="ask for the account's unit: costs for different units do not add up",
+            remedy="request the account's unit: costs for different units do not add up",
         )
     require_as_released(request, ledger)
     return account
 
 
 def complete(request: ReleaseRequest, ledger: PrivacyLedger) -> ReleaseRequest:
-    """``request`` with all that its account says of the table: how it is read, its columns, versions and blocks.
+    """``request`` with its account's binding of the table: format, columns, version and blocks.
 
-    And with the hash of a saved pipeline (``with_saved_model``). The copy that a release's folder keeps has all of it
-    and stays as it is.
+    The hash of a saved pipeline is filled in too (``with_saved_model``). The release's folder keeps the completed
+    request, so that a later change of the binding does not affect it.
 
     Raises:
-        InvalidRequest: there is no such account, its table is not bound to it or was bound without its columns, or the
-            request says some of that itself, or cannot be released on these terms; or see ``with_saved_model``.
-        LedgerUnavailable: the ledger cannot be asked.
+        InvalidRequest: there is no such account, the table is not bound to it or was bound without its columns, the
+            request itself gives what the binding says, or it cannot be released on these terms; or see
+            ``with_saved_model``.
+        LedgerUnavailable: the ledger cannot be reached.
     """
     request = with_saved_model(request, ledger)
     account = _account_of(request, ledger)
@@ -100,12 +101,12 @@ def complete(request: ReleaseRequest, ledger: PrivacyLedger) -> ReleaseRequest:
 
 
 def _account_of(request: ReleaseRequest, ledger: PrivacyLedger) -> Account:
-    """The account that the request names, which must be its table's.
+    """The account that the request names, to which its table must be bound.
 
     Raises:
-        InvalidRequest: the request names no account or no output, there is no such account, or its table is bound to
-            none or to another.
-        LedgerUnavailable: the ledger cannot be asked.
+        InvalidRequest: the request names no account or no output, there is no such account, or the table is bound to
+            no account or to another one.
+        LedgerUnavailable: the ledger cannot be reached.
     """
     name, _ = require_charged(request)
     account = ledger.account(name)
@@ -122,35 +123,35 @@ def _account_of(request: ReleaseRequest, ledger: PrivacyLedger) -> Account:
 
 
 def interval_blocks(account: Account, start: datetime | None, end: datetime | None) -> tuple[str, ...]:
-    """The blocks of ``account`` that a run's data interval is made of.
+    """The blocks of ``account`` that together cover a run's data interval.
 
     Raises:
-        InvalidRequest: the run has no interval, or the account no blocks by time, or the interval cuts one.
+        InvalidRequest: the run has no interval, the account has no blocks by time, or the interval ends inside a block.
     """
     if account.blocks is None:
         raise InvalidRequest(
             "blocks",
             value=INTERVAL,
-            requirement=f"is for accounts with blocks by time, and account {account.name} has one block",
+            requirement=f"needs an account with blocks by time, and account {account.name} has one block",
             remedy=f"name {ALL!r}",
         )
     if start is None or end is None or start == end:
         raise InvalidRequest(
             "blocks",
             value=INTERVAL,
-            requirement="is for runs of a timetable, or of a partition; this run is about no interval",
+            requirement="needs a scheduled, backfilled or partitioned run; this run has no data interval",
             remedy="let the DAG's schedule or a backfill run it, give the run a partition key, or name the blocks",
         )
     return account.blocks.covering(start, end)
 
 
 def check_budget(request: ReleaseRequest, ledger: PrivacyLedger, allotment: str | None = None) -> dict[str, Budget]:
-    """What each block that would pay for ``request`` has left, if all could bear it now; no reservation.
+    """What each block that would pay for ``request`` has left, if all of them can pay now; nothing is reserved.
 
     Raises:
-        BudgetExceeded: one could not.
-        InvalidRequest: no such block or allotment.
-        LedgerUnavailable: the ledger cannot be asked.
+        BudgetExceeded: a block cannot pay.
+        InvalidRequest: there is no such block or allotment.
+        LedgerUnavailable: the ledger cannot be reached.
     """
     name, _ = require_charged(request)
     cost = price(request)
@@ -158,7 +159,7 @@ def check_budget(request: ReleaseRequest, ledger: PrivacyLedger, allotment: str 
 
 
 def events(request: ReleaseRequest) -> tuple[dict[str, str], ...]:
-    """What the request's mechanisms spend together, as the ledger keeps it for tighter accounting."""
+    """The planned mechanism event of a request: its mechanisms together spend at most its whole budget."""
     cost = price(request)
     if cost.delta == 0:
         return ({"mechanism": "pure", "epsilon": plain(cost.epsilon)},)
@@ -166,10 +167,10 @@ def events(request: ReleaseRequest) -> tuple[dict[str, str], ...]:
 
 
 def require_charged(request: ReleaseRequest) -> tuple[str, str]:
-    """The account of a request that is to be charged, and the folder of releases, in its one spelling.
+    """The account and the normalized output folder of a request that is to be charged.
 
     Raises:
-        InvalidRequest: it lacks one of them, or its output names no folder.
+        InvalidRequest: one of them is missing, or the output names no folder.
     """
     if request.account is None:
         raise InvalidRequest("account", requirement="is required", remedy="name the ledger account that pays")
@@ -179,12 +180,13 @@ def require_charged(request: ReleaseRequest) -> tuple[str, str]:
 
 
 def require_output(output: str, account: Account) -> None:
-    """Refuse a folder of releases that is not the account's.
+    """Refuse an output folder that is not bound to the account.
 
-    Accounts share none, so what lies there, release keys too, is the account's own.
+    No two accounts share a folder, so its release keys are the account's own.
 
     Raises:
-        InvalidRequest: it is not, a symbolic link leads away from it, or its store cannot hold releases.
+        InvalidRequest: the folder is not the account's, a symbolic link leads out of it, or its store cannot hold
+            releases.
     """
     require_store(output)
     place = Place.of_folder(output, what="output")
@@ -206,14 +208,15 @@ def require_output(output: str, account: Account) -> None:
 
 
 def require_own_output(request: ReleaseRequest, ledger: PrivacyLedger, key: str) -> None:
-    """Refuse another account's folder before anything is written there, or read but for the request of ``key``.
+    """Refuse an output folder that is not bound to the account, before anything is written there.
 
-    A release that this very request has begun under ``key`` goes on where it began, whatever was bound since.
+    A release that this request has already begun under ``key`` may go on, even if the binding has changed since. To
+    recognise one, the stored request of ``key`` may be read.
 
     Raises:
-        InvalidRequest: as ``require_output``.
+        InvalidRequest: see ``require_output``.
         ReleaseError: the store failed.
-        LedgerUnavailable: the ledger cannot be asked.
+        LedgerUnavailable: the ledger cannot be reached.
     """
     name, output = require_charged(request)
     begun = ledger.find_charge(name, key)
@@ -222,10 +225,10 @@ def require_own_output(request: ReleaseRequest, ledger: PrivacyLedger, key: str)
 
 
 def account_state(ledger: PrivacyLedger, charge: Charge) -> AccountState:
-    """The figures of the charged block that has the least left, as a report shows them: to 15 decimals.
+    """The account's figures for a report, to 15 decimals, in the charged block that has the least left.
 
     Raises:
-        LedgerUnavailable: the ledger cannot be asked.
+        LedgerUnavailable: the ledger cannot be reached.
     """
     account = ledger.account(charge.account)
     kind = "approximate" if account.composition == APPROXIMATE else "pure"
@@ -246,9 +249,9 @@ def account_state(ledger: PrivacyLedger, charge: Charge) -> AccountState:
 
 
 def _shown(total: Budget, *less: Budget, rho: bool) -> Budget:
-    """``total`` less the others, for reading; the ledger itself never rounds.
+    """``total`` minus the others, rounded for display; the ledger itself never rounds.
 
-    Not below 0: where a charge is given back while its figures are read, they are those of no release.
+    Never below 0, although a charge that is given back while its figures are read could make it so.
     """
 
     def rest(currency: str) -> Decimal:

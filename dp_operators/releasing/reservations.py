@@ -1,4 +1,4 @@
-"""Claiming a place for a release, and giving its reservation back: free where no run read a row, else burnt."""
+"""Claims of a release key in a store, and the end of a reservation: void if no run read a row, otherwise burnt."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def give_back(
     """Give the reservation of a release back for good: ``void`` if no row was read for it, else ``burnt``.
 
     Args:
-        request: the request that was charged; it says where the draw would be.
+        request: the request that was charged; its output holds the draw, if there is one.
         ledger: holds the reservation.
         key: names the release.
-        reason: why, for the audit log; public.
-        actor: who asks, for the audit log.
+        reason: written to the audit log; public.
+        actor: who requests it, for the audit log.
 
     Returns:
-        The settled charge; one that was settled before is left as it is.
+        The void or burnt charge; a charge that was no longer reserved is returned unchanged.
 
     Raises:
         InvalidRequest: there is no reservation of this request under this key.
         ReleaseError: the store failed.
-        LedgerUnavailable: the ledger cannot be asked; try again.
+        LedgerUnavailable: the ledger cannot be reached; try again.
     """
     account, output = require_charged(request)
     request = complete(request, ledger)
@@ -67,8 +67,13 @@ def give_back(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Released:
-    """What became of a stale reservation: the charge as it is now, and why it is still reserved where it is."""
+class StaleReservation:
+    """A stale reservation after ``release_stale``.
+
+    Attributes:
+        charge: its charge as it is now.
+        kept: why it is still reserved; empty if it was given back.
+    """
 
     charge: Charge
     kept: str = ""
@@ -76,23 +81,23 @@ class Released:
 
 def release_stale(
     output: str, *, ledger: PrivacyLedger, older_than: timedelta, reason: str, actor: str = ""
-) -> tuple[Released, ...]:
-    """Give back every reservation that nobody has renewed for so long and that began in this store.
+) -> tuple[StaleReservation, ...]:
+    """Give back every reservation that began in this store and that has not been renewed for a given time.
 
-    Safe at any age: a run that was started and has not stated that it read no row leaves its charge burnt, and what a
-    worker that slept through it may still draw is sealed and opened by nobody.
+    This is safe after any time. If a run was started and has not stated that it read no row, its charge is burnt. If a
+    worker wakes up later and draws all the same, nobody opens that sealed draw.
 
     Args:
-        output: URI of a folder of releases; reservations of other stores are left alone.
+        output: URI of a folder of releases; reservations in other stores stay as they are.
         ledger: holds the reservations.
-        older_than: how long ago somebody last worked on them.
-        reason: why, for the audit log; public.
-        actor: who asks, for the audit log.
+        older_than: the time since the last renewal.
+        reason: written to the audit log; public.
+        actor: who requests it, for the audit log.
 
     Raises:
-        InvalidRequest: no folder of releases in a known store, or no reason.
+        InvalidRequest: ``output`` is not a folder of releases in a supported store, or the reason is missing.
         ReleaseError: the store failed.
-        LedgerUnavailable: the ledger cannot be asked; do it again.
+        LedgerUnavailable: the ledger cannot be reached; run it again.
     """
     if not reason:
         raise InvalidRequest("reason", value=reason, requirement="must be given", remedy="say why")
@@ -103,27 +108,28 @@ def release_stale(
             try:
                 require_claim(store, output, charge.release, charge.account)
             except InvalidRequest:
-                done.append(Released(charge=charge, kept="it did not begin in this store"))
+                done.append(StaleReservation(charge=charge, kept="it did not begin in this store"))
                 continue
             layout = ReleaseLayout.of(output, charge.release, charge.id)
-            done.append(Released(charge=end_reservation(store, layout, charge, ledger, actor=actor, reason=reason)))
+            ended = end_reservation(store, layout, charge, ledger, actor=actor, reason=reason)
+            done.append(StaleReservation(charge=ended))
     return tuple(done)
 
 
 def claim(store: ObjectStore, output: str, key: str, account: str) -> None:
-    """Leave a mark in the store before anything is reserved for ``key``; retries look for it.
+    """Write the claim of ``key`` to the store, before anything is reserved for it; retries require the claim.
 
-    Without it, a retry on a machine with a disk of its own would find no draw and make a second one.
+    Without a claim, a retry on a machine with its own disk would find no draw there, and draw a second time.
 
     Raises:
         InvalidRequest: another account has a release of this key in this store.
         OSError: the store failed.
     """
-    uri, mark = claim_uri(output, key), _mark(key, account)
+    uri, content = claim_uri(output, key), _claim(key, account)
     failpoint("before_claim")
-    store.create(uri, mark)
+    store.create(uri, content)
     failpoint("after_claim")
-    if store.read(uri) != mark:
+    if store.read(uri) != content:
         raise InvalidRequest(
             "key",
             value=key,
@@ -133,13 +139,13 @@ def claim(store: ObjectStore, output: str, key: str, account: str) -> None:
 
 
 def require_claim(store: ObjectStore, output: str, key: str, account: str) -> None:
-    """Make sure that ``claim`` left its mark in this very store.
+    """Refuse a store without the claim of ``key``: the release did not begin there.
 
     Raises:
-        InvalidRequest: it did not: this machine looks at another store than the one the release began in.
+        InvalidRequest: the claim is missing, or it is another release's.
         OSError: the store failed.
     """
-    if store.read(claim_uri(output, key)) != _mark(key, account):
+    if store.read(claim_uri(output, key)) != _claim(key, account):
         raise InvalidRequest(
             "output",
             value=output,
@@ -148,28 +154,28 @@ def require_claim(store: ObjectStore, output: str, key: str, account: str) -> No
         )
 
 
-def _mark(key: str, account: str) -> bytes:
+def _claim(key: str, account: str) -> bytes:
     return document({"format": 1, "key": key, "account": account})
 
 
 def end_stated_runs(
     store: ObjectStore, layout: ReleaseLayout, charge: Charge, ledger: PrivacyLedger, *, actor: str
 ) -> tuple[Charge, tuple[NothingRead, ...]]:
-    """Tell the ledger which runs of ``charge`` have stated that they read no row.
+    """End, in the ledger, the open runs of ``charge`` that have stated that they read no row.
 
     Returns:
-        The charge as it is then, and what those runs stated.
+        The updated charge, and the statements of those runs.
 
     Raises:
-        ChargeConflict: the charge was settled meanwhile.
+        ChargeConflict: the charge is no longer reserved.
         OSError: the store failed.
-        LedgerUnavailable: the ledger cannot be asked; try again.
+        LedgerUnavailable: the ledger cannot be reached; try again.
     """
     seal = seal_of(charge, ledger)
     stated = []
     for run in charge.open_runs:
         sealed = store.read(layout.statement(run))
-        with suppress(SealBroken):  # whatever else lies there states nothing
+        with suppress(SealBroken):  # an object that the charge's secret does not open is no statement
             stated.append(NothingRead.from_json(seal.open(f"run-{run}.json", sealed or b""), run=run))
     for statement in stated:
         failpoint("before_end_run")
@@ -179,10 +185,10 @@ def end_stated_runs(
 
 
 def seal_of(charge: Charge, ledger: PrivacyLedger) -> Seal:
-    """What the objects of a charge are sealed with.
+    """The seal of a charge's objects in the store.
 
     Raises:
-        LedgerUnavailable: the ledger cannot be asked; try again.
+        LedgerUnavailable: the ledger cannot be reached; try again.
     """
     return Seal(secret=ledger.run_key(charge.id), charge_id=charge.id, request_sha256=charge.request_sha256)
 
@@ -192,19 +198,19 @@ def end_reservation(
 ) -> Charge:
     """Void a reservation if it is certain that no row was read for it, and burn it otherwise.
 
-    Certain is what the ledger knows of its runs. What lies in the store can only make it less so: a ledger that was
-    restored from a backup may have forgotten a run, and the draw or the release has not.
+    The ledger's record of runs decides. A draw or a manifest in the store only ever speaks against voiding: it is left
+    over from a run that is missing from a ledger restored from a backup.
 
     Raises:
-        ChargeConflict: it was settled meanwhile.
+        ChargeConflict: the charge is no longer reserved.
         OSError: the store failed.
-        LedgerUnavailable: the ledger cannot be asked; try again.
+        LedgerUnavailable: the ledger cannot be reached; try again.
     """
     charge, _ = end_stated_runs(store, layout, ledger.charge(charge.id), ledger, actor=actor)
     draw = store.read(layout.draw)
     failpoint("before_give_back")
     if draw is None and not charge.may_have_drawn and store.read(layout.manifest) is None:
-        with suppress(ChargeConflict):  # a run was started meanwhile, or the charge was settled, which burning finds
+        with suppress(ChargeConflict):  # a run was started meanwhile, or the charge is not reserved; burn raises then
             return _ended(ledger.void(charge.id, actor=actor, reason=reason))
     events = events_of(draw, charge, ledger)
     return _ended(ledger.burn(charge.id, events=events, actor=actor, reason=reason))
@@ -216,10 +222,10 @@ def _ended(charge: Charge) -> Charge:
 
 
 def events_of(draw: bytes | None, charge: Charge, ledger: PrivacyLedger) -> tuple[dict[str, str], ...] | None:
-    """What the mechanisms of a sealed draw spent; None where the charge's secret does not open it.
+    """The events of a sealed draw's mechanisms; None if the charge's secret does not open the draw.
 
     Raises:
-        LedgerUnavailable: the ledger cannot be asked; try again.
+        LedgerUnavailable: the ledger cannot be reached; try again.
     """
     try:
         return OpenedDraw.of(draw or b"", seal_of(charge, ledger)).events(charge)

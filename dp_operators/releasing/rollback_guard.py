@@ -1,11 +1,11 @@
-"""What a store remembers of the ledger, so that a ledger that was restored from a backup is noticed by itself.
+"""Detects a ledger that was rolled back to a backup, by anchors of its audit log in the store.
 
-Before anything can be drawn for a charge, the audit log's entry that reserved it is witnessed: an object beside the
-releases carries the entry's number and hash in its name. A ledger that was restored from before that entry has none of
-that number, or another one there. So the next reservation into the same store finds out, and the ledger is frozen.
+Before noise can be drawn for a charge, the audit log's entry that reserved it is anchored: the name of an object beside
+the releases holds the entry's number and hash. A ledger that was restored from an older backup has no entry of that
+number, or one with another hash. So the next reservation into the same store detects it, and freezes the ledger.
 
-After a reconciliation the log goes on otherwise than it once did. A new *epoch* of witnesses begins then, and those of
-earlier ones are history.
+After a reconciliation, the log continues differently from before. A new *epoch* of anchors begins then, and anchors of
+earlier epochs are no longer compared.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from spark_jobs.contract.store.objects import ObjectStore
 if TYPE_CHECKING:
     from dp_operators.budget import AuditEntry, Charge, PrivacyLedger
 
-# newest first: numbers count down, so that one page of a listing holds what is asked for
+# numbers count down, so that the newest anchor comes first in a listing and one page of it is enough
 _NAME = re.compile(r"0-(\d{6})-(\d{12})-([0-9a-f]{64})")
 _EARLIER_NAME = re.compile(r"(\d{6})-(\d{12})-([0-9a-f]{64})")
 _LAST_EPOCH, _LAST_SEQ = 999_999, 999_999_999_999
@@ -35,11 +35,11 @@ _LAST_EPOCH, _LAST_SEQ = 999_999, 999_999_999_999
 
 @dataclass(frozen=True, order=True)
 class Anchor:
-    """That the audit log had an entry; later ones are greater.
+    """Evidence that the audit log had an entry; anchors compare by age, and the newest is the greatest.
 
     Attributes:
-        epoch: how many reconciliations of this folder of releases came before.
-        seq, hash: the entry's.
+        epoch: the number of reconciliations of this output folder before the anchor was made.
+        seq, hash: of the entry.
     """
 
     epoch: int
@@ -48,16 +48,16 @@ class Anchor:
 
     @property
     def name(self) -> str:
-        """The object's name."""
+        """The name of the anchor's object in the store."""
         return f"0-{_LAST_EPOCH - self.epoch:06d}-{_LAST_SEQ - self.seq:012d}-{self.hash}"
 
 
 def anchor_entry(store: ObjectStore, output: str, charge: Charge, ledger: PrivacyLedger) -> None:
-    """Leave the entry that reserved ``charge`` in the store; harmless to repeat.
+    """Anchor the audit log's entry that reserved ``charge`` in the store; safe to repeat.
 
     Raises:
         OSError: the store failed.
-        LedgerUnavailable: the ledger cannot be asked.
+        LedgerUnavailable: the ledger cannot be reached.
     """
     failpoint("before_anchor")
     entry = ledger.entry(charge.entry)
@@ -68,30 +68,30 @@ def anchor_entry(store: ObjectStore, output: str, charge: Charge, ledger: Privac
 
 
 def require_no_rollback(store: ObjectStore, output: str, account: str, ledger: PrivacyLedger, *, actor: str) -> None:
-    """Freeze a ledger that has forgotten what the store remembers of an account.
+    """Freeze the ledger if its audit log lacks the entry of the account's newest anchor.
 
     Raises:
-        LedgerFrozen: it has.
+        LedgerFrozen: the entry is missing: the ledger was rolled back.
         OSError: the store failed.
-        LedgerUnavailable: the ledger cannot be asked.
+        LedgerUnavailable: the ledger cannot be reached.
     """
-    # looked for before the ledger is asked: what was witnessed by then was in the log by then
+    # read before the ledger: an entry that is anchored now was in the log before the ledger is read
     newest = _newest(store, output, account)
     if newest is None or _holds(ledger, newest):
         return
     place = output.encode()[:300].decode(errors="ignore")
-    why = f"restored from a backup: {place} remembers an entry {newest.seq} that its audit log does not hold"
-    with suppress(LedgerUnavailable, NotAllowed):  # a role that may not freeze it is held back all the same
+    why = f"restored from a backup: {place} refers to entry {newest.seq}, which its audit log does not contain"
+    with suppress(LedgerUnavailable, NotAllowed):  # a role that may not freeze the ledger is refused all the same
         ledger.freeze_forgotten(newest.seq, newest.hash, _seal(store, output, account, newest), actor=actor, reason=why)
     raise LedgerFrozen(why)
 
 
 def begin_epoch(store: ObjectStore, output: str, ledger: PrivacyLedger) -> None:
-    """After a reconciliation: take the ledger as it is for the one to be remembered.
+    """After a reconciliation, anchor the newest entry of each account's log in a new epoch.
 
     Raises:
         OSError: the store failed.
-        LedgerUnavailable: the ledger cannot be asked.
+        LedgerUnavailable: the ledger cannot be reached.
     """
     for account in _accounts(store, output):
         newest = _newest(store, output, account)
@@ -106,7 +106,7 @@ def _holds(ledger: PrivacyLedger, anchor: Anchor) -> bool:
 
 
 def _seal(store: ObjectStore, output: str, account: str, anchor: Anchor) -> str:
-    """The server's seal of what was witnessed; empty where there is none."""
+    """The ledger's seal of the anchored entry; empty if the ledger has no server that seals entries."""
     content = store.read(f"{anchor_folder(output, account)}/{anchor.name}") or b"{}"
     with suppress(ValueError, AttributeError):
         return str(json.loads(content).get("audit_log", {}).get("seal", ""))
@@ -121,18 +121,18 @@ def _create(store: ObjectStore, output: str, entry: AuditEntry, ledger: PrivacyL
 
 
 def _newest(store: ObjectStore, output: str, account: str) -> Anchor | None:
-    """The last entry of an account that a store remembers."""
+    """The newest anchor of an account; None before the first."""
     folder = anchor_folder(output, account)
     match = _NAME.fullmatch(store.first(folder) or "")
     if match is not None:
         return Anchor(_LAST_EPOCH - int(match[1]), _LAST_SEQ - int(match[2]), match[3])
-    # of a store that earlier versions wrote to, and no other yet
+    # a store to which only earlier versions have written
     earlier = (_EARLIER_NAME.fullmatch(name) for name in store.names(folder))
     return max((Anchor(int(name[1]), int(name[2]), name[3]) for name in earlier if name is not None), default=None)
 
 
 def _accounts(store: ObjectStore, output: str) -> Iterator[str]:
-    """The accounts that have witnesses in a folder of releases, each once."""
+    """The accounts that have anchors in an output folder, without repetition."""
     root, listed = anchor_folder(output), set()
     for name in store.names(root):
         folder = name.split("/", 1)[0]

@@ -1,4 +1,4 @@
-"""Ways to start the Spark application. How it went is read from the store alone, never from a process's end."""
+"""Runners start the Spark application. Its outcome is read from the store; the exit status is not used."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ HEARTBEAT_SECONDS = 10.0
 GRACE_SECONDS = 10.0
 
 WITHHELD = ("AIRFLOW_", "DP_LEDGER_")
-"""Beginnings of variables that an application has no use for: with the ledger's password, and other systems'."""
+"""Prefixes of environment variables that the application does not get: they may hold passwords it does not need."""
 
 APPLICATION = (sys.executable, "-P", "-m", "spark_jobs")
-"""What starts the application; without -P the working directory would come first on the path."""
+"""The command that starts the application; without -P, Python would import from the working directory first."""
 LAUNCH = Path(spark_jobs.__file__).parent / "submit" / "launch.py"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Submission:
-    """What an application is told: on its command line, where nothing is secret, and in its environment.
+    """The inputs of one run: all but the secret are on the command line, the secret is in the environment.
 
     Attributes:
-        request_uri: where the charged request lies.
-        request_sha256: its hash; the application compares it before it does anything else.
+        request_uri: URI of the charged request.
+        request_sha256: the request's hash; the application checks it before anything else.
         charge_id: the charge that pays.
         key: the release key.
         output: URI of the folder that holds releases.
-        run: the run's number, as the ledger recorded it.
-        draw_sha256: hash of the draw that the ledger knows, so that none is made any more; empty where it knows none.
-        secret: the charge's, which what is left in the store is sealed with.
+        run: the run's number in the ledger.
+        draw_sha256: hash of the recorded draw, which the run must adopt; empty if the ledger has recorded none.
+        secret: the charge's secret, with which everything in the draft is sealed.
     """
 
     request_uri: str
@@ -56,7 +56,7 @@ class Submission:
     secret: bytes = field(repr=False)
 
     def arguments(self) -> list[str]:
-        """The application's arguments; none can be taken for an option of another name."""
+        """The application's command-line arguments; a value cannot be mistaken for another option."""
         named = {
             "request-sha256": self.request_sha256,
             "charge": self.charge_id,
@@ -68,29 +68,29 @@ class Submission:
         return [self.request_uri, *(f"--{name}={value}" for name, value in named.items())]
 
     def variables(self) -> dict[str, str]:
-        """What the application finds in its environment, and nobody else sees."""
+        """The environment variables that only the application gets."""
         return {RUN_SECRET_VARIABLE: self.secret.hex()}
 
 
 class Runner(Protocol):
-    """Runs the application of one release at a time."""
+    """Runs the Spark application, for one release at a time."""
 
     def check(self, request: ReleaseRequest) -> None:
-        """Refuse what can be seen to be wrong before anything is reserved.
+        """Check the runner's configuration before anything is reserved.
 
         Raises:
-            InvalidRequest: the runner is not configured right, or not for this request.
+            InvalidRequest: the configuration is wrong, or does not suit this request.
         """
 
     def run(self, submission: Submission, progress: Progress) -> None:
-        """Run the application to its end, whatever that is, telling its public stages.
+        """Run the application until it succeeds, fails or is killed, and report its public stages to ``progress``.
 
         Raises:
             OSError: it could not be started.
         """
 
     def kill(self) -> None:
-        """End the application and all its processes on this machine, and start nothing more; at any time."""
+        """End the application and all its processes on this machine, and start no other; may be called at any time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,10 +98,10 @@ class _ProcessRunner:
     """A runner that starts a process on this machine.
 
     Attributes:
-        environment: variables for the application on top of this process's own; the only way for secrets.
-        private_dir: folder for what it prints, inside the privacy boundary; None for the platform's own place.
-        heartbeat: seconds between two lines about a stage that goes on.
-        grace: seconds between asking it to end and ending it.
+        environment: variables for the application besides this process's own; secrets must be passed here.
+        private_dir: folder for the application's output, inside the privacy boundary; None for the platform's default.
+        heartbeat: seconds between progress lines while a stage lasts.
+        grace: seconds between SIGTERM and SIGKILL.
     """
 
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -114,21 +114,21 @@ class _ProcessRunner:
         object.__setattr__(self, "_process", PrivateProcess(interval=self.heartbeat, grace=self.grace))
 
     def check(self, request: ReleaseRequest) -> None:
-        """Refuse a private folder that is none, and a table in S3 that Spark has no connector for.
+        """Refuse an unsuitable private folder, and a table in S3 that Spark has no connector for.
 
         Raises:
-            InvalidRequest: the folder cannot be made, or others may read it; or the connector is missing.
+            InvalidRequest: the folder cannot be created, other users may enter it, or the connector is missing.
         """
         self._private_folder()
         home = self._spark_home()
         require_connector(request.table.path, settings={**spark_defaults(home), **self._settings()}, home=home)
 
     def _spark_home(self) -> Path | None:
-        """Spark's folder on this machine; None if the driver runs elsewhere."""
+        """Spark's folder on this machine; None if the driver runs on another machine."""
         return spark_home()
 
     def _settings(self) -> Mapping[str, str]:
-        """Settings on top of ``spark-defaults.conf``."""
+        """Spark settings that override ``spark-defaults.conf``."""
         return {}
 
     def kill(self) -> None:
@@ -136,7 +136,7 @@ class _ProcessRunner:
         self._process.kill()
 
     def _inherited(self) -> dict[str, str]:
-        """The variables of this process that the application gets too."""
+        """This process's environment variables, without the withheld ones."""
         return {name: value for name, value in os.environ.items() if not name.startswith(WITHHELD)}
 
     def _private_folder(self) -> Path:
@@ -155,24 +155,24 @@ class _ProcessRunner:
 
 @dataclass(frozen=True, kw_only=True)
 class LocalRunner(_ProcessRunner):
-    """The application as a process of this machine, with a Spark of its own.
+    """Runs the application as a process on this machine, with a Spark master of its own.
 
     Attributes:
         master: the Spark master; ``local[*]`` takes all cores.
-        command: what starts the application.
+        command: the command that starts the application.
     """
 
     master: str = "local[*]"
     command: Sequence[str] = APPLICATION
 
     def check(self, request: ReleaseRequest) -> None:
-        """Refuse what this machine lacks for the request: its Java, its salt, its table where that lies here.
+        """Check Java, the salt, and a table on this machine, besides the private folder and the connector.
 
         Raises:
-            InvalidRequest: that, or what ``_ProcessRunner`` refuses.
+            InvalidRequest: one of them is missing or cannot be used.
         """
         super().check(request)
-        if tuple(self.command) == APPLICATION:  # what another program needs is its own matter
+        if tuple(self.command) == APPLICATION:  # another command has requirements of its own
             environment = {**self._inherited(), **self.environment}
             check_salt(request, environment)
             check_snapshot(request)
@@ -191,22 +191,22 @@ class LocalRunner(_ProcessRunner):
 
 @dataclass(frozen=True, kw_only=True)
 class SparkSubmitRunner(_ProcessRunner):
-    """The application by ``spark-submit``, on a standalone cluster, YARN or Kubernetes.
+    """Runs the application with ``spark-submit`` on a standalone cluster, YARN or Kubernetes.
 
-    In ``cluster`` mode the driver runs elsewhere: its output and stages stay there, the output store must be one that
-    it shares with this machine, ``spark_jobs`` must be installed where it runs, and ending the run here leaves it to
-    the cluster. That is safe: it is one more attempt, and whatever it still does, the protocol holds.
+    In ``cluster`` mode the driver runs on the cluster: its output and stages stay there, ``spark_jobs`` must be
+    installed there, and the output store must be shared with this machine. Ending the run here does not end the driver.
+    That is safe, because the protocol treats it as one more concurrent attempt.
 
-    Settings reach ``spark-submit`` in a private file, not on the command line; in ``cluster`` mode the run's secret
-    travels there too. Secrets of the application itself (the salt) belong into ``environment``, or into what the
-    cluster mounts.
+    Settings are passed to ``spark-submit`` in a private file instead of the command line, in ``cluster`` mode with the
+    run's secret. The application's own secret, the salt, belongs in ``environment`` or in a secret that the cluster
+    mounts.
 
     Attributes:
         master: the Spark master's URL.
-        deploy_mode: where the driver runs.
-        conf: Spark settings, on top of ``spark-defaults.conf``.
-        binary: ``spark-submit``; None for the one beside this Python, or else on the path.
-        application: what is started; in cluster mode it may be a ``local://`` path inside the cluster's image.
+        deploy_mode: ``client`` or ``cluster``: where the driver runs.
+        conf: Spark settings that override ``spark-defaults.conf``.
+        binary: path of ``spark-submit``; None for the one beside this Python, else the first on the path.
+        application: the script to start; in cluster mode it may be a ``local://`` path inside the cluster's image.
     """
 
     master: str
@@ -230,10 +230,10 @@ class SparkSubmitRunner(_ProcessRunner):
             )
 
     def check(self, request: ReleaseRequest) -> None:
-        """Refuse a missing ``spark-submit`` and settings it would not read.
+        """Check ``spark-submit``, the settings, and the salt in client mode, besides the private folder and connector.
 
         Raises:
-            InvalidRequest: that, or the private folder is none, or Spark cannot read the table's store.
+            InvalidRequest: one of them is missing or cannot be used.
         """
         self._binary()
         properties(self.conf)
@@ -276,12 +276,12 @@ class SparkSubmitRunner(_ProcessRunner):
     def _variables(self, submission: Submission) -> dict[str, str]:
         if self.deploy_mode == "cluster":
             return {}
-        # the executors' Python may lie elsewhere on their machines: what is set already is right
+        # on the executors' machines, Python may have another path: a variable that is set already is kept
         executors = os.environ.get("PYSPARK_PYTHON", sys.executable)
         return {"PYSPARK_PYTHON": executors, "PYSPARK_DRIVER_PYTHON": sys.executable, **submission.variables()}
 
     def _driver_settings(self, submission: Submission) -> dict[str, str]:
-        """The settings that put the run's secret into the environment of a driver elsewhere."""
+        """The Spark settings that put the run's secret into the environment of a driver on the cluster."""
         if self.deploy_mode == "client":
             return {}
         prefix = "spark.yarn.appMasterEnv" if self.master.startswith("yarn") else "spark.kubernetes.driverEnv"
@@ -301,10 +301,10 @@ class SparkSubmitRunner(_ProcessRunner):
 
 
 def properties(settings: Mapping[str, str]) -> str:
-    """``settings`` as a Java properties file that reads back the same.
+    """``settings`` as the text of a Java properties file, escaped so that Java reads the same values.
 
     Raises:
-        InvalidRequest: a name that is no Spark setting; ``spark-submit`` would leave it out without a word.
+        InvalidRequest: a name is not a Spark setting; ``spark-submit`` would ignore it silently.
     """
     for name in settings:
         if not name.startswith("spark."):

@@ -1,4 +1,4 @@
-"""Saved pipelines that a request names: bound by the hash of their files before anything is charged."""
+"""Saved pipelines that a request names: the hash of their files becomes part of the request before it is charged."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def with_saved_model(request: ReleaseRequest, ledger: LedgerReader) -> ReleaseRequest:
-    """``request`` with the hash of the pipeline that it names, which the application compares before it uses any of it.
+    """``request`` with the hash of the saved pipeline that it names; the application checks it before loading any file.
 
-    A hash that the request gives is left as it is: the application holds the pipeline against it.
+    A hash that the request already gives is kept.
 
     Raises:
-        InvalidRequest: the pipeline lies within a table of an account, is none, or lies where this machine cannot read
-            it and the request does not give its hash.
-        LedgerUnavailable: the ledger cannot be asked.
+        InvalidRequest: the path lies within a table of an account or holds no pipeline; or this machine cannot read the
+            path, and the request gives no hash.
+        LedgerUnavailable: the ledger cannot be reached.
     """
     model = request.model
     if not isinstance(model, SparkMLModel):

@@ -1,4 +1,4 @@
-"""The draw and the draft of a charge, in a store that is not trusted: opened, entered in the ledger, and compared."""
+"""The draw and the draft of a charge in an untrusted store: opened, recorded in the ledger, and checked against it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class SealedDrafts:
-    """What attempts at one charge left in the store.
+    """The sealed draw and draft that attempts at one charge left in the store.
 
     Attributes:
-        store, layout: where it lies.
-        seal: of the charge.
-        charge: as the attempt found it.
-        ledger: knows the draw that counts.
-        actor: who asks, for the audit log.
+        store, layout: the store, and the names of the objects in it.
+        seal: the charge's seal.
+        charge: the charge as it was when the attempt began.
+        ledger: records the one draw that counts.
+        actor: who requests it, for the audit log.
     """
 
     store: ObjectStore
@@ -41,13 +41,12 @@ class SealedDrafts:
     actor: str
 
     def recorded_draw(self) -> OpenedDraw | None:
-        """The draw in the store, once the ledger knows it by its hash; None where neither has one.
+        """The draw in the store, after its hash was recorded in the ledger; None if neither has a draw.
 
         Raises:
-            ReleaseClosed: the draw that the ledger knows is gone, or something else lies in its place; the reservation
-                is ended by that.
+            ReleaseClosed: the recorded draw is missing or was replaced; the reservation is ended then.
             OSError: the store failed.
-            LedgerUnavailable: the ledger cannot be asked; try again.
+            LedgerUnavailable: the ledger cannot be reached; try again.
         """
         content = self.store.read(self.layout.draw)
         if content is None and self.charge.draw_sha256 is None:
@@ -62,28 +61,28 @@ class SealedDrafts:
         return draw
 
     def committed_draw(self) -> OpenedDraw:
-        """The draw of a committed charge, which is never drawn again.
+        """The draw of a committed charge, for which noise is never drawn again.
 
         Raises:
-            ReleaseDamaged: it is gone, or something else lies in its place.
+            ReleaseDamaged: the draw is missing or was replaced.
             OSError: the store failed.
         """
         content = self.store.read(self.layout.draw)
         if content is None:
-            raise ReleaseDamaged(f"{self.layout.draw} is gone; what was committed cannot be made without it")
+            raise ReleaseDamaged(f"{self.layout.draw} is gone; without it, the committed release cannot be made again")
         try:
             draw = OpenedDraw.of(content, self.seal)
         except SealBroken:
             draw = None
         if draw is None or draw.sha256 != self.charge.draw_sha256:
-            raise ReleaseDamaged(f"{self.layout.draw} is not the draw that the ledger knows")
+            raise ReleaseDamaged(f"{self.layout.draw} is not the draw that the ledger recorded")
         return draw
 
     def draft_of(self, draw: OpenedDraw) -> Draft | None:
-        """The draft that ``draw`` decided; None as long as anything of it is missing.
+        """The draft that was made from ``draw``; None as long as its manifest or a file is missing.
 
         Raises:
-            ReleaseDamaged: what is there was made from something else.
+            ReleaseDamaged: see ``read_draft``.
             OSError: the store failed.
         """
         folder = DraftFolder(store=self.store, layout=self.layout, seal=self.seal, draw_sha256=draw.sha256)
@@ -107,7 +106,7 @@ def require_paid(release: Release, draw: OpenedDraw, charge: Charge) -> None:
     """Refuse a draft that its charge does not pay for.
 
     Raises:
-        ReleaseRejected: it does not; the line says why.
+        ReleaseRejected: it does not; the message lists what differs.
     """
     facts = {
         "its charge": release.charge_id == charge.id and release.status == "CHARGED",
@@ -125,5 +124,7 @@ def require_paid(release: Release, draw: OpenedDraw, charge: Charge) -> None:
 
 
 def closed_elsewhere(charge: Charge) -> ReleaseClosed:
-    """What an attempt says that another one was faster than."""
-    return ReleaseClosed(f"charge {charge.id} was settled elsewhere while this attempt ran; nothing was published")
+    """The error of an attempt whose charge another process closed first."""
+    return ReleaseClosed(
+        f"charge {charge.id} was closed by another process while this attempt ran; nothing was published"
+    )

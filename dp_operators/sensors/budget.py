@@ -55,7 +55,7 @@ class PrivacyBudgetSensor(BaseSensorOperator):
         account: the ledger account.
         epsilon, delta: what the release costs, exact decimals; templated, like ``account``, ``blocks`` and the ids.
         blocks: the ledger's blocks it is charged to; ``interval`` for those that the run is about.
-        allotment: an allotment of the account that has to bear the cost as well.
+        allotment: an allotment of the account that must be able to pay as well.
         on_exhausted: what to do while the budget is short. ``wait``: look again, up to ``timeout``, as a cap may be
             raised and a reservation given back; ``fail``: fail for good; ``skip``: skip this task and what hangs on it.
             A cost above the cap itself is never waited for.

@@ -32,6 +32,10 @@ class ReleaseFile(Frozen):
         """The entry for a file of this content."""
         return cls(name=name, media_type=media_type, size=len(content), sha256=hashlib.sha256(content).hexdigest())
 
+    def matches(self, content: bytes) -> bool:
+        """Whether ``content`` has this entry's size and hash."""
+        return (len(content), hashlib.sha256(content).hexdigest()) == (self.size, self.sha256)
+
 
 class PartSpending(Frozen):
     """What one mechanism spent of a part, for a whole privacy unit.

@@ -135,5 +135,5 @@ def test_what_was_drawn_is_what_its_charge_pays_for(budget: dict[str, str], max_
     less = charge_of(asked, cost=Budget(epsilon=asked.budget.epsilon / 100, delta=asked.budget.delta))
     assert opened.mismatches(less) == (
         "its draw's cost, which exceeds the reservation",
-        "its draw's noise, which is less than its cost buys",
+        "its draw's noise, which is too small for its cost",
     )

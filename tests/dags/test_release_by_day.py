@@ -107,7 +107,7 @@ def test_scheduler_and_people_release_days(airflow: LiveAirflow, ledger: Privacy
     head = ledger.head()
     manual = triggered(airflow, DAILY)
     assert manual["state"] == "failed"
-    assert "this run is about no interval" in airflow.task_log(DAILY, manual["dag_run_id"], "budget")
+    assert "this run has no data interval" in airflow.task_log(DAILY, manual["dag_run_id"], "budget")
     assert ledger.head() == head
 
     # and with a logical date neither: what Airflow calls its interval is not what it was started for

@@ -125,13 +125,13 @@ def test_key_of_any_other_partition_is_the_blocks_name(ledger: PrivacyLedger, ru
     ],
 )
 def test_run_that_nothing_dates_is_about_no_interval(ledger: PrivacyLedger, run: dict[str, Any]) -> None:
-    with pytest.raises(InvalidRequest, match="this run is about no interval"):
+    with pytest.raises(InvalidRequest, match="this run has no data interval"):
         blocks(ledger, "@daily", **run)
 
 
 def test_schedule_without_a_pace_has_no_interval(ledger: PrivacyLedger) -> None:
     several = MultipleCronTriggerTimetable("0 0 * * *", "0 12 * * *", timezone="UTC")
-    with pytest.raises(InvalidRequest, match="this run is about no interval"):
+    with pytest.raises(InvalidRequest, match="this run has no data interval"):
         blocks(ledger, several, **AT)
 
 

@@ -380,7 +380,8 @@ class TestBlocks:
     @pytest.mark.parametrize("run", [{"run_type": "manual"}, {"interval": None}])
     def test_run_without_an_interval_of_its_own_is_refused(self, make: Make, run: dict[str, Any]) -> None:
         with pytest.raises(
-            AirflowFailException, match="is for runs of a timetable, or of a partition; this run is about no interval"
+            AirflowFailException,
+            match="needs a scheduled, backfilled or partitioned run; this run has no data interval",
         ):
             make(blocks="interval").execute(make_context(**run))
 

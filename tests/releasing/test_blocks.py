@@ -145,7 +145,7 @@ def test_interval_is_made_of_blocks(daily: Lab) -> None:
     assert interval_blocks(account, day, day + dt.timedelta(days=2)) == tuple(DAYS)
     for start, end in ((None, None), (day, day)):
         with pytest.raises(
-            InvalidRequest, match="is for runs of a timetable, or of a partition; this run is about no interval"
+            InvalidRequest, match="needs a scheduled, backfilled or partitioned run; this run has no data interval"
         ):
             interval_blocks(account, start, end)
     with pytest.raises(InvalidRequest, match="and account people has one block; name 'all'"):

@@ -221,7 +221,7 @@ def test_draft_made_from_another_draw_is_not_published(lab: Lab, name: str) -> N
         (folder / path).unlink()
     reserved_with(lab)
     (folder / name).write_bytes(first)
-    with pytest.raises(ReleaseDamaged, match="its draft is none of this draw's"):
+    with pytest.raises(ReleaseDamaged, match="the draft was not made from this draw"):
         lab.release(runner=NoRunner())
     assert lab.states() == ["reserved"]
     assert not (lab.root / "release.json").exists()
@@ -242,15 +242,18 @@ def test_committed_release_whose_draft_was_lost_is_made_again_without_reading_th
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"noise": [{"laplace": "1"}, {"laplace": "1000000"}]}, "its draw's noise, which is less than its cost buys"),
-        ({"noise": [{"gaussian": "1.0001"}]}, "its draw's noise, which is less than its cost buys"),
+        (
+            {"noise": [{"laplace": "1"}, {"laplace": "1000000"}]},
+            "its draw's noise, which is too small for its cost",
+        ),
+        ({"noise": [{"gaussian": "1.0001"}]}, "its draw's noise, which is too small for its cost"),
         ({"cost": {"epsilon": "2", "delta": "0"}}, "its draw's cost, which exceeds the reservation"),
         ({"cost": {"epsilon": "1", "delta": "0.1"}}, "its draw's cost, which exceeds the reservation"),
         ({"cost": {"epsilon": "0.5", "delta": "0"}}, "its draw's mechanisms, which do not add up to its cost"),
         ({"guarantee": "NOT PRIVATE"}, "its draw's noise, which is not private"),
         ({"charge_id": "another"}, "its draw's charge"),
         ({"request_sha256": "0" * 64}, "its draw's request"),
-        ({"noise": None}, "its draw, which is not of this version's form"),
+        ({"noise": None}, "its draw, which this version cannot read"),
     ],
 )
 def test_draw_whose_noise_its_cost_does_not_pay_for_is_never_committed(

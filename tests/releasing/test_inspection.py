@@ -73,7 +73,7 @@ DAMAGE = {
     "receipt of another": (rewrite("receipt.json", manifest_sha256="0" * 64), "receipt.json: is another manifest's"),
     "tail cut": (
         in_ledger("DELETE FROM audit_log WHERE seq > 2"),
-        "receipt.json: knows entry 6 of the audit log as ",
+        "receipt.json: records entry 6 of the audit log as ",
     ),
     "log rewritten": (in_ledger("UPDATE audit_log SET hash = 'x' WHERE seq = 6"), "the log has another one there"),
     "charge burnt": (in_ledger("UPDATE charges SET state = 'burnt'"), "is burnt, not committed"),

@@ -142,7 +142,7 @@ def test_cap_whose_raise_was_forgotten_is_asked_for(lab: Lab, tmp_path: Path) ->
     ledger = restored(lab, backup)
     found = reconcile(lab.output, ledger, actor="dpo")
     assert len(found.findings) == 2
-    assert "cap: got '10'; is below what was spent: a raise of it was forgotten too" in found.findings[0]
+    assert "cap: got '10'; is below what was spent: the ledger has also lost a raise of it" in found.findings[0]
     ledger.thaw(actor="dpo", reason="to raise")
     ledger.raise_cap("people", epsilon="20", actor="dpo", reason="again")
     assert reconcile(lab.output, ledger, actor="dpo").findings == ()
@@ -192,8 +192,8 @@ def test_stale_reservations_of_another_store_stay(lab: Lab, tmp_path: Path) -> N
 def test_folder_in_which_nothing_was_released_is_refused(lab: Lab, tmp_path: Path) -> None:
     head = lab.ledger().head()
     for output in (tmp_path / "releaes", tmp_path):
-        with pytest.raises(InvalidRequest, match="must be a folder of releases, and nothing is in it"):
+        with pytest.raises(InvalidRequest, match="must be a folder of releases, and it is empty"):
             reconcile(str(output / "none"), lab.ledger(), actor="dpo")
-        with pytest.raises(InvalidRequest, match="must be a folder of releases, and nothing is in it"):
+        with pytest.raises(InvalidRequest, match="must be a folder of releases, and it is empty"):
             release_stale(str(output / "none"), ledger=lab.ledger(), older_than=AT_ONCE, reason="r")
     assert lab.ledger().head() == head

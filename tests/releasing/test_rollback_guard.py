@@ -12,7 +12,7 @@ from spark_jobs.contract.store.failpoints import PROTOCOL_POINTS
 from spark_jobs.contract.store.objects import LocalStore, local_path
 from tests.support.release_lab import Lab
 
-AFTER_WITNESS = PROTOCOL_POINTS[PROTOCOL_POINTS.index("after_anchor") : PROTOCOL_POINTS.index("before_end_run")]
+AFTER_ANCHOR = PROTOCOL_POINTS[PROTOCOL_POINTS.index("after_anchor") : PROTOCOL_POINTS.index("before_end_run")]
 
 
 def made(lab: Lab, key: str, **changes):
@@ -20,7 +20,7 @@ def made(lab: Lab, key: str, **changes):
     return lab.release(**{"key": key, "request": request, **changes})
 
 
-def witnesses(lab: Lab) -> list[str]:
+def anchors(lab: Lab) -> list[str]:
     return sorted(path.name for path in Path(lab.output).glob("_ledger/*/*"))
 
 
@@ -47,7 +47,7 @@ def test_restored_ledger_is_frozen_by_the_next_release_and_mended_by_a_reconcili
         ledger = restore(lab, backup)
         spent = ledger.remaining("people")
         seq = ledger.head().seq
-        with pytest.raises(LedgerFrozen, match=r"remembers an entry \d+ .* run `dp-budget reconcile` for every folder"):
+        with pytest.raises(LedgerFrozen, match=r"refers to entry \d+, .* run `dp-budget reconcile` for every folder"):
             made(lab, f"next {number}", runner=None)
         assert "restored from a backup" in ledger.frozen()
         assert [(entry.action, entry.actor) for entry in ledger.log()[seq:]] == [("frozen", "tester")]
@@ -58,7 +58,7 @@ def test_restored_ledger_is_frozen_by_the_next_release_and_mended_by_a_reconcili
         assert again.adopted
         assert ledger.verification().findings == ()
         backup = (lab.folder / "ledger.db").read_bytes()
-    assert len({name[2:8] for name in witnesses(lab)}) == 4
+    assert len({name[2:8] for name in anchors(lab)}) == 4
 
 
 @pytest.mark.slow
@@ -71,7 +71,7 @@ def test_release_goes_on_once_the_ledger_is_reconciled(lab: Lab, backup: bytes) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("point", AFTER_WITNESS)
+@pytest.mark.parametrize("point", AFTER_ANCHOR)
 def test_nothing_is_drawn_that_a_restored_ledger_could_forget_unnoticed(lab: Lab, backup: bytes, point: str) -> None:
     """Wherever the attempt died: if a draw may exist, the next release of the store is held back."""
     lab.attempt(point).wait()
@@ -89,12 +89,12 @@ def test_thaw_without_a_reconciliation_does_not_help(lab: Lab, backup: bytes) ->
         ledger.thaw(actor="dba", reason="in a hurry")
 
 
-def test_restored_ledger_that_has_grown_past_what_was_witnessed_is_noticed(lab: Lab, backup: bytes) -> None:
+def test_restored_ledger_that_has_grown_past_the_anchored_entry_is_noticed(lab: Lab, backup: bytes) -> None:
     made(lab, "lost")
     ledger = restore(lab, backup)
     for number in range(20):
         ledger.reserve("people", release=f"r{number}", epsilon="0.1")
-    with pytest.raises(LedgerFrozen, match="does not hold"):
+    with pytest.raises(LedgerFrozen, match="does not contain"):
         made(lab, "next")
 
 
@@ -125,7 +125,7 @@ def test_role_that_may_not_freeze_the_ledger_is_held_back_all_the_same(
     assert [charge.release for charge in ledger.history("people")] == ["kept"]
 
 
-def test_witness_is_borne_once_whatever_is_retried(lab: Lab) -> None:
+def test_entry_is_anchored_once_whatever_is_retried(lab: Lab) -> None:
     for point in ("before_anchor", "after_anchor", "before_run", "after_run"):
         lab.attempt(point).wait()
     lab.release()
@@ -133,12 +133,12 @@ def test_witness_is_borne_once_whatever_is_retried(lab: Lab) -> None:
     [charge] = ledger.history("people")
     entry = ledger.entry(charge.entry)
     assert entry is not None
-    assert witnesses(lab) == [f"0-999999-{999_999_999_999 - charge.entry:012d}-{entry.hash}"]
+    assert anchors(lab) == [f"0-999999-{999_999_999_999 - charge.entry:012d}-{entry.hash}"]
     reconcile(lab.output, ledger, actor="dpo")
-    assert len(witnesses(lab)) == 1
+    assert len(anchors(lab)) == 1
 
 
-def test_other_accounts_of_a_store_have_witnesses_of_their_own(lab: Lab, backup: bytes) -> None:
+def test_other_accounts_of_a_store_have_anchors_of_their_own(lab: Lab, backup: bytes) -> None:
     """A ledger restored to another account's loss is found out by that account."""
     output = lab.open_account("others", "file:///lake/other", epsilon="10")
     with_others = (lab.folder / "ledger.db").read_bytes()
@@ -209,7 +209,7 @@ def test_store_that_an_earlier_version_wrote_to_is_still_remembered(lab: Lab, ba
         made(lab, "next")
     mend(lab, ledger)
     assert not made(lab, "next").adopted
-    assert witnesses(lab)[0].startswith("0-999998-")
+    assert anchors(lab)[0].startswith("0-999998-")
 
 
 def test_one_page_of_a_listing_is_read_however_many_releases_there_were(
@@ -220,6 +220,6 @@ def test_one_page_of_a_listing_is_read_however_many_releases_there_were(
     first = lambda _, uri: min((path.name for path in local_path(uri).iterdir()), default=None)  # noqa: E731
     monkeypatch.setattr(LocalStore, "first", first)
     made(lab, "second")
-    newest = witnesses(lab)[0]
-    assert newest == min(witnesses(lab))
+    newest = anchors(lab)[0]
+    assert newest == min(anchors(lab))
     assert int(newest.split("-")[2]) == 999_999_999_999 - lab.charges()[-1].entry
