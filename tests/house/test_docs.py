@@ -193,6 +193,8 @@ def check_command(command: list[str]) -> None:
     """Fail unless the command, with its sub-command and options, is one that there is."""
     while re.fullmatch(r"[A-Z_]+=.*", command[0]):
         command = command[1:]
+    if ">" in command:
+        command = command[: command.index(">")]
     program, *arguments = command
     if program == "export":
         assert all("=" in word for word in arguments), command
@@ -204,6 +206,8 @@ def check_command(command: list[str]) -> None:
         assert importlib.util.find_spec(arguments[1]), command
         if arguments[1] == "spark_jobs":
             assert parses_as_application(arguments[2:]), command
+    elif program == "python":
+        assert arguments[0] in {block.title for block in BLOCKS if block.language == "python"}, command
     elif program == "docker":
         files = [arguments[i + 1] for i, word in enumerate(arguments) if word == "--file"]
         assert all((ROOT / file).is_file() for file in files), command
@@ -225,6 +229,7 @@ def check_command(command: list[str]) -> None:
         "python -m spark_jobs",
         "python -m spork_jobs x",
         "docker/make-env-not",
+        "python no_such_file.py",
         "dp-budget open --no-such-option",
     ],
 )
