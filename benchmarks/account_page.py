@@ -58,7 +58,7 @@ def measure(folder: Path, *, blocks: int, repetitions: int) -> dict[str, Timing]
 
 
 def main() -> int:
-    """Print the figures of docs/benchmarks/ledger.md."""
+    """Print the figures of docs/contributing/benchmarks/ledger.md."""
     given = arguments(__doc__.splitlines()[0]).parse_args()
     blocks = 500 if given.quick else 10_000
     with scratch_folder() as folder:

@@ -278,7 +278,7 @@ def targets_of(timings: dict[str, Timing], dawa: dict[str, tuple[float, float]])
 
 
 def main() -> int:
-    """Print the figures of docs/benchmarks/driver.md."""
+    """Print the figures of docs/contributing/benchmarks/driver.md."""
     given = arguments(__doc__.splitlines()[0]).parse_args()
     generator = np.random.default_rng(0)
     progress("mechanisms by turns")

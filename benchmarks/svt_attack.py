@@ -26,7 +26,7 @@ CUTOFFS = (1, 100)
 
 
 def main() -> int:
-    """Print the tables of docs/benchmarks/svt-attack.md."""
+    """Print the tables of docs/contributing/benchmarks/svt-attack.md."""
     parser = arguments(str(__doc__).splitlines()[0])
     options = parser.parse_args()
     real = real_histograms()

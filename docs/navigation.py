@@ -1,23 +1,23 @@
-"""Adds every page of the folders that grow to the site's navigation, so that a new page is one new file."""
+"""Puts all pages of a folder into the site's navigation where ``mkdocs.yml`` names the folder."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-GROWING = {"Mechanisms": "mechanisms", "Benchmarks": "benchmarks"}
-BEFORE = "Contributing"
-
 
 def on_config(config: Any) -> Any:
-    """Put a section for each of these folders that has pages before the one named ``BEFORE``; ``index.md`` first."""
-    sections = [next(iter(entry)) if isinstance(entry, dict) else entry for entry in config["nav"]]
-    place = sections.index(BEFORE)
-    for title, folder in reversed(GROWING.items()):
-        pages = sorted(
-            (path.relative_to(config["docs_dir"]).as_posix() for path in Path(config["docs_dir"], folder).glob("*.md")),
-            key=lambda page: (not page.endswith("/index.md"), page),
-        )
-        if pages:
-            config["nav"].insert(place, {title: pages})
+    """Replace each entry of the navigation that is a folder, such as ``explanation/mechanisms/``, by its pages."""
+    config["nav"] = _expanded(config["nav"], Path(config["docs_dir"]))
     return config
+
+
+def _expanded(entry: Any, docs: Path) -> Any:
+    if isinstance(entry, list):
+        return [_expanded(part, docs) for part in entry]
+    if isinstance(entry, dict):
+        return {title: _expanded(part, docs) for title, part in entry.items()}
+    if not entry.endswith("/"):
+        return entry
+    pages = (path.relative_to(docs).as_posix() for path in (docs / entry).glob("*.md"))
+    return sorted(pages, key=lambda page: (not page.endswith("/index.md"), page))

@@ -6,7 +6,7 @@ costs, so the proofs below read the same for both; the noise is two-sided geomet
 Variants without a cut-off, with no noise on the queries, or with query noise that ignores the cut-off (Lee and Clifton
 2014; Stoddard et al. 2014; Chen et al. 2015; "generalised private threshold testing") are not differentially private
 for any epsilon, and nothing here can express them: the cut-off is finite and every answer has noise of its own.
-``docs/mechanisms/sparse-vector.md`` shows what they give away.
+``docs/explanation/mechanisms/sparse-vector.md`` shows what they give away.
 """
 
 from __future__ import annotations

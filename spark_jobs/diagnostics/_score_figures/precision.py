@@ -19,7 +19,10 @@ from spark_jobs.mechanisms.noise import SeededNoise
 
 FINE_POINTS = 1_024
 UNSEEN = 0.12
-"""Chosen so that nine tenths of 90 % intervals hold over tables of several shapes; see ``docs/mechanisms/auc.md``."""
+"""Chosen so that nine tenths of 90 % intervals hold over tables of several shapes.
+
+See ``docs/explanation/mechanisms/auc.md``.
+"""
 
 
 def precision_from_counts(measurement: RocDraw, traced: Trace, *, seed: int) -> tuple[float, tuple[float, float]]:

@@ -3,7 +3,7 @@
 What decides is ``rows * epsilon``, a group's signal: how many rows it takes to outweigh the noise of one. Rows are the
 group's public size, or the size bound that the request gives; epsilon is what the mechanism is run at, half of the
 request's where rows are replaced and sizes are private. The rule was read off the benchmark's tables
-(docs/benchmarks/linear-regression.md):
+(docs/contributing/benchmarks/linear-regression.md):
 
 * where sizes are public, from 200 to 20,000, medians over pairs: they alone adapt to points that lie close to a line
   or close together, unless the grid is so coarse that many pairs share their x;

@@ -114,7 +114,8 @@ def default_method(
     Up to 64 cells a consistent hierarchy (``hb``, often flat there) is hard to beat. Beyond, what matters is the signal
     of a cell: expected rows times epsilon over cells, epsilon halved where a row is replaced. A line takes
     ``adaptive_grid`` below 0.1, ``hb`` from 16 on, ``dawa`` between and where nobody knows; a grid takes
-    ``adaptive_grid`` below 32 and where nobody knows, ``hb`` from there on. The bounds are read off docs/benchmarks.
+    ``adaptive_grid`` below 32 and where nobody knows, ``hb`` from there on. The bounds are those of
+    docs/contributing/benchmarks.
 
     Args:
         shape: of the histogram.
