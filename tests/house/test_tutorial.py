@@ -23,7 +23,7 @@ from tests.support.repository import ROOT
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.verify, pytest.mark.timeout(1800)]
 
 PAGE = ROOT / "docs" / "tutorial.md"
-FOLDER = "/home/you/tutorial"
+FOLDER = "/path/to/tutorial"
 REFUSED = 2
 OWN = {
     "did they leave?": "Antwort, endgültig",
