@@ -1,8 +1,10 @@
-"""Results without figures: what is released where noisy sizes cannot be told from noise."""
+"""What the results of all kinds share: null figures where a result is undefined, and fields as plain JSON types."""
 
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass, replace
+from decimal import Decimal
+from enum import StrEnum
 from typing import Any, TypeVar
 
 import numpy as np
@@ -10,19 +12,20 @@ from numpy.typing import NDArray
 
 from spark_jobs.contract.figures import UNDEFINED
 from spark_jobs.contract.options import DIAGNOSTICS
+from spark_jobs.contract.privacy import plain
 
 R = TypeVar("R")
 _PUBLIC = {"level", "confidence"}
 
 
 def publishable(kind: str, result: R) -> R:
-    """``result`` as it is; where its status is ``undefined``, with None or NaN for each of the kind's figures."""
+    """``result`` unchanged, or without the figures of its kind (None, NaN in arrays) if its status is ``undefined``."""
     undefined = getattr(result, "status", None) == UNDEFINED
     return without_figures(result, DIAGNOSTICS[kind].figures) if undefined else result
 
 
 def without_figures(result: R, names: tuple[str, ...]) -> R:
-    """``result`` with None for the numbers in these fields, and NaN in arrays."""
+    """``result`` with None in place of the numbers in these fields, and NaN in place of their arrays' values."""
     if not is_dataclass(result) or isinstance(result, type):
         raise TypeError(f"result: got {type(result).__name__}; must be a result")
     there = {field.name for field in fields(result)}
@@ -34,9 +37,24 @@ def listed(values: NDArray[Any]) -> list[Any]:
     return [_null(value) for value in values.tolist()]
 
 
+def plain_fields(result: Any) -> dict[str, Any]:
+    """The fields of a result as plain JSON types: numbers and texts first, then arrays, with null for NaN."""
+    values = {field.name: getattr(result, field.name) for field in fields(result)}
+    arrays = {name: listed(value) for name, value in values.items() if isinstance(value, np.ndarray)}
+    return {**{name: _plain(value) for name, value in values.items() if name not in arrays}, **arrays}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return plain(value)
+    if isinstance(value, StrEnum):
+        return str(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
 def _null(value: Any) -> Any:
     if isinstance(value, list):
-        return [_null(each) for each in value]
+        return [_null(item) for item in value]
     return None if isinstance(value, float) and value != value else value
 
 

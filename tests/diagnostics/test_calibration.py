@@ -1,43 +1,24 @@
-import json
-from functools import partial
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import chi2
 from sklearn.calibration import calibration_curve
 
-from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import calibration
 from spark_jobs.diagnostics._score_groups import pools
-from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
-from tests.suites.diagnostic import DiagnosticSuite
+from tests.suites.pooled import DATA_SETS, METHODS, PooledSuite, check_bins, counts_of
 from tests.support.grouped_rows import calibration_error, exact_pools, hosmer_lemeshow, of_pools, snapped
-from tests.support.score_rows import NASTY_ROWS, column
-from tests.support.scored_rows import GRID, ten_data_sets
-from tests.support.undefined import is_undefined
+from tests.support.scored_rows import GRID
 
-DATA_SETS = ten_data_sets()
-METHODS = ["auto", "recursive_medians", "fixed_bins"]
 EVERY_METHOD = pytest.mark.parametrize("method", METHODS)
 EVERY_DATA_SET = pytest.mark.parametrize("name", DATA_SETS)
 
 
 @pytest.fixture
 def few_copies(monkeypatch):
-    """Quick simulations, where their figures are not looked at."""
+    """Quick simulations, where their figures are not compared."""
     monkeypatch.setattr(pools, "COPIES", 100)
-
-
-def counts_of(name, cells=GRID):
-    return ScoreCounts.from_arrays(*DATA_SETS[name], cells=cells)
-
-
-def nothing(cells=GRID):
-    return ScoreCounts.from_arrays([], [], cells=cells)
 
 
 def calibrated(rows, seed):
@@ -47,46 +28,19 @@ def calibrated(rows, seed):
     return (random.random(rows) < scores).astype(int), scores
 
 
-def check_form(found, bins):
-    """What holds for every release, whatever the rows were."""
-    for name in (
-        *("lower", "upper", "pool", "predicted", "observed", "observed_lower", "observed_upper"),
-        *("zone_lower", "zone_upper", "rows"),
-    ):
-        array = getattr(found, name)
-        assert array.shape == (bins,)
-        assert np.isfinite(array).all() or found.status == "undefined"
-        if name not in ("pool", "rows"):
-            assert ((array >= 0) & (array <= 1) | np.isnan(array)).all()
-    assert found.lower[0] == 0
-    assert found.upper[-1] == 1
-    assert np.array_equal(found.lower[1:], found.upper[:-1])
-    assert set(np.diff(found.pool)) <= {0, 1}
-    assert found.degrees == found.pool[-1] + 1
-    if is_undefined("calibration", found):
-        return
-    assert (found.observed_lower <= found.observed).all()
-    assert (found.observed <= found.observed_upper).all()
-    assert (found.zone_lower <= found.zone_upper).all()
-    assert 0 < found.p_value <= 1
-    assert 0 <= found.ece_interval[0] <= found.ece <= found.ece_interval[1] <= 1
-    assert 0 <= found.ece_calibrated <= 1
-    assert 0 <= found.statistic_interval[0] <= found.statistic <= found.statistic_interval[1]
-    assert np.isfinite(found.statistic_interval[1])
-    assert found.status == "ok"
-    json.dumps(found.to_dict(), allow_nan=False)
+class TestForm(PooledSuite):
+    package = calibration
+    field = "observed"
+    bins = 8
 
-
-@pytest.mark.usefixtures("few_copies")
-class TestForm(DiagnosticSuite):
-    release = staticmethod(calibration.release)
-    tables = {name: partial(counts_of, name, 4096) for name in DATA_SETS}
-    empty = staticmethod(lambda: nothing(4096))
-    nasty = staticmethod(lambda: ScoreCounts.from_arrays(column(NASTY_ROWS, 0), column(NASTY_ROWS, 1), cells=4096))
-    settings = [{"epsilon": epsilon, "method": method, "bins": 8} for epsilon in ("0.01", "1") for method in METHODS]
-
-    def check_form(self, result, options):
-        check_form(result, options["bins"])
+    def check_figures(self, result):
+        for name in ("observed", "observed_lower", "observed_upper", "zone_lower", "zone_upper"):
+            assert ((getattr(result, name) >= 0) & (getattr(result, name) <= 1)).all()
+        assert result.degrees == result.pool[-1] + 1
+        assert 0 <= result.ece_interval[0] <= result.ece <= result.ece_interval[1] <= 1
+        assert 0 <= result.ece_calibrated <= 1
+        assert 0 <= result.statistic_interval[0] <= result.statistic <= result.statistic_interval[1]
+        assert np.isfinite(result.statistic_interval[1])
 
 
 @pytest.mark.slow
@@ -97,7 +51,7 @@ def test_without_noise_the_figures_are_those_of_the_rows(name, method):
     labels, scores = DATA_SETS[name]
     grid = 4096 if method == "recursive_medians" else GRID
     found = calibration.release(counts_of(name, grid), epsilon=1e9, method=method, noise=SeededNoise(1))
-    check_form(found, 8 if method == "recursive_medians" else 10)
+    check_bins(found, "observed", 8 if method == "recursive_medians" else 10)
     exact = exact_pools(found, labels, scores, grid)
     assert all(pool.rows for pool in exact)
     assert of_pools(found, found.rows).tolist() == [pool.rows for pool in exact]
@@ -132,29 +86,6 @@ def test_without_noise_the_p_value_is_that_of_the_chi_squared_law_on_rows_the_mo
     assert found.p_value == pytest.approx(chi2.sf(found.statistic, 10), abs=0.04)
 
 
-@given(
-    cells=st.integers(1, 8).map(lambda power: 2**power),
-    rows=st.lists(st.tuples(st.integers(0, 1), st.floats(0, 1)), max_size=40),
-    epsilon=st.sampled_from(["0.001", "0.5", "7", "1000000"]),
-    method=st.sampled_from(METHODS),
-    neighbours=st.sampled_from(list(Neighbours)),
-    seed=st.integers(0, 2**32 - 1),
-)
-@settings(deadline=None, max_examples=25)
-def test_no_small_table_breaks_a_release(cells, rows, epsilon, method, neighbours, seed):
-    statistic = ScoreCounts.from_arrays([row[0] for row in rows], [row[1] for row in rows], cells=cells)
-    measurement = calibration.measure(
-        statistic, epsilon=epsilon, method=method, neighbours=neighbours, noise=SeededNoise(seed)
-    )
-    check_form(calibration.summarise(measurement, seed=seed), measurement.bins.size - 1)
-
-
-def test_the_same_draw_and_seed_make_the_same_release():
-    measurement = calibration.measure(counts_of("ordinary"), epsilon=1, noise=SecureNoise())
-    again = calibration.DIAGNOSTIC.measurement.decode(json.loads(json.dumps(measurement.to_dict())))
-    assert calibration.summarise(measurement, seed=7).to_dict() == calibration.summarise(again, seed=7).to_dict()
-
-
 @pytest.mark.slow
 def test_the_noisy_statistic_is_no_chi_squared_and_ours_knows():
     """What Barczewski, Mawass and Ramon's algorithm 2 would report: noisy squares over noisy expectations."""
@@ -179,11 +110,3 @@ def test_a_wrong_model_is_found_out():
     found = calibration.release(ScoreCounts.from_arrays(labels, scores**1.3), epsilon=1, noise=SeededNoise(3))
     assert found.p_value < 0.001
     assert found.ece > found.ece_calibrated
-
-
-@pytest.mark.parametrize(
-    "options", [{"method": "deciles"}, {"bins": 1}, {"bins": 257}, {"confidence": 0.4}, {"epsilon": 0}], ids=str
-)
-def test_options_out_of_bounds_are_refused(options):
-    with pytest.raises(InvalidRequest):
-        calibration.release(nothing(), **{"epsilon": 1, "noise": SeededNoise(1), **options})

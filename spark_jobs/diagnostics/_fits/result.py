@@ -8,8 +8,8 @@ from decimal import Decimal
 from typing import Any
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.contract.privacy import Neighbours, plain
-from spark_jobs.diagnostics.undefined import listed
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics.undefined import plain_fields
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,23 +66,7 @@ class PrivateFit:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
-        return {
-            "status": self.status,
-            "model": self.model,
-            "terms": list(self.terms),
-            "coefficients": listed(self.coefficients),
-            "lower": listed(self.lower),
-            "upper": listed(self.upper),
-            "lower_population": listed(self.lower_population),
-            "upper_population": listed(self.upper_population),
-            "spans": self.spans.tolist(),
-            "ridge": self.ridge,
-            "rows": self.rows,
-            **{name: None if math.isnan(value) else value for name, value in self.fit.items()},
-            "method": self.method,
-            "confidence": self.confidence,
-            "epsilon": plain(self.epsilon),
-            "delta": plain(self.delta),
-            "neighbours": str(self.neighbours),
-            "guarantee": self.guarantee,
-        }
+        fields = plain_fields(self)
+        fit = fields.pop("fit")
+        del fields["kind"]
+        return {**fields, **{name: None if math.isnan(value) else value for name, value in fit.items()}}

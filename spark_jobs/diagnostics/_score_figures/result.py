@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from spark_jobs.contract.privacy import Neighbours, plain
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics.undefined import plain_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,13 +31,13 @@ class ScoreFigure:
         guarantee: ``differentially private`` or ``NOT PRIVATE``.
     """
 
+    status: str
     value: float | None
     interval: tuple[float, float] | None
+    confidence: float
     positives: float | None
     negatives: float | None
-    status: str
     method: str
-    confidence: float
     epsilon: Decimal
     delta: Decimal
     neighbours: Neighbours
@@ -44,16 +45,4 @@ class ScoreFigure:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
-        return {
-            "status": self.status,
-            "value": self.value,
-            "interval": None if self.interval is None else list(self.interval),
-            "confidence": self.confidence,
-            "positives": self.positives,
-            "negatives": self.negatives,
-            "method": self.method,
-            "epsilon": plain(self.epsilon),
-            "delta": plain(self.delta),
-            "neighbours": str(self.neighbours),
-            "guarantee": self.guarantee,
-        }
+        return plain_fields(self)

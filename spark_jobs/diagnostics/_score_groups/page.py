@@ -1,23 +1,27 @@
-"""What the pictures of binned residuals and calibration have in common: pools, whiskers, the zone of a true model."""
+"""The page that binned residuals and calibration share: pools as points with whiskers, and the zone of a true model."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spark_jobs.arrays import BoolArray, FloatArray
-from spark_jobs.diagnostics.binned_residuals.result import BinnedResiduals
-from spark_jobs.diagnostics.calibration.result import Calibration
-from spark_jobs.publishing.formats import SPACE, decimals
-from spark_jobs.publishing.rendering import Column
+from spark_jobs.contract.figures import OK
+from spark_jobs.diagnostics._score_groups.result import PooledBins
+from spark_jobs.publishing import figures
+from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, p_text, percent
+from spark_jobs.publishing.rendering import Column, Measure, Plot, Probe, Rendering, Section, ValueTable
 from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 ZONE_OPACITY = 0.3
+Range = tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -26,7 +30,7 @@ class PoolPoints:
 
     Attributes:
         x: mean scores. y, low, high: the points with their whiskers. zone_low, zone_high: where a true model's lie.
-        first, last: scores at which the pools begin and end. rows: noisy numbers of rows.
+        first, last: scores at which the pools begin and end.
     """
 
     x: FloatArray
@@ -37,7 +41,6 @@ class PoolPoints:
     zone_high: FloatArray
     first: FloatArray
     last: FloatArray
-    rows: FloatArray
 
     @property
     def outside(self) -> BoolArray:
@@ -45,88 +48,229 @@ class PoolPoints:
         beyond: BoolArray = (self.y < self.zone_low) | (self.y > self.zone_high)
         return beyond
 
+    @property
+    def ends(self) -> FloatArray:
+        """All heights that the vertical axis has to show."""
+        return np.concatenate([self.low, self.high, self.zone_low, self.zone_high])
 
-def pool_columns(result: BinnedResiduals | Calibration, name: str, *, meaning: str, zone: str) -> dict[str, Column]:
-    """The columns of a data file of pools.
 
-    Args:
-        result: released.
-        name: the field that is released of each pool; its ends are ``<name>_lower`` and ``<name>_upper``.
-        meaning: of that field.
+@dataclass(frozen=True, kw_only=True)
+class PoolPage:
+    """What differs between the pages of the two kinds.
+
+    Attributes:
+        kind: names the files.
+        title: of the section and the picture.
+        field: the field of the result that is drawn; its ends are ``<field>_lower`` and ``<field>_upper``.
+        meaning: of that field, for the data file.
         zone: what of a model with true scores would be released within the zone.
+        frame: size of the picture.
+        y_label: of the vertical axis.
+        slope: of the line along which the zone goes on to both ends of the horizontal axis.
+        scale: units of the vertical axis in one unit of the field.
+        text: the field as text.
+        unit: what follows such a text in a probe.
+        inside: legend of the points within the zone.
+        limits: ends of both axes.
+        dress: formats the ticks, draws the line of true scores, and says so if the result is not defined.
+        legend: adds the legend to a picture that stands alone.
+        lines: below the title of such a picture.
+        caption: of the table.
+        column: heads the field's column in the table.
     """
-    nominal = f"{100 * result.confidence:.4g} %"
-    interval = f"{nominal} interval of {name}: where the exact counts of the same rows would put it"
-    zone = f"{nominal} zone: where the {zone} of a model with true scores would be released"
-    meanings = {
-        "lower": "lower edge of the bin, as a score",
-        "upper": "upper edge of the bin, as a score",
-        "pool": "pool the bin belongs to; bins of a pool share all that follows",
-        "predicted": "mean score of the pool",
-        name: meaning,
-        f"{name}_lower": f"lower end of the {interval}",
-        f"{name}_upper": f"upper end of the {interval}",
-        "zone_lower": f"lower end of the {zone}",
-        "zone_upper": f"upper end of the {zone}",
-        "rows": "noisy number of rows of the pool",
-    }
-    return {field: Column(values=getattr(result, field), meaning=line) for field, line in meanings.items()}
 
+    kind: str
+    title: str
+    field: str
+    meaning: str
+    zone: str
+    frame: figures.Frame
+    y_label: str
+    slope: float
+    scale: float
+    text: Callable[[float], str]
+    unit: str
+    inside: str
+    limits: Callable[[Any, PoolPoints], tuple[Range, Range]]
+    dress: Callable[[Axes, bool], None]
+    legend: Callable[[Axes], None]
+    lines: Callable[[Any], tuple[str, ...]]
+    caption: str
+    column: str
 
-def points(result: BinnedResiduals | Calibration, y: FloatArray, low: FloatArray, high: FloatArray) -> PoolPoints:
-    """The pools of a result; ``y``, ``low`` and ``high`` are arrays of bins."""
-    first = np.flatnonzero(np.diff(result.pool, prepend=-1))
-    last = np.append(first[1:], result.pool.size) - 1
-    return PoolPoints(
-        x=result.predicted[first],
-        y=y[first],
-        low=low[first],
-        high=high[first],
-        zone_low=result.zone_lower[first],
-        zone_high=result.zone_upper[first],
-        first=result.lower[first],
-        last=result.upper[last],
-        rows=result.rows[first],
-    )
+    def render(self, result: PooledBins, section: Section, description: str) -> Rendering:
+        """Files and report of a result; names, columns and rows are the same whatever was released."""
+        return Rendering(columns=self._columns(result), plots=(self._plot(result, description),), section=section)
 
+    def points(self, result: PooledBins) -> PoolPoints:
+        """The pools of a result."""
+        first = np.flatnonzero(np.diff(result.pool, prepend=-1))
+        last = np.append(first[1:], result.pool.size) - 1
+        y, low, high = (getattr(result, name)[first] for name in self._fields)
+        return PoolPoints(
+            x=result.predicted[first],
+            y=y,
+            low=low,
+            high=high,
+            zone_low=result.zone_lower[first],
+            zone_high=result.zone_upper[first],
+            first=result.lower[first],
+            last=result.upper[last],
+        )
 
-def draw_zone(axes: Axes, at: PoolPoints, *, label: str, slope: float) -> None:
-    """The zone, through the pools' mean scores, and on to both ends of the axis along a line of ``slope``."""
-    left, right = axes.get_xlim()
-    x = np.concatenate([[left], at.x, [right]])
-    reach = slope * (x[[0, -1]] - at.x[[0, -1]])
-    low, high = (
-        np.concatenate([[end[0] + reach[0]], end, [end[-1] + reach[1]]]) for end in (at.zone_low, at.zone_high)
-    )
-    axes.fill_between(x, low, high, color=light("chance"), alpha=ZONE_OPACITY, linewidth=0, label=label)
+    def table(self, result: PooledBins) -> ValueTable:
+        """The picture in numbers, a row for each bin."""
+        alone = np.bincount(result.pool)[result.pool] == 1
+        rows = tuple(
+            (
+                score_range(result.lower[i], result.upper[i], whole=bool(alone[i])),
+                *(self._cells(result, i) if is_defined(result) else (ABSENT,) * 5),
+            )
+            for i in range(result.pool.size)
+        )
+        header = ("Scores", "Predicted", self.column, f"{level(result.confidence)} interval", "True model", "Rows")
+        return ValueTable(caption=self.caption, header=header, rows=rows)
 
+    def measures(self, result: PooledBins) -> tuple[Measure, ...]:
+        """The last numbers of both kinds' sections: pools beyond the zone, and rows."""
+        outside = self.points(result).outside
+        return (
+            Measure(
+                label="Beyond the zone",
+                value=f"{int(outside.sum())} of {outside.size}" if is_defined(result) else ABSENT,
+                note="pools",
+            ),
+            Measure(
+                label="Rows", value=f"≈{SPACE}{count(result.positives + result.negatives)}", note="of both classes"
+            ),
+        )
 
-def draw_points(axes: Axes, at: PoolPoints, *, inside: str, outside: str) -> None:
-    """Points with whiskers: round ones inside the zone, and others, in another colour, beyond it."""
-    beyond = at.outside
-    for mask, token, marker, size, label in (
-        (~beyond, "curve", "o", 5.0, inside),
-        (beyond, "spent", "D", 5.5, outside),
-    ):
-        axes.vlines(at.x[mask], at.low[mask], at.high[mask], color=light(token), linewidth=1.6, zorder=3)
-        axes.plot(
-            at.x[mask],
-            at.y[mask],
-            color=light(token),
-            marker=marker,
-            markersize=size,
-            markeredgecolor="white",
-            markeredgewidth=0.8,
-            linestyle="none",
-            label=label,
-            zorder=4,
+    @property
+    def _fields(self) -> tuple[str, str, str]:
+        return self.field, f"{self.field}_lower", f"{self.field}_upper"
+
+    def _range(self, low: float, high: float) -> str:
+        return f"{self.text(low)} to {self.text(high)}"
+
+    def _cells(self, result: PooledBins, i: int) -> tuple[str, ...]:
+        value, low, high = (getattr(result, name)[i] for name in self._fields)
+        zone = self._range(result.zone_lower[i], result.zone_upper[i])
+        rows = f"≈{SPACE}{count(result.rows[i])}"
+        return percent(result.predicted[i]), self.text(value), self._range(low, high), zone, rows
+
+    def _columns(self, result: PooledBins) -> dict[str, Column]:
+        name, nominal = self.field, f"{100 * result.confidence:.4g} %"
+        interval = f"{nominal} interval of {name}: where the exact counts of the same rows would put it"
+        zone = f"{nominal} zone: where the {self.zone} of a model with true scores would be released"
+        meanings = {
+            "lower": "lower edge of the bin, as a score",
+            "upper": "upper edge of the bin, as a score",
+            "pool": "pool the bin belongs to; bins of a pool share all that follows",
+            "predicted": "mean score of the pool",
+            name: self.meaning,
+            f"{name}_lower": f"lower end of the {interval}",
+            f"{name}_upper": f"upper end of the {interval}",
+            "zone_lower": f"lower end of the {zone}",
+            "zone_upper": f"upper end of the {zone}",
+            "rows": "noisy number of rows of the pool",
+        }
+        return {field: Column(values=getattr(result, field), meaning=line) for field, line in meanings.items()}
+
+    def _plot(self, result: PooledBins, description: str) -> Plot:
+        at = self.points(result)
+
+        def draw(alone: bool) -> Figure:
+            figure, axes = self.frame.axes(
+                alone=alone, x_label="Predicted share of positives (mean score of the pool)", y_label=self.y_label
+            )
+            self._draw(axes, result, at)
+            if alone:
+                if axes.get_legend_handles_labels()[0]:
+                    self.legend(axes)
+                figures.heading(figure, left=0.03, title=self.title, lines=self.lines(result))
+            return figure
+
+        return Plot(
+            name=self.kind,
+            title=self.title,
+            description=description,
+            draw=draw,
+            axes=self.frame.box,
+            probes=self._probes(result, at) if is_defined(result) else (),
+        )
+
+    def _draw(self, axes: Axes, result: PooledBins, at: PoolPoints) -> None:
+        figures.set_ticks(axes, *self.limits(result, at))
+        axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
+        if is_defined(result):
+            self._draw_zone(axes, at, label=f"{level(result.confidence)} of a true model's")
+        self.dress(axes, is_defined(result))
+        if is_defined(result):
+            self._draw_points(axes, at)
+
+    def _draw_zone(self, axes: Axes, at: PoolPoints, *, label: str) -> None:
+        """The zone through the pools' mean scores, and on to both ends of the axis."""
+        left, right = axes.get_xlim()
+        x = np.concatenate([[left], at.x, [right]])
+        reach = self.slope * (x[[0, -1]] - at.x[[0, -1]])
+        low, high = (
+            self.scale * np.concatenate([[end[0] + reach[0]], end, [end[-1] + reach[1]]])
+            for end in (at.zone_low, at.zone_high)
+        )
+        axes.fill_between(x, low, high, color=light("chance"), alpha=ZONE_OPACITY, linewidth=0, label=label)
+
+    def _draw_points(self, axes: Axes, at: PoolPoints) -> None:
+        """Points with whiskers: round ones inside the zone, and others, in another colour, beyond it."""
+        y, low, high = (self.scale * values for values in (at.y, at.low, at.high))
+        for mask, token, marker, size, label in (
+            (~at.outside, "curve", "o", 5.0, self.inside),
+            (at.outside, "spent", "D", 5.5, "beyond the zone"),
+        ):
+            axes.vlines(at.x[mask], low[mask], high[mask], color=light(token), linewidth=1.6, zorder=3)
+            axes.plot(
+                at.x[mask],
+                y[mask],
+                color=light(token),
+                marker=marker,
+                markersize=size,
+                markeredgecolor="white",
+                markeredgewidth=0.8,
+                linestyle="none",
+                label=label,
+                zorder=4,
+            )
+
+    def _probes(self, result: PooledBins, at: PoolPoints) -> tuple[Probe, ...]:
+        (left, right), (bottom, top) = self.limits(result, at)
+
+        def up(value: float) -> float:
+            return float(np.clip((self.scale * value - bottom) / (top - bottom), 0.0, 1.0))
+
+        return tuple(
+            Probe(
+                x=float(np.clip((at.x[i] - left) / (right - left), 0.0, 1.0)),
+                y=up(at.y[i]),
+                low=up(at.low[i]),
+                high=up(at.high[i]),
+                lines=(
+                    f"scores {score_range(at.first[i], at.last[i], whole=True)}: {percent(at.x[i])} predicted",
+                    f"{self.text(at.y[i])} {self.unit} ({self._range(at.low[i], at.high[i])})",
+                    f"a true model: {self._range(at.zone_low[i], at.zone_high[i])}",
+                ),
+            )
+            for i in range(at.x.size)
         )
 
 
-def score_limits(at: PoolPoints) -> tuple[float, float]:
-    """Ends of the score axis: the released scores with some room, within [0, 1]."""
-    room = 0.06 * max(float(at.x.max() - at.x.min()), 0.05)
-    return max(0.0, float(at.x.min()) - room), min(1.0, float(at.x.max()) + room)
+def is_defined(result: PooledBins) -> bool:
+    """Whether there are enough rows for figures."""
+    return result.status == OK
+
+
+def p_relation(p: float) -> str:
+    """A p-value after the letter p: ``= 0.04`` or ``below 0.001``."""
+    text = p_text(p)
+    return text if text.startswith("below") else f"= {text}"
 
 
 def score_range(first: float, last: float, *, whole: bool) -> str:

@@ -19,6 +19,7 @@ import numpy as np
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.figures import DEFINED_ABOVE
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
+from spark_jobs.diagnostics._simulation import rounded
 from spark_jobs.mechanisms.noise import SeededNoise
 
 COPIES = 2000
@@ -106,6 +107,10 @@ class Pools:
         """Of the noise of privacy in ``excess``."""
         variance: FloatArray = (self.errors[:, 0] - self.errors[:, 2]).var(axis=0)
         return variance
+
+    def of_bins(self, values: FloatArray) -> FloatArray:
+        """Values of pools, as published, repeated for every bin of the pool; shape (bins,)."""
+        return rounded(values)[self.pool_of]
 
     def noisy_copies(self) -> Triples:
         """The released figures with the noise of privacy once more, ``copies`` times."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any
 
-from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.contract.privacy import Neighbours, plain
-from spark_jobs.diagnostics.undefined import listed
+from spark_jobs.arrays import FloatArray
+from spark_jobs.diagnostics._score_groups.result import PooledBins
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BinnedResiduals:
+class BinnedResiduals(PooledBins):
     """Released binned residuals: the mean of label minus score, over bins of the score.
 
     All arrays have one length, the number of bins, which the request fixes. Neighbouring bins with too few rows for the
@@ -41,48 +38,9 @@ class BinnedResiduals:
         guarantee: ``differentially private`` or ``NOT PRIVATE``.
     """
 
-    lower: FloatArray
-    upper: FloatArray
-    pool: Int64Array
-    predicted: FloatArray
-    residual: FloatArray
-    residual_lower: FloatArray
-    residual_upper: FloatArray
-    zone_lower: FloatArray
-    zone_upper: FloatArray
-    rows: FloatArray
     p_value: float | None
     trend_p_value: float | None
     scatter_p_value: float | None
-    positives: float
-    negatives: float
-    status: str
-    confidence: float
-    epsilon: Decimal
-    neighbours: Neighbours
-    guarantee: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; null for what is undefined."""
-        return {
-            "status": self.status,
-            "p_value": self.p_value,
-            "trend_p_value": self.trend_p_value,
-            "scatter_p_value": self.scatter_p_value,
-            "confidence": self.confidence,
-            "positives": self.positives,
-            "negatives": self.negatives,
-            "epsilon": plain(self.epsilon),
-            "neighbours": str(self.neighbours),
-            "guarantee": self.guarantee,
-            "lower": self.lower.tolist(),
-            "upper": self.upper.tolist(),
-            "pool": self.pool.tolist(),
-            "predicted": listed(self.predicted),
-            "residual": listed(self.residual),
-            "residual_lower": listed(self.residual_lower),
-            "residual_upper": listed(self.residual_upper),
-            "zone_lower": listed(self.zone_lower),
-            "zone_upper": listed(self.zone_upper),
-            "rows": self.rows.tolist(),
-        }
+    residual: FloatArray
+    residual_lower: FloatArray
+    residual_upper: FloatArray

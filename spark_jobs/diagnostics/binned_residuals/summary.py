@@ -6,10 +6,10 @@ import numpy as np
 from scipy.special import logit
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
 from spark_jobs.diagnostics._score_groups.pools import Pools, either_p_value, pools
-from spark_jobs.diagnostics._simulation import basic_interval, central_range, rounded
+from spark_jobs.diagnostics._score_groups.result import rounded_number, shared_fields
+from spark_jobs.diagnostics._simulation import basic_interval, central_range
 from spark_jobs.diagnostics.binned_residuals.result import BinnedResiduals
 from spark_jobs.diagnostics.undefined import publishable
 
@@ -17,43 +17,27 @@ DIRECTIONS = 3
 """A shift, a tilt and a bow of the log-odds: what a forgotten intercept, slope or square does to residuals."""
 
 
-def summarise(measurement: GroupsDraw, *, seed: int) -> BinnedResiduals:
+def summarise(draw: GroupsDraw, *, seed: int) -> BinnedResiduals:
     """The binned residuals that a measurement makes; the same measurement and seed give the same ones.
 
     Args:
-        measurement: the draw.
+        draw: the draw.
         seed: of the simulations behind intervals and the p-value; public.
     """
-    pooled = pools(measurement, seed=seed)
-    released = pooled.released
-    lower, upper = _intervals(pooled, measurement.confidence)
-    zone_lower, zone_upper = central_range(pooled.null_copies().mean_excess, measurement.confidence)
-    tests = np.array(fit_test(pooled) if pooled.defined else (1.0, 1.0, 1.0))
-    either, trend, scatter = (float(p) for p in rounded(tests))
-    edges = measurement.bins / measurement.groups.grid
-    positives, negatives = (max(float(counts.sum()), 0.0) for counts in (released.positives, released.negatives))
-    of_bin = pooled.pool_of
+    pooled = pools(draw, seed=seed)
+    residual, predicted = pooled.released.residual, pooled.released.predicted
+    lower, upper = basic_interval(pooled.released.mean_excess, pooled.noisy_copies().mean_excess, draw.confidence)
+    zone_lower, zone_upper = central_range(pooled.null_copies().mean_excess, draw.confidence)
+    tests = fit_test(pooled) if pooled.defined else (1.0, 1.0, 1.0)
+    either, trend, scatter = (rounded_number(p) for p in tests)
     result = BinnedResiduals(
-        lower=edges[:-1],
-        upper=edges[1:],
-        pool=of_bin,
-        predicted=rounded(released.predicted)[of_bin],
-        residual=rounded(released.residual)[of_bin],
-        residual_lower=rounded(np.minimum(lower, released.residual))[of_bin],
-        residual_upper=rounded(np.maximum(upper, released.residual))[of_bin],
-        zone_lower=rounded(np.maximum(zone_lower, -1.0))[of_bin],
-        zone_upper=rounded(np.minimum(zone_upper, 1.0))[of_bin],
-        rows=rounded(np.maximum(released.positives + released.negatives, 0.0))[of_bin],
+        **shared_fields(draw, pooled, zone=(np.maximum(zone_lower, -1.0), np.minimum(zone_upper, 1.0))),
+        residual=pooled.of_bins(residual),
+        residual_lower=pooled.of_bins(np.minimum(np.clip(lower, -predicted, 1 - predicted), residual)),
+        residual_upper=pooled.of_bins(np.maximum(np.clip(upper, -predicted, 1 - predicted), residual)),
         p_value=either,
         trend_p_value=trend,
         scatter_p_value=scatter,
-        positives=float(rounded(np.array(positives))),
-        negatives=float(rounded(np.array(negatives))),
-        status=OK if pooled.defined else UNDEFINED,
-        confidence=measurement.confidence,
-        epsilon=measurement.epsilon,
-        neighbours=measurement.neighbours,
-        guarantee=measurement.guarantee,
     )
     return publishable("binned_residuals", result)
 
@@ -95,9 +79,3 @@ def _standard(values: FloatArray) -> FloatArray:
     spread = float(values.std())
     centred: FloatArray = values - values.mean()
     return centred / spread if spread > 0 else centred
-
-
-def _intervals(pooled: Pools, confidence: float) -> tuple[FloatArray, FloatArray]:
-    lower, upper = basic_interval(pooled.released.mean_excess, pooled.noisy_copies().mean_excess, confidence)
-    predicted = pooled.released.predicted
-    return np.clip(lower, -predicted, 1 - predicted), np.clip(upper, -predicted, 1 - predicted)

@@ -19,12 +19,12 @@ from scipy.special import ndtr, ndtri
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.options import AucSettings, BinormalRocOptions, BinormalRocSettings
-from spark_jobs.contract.privacy import Neighbours, plain
+from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import auc
 from spark_jobs.diagnostics._score_figures.measurement import FigureDraw
 from spark_jobs.diagnostics._simulation import DECIMALS
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Draw, Measurement, Terms
-from spark_jobs.diagnostics.undefined import listed, publishable
+from spark_jobs.diagnostics.undefined import plain_fields, publishable
 from spark_jobs.statistics import ScoreCounts
 
 __all__ = ["DIAGNOSTIC", "BinormalDraw", "BinormalRoc", "measure", "release", "summarise"]
@@ -64,33 +64,25 @@ class BinormalRoc:
         guarantee: ``differentially private`` or ``NOT PRIVATE``.
     """
 
-    fpr: FloatArray
-    tpr: FloatArray
-    tpr_lower: FloatArray
-    tpr_upper: FloatArray
     separation: float | None
     auc: float | None
-    auc_interval: tuple[float, float] | None
     positives: float
     negatives: float
     status: str
     confidence: float
+    guarantee: str
+    auc_interval: tuple[float, float] | None
     epsilon: Decimal
     delta: Decimal
     neighbours: Neighbours
-    guarantee: str
+    fpr: FloatArray
+    tpr: FloatArray
+    tpr_lower: FloatArray
+    tpr_upper: FloatArray
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
-        names = ("separation", "auc", "positives", "negatives", "status", "confidence", "guarantee")
-        return {
-            **{name: getattr(self, name) for name in names},
-            "auc_interval": None if self.auc_interval is None else list(self.auc_interval),
-            "epsilon": plain(self.epsilon),
-            "delta": plain(self.delta),
-            "neighbours": str(self.neighbours),
-            **{name: listed(getattr(self, name)) for name in ("fpr", "tpr", "tpr_lower", "tpr_upper")},
-        }
+        return plain_fields(self)
 
 
 def measure_area(statistic: ScoreCounts, options: BinormalRocSettings, terms: Terms) -> BinormalDraw:

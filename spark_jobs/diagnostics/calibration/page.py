@@ -4,168 +4,64 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.diagnostics._score_groups.page import (
-    PoolPoints,
-    draw_points,
-    draw_zone,
-    points,
-    pool_columns,
-    score_range,
-)
+from spark_jobs.diagnostics._score_groups.page import PoolPage, PoolPoints, Range, is_defined, p_relation
 from spark_jobs.diagnostics.calibration.result import Calibration
 from spark_jobs.publishing import figures
-from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, p_text, percent
-from spark_jobs.publishing.rendering import (
-    Headline,
-    Measure,
-    Plot,
-    Probe,
-    Rendering,
-    Section,
-    ValueTable,
-    ends_of,
-    known,
-)
+from spark_jobs.publishing.formats import ABSENT, SPACE, decimals, level, p_text, percent
+from spark_jobs.publishing.rendering import Headline, Measure, Rendering, Section, ends_of, known
 from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-_FRAME = figures.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83))
-_NOTED = 0.05
 _SCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+"""Ends that the scale of the calibration error may have."""
 
 
 def render(result: Calibration, request: ReleaseRequest) -> Rendering:
     """Files and report of a released calibration; names, columns and rows are the same whatever was released."""
-    columns = pool_columns(result, "observed", meaning="share of positives of the pool", zone="observed share")
-    return Rendering(columns=columns, plots=(_plot(result),), section=_section(result, request))
+    return _PAGE.render(result, _section(result), _description(result))
 
 
-def _defined(result: Calibration) -> bool:
-    return result.status == "ok"
-
-
-def _points(result: Calibration) -> PoolPoints:
-    return points(result, result.observed, result.observed_lower, result.observed_upper)
-
-
-def _plot(result: Calibration) -> Plot:
-    at = _points(result)
-
-    def draw(alone: bool) -> Figure:
-        figure, axes = _FRAME.axes(
-            alone=alone,
-            x_label="Predicted share of positives (mean score of the pool)",
-            y_label="Observed share of positives",
-        )
-        _draw(axes, result, at)
-        if alone:
-            axes.legend(
-                loc="upper left",
-                fontsize=figures.LEGEND_SIZE,
-                labelcolor=light("ink"),
-                edgecolor="none",
-                framealpha=0.85,
-            )
-            figures.heading(figure, left=0.03, title="Calibration", lines=(_error_line(result), _test_line(result)))
-        return figure
-
-    return Plot(
-        name="calibration",
-        title="Calibration",
-        description=_description(result, at),
-        draw=draw,
-        axes=_FRAME.box,
-        probes=_probes(result, at) if _defined(result) else (),
-    )
-
-
-def _limits(result: Calibration, at: PoolPoints) -> tuple[float, float]:
+def _limits(result: Calibration, at: PoolPoints) -> tuple[Range, Range]:
     """Ends of both axes, which are the same: the released values with some room."""
-    if not _defined(result):
-        return -0.01, 1.01
-    ends = np.concatenate([at.x, at.low, at.high, at.zone_low, at.zone_high])
-    room = 0.05 * max(float(ends.max() - ends.min()), 0.02)
-    return max(-0.01, float(ends.min()) - room), min(1.01, float(ends.max()) + room)
+    if not is_defined(result):
+        return (-0.01, 1.01), (-0.01, 1.01)
+    low, high = (float(end) for end in (min(at.x.min(), at.ends.min()), max(at.x.max(), at.ends.max())))
+    room = 0.05 * max(high - low, 0.02)
+    limits = max(-0.01, low - room), min(1.01, high + room)
+    return limits, limits
 
 
-def _draw(axes: Axes, result: Calibration, at: PoolPoints) -> None:
-    limits = _limits(result, at)
-    figures.set_ticks(axes, limits, limits)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
-    if _defined(result):
-        draw_zone(axes, at, label=f"{level(result.confidence)} of a true model's", slope=1.0)
+def _dress(axes: Axes, defined: bool) -> None:
+    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
     axes.plot([0, 1], [0, 1], color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), label="scores are true")
-    if _defined(result):
-        draw_points(axes, at, inside="released share, with what noise hides", outside="beyond the zone")
-    else:
+    if not defined:  # clear of the line
         axes.text(0.33, 0.82, "undefined", color=light("muted"), size=20, ha="center", va="center")
         axes.text(0.33, 0.74, "too few rows to tell", color=light("muted"), size=10, ha="center", va="center")
 
 
-def _probes(result: Calibration, at: PoolPoints) -> tuple[Probe, ...]:
-    low, high = _limits(result, at)
-
-    def place(value: float) -> float:
-        return float(np.clip((value - low) / (high - low), 0.0, 1.0))
-
-    return tuple(
-        Probe(
-            x=place(at.x[i]),
-            y=place(at.y[i]),
-            low=place(at.low[i]),
-            high=place(at.high[i]),
-            lines=(
-                f"scores {score_range(at.first[i], at.last[i], whole=True)}: {percent(at.x[i])} predicted",
-                f"{percent(at.y[i])} observed ({percent(at.low[i])} to {percent(at.high[i])})",
-                f"a true model: {percent(at.zone_low[i])} to {percent(at.zone_high[i])}",
-            ),
-        )
-        for i in range(at.x.size)
+def _legend(axes: Axes) -> None:
+    axes.legend(
+        loc="upper left", fontsize=figures.LEGEND_SIZE, labelcolor=light("ink"), edgecolor="none", framealpha=0.85
     )
 
 
-def _table(result: Calibration) -> ValueTable:
-    alone = np.bincount(result.pool)[result.pool] == 1
-    rows = []
-    for i in range(result.pool.size):
-        cells = (
-            (
-                percent(result.predicted[i]),
-                percent(result.observed[i]),
-                f"{percent(result.observed_lower[i])} to {percent(result.observed_upper[i])}",
-                f"{percent(result.zone_lower[i])} to {percent(result.zone_upper[i])}",
-                f"≈{SPACE}{count(result.rows[i])}",
-            )
-            if _defined(result)
-            else (ABSENT,) * 5
-        )
-        rows.append((score_range(result.lower[i], result.upper[i], whole=bool(alone[i])), *cells))
-    return ValueTable(
-        caption="The diagram in numbers. Bins with a star share their values with a neighbour: alone, either has too "
-        "few rows to tell through the noise, or too few that are expected in one of the classes.",
-        header=("Scores", "Predicted", "Observed", f"{level(result.confidence)} interval", "True model", "Rows"),
-        rows=tuple(rows),
-    )
+def _lines(result: Calibration) -> tuple[str, str]:
+    return _error_line(result), _test_line(result)
 
 
 def _error_line(result: Calibration) -> str:
-    if not _defined(result):
+    if not is_defined(result):
         return "Expected calibration error undefined"
     return f"Expected calibration error {_percent(known(result.ece))}  ({_interval(result)})"
 
 
 def _test_line(result: Calibration) -> str:
-    if not _defined(result):
+    if not is_defined(result):
         return "Hosmer-Lemeshow test undefined"
-    p = p_text(known(result.p_value))
-    return f"Hosmer-Lemeshow test, noise included: p {p if p.startswith('below') else '= ' + p}"
+    return f"Hosmer-Lemeshow test, noise included: p {p_relation(known(result.p_value))}"
 
 
 def _interval(result: Calibration) -> str:
@@ -177,18 +73,42 @@ def _percent(share: float) -> str:
     return f"{decimals(100 * share, 2)}{SPACE}%"
 
 
-def _description(result: Calibration, at: PoolPoints) -> str:
-    if not _defined(result):
+def _description(result: Calibration) -> str:
+    if not is_defined(result):
         return "An empty reliability diagram: undefined because there are too few rows to tell through the noise."
+    outside = _PAGE.points(result).outside
     return (
         "Reliability diagram: observed share of positives against the predicted one, from low scores on the left to "
-        f"high ones on the right; {int(at.outside.sum())} of {at.x.size} pools lie beyond the zone of a model with "
+        f"high ones on the right; {int(outside.sum())} of {outside.size} pools lie beyond the zone of a model with "
         f"true scores. {_error_line(result)}. {_test_line(result)}."
     )
 
 
+_PAGE = PoolPage(
+    kind="calibration",
+    title="Calibration",
+    field="observed",
+    meaning="share of positives of the pool",
+    zone="observed share",
+    frame=figures.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83)),
+    y_label="Observed share of positives",
+    slope=1.0,
+    scale=1.0,
+    text=percent,
+    unit="observed",
+    inside="released share, with what noise hides",
+    limits=_limits,
+    dress=_dress,
+    legend=_legend,
+    lines=_lines,
+    caption="The diagram in numbers. Bins with a star share their values with a neighbour: alone, either has too few "
+    "rows to tell through the noise, or too few that are expected in one of the classes.",
+    column="Observed",
+)
+
+
 def _headline(result: Calibration) -> Headline:
-    if not _defined(result):
+    if not is_defined(result):
         return Headline(label="Expected calibration error", value="undefined", interval=None, scale=("0", "100 %"))
     (low, high), limit = ends_of(result.ece_interval), known(result.ece_calibrated)
     end = next(scale for scale in _SCALES if scale >= min(1.0, 1.15 * max(high, limit)))
@@ -202,8 +122,8 @@ def _headline(result: Calibration) -> Headline:
     )
 
 
-def _section(result: Calibration, request: ReleaseRequest) -> Section:
-    defined, at = _defined(result), _points(result)
+def _section(result: Calibration) -> Section:
+    defined = is_defined(result)
     low, high = ends_of(result.statistic_interval)
     return Section(
         title="Calibration",
@@ -228,16 +148,9 @@ def _section(result: Calibration, request: ReleaseRequest) -> Section:
                 value=decimals(result.statistic, 1) if defined else ABSENT,
                 note=f"{decimals(low, 1)} to {decimals(high, 1)}; {result.degrees} groups" if defined else "",
             ),
-            Measure(
-                label="Beyond the zone",
-                value=f"{int(at.outside.sum())} of {at.x.size}" if defined else ABSENT,
-                note="pools",
-            ),
-            Measure(
-                label="Rows", value=f"≈{SPACE}{count(result.positives + result.negatives)}", note="of both classes"
-            ),
+            *_PAGE.measures(result),
         ),
-        table=_table(result),
+        table=_PAGE.table(result),
         legend=(
             ("point", "released share"),
             ("outlier", "beyond the zone"),

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any
 
-from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.contract.privacy import Neighbours, plain
-from spark_jobs.diagnostics.undefined import listed
+from spark_jobs.arrays import FloatArray
+from spark_jobs.diagnostics._score_groups.result import PooledBins
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Calibration:
+class Calibration(PooledBins):
     """A released reliability diagram, the Hosmer-Lemeshow test, and the expected calibration error.
 
     All arrays have one length, the number of bins, which the request fixes. Neighbouring bins with too few rows for the
@@ -49,16 +46,6 @@ class Calibration:
         guarantee: ``differentially private`` or ``NOT PRIVATE``.
     """
 
-    lower: FloatArray
-    upper: FloatArray
-    pool: Int64Array
-    predicted: FloatArray
-    observed: FloatArray
-    observed_lower: FloatArray
-    observed_upper: FloatArray
-    zone_lower: FloatArray
-    zone_upper: FloatArray
-    rows: FloatArray
     statistic: float | None
     statistic_interval: tuple[float, float] | None
     degrees: int
@@ -66,39 +53,6 @@ class Calibration:
     ece: float | None
     ece_interval: tuple[float, float] | None
     ece_calibrated: float | None
-    positives: float
-    negatives: float
-    status: str
-    confidence: float
-    epsilon: Decimal
-    neighbours: Neighbours
-    guarantee: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; null for what is undefined."""
-        return {
-            "status": self.status,
-            "statistic": self.statistic,
-            "statistic_interval": None if self.statistic_interval is None else list(self.statistic_interval),
-            "degrees": self.degrees,
-            "p_value": self.p_value,
-            "ece": self.ece,
-            "ece_interval": None if self.ece_interval is None else list(self.ece_interval),
-            "ece_calibrated": self.ece_calibrated,
-            "confidence": self.confidence,
-            "positives": self.positives,
-            "negatives": self.negatives,
-            "epsilon": plain(self.epsilon),
-            "neighbours": str(self.neighbours),
-            "guarantee": self.guarantee,
-            "lower": self.lower.tolist(),
-            "upper": self.upper.tolist(),
-            "pool": self.pool.tolist(),
-            "predicted": listed(self.predicted),
-            "observed": listed(self.observed),
-            "observed_lower": listed(self.observed_lower),
-            "observed_upper": listed(self.observed_upper),
-            "zone_lower": listed(self.zone_lower),
-            "zone_upper": listed(self.zone_upper),
-            "rows": self.rows.tolist(),
-        }
+    observed: FloatArray
+    observed_lower: FloatArray
+    observed_upper: FloatArray

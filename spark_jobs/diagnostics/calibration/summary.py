@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
 from spark_jobs.diagnostics._score_groups.pools import Pools, Triples, p_value, pools
-from spark_jobs.diagnostics._simulation import basic_interval, central_range, rounded
+from spark_jobs.diagnostics._score_groups.result import rounded_number, shared_fields
+from spark_jobs.diagnostics._simulation import basic_interval, central_range
 from spark_jobs.diagnostics.calibration.intervals import Excesses, error_estimate, statistic_interval
 from spark_jobs.diagnostics.calibration.result import Calibration
 from spark_jobs.diagnostics.undefined import publishable
@@ -18,6 +18,7 @@ from spark_jobs.diagnostics.undefined import publishable
 EXPECTED = 5.0
 """Rows that a pool is expected to have of either class, by released figures: below, a chi-squared sum of so few is
 ruled by its smallest denominator (Hosmer, Lemeshow, Sturdivant 2013, section 5.2)."""
+_MIN_VARIANCE = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,51 +33,36 @@ class Figures:
     ece_calibrated: float = 1.0
 
 
-def summarise(measurement: GroupsDraw, *, seed: int) -> Calibration:
+def summarise(draw: GroupsDraw, *, seed: int) -> Calibration:
     """The calibration that a measurement makes; the same measurement and seed give the same one.
 
     Args:
-        measurement: the draw.
+        draw: the draw.
         seed: of the simulations behind intervals and the p-value; public.
     """
-    pooled = pools(measurement, seed=seed, expected=EXPECTED)
-    released, count, confidence = pooled.released, pooled.released.lower.size, measurement.confidence
-    predicted, observed = released.predicted, released.observed if pooled.defined else released.predicted
-    lower, upper, zone_lower, zone_upper = (np.full(count, end) for end in (0.0, 1.0, 0.0, 1.0))
+    pooled = pools(draw, seed=seed, expected=EXPECTED)
+    released, predicted = pooled.released, pooled.released.predicted
     if pooled.defined:
-        lower, upper = basic_interval(released.share, pooled.noisy_copies().share, confidence)
-        zone_lower, zone_upper = (
-            predicted + end for end in central_range(pooled.null_copies().mean_excess, confidence)
-        )
-    rows = float(np.maximum(released.positives + released.negatives, 0.0).sum())
-    figures = _figures(pooled, confidence) if pooled.defined else Figures(statistic_interval=(0.0, max(rows, 1.0)))
-    edges = measurement.bins / measurement.groups.grid
-    of_bin = pooled.pool_of
+        observed = released.observed
+        lower, upper = basic_interval(released.share, pooled.noisy_copies().share, draw.confidence)
+        zone = central_range(pooled.null_copies().mean_excess, draw.confidence)
+        zone_lower, zone_upper = (np.clip(predicted + end, 0.0, 1.0) for end in zone)
+        figures = _figures(pooled, draw.confidence)
+    else:  # ``publishable`` leaves no figure of these
+        observed = lower = upper = zone_lower = zone_upper = predicted
+        figures = Figures()
     result = Calibration(
-        lower=edges[:-1],
-        upper=edges[1:],
-        pool=of_bin,
-        predicted=rounded(predicted)[of_bin],
-        observed=rounded(observed)[of_bin],
-        observed_lower=rounded(np.minimum(np.clip(lower, 0.0, 1.0), observed))[of_bin],
-        observed_upper=rounded(np.maximum(np.clip(upper, 0.0, 1.0), observed))[of_bin],
-        zone_lower=rounded(np.clip(zone_lower, 0.0, 1.0))[of_bin],
-        zone_upper=rounded(np.clip(zone_upper, 0.0, 1.0))[of_bin],
-        rows=rounded(np.maximum(released.positives + released.negatives, 0.0))[of_bin],
-        statistic=_number(figures.statistic),
-        statistic_interval=(_number(figures.statistic_interval[0]), _number(figures.statistic_interval[1])),
-        degrees=count,
-        p_value=_number(figures.p_value),
-        ece=_number(figures.ece),
-        ece_interval=(_number(figures.ece_interval[0]), _number(figures.ece_interval[1])),
-        ece_calibrated=_number(figures.ece_calibrated),
-        positives=_number(max(float(released.positives.sum()), 0.0)),
-        negatives=_number(max(float(released.negatives.sum()), 0.0)),
-        status=OK if pooled.defined else UNDEFINED,
-        confidence=confidence,
-        epsilon=measurement.epsilon,
-        neighbours=measurement.neighbours,
-        guarantee=measurement.guarantee,
+        **shared_fields(draw, pooled, zone=(zone_lower, zone_upper)),
+        observed=pooled.of_bins(observed),
+        observed_lower=pooled.of_bins(np.minimum(np.clip(lower, 0.0, 1.0), observed)),
+        observed_upper=pooled.of_bins(np.maximum(np.clip(upper, 0.0, 1.0), observed)),
+        statistic=rounded_number(figures.statistic),
+        statistic_interval=_rounded_ends(figures.statistic_interval),
+        degrees=predicted.size,
+        p_value=rounded_number(figures.p_value),
+        ece=rounded_number(figures.ece),
+        ece_interval=_rounded_ends(figures.ece_interval),
+        ece_calibrated=rounded_number(figures.ece_calibrated),
     )
     return publishable("calibration", result)
 
@@ -134,8 +120,5 @@ def _standardised(released: Triples, noise_variance: FloatArray) -> FloatArray:
     return statistic
 
 
-_MIN_VARIANCE = 1e-9
-
-
-def _number(value: float) -> float:
-    return float(rounded(np.array(value)))
+def _rounded_ends(ends: tuple[float, float]) -> tuple[float, float]:
+    return rounded_number(ends[0]), rounded_number(ends[1])

@@ -7,8 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.contract.privacy import Neighbours, plain
-from spark_jobs.diagnostics.undefined import listed
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics.undefined import listed, plain_fields
 
 COUNTS = ("true_positives", "false_positives", "false_negatives", "true_negatives")
 RATES = ("accuracy", "precision", "recall", "specificity", "f1")
@@ -50,17 +50,8 @@ class ConfusionMatrix:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; null for rates without a value."""
-        return {
-            "status": self.status,
-            "confidence": self.confidence,
-            "positives": self.positives,
-            "negatives": self.negatives,
-            "epsilon": plain(self.epsilon),
-            "neighbours": str(self.neighbours),
-            "guarantee": self.guarantee,
-            "thresholds": self.thresholds.tolist(),
-            **{name: values.tolist() for name, values in self.counts.items()},
-            **{name: listed(values) for name, values in self.rates.items()},
-            **{f"{name}_lower": listed(values) for name, values in self.lower.items()},
-            **{f"{name}_upper": listed(values) for name, values in self.upper.items()},
-        }
+        fields = plain_fields(self)
+        named = [("", fields.pop("counts")), ("", fields.pop("rates"))]
+        named += [("_lower", fields.pop("lower")), ("_upper", fields.pop("upper"))]
+        arrays = {f"{name}{end}": listed(values) for end, group in named for name, values in group.items()}
+        return {**fields, **arrays}

@@ -45,7 +45,7 @@ from spark_jobs.diagnostics.roc_curve.bands import MANY_CELLS, UNRESOLVED
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw
 from spark_jobs.diagnostics.roc_curve.shape import Edges, area, counts_above, edges, read_straight
 from spark_jobs.diagnostics.roc_curve.summary import Trace, summarise, trace
-from spark_jobs.diagnostics.undefined import publishable
+from spark_jobs.diagnostics.undefined import plain_fields, publishable
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree
 
@@ -86,17 +86,7 @@ class CurveDifference:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
-        return {
-            "auc_difference": self.auc_difference,
-            "auc_interval": None if self.auc_interval is None else list(self.auc_interval),
-            "auc_p_value": self.auc_p_value,
-            "largest_difference": self.largest_difference,
-            "p_value": self.p_value,
-            "rows": self.rows,
-            "status": self.status,
-            "confidence": self.confidence,
-            "guarantee": self.guarantee,
-        }
+        return plain_fields(self)
 
 
 def compare(a: RocDraw, b: RocDraw, *, rows: str, seed: int = 0, confidence: float | None = None) -> CurveDifference:

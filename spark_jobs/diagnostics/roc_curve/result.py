@@ -7,8 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.contract.privacy import Neighbours, plain
-from spark_jobs.diagnostics.undefined import listed
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics.undefined import plain_fields
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,6 +34,15 @@ class RocCurve:
         guarantee: ``differentially private`` or ``NOT PRIVATE``.
     """
 
+    status: str
+    auc: float | None
+    auc_interval: tuple[float, float] | None
+    confidence: float
+    positives: float
+    negatives: float
+    epsilon: Decimal
+    neighbours: Neighbours
+    guarantee: str
     thresholds: FloatArray
     fpr: FloatArray
     tpr: FloatArray
@@ -41,33 +50,7 @@ class RocCurve:
     tpr_upper: FloatArray
     tpr_lower_everywhere: FloatArray
     tpr_upper_everywhere: FloatArray
-    auc: float | None
-    auc_interval: tuple[float, float] | None
-    positives: float
-    negatives: float
-    status: str
-    confidence: float
-    epsilon: Decimal
-    neighbours: Neighbours
-    guarantee: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types: finite numbers, and null for the infinite threshold and what is undefined."""
-        return {
-            "status": self.status,
-            "auc": self.auc,
-            "auc_interval": None if self.auc_interval is None else list(self.auc_interval),
-            "confidence": self.confidence,
-            "positives": self.positives,
-            "negatives": self.negatives,
-            "epsilon": plain(self.epsilon),
-            "neighbours": str(self.neighbours),
-            "guarantee": self.guarantee,
-            "thresholds": [None, *self.thresholds[1:].tolist()],
-            "fpr": listed(self.fpr),
-            "tpr": listed(self.tpr),
-            "tpr_lower": listed(self.tpr_lower),
-            "tpr_upper": listed(self.tpr_upper),
-            "tpr_lower_everywhere": listed(self.tpr_lower_everywhere),
-            "tpr_upper_everywhere": listed(self.tpr_upper_everywhere),
-        }
+        """Plain JSON types; null stands for the infinite threshold and for what is undefined."""
+        return {**plain_fields(self), "thresholds": [None, *self.thresholds[1:].tolist()]}
