@@ -1,11 +1,11 @@
-"""Coarse cells over a fine public grid: fixed ones, and cells of near-equal depth placed by earlier releases.
+"""Coarse cells over a fine public grid: fixed cells, and cells of nearly equal depth that earlier releases determine.
 
-A partition of ``grid`` fine cells is an array of cuts ``0 = c_0 < c_1 < ... < c_k = grid``; coarse cell ``i`` holds
-the fine cells ``c_i <= j < c_{i+1}``, so every row is in exactly one. Cuts are public or computed from released
-counts alone: nothing in this module sees a row except ``noisy_cells``, which pays.
+A partition of ``grid`` fine cells is an array of cuts ``0 = c_0 < c_1 < ... < c_k = grid``; coarse cell ``i`` holds the
+fine cells ``c_i <= j < c_{i+1}``, so that every row is in exactly one. Cuts are public or computed from released counts
+only: the only function of this module that reads private rows is ``noisy_cells``, which spends budget.
 
-Scores of models crowd near 0 and 1 on a scale that differs from model to model by orders of magnitude, so places
-between cuts are measured in log-odds: there a cell of [0, 0.001] is as wide as one of [0.3, 0.97].
+The scores of models crowd near 0 and 1 on a scale that differs between models by orders of magnitude, so positions
+between cuts are measured in log-odds, where a cell [0, 0.001] is as wide as a cell [0.3, 0.97].
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ class NoisyCells:
     """Noisy counts of the cells of a partition.
 
     Attributes:
-        cuts: the partition. counts: noisy integers, one for each cell along the last axis; a first axis tells
-        disjoint classes of rows apart. scale: of the two-sided geometric noise in every count.
+        cuts: the partition.
+        counts: noisy integers, one for each cell along the last axis; the optional first axis is the class of the rows.
+        scale: of the two-sided geometric noise in every count.
     """
 
     cuts: Int64Array
@@ -35,20 +36,20 @@ class NoisyCells:
 
     @property
     def total(self) -> float:
-        """The noisy number of rows, unbiased."""
+        """An unbiased noisy number of rows."""
         return float(self.counts.astype(np.float64).sum())
 
     @property
     def stddev(self) -> float:
-        """Of the noise in each count."""
+        """The standard deviation of the noise in each count."""
         return float(np.sqrt(laplace_variance(self.scale)))
 
     def weights(self) -> FloatArray:
-        """What equal depth is measured in: rows beyond the noise, each class as a share of itself if it can be told.
+        """The weights of the cells for ``equal_depth``: the counts in excess of the noise, balanced between classes.
 
-        A count is taken less one standard deviation, so that empty cells mostly weigh nothing. A class is divided by
-        its size and what noise could add to it, so that a small class weighs as much as a large one, and a drowned
-        one little.
+        Each count is reduced by one standard deviation, so that most empty cells have weight 0. The counts of a class
+        are divided by its size plus the noise that it may contain, so that a small class weighs as much as a large one,
+        and a class that is hidden by the noise weighs little.
         """
         above: FloatArray = np.maximum(self.counts - self.stddev, 0.0)
         if above.ndim == 1:
@@ -61,16 +62,16 @@ class NoisyCells:
 def noisy_cells(
     counts: Int64Array, cuts: Int64Array, *, epsilon: Cost, neighbours: Neighbours, noise: Noise
 ) -> NoisyCells:
-    """The counts of a partition's cells, once; ``epsilon``-DP.
+    """One noisy measurement of the counts of a partition's cells; ``epsilon``-DP.
 
-    Cells (of each class) are disjoint, so one row added or removed changes one count by 1 and one replaced changes
-    two: the 1-norm sensitivity is 1 under ``ADD_REMOVE`` and 2 under ``REPLACE_ONE``.
+    The cells of all classes are disjoint, so that a row that is added or removed changes one count by 1 and a row that
+    is replaced changes two: the 1-norm sensitivity is 1 under ``ADD_REMOVE`` and 2 under ``REPLACE_ONE``.
 
     Args:
-        counts: exact counts of the fine cells along the last axis; a first axis may tell disjoint classes apart.
-        cuts: the partition; public, or computed from released values alone.
-        epsilon: what it costs.
-        neighbours: the relation.
+        counts: exact counts of the fine cells along the last axis; the optional first axis is the class of the rows.
+        cuts: the partition; public, or computed from released values only.
+        epsilon: the cost of the release.
+        neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
     """
     sensitivity = rows_changed(neighbours)
@@ -99,15 +100,15 @@ def equal_log_odds(grid: int, cells: int) -> Int64Array:
 def equal_depth(
     cuts: Int64Array, weights: FloatArray, *, grid: int, cells: int, keep_edges: bool = False
 ) -> Int64Array:
-    """Cuts of ``cells`` cells that hold (almost) equal shares of ``weights``, spread evenly inside each old cell.
+    """Cuts of ``cells`` cells with (almost) equal shares of ``weights``, which are spread evenly inside each old cell.
 
     Args:
         cuts: the old partition.
-        weights: non-negative, one for each of its cells; all zero means no knowledge.
-        grid: fine cells.
-        cells: at most ``grid``.
-        keep_edges: cut at an old edge where one is less than half a new cell's depth away, so that scores which an
-            earlier partition told apart stay apart.
+        weights: non-negative, one for each cell of the old partition; all zero if nothing is known.
+        grid: the number of fine cells.
+        cells: the number of new cells, at most ``grid``.
+        keep_edges: whether to cut at an old edge that is less than half the depth of a new cell away, so that scores in
+            different old cells stay in different new ones.
     """
     floor = 1e-3 * weights.sum() / weights.size or 1.0
     depth = np.concatenate([[0.0], np.cumsum(weights + floor)])
@@ -126,13 +127,13 @@ def inside(first: int, last: int, points: int, *, grid: int) -> Int64Array:
 
 
 def fraction_inside(cut: Int64Array, first: Int64Array, last: Int64Array, *, grid: int) -> FloatArray:
-    """How far ``cut`` lies from ``first`` to ``last``, in [0, 1], measured in log-odds."""
+    """The position of ``cut`` between ``first`` and ``last`` as a fraction in [0, 1], measured in log-odds."""
     start, place, end = (log_odds(np.asarray(x), grid) for x in (first, cut, last))
     return np.clip((place - start) / (end - start), 0.0, 1.0)
 
 
 def cuts_at(places: FloatArray, grid: int) -> Int64Array:
-    """The distinct cuts nearest to rising places in log-odds; the first is 0, the last is ``grid``."""
+    """The distinct cuts nearest to ascending positions in log-odds; the first is 0, the last is ``grid``."""
     return _distinct(_position(places, grid), grid)
 
 
@@ -142,8 +143,8 @@ def _even(first: int, last: int, cells: int, *, grid: int) -> Int64Array:
 
 
 def log_odds(cut: Int64Array, grid: int) -> FloatArray:
-    """Where cuts lie on the scale that places are measured on; finite at both ends."""
-    # half a fine cell is kept beyond both ends, which have no finite log-odds
+    """The positions of cuts in log-odds; finite at both ends of the grid."""
+    # both ends are extended by half a fine cell, as their own log-odds are infinite
     return np.log((cut + 0.5) / (grid + 0.5 - cut))
 
 
@@ -152,7 +153,7 @@ def _position(log_odds: FloatArray, grid: int) -> FloatArray:
 
 
 def _distinct(places: FloatArray, grid: int) -> Int64Array:
-    """The cuts nearest to sorted places that start at 0, end at ``grid`` and never coincide."""
+    """The distinct cuts nearest to sorted positions; the first is 0, the last is ``grid``."""
     order = np.arange(places.size)
     cuts = np.maximum.accumulate(np.round(places).astype(np.int64) - order) + order
     cuts = np.clip(cuts, order, grid - order[::-1])

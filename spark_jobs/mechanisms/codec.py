@@ -1,7 +1,7 @@
-"""Frozen dataclasses as plain JSON types and back, made from the types of their fields.
+"""A codec between frozen dataclasses and plain JSON types, derived from the types of their fields.
 
-What is encoded is decoded to an equal value: whole numbers and decimals exactly, floats as Python prints them. A field
-that may hold one of several dataclasses is written with the name of its class.
+Decoding an encoded value gives an equal value: whole numbers and decimals are kept exactly, floats as Python prints
+them. A field that may hold one of several dataclasses is written together with the name of the class.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def encode(value: Any, as_type: Any = None) -> Any:
     """``value`` as plain JSON types.
 
     Args:
-        value: a dataclass, or what a field of one may hold: numbers, texts, decimals, enums, tuples, arrays,
-            dataclasses and the contract's value types.
-        as_type: its declared type; its own if left out. Fields that only a subclass has are left out.
+        value: a dataclass, or a value that a field of one may hold: a number, text, decimal, enum, tuple, array,
+            dataclass or value type of the contract.
+        as_type: the declared type; by default the type of the value. Fields that only a subclass has are omitted.
 
     Raises:
-        TypeError: the type is none of those.
+        TypeError: the type is not one of these.
     """
     as_type = type(value) if as_type is None else as_type
     if value is None:
@@ -65,10 +65,10 @@ def encode(value: Any, as_type: Any = None) -> Any:
 
 
 def decode(as_type: type[T], data: Any) -> T:
-    """The value of type ``as_type`` that ``encode`` described.
+    """The value of type ``as_type`` that ``encode`` turned into ``data``.
 
     Raises:
-        KeyError, TypeError, ValueError: ``data`` describes no such value.
+        KeyError, TypeError, ValueError: ``data`` does not describe such a value.
     """
     return cast("T", _decode(as_type, data))
 
@@ -107,7 +107,7 @@ def _is_union(origin: Any) -> bool:
 
 
 def _members(union: Any) -> list[Any]:
-    """The types of a union but None. Plain JSON types need no name, so several of them are one."""
+    """The types of a union without None. Plain JSON types need no class name, so a union of them counts as one."""
     members = [member for member in get_args(union) if member is not type(None)]
     return [members[0]] if all(member in _PLAIN for member in members) else members
 

@@ -1,17 +1,18 @@
-"""Noise scaled by a smooth bound: how a statistic with a small local sensitivity is released.
+"""Noise scaled by a smooth bound: the release of statistics whose local sensitivity is small.
 
 A bound S of a statistic f is smooth with rate g if ``|f(D) - f(D')| <= S(D)`` and ``S(D) <= e^g S(D')`` for all
 neighbours (Nissim, Raskhodnikova, Smith, STOC 2007). ``f + S X`` is then private for the densities of X below. The
-neighbour relation enters through S alone.
+neighbouring relation enters only through S.
 
 Samples are computed from 256 random bits with 60 decimal digits, rounded to a public grid and clipped to its ends, so
-no value off the grid can appear. What the finite precision can change is counted: each draw costs ``RESIDUAL_DELTA``
-on top. Proof: an error of a factor ``1 +- 1e-54`` in X moves an output over one of the at most 2^40 boundaries with
+no value off the grid can appear. The effect of the finite precision is charged for: each draw costs ``RESIDUAL_DELTA``
+in addition. Proof: an error of a factor ``1 +- 1e-54`` in X moves an output over one of the at most 2^40 boundaries
+with
 probability at most ``1e-54 sup |x| h(x)`` each, below 1e-40 in all; 256 bits add 2^-215; ``(1 + e^epsilon)`` times
 their sum is below 1e-30 for epsilon at most 10, which is required.
 
-Where doubles already say, with a hundred times their error to spare, which value of the grid the 60 digits round to,
-the digits are not computed. The value is the same, bit for bit.
+Where doubles already determine, with a margin of a hundred times their error, which value of the grid the 60 digits
+round to, the digits are not computed. The result is the same, bit for bit.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _SMALLEST_RATE = 1e-9
 
 
 class Density(StrEnum):
-    """The shapes of noise; ``POLYNOMIAL`` is the default, the others serve comparisons."""
+    """The densities of noise; ``POLYNOMIAL`` is the default, the others are for comparison."""
 
     POLYNOMIAL = "polynomial"
     CAUCHY = "cauchy"
@@ -73,14 +74,14 @@ class PublicGrid:
             )
 
     def nearest(self, value: Decimal) -> float:
-        """The grid's value nearest to ``value``; the nearer end beyond the ends."""
+        """The grid value nearest to ``value``; beyond the grid, its nearer end."""
         with localcontext(prec=_PRECISION):
             low, high = Decimal(self.lower), Decimal(self.upper)
             place = (min(max(value, low), high) - low) * self.steps / (high - low)
             return self.value(int(place.to_integral_value()))
 
     def nearest_if_clear(self, values: FloatArray, errors: FloatArray) -> FloatArray:
-        """``nearest`` of any number within its error of each of ``values``; NaN where these might not share it."""
+        """``nearest`` of each value, if all numbers within its error bound share it; NaN where they might not."""
         step = (self.upper - self.lower) / self.steps
         with np.errstate(over="ignore", invalid="ignore"):
             place = (np.clip(values, self.lower - step, self.upper + step) - self.lower) / step
@@ -104,15 +105,15 @@ class PublicGrid:
 
 @dataclass(frozen=True, kw_only=True)
 class SmoothNoise:
-    """A density with constants that depend on public numbers alone.
+    """A noise density; its constants depend on public numbers only.
 
     Attributes:
-        density: its shape.
-        epsilon: the loss, at most 10.
-        delta: 0 but for ``LAPLACE``; ``RESIDUAL_DELTA`` comes on top.
-        rate: g, the change of log S that the density pays for.
-        scale: the noise is ``scale * S * X`` for a standard X.
-        degrees: of freedom, of ``STUDENT_T``.
+        density: the family.
+        epsilon: the privacy loss, at most 10.
+        delta: 0 except for ``LAPLACE``; each draw costs ``RESIDUAL_DELTA`` in addition.
+        rate: g, the largest change of log S between neighbours.
+        scale: the noise is ``scale * S * X`` for a standard variate X.
+        degrees: degrees of freedom of ``STUDENT_T``.
     """
 
     density: Density
@@ -124,11 +125,11 @@ class SmoothNoise:
 
     @property
     def smoothness(self) -> float:
-        """The rate to compute S with: a little below ``rate``, which pays for S being a float."""
+        """The rate to compute S with: slightly below ``rate``, which covers the rounding of S to a float."""
         return max(self.rate - max(self.rate * 1e-9, 1e-13), 0.0)
 
     def sample(self, count: int, noise: Noise) -> list[Decimal]:
-        """``count`` independent standard variates X, 60 digits each."""
+        """``count`` independent standard variates X with 60 digits each."""
         draw = {
             Density.POLYNOMIAL: self._polynomial,
             Density.CAUCHY: _cauchy,
@@ -150,15 +151,15 @@ class SmoothNoise:
     ) -> FloatArray:
         """``values + scale * bounds * X``, each rounded to the grid; shape (k,).
 
-        Each value costs ``(epsilon, delta + RESIDUAL_DELTA)``; the meter is drawn on for their sum.
+        Each value costs ``(epsilon, delta + RESIDUAL_DELTA)``; the meter is charged with the sum.
 
         Args:
-            values: the statistics, exact.
-            bounds: their smooth bounds at ``smoothness``; the relative error of floats is paid for here.
-            grid: the public values.
-            noise: the source of random bits.
-            meter: where the cost is drawn; None if the caller has drawn it.
-            label: what it pays for.
+            values: the exact statistics; private.
+            bounds: their smooth bounds at rate ``smoothness``; the noise covers the relative error of floats.
+            grid: the public grid of possible results.
+            noise: source of the random bits (``SecureNoise`` in production).
+            meter: charged with the cost; None if the caller has already charged it.
+            label: the purpose, for the meter.
         """
         centres = [values] if isinstance(values, Decimal) else values
         smooth = [bounds] if isinstance(bounds, (int, float)) else bounds
@@ -208,11 +209,11 @@ class SmoothNoise:
             return size if sign else -size
 
     def _rough_polynomial(self, words: NDArray[np.uint64]) -> FloatArray:
-        """``_polynomial_of`` of each row within ``_ROUGH_ERROR (1 + |X|)``, from doubles; NaN where they are worse."""
+        """``_polynomial_of`` each row, in doubles; NaN where the error may exceed ``_ROUGH_ERROR (1 + |X|)``."""
         alpha = float(self.epsilon) / self.rate
         if not 2 <= alpha <= 1000:
             return np.full(words.shape[0], np.nan)
-        # the highest words of the two uniforms, and the coin of the sign: what _split_words takes
+        # the highest words of the two uniforms and the bit of the sign, as in _split_words
         first, second = (np.ldexp(words[:, at].astype(np.float64), -64) for at in (_BITS // 64 - 1, _BITS // 32 - 1))
         centre, share = _rough_masses(alpha)
         unclear = (first < 2**-20) | (np.abs(second - share) < _ROUGH_ERROR)
@@ -274,8 +275,9 @@ def cauchy_noise(epsilon: Cost, *, rate_share: float = 0.7) -> SmoothNoise:
 def student_t_noise(epsilon: Cost, *, degrees: int = 3) -> SmoothNoise:
     """Student's t noise: ``g = epsilon / (2 (d + 1))``, scale ``(d + 1) / (epsilon sqrt d)``.
 
-    Formal guarantee: ``epsilon``-DP (plus ``RESIDUAL_DELTA``); half of it pays for the shift, half for the change of
-    scale (Bun, Steinke, NeurIPS 2019; Alabi et al., PoPETs 2022, lemma 8). Loose: the loss is 0.66 epsilon at d = 3.
+    Formal guarantee: ``epsilon``-DP (plus ``RESIDUAL_DELTA``); half of epsilon covers the shift, half the change of
+    scale (Bun, Steinke, NeurIPS 2019; Alabi et al., PoPETs 2022, lemma 8). The bound is loose: the actual loss is 0.66
+    epsilon at d = 3.
 
     Raises:
         InvalidRequest: epsilon is not above 0 and at most 10.
@@ -291,7 +293,7 @@ def student_t_noise(epsilon: Cost, *, degrees: int = 3) -> SmoothNoise:
 def laplace_noise(epsilon: Cost, delta: Cost) -> SmoothNoise:
     """Laplace noise of scale ``2 S / epsilon`` with ``g = epsilon / (2 ln(2 / delta))``: ``(epsilon, delta)``-DP.
 
-    Nissim, Raskhodnikova, Smith 2007, lemma 2.6 and example 3. Dominated by ``polynomial_noise``, which is pure.
+    Nissim, Raskhodnikova, Smith 2007, lemma 2.6 and example 3. ``polynomial_noise`` is better and pure.
 
     Raises:
         InvalidRequest: epsilon is not above 0 and at most 10, or delta is not above 0 and below 1.
@@ -302,7 +304,7 @@ def laplace_noise(epsilon: Cost, delta: Cost) -> SmoothNoise:
             "delta",
             value=small,
             requirement="must be above 0 and below 1",
-            remedy="take polynomial noise for pure privacy",
+            remedy="use polynomial noise for pure privacy",
         )
     total, rate = _budget(epsilon, 1 / (2 * math.log(2 / float(small))))
     return SmoothNoise(density=Density.LAPLACE, epsilon=total, delta=small, rate=rate, scale=2 / float(total))
@@ -322,7 +324,7 @@ def _budget(epsilon: Cost, rate_share: float) -> tuple[Decimal, float]:
 
 @lru_cache(maxsize=64)
 def _polynomial_masses(alpha: Decimal) -> tuple[Decimal, Decimal]:
-    """The masses of centre and tails, up to one factor."""
+    """The masses of centre and tails, up to a common factor."""
     with localcontext(prec=_PRECISION):
         foot = 1 - 1 / alpha
         return 1 - foot**alpha, foot ** (alpha - 1) * (1 + 1 / alpha)
@@ -330,7 +332,7 @@ def _polynomial_masses(alpha: Decimal) -> tuple[Decimal, Decimal]:
 
 @lru_cache(maxsize=64)
 def _rough_masses(alpha: float) -> tuple[float, float]:
-    """The mass of the centre as ``_polynomial_masses`` has it, and its share of both."""
+    """The mass of the centre as in ``_polynomial_masses``, and its share of the total mass."""
     foot = 1 - 1 / alpha
     centre = 1 - foot**alpha
     return centre, centre / (centre + foot ** (alpha - 1) * (1 + 1 / alpha))

@@ -1,13 +1,13 @@
-"""Random choices with exact integer probabilities: what selection is made of.
+"""Random choices with exact integer probabilities: the basis of private selection.
 
-A weight ``exp(-rate d)`` is held as a whole number of units of ``2^-320``, with ``2^128`` units added to every one.
-Rounding then never decides whether something can happen at all, and the loss it adds is bounded once for all:
+A weight ``exp(-rate d)`` is represented by a whole multiple of ``2^-320``, to which ``2^128`` of these are added. Hence
+rounding never makes a possible outcome impossible, and the privacy loss that it adds has one bound for all choices:
 
 Lemma (rounding). Let ``x_i = exp(-rate (max u - u_i))`` be ideal weights and ``a_i`` the integers used, so that
 ``|a_i - 2^320 x_i - 2^128| <= 2^24`` for at most ``2^32`` candidates of total length ``2^64``. If ``a`` and ``a'``
 belong to neighbours, ``a_i / a'_i <= max(1, x_i / x'_i) (1 + 2^-102)``, and a sum of lengths times weights changes by a
 factor of at most ``1 + 2^-102`` from its ideal (the best candidate has at least ``2^320`` of it, the additions at most
-``2^(128 + 64)``). All of it together costs less than ``SLACK``, which every ``rate`` here leaves unspent.
+``2^(128 + 64)``). The total loss by rounding is less than ``SLACK``, which every ``rate`` here leaves unspent.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ROUGH_BITS = 36
 
 
 def uniform_below(bound: int, noise: Noise) -> int:
-    """A uniform whole number in ``[0, bound)``, exactly: random bits, rejected until they fit.
+    """An exactly uniform whole number in ``[0, bound)``, by rejection from random bits.
 
     Raises:
         ValueError: the bound is below 1.
@@ -53,7 +53,7 @@ def uniform_below(bound: int, noise: Noise) -> int:
 
 
 def exponential_rate(epsilon: Cost, sensitivity: float, *, monotone: bool) -> Decimal:
-    """The ``rate`` of ``exp(rate * score)``: ``epsilon / (2 sensitivity)``, twice that where monotone, less the slack.
+    """The ``rate`` of ``exp(rate * score)``: ``epsilon / (2 sensitivity)``, or twice that if monotone, minus the slack.
 
     Raises:
         InvalidRequest: epsilon is below ``SMALLEST_EPSILON``.
@@ -64,7 +64,7 @@ def exponential_rate(epsilon: Cost, sensitivity: float, *, monotone: bool) -> De
     total = exact_decimal(epsilon, what="epsilon")
     if total < SMALLEST_EPSILON:
         raise InvalidRequest(
-            "epsilon", value=total, requirement="must be at least 1e-20", remedy="give what this selection may cost"
+            "epsilon", value=total, requirement="must be at least 1e-20", remedy="give the cost of this selection"
         )
     with localcontext(prec=60, rounding=ROUND_FLOOR):
         return (total - SLACK) / (Decimal(sensitivity) * (1 if monotone else 2))
@@ -74,13 +74,13 @@ def integer_weights(scores: ArrayLike, rate: Decimal) -> tuple[NDArray[np.intp],
     """Levels of equal score and their weights.
 
     Args:
-        scores: shape (k,), integers or floats, read exactly. NaN counts as the lowest number, infinities as the
-            largest: whoever computes scores bounds their sensitivity, which no such value has.
-        rate: as ``exponential_rate`` gives it.
+        scores: shape (k,), integers or floats, read exactly. NaN counts as the lowest float, infinities count as the
+            extreme floats; a caller that bounds the sensitivity of its scores produces neither.
+        rate: the result of ``exponential_rate``.
 
     Returns:
         For each candidate the index of its level, shape (k,); for each level, best first, ``2^320 exp(-rate d)``
-        rounded, without the ``FLOOR`` that a choice adds.
+        rounded, without the ``FLOOR`` that is added by a choice.
     """
     values = _finite(np.asarray(scores))
     distinct, inverse = np.unique(values, return_inverse=True)
@@ -97,13 +97,13 @@ def integer_weights(scores: ArrayLike, rate: Decimal) -> tuple[NDArray[np.intp],
 
 
 def choose(levels: NDArray[np.intp], weights: list[int], lengths: Int64Array, noise: Noise) -> tuple[int, int]:
-    """A candidate with probability proportional to ``length * (weight + FLOOR)``, and a uniform place along it.
+    """A candidate with probability proportional to ``length * (weight + FLOOR)``, and a uniform offset within it.
 
     Args:
-        levels: of ``integer_weights``.
-        weights: of ``integer_weights``.
-        lengths: at least 0, shape (k,), some above 0, their sum below 2^62.
-        noise: the source of random bits.
+        levels: from ``integer_weights``.
+        weights: from ``integer_weights``.
+        lengths: at least 0, shape (k,), at least one above 0, their sum below 2^62.
+        noise: source of the random bits (``SecureNoise`` in production).
 
     Returns:
         Index and offset: ``0 <= offset < lengths[index]``.
@@ -121,21 +121,22 @@ def choose(levels: NDArray[np.intp], weights: list[int], lengths: Int64Array, no
 
 
 def choose_point(scores: Int64Array, lengths: Int64Array, rate: Decimal, noise: Noise) -> tuple[int, int]:
-    """As ``choose`` on ``integer_weights(scores, rate)``, without a weight for every level: for very many candidates.
+    """``choose`` on ``integer_weights(scores, rate)`` for very many candidates, without computing all the weights.
 
     A candidate is proposed in proportion to ``length * rough``, where ``rough`` is a whole number above its weight in
-    units of ``2^-36``, from doubles; it is taken with probability ``(weight + FLOOR) / rough``, which is computed
-    exactly, for it alone. So what is taken has probability in proportion to ``length * (weight + FLOOR)``, whatever
-    the doubles were; they only decide how often a proposal is turned down, less than once in a thousand times.
+    units of ``2^-36``, computed in doubles. The proposal is accepted with probability ``(weight + FLOOR) / rough``,
+    which is computed exactly, for this candidate only. So the accepted candidate has a probability proportional to
+    ``length * (weight + FLOOR)``, whatever the doubles were; they decide only how often a proposal is rejected, which
+    happens less than once in a thousand times.
 
     Args:
         scores: shape (k,).
         lengths: at least 0, shape (k,), their sum from 1 to 2^24.
-        rate: of ``exponential_rate``.
-        noise: the source of random bits.
+        rate: the result of ``exponential_rate``.
+        noise: source of the random bits (``SecureNoise`` in production).
 
     Returns:
-        Index and offset, as ``choose``.
+        Index and offset, as in ``choose``.
 
     Raises:
         ValueError: the lengths do not sum to 1 to 2^24.

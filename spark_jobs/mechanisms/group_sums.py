@@ -1,20 +1,22 @@
-"""Noisy positives, negatives and centred score sums of groups of scores: what residuals and calibration are made of.
+"""Noisy positives, negatives and centred score sums of groups of scores, for binned residuals and calibration.
 
-A group holds the fine cells ``l <= j < r`` of a grid on [0, 1]; the score of a row in cell ``j`` is taken as the
+A group holds the fine cells ``l <= j < r`` of a grid on [0, 1]; the score of a row in cell ``j`` is taken to be the
 cell's middle, ``(2 j + 1) / (2 grid)``. For each group three numbers are released: its positives, its negatives, and
-``sum (2 j + 1 - l - r)``, the sum of its scores in half cells about the group's own middle.
+``sum (2 j + 1 - l - r)``, the sum of its scores in half cells relative to the group's own middle.
 
-Privacy. The counts are of disjoint sets, and a centred score is at most ``w = r - l - 1`` in absolute value. With the
-group's epsilon split into ``a`` for its counts and ``b`` for its sum, noise of scale ``1 / a`` and ``w / b``:
+Privacy. The counts are of disjoint sets, and a centred score is at most ``w = r - l - 1`` in absolute value. The
+group's epsilon is split into ``a`` for its counts and ``b`` for its sum, with noise of scale ``1 / a`` and ``w / b``:
 
-* ``ADD_REMOVE``: the row lies in one group. It changes one count by 1, at ``a``, and the sum by at most ``w``, at
-  ``b``: epsilon-DP, whatever the split of each group.
-* ``REPLACE_ONE``: scales are doubled. The row leaves one group and enters another, at half of each one's ``a + b``; or
-  it stays, and then changes both counts by 1 and the sum by at most ``2 w``, at ``a + b``. Epsilon-DP again.
+* ``ADD_REMOVE``: the row lies in one group. It changes one count by 1, at cost ``a``, and the sum by at most ``w``, at
+  cost ``b``: epsilon-DP, whatever the split of each group.
+* ``REPLACE_ONE``: scales are doubled. Either the row leaves one group and enters another, at half of ``a + b`` in each
+  of the two; or it stays in its group, changes both counts by 1 and the sum by at most ``2 w``, at cost ``a + b``.
+  Epsilon-DP again.
 
-Splits depend on the grid and on the groups, which are public or released before. The sum must be *centred*: without,
-a row with a score near 1 that joins the group (0.99, 1] changes its sum by 1 and not by its width 0.01, and noise
-made for the width loses a hundred times what it was meant to (Chen 2018, section 4.4.2, has such sums).
+Splits depend on the grid and on the groups, which are public or were released before. The sum must be *centred*:
+otherwise a row with a score near 1 that joins the group (0.99, 1] changes its sum by 1 instead of by the group's width
+0.01, and the loss of noise that is scaled to the width is a hundred times larger than intended (as for the sums of Chen
+2018, section 4.4.2).
 """
 
 from __future__ import annotations
@@ -33,15 +35,15 @@ from spark_jobs.mechanisms.prefix_sums import rows_changed
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoisyGroups:
-    """The noisy numbers of ``k`` groups, and the public facts needed to read them.
+    """The noisy numbers of ``k`` groups, and the public facts that are needed to interpret them.
 
     Attributes:
-        grid: fine cells of [0, 1].
+        grid: the number of fine cells of [0, 1].
         cuts: the groups, as cuts of the grid; shape (k + 1,).
         positives, negatives, centred: the three noisy numbers of each group; shape (k,).
-        epsilons: what the counts and the sum of each group cost, of an added or removed row; shape (2, k). A group of
-            one cell has no sum to pay for.
-        neighbours: the relation that the scales were made for.
+        epsilons: the cost of the counts and of the sum of each group, for an added or removed row; shape (2, k). The
+            sum of a group of one cell costs nothing.
+        neighbours: the neighbouring relation of the noise.
     """
 
     grid: int
@@ -62,7 +64,7 @@ class NoisyGroups:
         return self._triples(self.positives, self.negatives, self.centred)
 
     def scales(self) -> FloatArray:
-        """Of the two-sided geometric noise in the counts and in the centred sum of each group; shape (2, k)."""
+        """The scales of the two-sided geometric noise in each group's counts and centred sum; shape (2, k)."""
         rows, widths = rows_changed(self.neighbours), np.diff(self.cuts) - 1
         counts = [laplace_scale(epsilon, rows) for epsilon in self.epsilons[0]]
         sums = [
@@ -72,7 +74,7 @@ class NoisyGroups:
         return np.array([counts, sums])
 
     def errors(self, copies: int, noise: Noise) -> FloatArray:
-        """Fresh draws of the noise in ``values``, for simulations that see released values alone; (copies, 3, k)."""
+        """Fresh draws of the noise in ``values``, for simulations on released values; shape (copies, 3, k)."""
         zeros = np.zeros((copies, 3, self.cuts.size - 1), dtype=np.int64)
         drawn = _noisy(zeros, self.cuts, self.epsilons, self.neighbours, noise)
         return self._triples(drawn[:, 0], drawn[:, 1], drawn[:, 2])
@@ -85,13 +87,13 @@ class NoisyGroups:
 def noisy_groups(
     counts: Int64Array, cuts: Int64Array, *, epsilon: Cost, neighbours: Neighbours, noise: Noise
 ) -> NoisyGroups:
-    """The three numbers of every group, once; ``epsilon``-DP under ``neighbours`` (see the module's proof).
+    """One noisy measurement of the three numbers of every group; ``epsilon``-DP (see the module's proof).
 
     Args:
         counts: exact counts of the fine cells, shape (2, grid), negatives first; private.
-        cuts: the groups; public, or computed from released values alone. Strictly increasing from 0 to the grid.
-        epsilon: what it costs.
-        neighbours: the relation.
+        cuts: the groups; public, or computed from released values only. Strictly increasing from 0 to ``grid``.
+        epsilon: the cost of the release.
+        neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
     Raises:
@@ -118,18 +120,19 @@ def noisy_groups(
 
 
 def centred_sums(counts: Int64Array, cuts: Int64Array) -> Int64Array:
-    """``sum (2 j + 1 - l - r)`` over the rows of each group ``[l, r)``, exactly."""
+    """The exact ``sum (2 j + 1 - l - r)`` over the rows of each group ``[l, r)``."""
     cell = np.arange(counts.size, dtype=np.int64)
     middle = np.repeat(cuts[:-1] + cuts[1:], np.diff(cuts))
     return totals(counts * (2 * cell + 1 - middle), cuts)
 
 
 def split_epsilon(epsilon: Decimal, cuts: Int64Array, grid: int) -> tuple[tuple[Decimal, ...], tuple[Decimal, ...]]:
-    """What each group's counts and sum may cost, so that the noise of its sum of residuals is least.
+    """The split of each group's epsilon between counts and sum that minimises the noise of its sum of residuals.
 
-    ``sum (y - p) = (1 - c) positives - c negatives - centred / (2 grid)``, ``c`` the group's middle, has noise of
-    variance proportional to ``((1 - c)^2 + c^2) / a^2 + (w / (2 grid))^2 / b^2``, least where ``a : b`` is as the cube
-    roots of the two numerators. The parts add up to ``epsilon`` exactly; ``b`` is 0 in a group of one cell.
+    With ``c`` the group's middle, ``sum (y - p) = (1 - c) positives - c negatives - centred / (2 grid)`` has noise of
+    variance proportional to ``((1 - c)^2 + c^2) / a^2 + (w / (2 grid))^2 / b^2``, which is smallest if ``a : b`` is the
+    ratio of the cube roots of the two numerators. The parts add up to ``epsilon`` exactly; ``b`` is 0 in a group of one
+    cell.
     """
     middle, half_width = (cuts[:-1] + cuts[1:]) / (2 * grid), (np.diff(cuts) - 1) / (2 * grid)
     of_counts, of_sum = np.cbrt((1 - middle) ** 2 + middle**2), np.cbrt(half_width**2)
@@ -151,7 +154,7 @@ def _noisy(
     neighbours: Neighbours,
     noise: Noise,
 ) -> Int64Array:
-    """``exact``, shape (..., 3, k), with noise; a sum over one cell is always 0, and stays so."""
+    """``exact``, shape (..., 3, k), with noise; the sum of a group of one cell is always 0 and gets none."""
     rows, noisy = rows_changed(neighbours), np.empty_like(exact)
     for group, width in enumerate(np.diff(cuts) - 1):
         of_counts, of_sum = (part[group] for part in epsilons)

@@ -1,10 +1,11 @@
-"""Medians of many parts of a line at once, with their smooth bounds: what a recursion needs at each of its levels.
+"""The medians of many parts of a line at once, with their smooth bounds, for each level of ``recursive_medians``.
 
 The bound is ``smooth_sensitivity.median_bound`` of every part with one empty cell added at its end, so that its last
 boundary is a possible median. Its windows end at occupied cells u, of last rank a <= m, and v, of first rank b >= m, or
-at the ends of the part, of ranks 0 and n + 1; a window of u and v is worth ``(v - u) e^(-g (b - a - 1))``, a product of
-a factor of u, a factor of v and the distance. A window worth S shows that one whose u lies more than ``log(w / S) / g``
-ranks from the median, w the width, is worth less, which leaves few candidates.
+at the ends of the part, of ranks 0 and n + 1. The value of a window of u and v is ``(v - u) e^(-g (b - a - 1))``, the
+product of the distance, a factor that depends on u, and a factor that depends on v. If some window has value S, every
+window whose u lies more than ``log(w / S) / g`` ranks from the median, w being the width, has a smaller value, which
+leaves few candidates.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ import numpy as np
 from spark_jobs.arrays import FloatArray, Int64Array
 
 _TRIED = (0.0, 0.25, 0.5, 1.0, 2.0)
-"""Distances in rank, times the smoothness, of the windows that say what the best one is at least worth."""
+"""The distances in rank, times the smoothness, of the windows that give a lower bound on the best value."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PartMedians:
-    """Private; of each part, shape (parts,).
+    """The medians of the parts; private. Arrays have shape (parts,).
 
     Attributes:
-        doubled: twice its lower median, in cells from its start; its width where it is empty.
+        doubled: twice the lower median, in cells from the start of the part; the width of an empty part.
         bounds: smooth bounds of the median, in cells.
     """
 
@@ -34,12 +35,12 @@ class PartMedians:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Line:
-    """What all levels read of the rows; private.
+    """The rows of a line of cells, in the form that all levels use; private.
 
     Attributes:
-        upto: rows before each boundary, shape (k + 1,).
+        upto: the number of rows before each boundary, shape (k + 1,).
         place: the occupied cells, ascending, shape (v,).
-        first, last: the ranks of their first and last rows, shape (v,).
+        first, last: the ranks of the first and last row of each occupied cell, shape (v,).
     """
 
     upto: Int64Array
@@ -49,7 +50,7 @@ class Line:
 
     @classmethod
     def of(cls, cells: Int64Array) -> Line:
-        """The line of these counts, each at least 0, shape (k,)."""
+        """The line with these counts, each at least 0, shape (k,)."""
         upto = np.concatenate([[0], np.cumsum(cells)])
         place = np.flatnonzero(cells)
         return cls(upto=upto, place=place, first=upto[place] + 1, last=upto[place + 1])
@@ -57,7 +58,7 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Parts:
-    """Parts with rows: start, width, rows before them, rows, rank of the median, and its place among occupied cells."""
+    """Parts with rows: start, width, rows before, rows, rank of the median, and its index among occupied cells."""
 
     start: Int64Array
     width: Int64Array
@@ -70,12 +71,12 @@ class _Parts:
 def part_medians(line: Line, edges: Int64Array, *, smoothness: float) -> PartMedians:
     """The lower medians of the parts ``[edges[i], edges[i + 1])`` of a line, with a ``median_bound`` of each.
 
-    Neighbours: one row added, removed or replaced, whichever parts it lies in.
+    Neighbours: one row added, removed or replaced, in any of the parts.
 
     Args:
-        line: the rows.
+        line: the rows; private.
         edges: ascending, from 0 to the number of cells, shape (parts + 1,).
-        smoothness: above 0.
+        smoothness: the rate of the bounds, above 0.
     """
     width, before = np.diff(edges), line.upto[edges[:-1]]
     rows = line.upto[edges[1:]] - before
@@ -102,7 +103,7 @@ def _best_windows(line: Line, parts: _Parts, smoothness: float) -> FloatArray:
     with np.errstate(divide="ignore"):
         far = np.minimum(np.log(parts.width / worth) / smoothness + 1, 2.0**62).astype(np.int64)
     low, high = parts.before + parts.rank - far, parts.before + parts.rank + far
-    # occupied cells within reach, the median's own on both sides
+    # occupied cells within this distance; the median's own cell belongs to both sides
     first = np.maximum(np.searchsorted(line.last, low), np.searchsorted(line.place, parts.start))
     end = np.searchsorted(line.place, parts.start + parts.width)
     end = np.minimum(np.searchsorted(line.first, high, side="right"), end)
@@ -110,10 +111,11 @@ def _best_windows(line: Line, parts: _Parts, smoothness: float) -> FloatArray:
 
 
 def _best_pairs(line: Line, parts: _Parts, first: Int64Array, end: Int64Array, smoothness: float) -> FloatArray:
-    """The best window of each part between occupied cells from ``first`` up to ``end``, or its ends.
+    """The value of the best window of each part, between the occupied cells from ``first`` up to ``end`` or its ends.
 
-    ``(v - u)(v' - u') > (v' - u)(v - u')`` for u < u', v < v': the best v does not move left as u moves right. So every
-    other u is tried between the best v of its neighbours, in halving strides, all parts at once.
+    Since ``(v - u)(v' - u') > (v' - u)(v - u')`` for u < u', v < v', the best v does not move left as u moves right. So
+    for every other u only the v between the best ones of its neighbours are tried, in halving strides, for all parts at
+    once.
     """
     lefts, rights = parts.middle - first + 2, end - parts.middle + 1
     left_start, right_start = (np.cumsum(sizes) - sizes for sizes in (lefts, rights))
@@ -146,7 +148,7 @@ def _best_pairs(line: Line, parts: _Parts, first: Int64Array, end: Int64Array, s
 def _left_ends(
     line: Line, parts: _Parts, first: Int64Array, sizes: Int64Array, smoothness: float
 ) -> tuple[Int64Array, Int64Array, FloatArray, FloatArray]:
-    """Part, place in it, cell and factor of all left ends, far to near: the part's own, then occupied cells."""
+    """Part, index in it, cell and factor of all left ends, far to near: the part's start, then occupied cells."""
     part, local = _ragged(sizes)
     cell = np.maximum(np.repeat(first - 1, sizes) + local, 0)
     own = parts.rank + parts.before
@@ -157,7 +159,7 @@ def _left_ends(
 
 
 def _right_ends(line: Line, parts: _Parts, sizes: Int64Array, smoothness: float) -> tuple[FloatArray, FloatArray]:
-    """Cell and factor of all right ends, near to far: the median's cell, the occupied ones after it, the part's own."""
+    """Cell and factor of all right ends, near to far: the median's cell, occupied cells after it, the part's end."""
     part, local = _ragged(sizes)
     cell = np.minimum(parts.middle[part] + local, line.place.size - 1)
     own = parts.rank + parts.before
@@ -168,13 +170,13 @@ def _right_ends(line: Line, parts: _Parts, sizes: Int64Array, smoothness: float)
 
 
 def _ragged(sizes: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """The number of the row, and the place in it, of every entry of rows of these sizes, each above 0."""
+    """The row, and the index in it, of every entry of concatenated rows of these sizes, each above 0."""
     row = np.repeat(np.arange(sizes.size), sizes)
     return row, np.arange(row.size) - (np.cumsum(sizes) - sizes)[row]
 
 
 def _tried_windows(line: Line, parts: _Parts, smoothness: float) -> FloatArray:
-    """What some windows around the median are worth: a lower bound on the best."""
+    """The best value of some windows around the median: a lower bound on the best of all."""
     apart = np.unique(np.maximum(np.array(_TRIED) / smoothness, [0, 1, 1, 1, 1]).astype(np.int64))
     low, high = (parts.rank[:, None] + sign * apart for sign in (-1, 1))
     ends = [np.where(low >= 1, _cells_at(line, parts, low), 0)]

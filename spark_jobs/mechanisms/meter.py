@@ -1,4 +1,4 @@
-"""The budget of one release, drawn down call by call: what was spent is what the release says it cost."""
+"""Meters of privacy budget: every mechanism of a release spends from one, and its total is the cost of the release."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from spark_jobs.mechanisms.noise import Cost
 
 
 class BudgetOverspent(RuntimeError):
-    """A mechanism asked for more than is left. A fault of the program, never of the data: nothing was drawn."""
+    """A mechanism needs more than remains: a programming error, whatever the data. No noise was drawn."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spending:
-    """One draw on a meter.
+    """One expense of a meter.
 
     Attributes:
-        label: what it paid for, in words.
-        epsilon, delta: its cost, exact.
+        label: the purpose, in words.
+        epsilon, delta: the exact cost.
     """
 
     label: str
@@ -33,12 +33,12 @@ class Spending:
 
 
 class BudgetMeter:
-    """An allowance ``(epsilon, delta)`` that cannot go below zero.
+    """A budget ``(epsilon, delta)`` that cannot be overspent.
 
-    Spendings compose sequentially: epsilons and deltas add, exactly. Parallel composition is said by spending once:
-    mechanisms that run on disjoint parts of the rows under ``ADD_REMOVE`` share one spending (a unit that is added or
-    removed changes one part alone); under ``REPLACE_ONE`` a unit may leave one part and enter another, so the parts
-    share one spending of twice the loss each of them has when a single row changes.
+    Spendings compose sequentially: epsilons and deltas add up exactly. Parallel composition is expressed by spending
+    once: under ``ADD_REMOVE``, mechanisms on disjoint parts of the rows share one spending, as a privacy unit that is
+    added or removed changes only one part; under ``REPLACE_ONE``, a unit may leave one part and enter another, so that
+    the parts share one spending of twice the loss that each of them has when a single row changes.
 
     >>> meter = BudgetMeter("1")
     >>> meter.spend("0.25", label="noisy size")
@@ -49,11 +49,11 @@ class BudgetMeter:
     Decimal('0.00')
 
     Args:
-        epsilon: the allowance; floats are read as Python prints them.
-        delta: the allowance of approximate guarantees; 0 leaves pure ones alone.
+        epsilon: the budget; floats are read as Python prints them.
+        delta: the budget of approximate guarantees; 0 allows only pure ones.
 
     Raises:
-        InvalidRequest: the allowance is not a budget above zero.
+        InvalidRequest: the budget is not above zero.
     """
 
     def __init__(self, epsilon: Cost, delta: Cost = 0) -> None:
@@ -63,12 +63,12 @@ class BudgetMeter:
 
     @property
     def granted(self) -> Budget:
-        """The allowance."""
+        """The budget at the start."""
         return self._granted
 
     @property
     def spendings(self) -> tuple[Spending, ...]:
-        """Every spending so far, in order."""
+        """All spendings so far, in order."""
         return tuple(self._spendings)
 
     @property
@@ -81,26 +81,26 @@ class BudgetMeter:
 
     @property
     def remaining(self) -> Decimal:
-        """The epsilon that is left."""
+        """The remaining epsilon."""
         return self._left
 
     @property
     def remaining_delta(self) -> Decimal:
-        """The delta that is left."""
+        """The remaining delta."""
         return self._left_delta
 
     def spend(self, epsilon: Cost, *, delta: Cost = 0, label: str) -> Decimal:
-        """Draw ``(epsilon, delta)`` before the noise it pays for is drawn; returns the exact epsilon.
+        """Spend ``(epsilon, delta)``, before the noise that it pays for is drawn; returns the exact epsilon.
 
         Raises:
-            BudgetOverspent: more than is left; nothing is then spent.
-            InvalidRequest: not an amount above 0, or a delta below 0.
+            BudgetOverspent: the amount exceeds what remains; nothing is spent.
+            InvalidRequest: epsilon is not above 0, or delta is below 0.
         """
         cost = Budget(epsilon=epsilon, delta=delta).require_positive()
         if cost.epsilon > self._left or cost.delta > self._left_delta:
             raise BudgetOverspent(
-                f"{label}: asked for epsilon {plain(cost.epsilon)}, delta {plain(cost.delta)}; "
-                f"left are epsilon {plain(self._left)}, delta {plain(self._left_delta)}"
+                f"{label}: needs epsilon {plain(cost.epsilon)}, delta {plain(cost.delta)}; "
+                f"what remains is epsilon {plain(self._left)}, delta {plain(self._left_delta)}"
             )
         self._left = exact_difference(self._left, cost.epsilon)
         self._left_delta = exact_difference(self._left_delta, cost.delta)
@@ -108,10 +108,10 @@ class BudgetMeter:
         return cost.epsilon
 
     def spend_share(self, part: Cost, *, label: str) -> Decimal:
-        """Draw ``part``, in (0, 1], of the whole allowance's epsilon, rounded down.
+        """Spend the share ``part``, in (0, 1], of the initial epsilon, rounded down.
 
         Raises:
-            BudgetOverspent: more than is left.
+            BudgetOverspent: the amount exceeds what remains.
         """
         with localcontext(prec=MAX_DIGITS, rounding=ROUND_FLOOR):
             amount = self._granted.epsilon * exact_decimal(part, what="part")
@@ -119,18 +119,18 @@ class BudgetMeter:
         return self.spend(amount, label=label)
 
     def spend_rest(self, *, label: str) -> Decimal:
-        """Draw all the epsilon that is left, and no delta.
+        """Spend the remaining epsilon, and no delta.
 
         Raises:
-            BudgetOverspent: nothing is left.
+            BudgetOverspent: nothing remains.
         """
         if self._left <= 0:
-            raise BudgetOverspent(f"{label}: nothing is left")
+            raise BudgetOverspent(f"{label}: no epsilon remains")
         return self.spend(self._left, label=label)
 
 
 class RhoMeter:
-    """An allowance of zero-concentrated differential privacy that cannot go below zero; ``rho`` adds up, exactly.
+    """A budget of zero-concentrated differential privacy that cannot be overspent; ``rho`` adds up exactly.
 
     >>> meter = RhoMeter("0.5")
     >>> meter.spend("0.125", label="running count")
@@ -139,7 +139,7 @@ class RhoMeter:
     Decimal('0.375')
 
     Args:
-        rho: the allowance; floats are read as Python prints them.
+        rho: the budget; floats are read as Python prints them.
 
     Raises:
         InvalidRequest: not a finite number above 0.
@@ -151,29 +151,29 @@ class RhoMeter:
 
     @property
     def granted(self) -> Decimal:
-        """The allowance."""
+        """The budget at the start."""
         return self._granted
 
     @property
     def spendings(self) -> tuple[tuple[str, Decimal], ...]:
-        """Every spending so far, in order: what for, and how much."""
+        """All spendings so far, in order: label and amount."""
         return tuple(self._spendings)
 
     @property
     def remaining(self) -> Decimal:
-        """The rho that is left."""
+        """The remaining rho."""
         return self._left
 
     def spend(self, rho: Cost, *, label: str) -> Decimal:
-        """Draw ``rho`` before the noise it pays for is drawn; returns the exact amount.
+        """Spend ``rho``, before the noise that it pays for is drawn; returns the exact amount.
 
         Raises:
-            BudgetOverspent: more than is left; nothing is then spent.
-            InvalidRequest: not an amount above 0.
+            BudgetOverspent: the amount exceeds what remains; nothing is spent.
+            InvalidRequest: the amount is not above 0.
         """
         cost = _positive_rho(rho)
         if cost > self._left:
-            raise BudgetOverspent(f"{label}: asked for rho {plain(cost)}; left is rho {plain(self._left)}")
+            raise BudgetOverspent(f"{label}: needs rho {plain(cost)}; what remains is rho {plain(self._left)}")
         self._left = exact_difference(self._left, cost)
         self._spendings.append((label, cost))
         return cost
@@ -182,5 +182,5 @@ class RhoMeter:
 def _positive_rho(rho: Cost) -> Decimal:
     amount = exact_decimal(rho, what="rho")
     if amount <= 0:
-        raise InvalidRequest("rho", value=plain(amount), requirement="must be above 0", remedy="give what it may cost")
+        raise InvalidRequest("rho", value=plain(amount), requirement="must be above 0", remedy="give the cost")
     return amount

@@ -1,4 +1,4 @@
-"""Noisy sums of products: one private matrix that linear and logistic models of several variables are fitted from.
+"""Noisy sums of products: the private matrix to which linear and logistic models of several variables are fitted.
 
 Each row is a vector of whole numbers, in units of ``1 / steps``. Its entries are an intercept, which is always
 ``steps``; *numbers* from ``-steps`` to ``steps``; *levels* of categorical columns, of which at most one per column is
@@ -7,33 +7,36 @@ released is the upper triangle of ``sum z z^T`` without the entries that follow 
 never occur in the same row, and the square of a level or of a sign equals its product with the intercept (for a sign,
 the number of rows).
 
-Sensitivity, in units of ``steps^2``, with ``m`` numbers (intercept and outcome among them), ``c`` categorical columns
+Sensitivity, in units of ``steps^2``, with ``m`` numbers (including intercept and outcome), ``c`` categorical columns
 and ``q = m + c``; a row that is not counted is ``z = 0``.
 
-*A row added or removed* changes each entry that is measured by its own product, at most 1 in size, and of the levels of
-a column one at most. So one entry for each pair of numbers, each number's square, and each pair with a column changes,
+*A row added or removed* changes each measured entry by the row's own product, whose size is at most 1, and at most one
+level of a column is not 0. So one entry changes for each pair of numbers, for each number's square, and for each pair
+with a column:
 
-    L1 = m (m + 1) / 2 + c m + c (c - 1) / 2, less 1 for a sign's square;   L2 = sqrt(L1),
+    L1 = m (m + 1) / 2 + c m + c (c - 1) / 2, minus 1 for a sign's square;   L2 = sqrt(L1),
 
 both attained at the corners of the box.
 
-*A row replaced*: z becomes z'. Where z and z' have the same level of every column, or one of them none, a column is
-a number like the others, so let there be q numbers, ``s = z + z'`` and ``d = z - z'``. Then ``z z^T - z' z'^T =
+*A row replaced*: z becomes z'. If z and z' have the same level of every column, or one of them has none, a column
+behaves like a number, so let there be q numbers, ``s = z + z'`` and ``d = z - z'``. Then ``z z^T - z' z'^T =
 (s d^T + d s^T) / 2``, whose entries add up, over the whole matrix and in absolute value, to at most ``|s|_1 |d|_1``.
 As ``|s_i| + |d_i| = 2 max(|z_i|, |z'_i|) <= 2``, the two norms add up to at most 2 q and their product is at most
 ``q^2``; an entry of the diagonal is ``|s_i d_i| <= 1``. The upper triangle, half of the whole and half of the
-diagonal, is at most ``(q^2 + q) / 2``: what a row added can change. Its squares: entries beside the diagonal are at
-most 2, those on it at most 1, so their squares add up to at most the whole 1-norm, ``q^2``. Where ``k`` columns change
-from one level to another, each pair with such a column loses one product and gains another, 2 in all and 2 in squares:
-``(q - k)^2 + 2 k (q - k) + k (k - 1) <= q^2`` in squares; and in all at most ``m (m + 1) / 2 + 2 c m + c (c - 1)``
-where every column changes, and ``j (m + (j - 3) / 2)`` less, which is not below 0, where j of them do not. Hence
+diagonal, is at most ``(q^2 + q) / 2``, as for a row added. For the 2-norm: entries off the diagonal are at most 2,
+those on it at most 1, so their squares add up to at most the 1-norm of the whole matrix, ``q^2``. Where ``k`` columns
+change
+from one level to another, each pair with such a column loses one product and gains another, which adds 2 to the 1-norm
+and 2 to the squares. The sum of squares is ``(q - k)^2 + 2 k (q - k) + k (k - 1) <= q^2``. The 1-norm is at most ``m (m
++ 1) / 2 + 2 c m + c (c - 1)`` if every column changes, and smaller by ``j (m + (j - 3) / 2) >= 0`` if j of them do not.
+Hence
 
-    L1 = m (m + 1) / 2 + 2 c m + c (c - 1), less 1 for a sign's square;   L2 = q:
+    L1 = m (m + 1) / 2 + 2 c m + c (c - 1), minus 1 for a sign's square;   L2 = q:
 
-without categorical columns a replaced row costs no more than an added one, not twice as much.
+without categorical columns a replaced row costs as much as an added one, not twice as much.
 
-(A sign's square: of two counted rows it does not change, nor does the number of rows, so that the diagonal adds at most
-``q - 2``; of a row that is not counted both sides lose it.)
+(A sign's square: between two counted rows neither it nor the number of rows changes, so that the diagonal adds at most
+``q - 2``; if one of the rows is not counted, both sides of the bound lose it.)
 """
 
 from __future__ import annotations
@@ -66,13 +69,13 @@ LAPLACE, GAUSSIAN = "laplace", "gaussian"
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """What the entries of a row are, in order: intercept, numbers, levels of each column, outcome. Public.
+    """The public meaning of a row's entries, in order: intercept, numbers, levels of each column, outcome.
 
     Attributes:
-        numbers: how many there are beside intercept and outcome.
-        columns: how many levels each categorical column has, the reference not counted.
+        numbers: the number of numeric features, without intercept and outcome.
+        columns: the number of levels of each categorical column, without the reference level.
         outcome: ``number`` or ``sign``.
-        steps: the whole number that stands for 1.
+        steps: the whole number that represents 1.
     """
 
     numbers: int
@@ -82,12 +85,12 @@ class Layout:
 
     @property
     def size(self) -> int:
-        """Entries of a row."""
+        """The number of entries of a row."""
         return 2 + self.numbers + sum(self.columns)
 
     @cached_property
     def measured(self) -> BoolArray:
-        """Which entries of the matrix are released; shape (size, size), in the upper triangle."""
+        """Whether each entry of the matrix is released; shape (size, size), True only in the upper triangle."""
         wanted = np.triu(np.ones((self.size, self.size), dtype=np.bool_))
         for block in self.blocks:
             wanted[block, block] = False
@@ -97,26 +100,26 @@ class Layout:
 
     @property
     def blocks(self) -> tuple[slice, ...]:
-        """Where the levels of each column stand."""
+        """The positions of the levels of each column."""
         ends = 1 + self.numbers + np.cumsum([0, *self.columns])
         return tuple(slice(int(start), int(end)) for start, end in pairwise(ends))
 
     def l1_sensitivity(self, neighbours: Neighbours) -> int:
-        """Of the measured entries, in steps of the lattice; the proof is in the module."""
+        """The 1-norm sensitivity of the measured entries, in lattice steps; the proof is in the module."""
         m, c = self.numbers + 2, len(self.columns)
         pairs = c * m + c * (c - 1) // 2
         changed = 1 if neighbours is Neighbours.ADD_REMOVE else 2
         return self.steps**2 * (m * (m + 1) // 2 + changed * pairs - (self.outcome == "sign"))
 
     def l2_sensitivity(self, neighbours: Neighbours) -> float:
-        """The same in 2-norm."""
+        """The 2-norm sensitivity of the measured entries, in lattice steps."""
         if neighbours is Neighbours.REPLACE_ONE:
             return float(self.steps**2 * (self.numbers + 2 + len(self.columns)))
         squared = self.l1_sensitivity(neighbours) // self.steps**2
         return self.steps**2 * math.nextafter(math.sqrt(squared), math.inf)
 
     def filled(self, entries: FloatArray) -> FloatArray:
-        """Measured entries as whole symmetric matrices; the last axis becomes two."""
+        """The symmetric matrices with these measured entries; the last axis becomes two."""
         matrix = np.zeros((*entries.shape[:-1], self.size, self.size))
         matrix[..., self.measured] = entries
         for block in self.blocks:
@@ -133,10 +136,10 @@ class NoisyProducts:
     """A released matrix of sums of products.
 
     Attributes:
-        layout: what its entries are.
-        entries: the measured ones, row by row, in steps of the lattice; noisy integers.
+        layout: the meaning of its entries.
+        entries: the measured entries, row by row, in lattice steps; noisy integers.
         method: ``laplace`` or ``gaussian``.
-        scale: of the noise: of two-sided geometric noise, or the parameter of discrete Gaussian noise; in steps.
+        scale: of the two-sided geometric noise, or the parameter of the discrete Gaussian noise, in lattice steps.
     """
 
     layout: Layout
@@ -146,22 +149,22 @@ class NoisyProducts:
 
     @property
     def stddev(self) -> float:
-        """Of the noise in one entry, where a product of two numbers is at most 1."""
+        """The standard deviation of the noise in one entry, scaled so that a product of two numbers is at most 1."""
         variance = laplace_variance(self.scale) if self.method == LAPLACE else self.scale**2
         return math.sqrt(variance) / self.layout.steps**2
 
     @property
     def matrix(self) -> FloatArray:
-        """The whole matrix, where a product of two numbers is at most 1; symmetric, shape (size, size)."""
+        """The symmetric matrix, scaled so that a product of two numbers is at most 1; shape (size, size)."""
         return self.layout.filled(self.entries / float(self.layout.steps**2))
 
     def copies(self, count: int, *, noise: SeededNoise) -> FloatArray:
-        """Matrices of the noise alone, for simulations; shape (count, size, size)."""
+        """Matrices of fresh noise only, for simulations; shape (count, size, size)."""
         shape = count, self.entries.size
         if self.method == LAPLACE:
             drawn = noise.two_sided(shape, scale=self.scale)
         else:
-            # a cost and a sensitivity that make the same scale
+            # a cost and a sensitivity that give the same scale
             drawn = noise.gaussian(np.zeros(shape, dtype=np.int64), rho=0.5, l2_sensitivity=self.scale)
         return self.layout.filled(drawn / float(self.layout.steps**2))
 
@@ -175,21 +178,21 @@ def noisy_products(
     noise: Noise,
     method: str = "auto",
 ) -> NoisyProducts:
-    """The matrix with noise, for all that the meter has left.
+    """The matrix with noise, for the meter's whole remaining budget.
 
     Formal guarantee: ``epsilon``-DP by two-sided geometric noise, or ``(epsilon, delta)``-DP by discrete Gaussian noise
-    of the rho that ``zcdp.rho_within`` finds, for one row added or removed, or replaced; the layout's sensitivities.
+    for the rho of ``zcdp.rho_within``, for one row added or removed, or replaced, by the sensitivities of the layout.
 
     Args:
         products: exact sums; private. Symmetric, shape (size, size).
-        layout: what they are sums of; rows must keep to it.
-        meter: pays; what is left of its epsilon is spent, and of its delta where the noise is Gaussian.
-        neighbours: the relation.
+        layout: the meaning of the entries; rows must conform to it.
+        meter: charged with its remaining epsilon, and with its remaining delta if the noise is Gaussian.
+        neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
-        method: ``laplace``, ``gaussian`` (needs delta), or ``auto``: the one with less noise, Laplace if delta is 0.
+        method: ``laplace``, ``gaussian`` (requires delta), or ``auto``: the one with less noise, Laplace if delta is 0.
 
     Raises:
-        InvalidRequest: Gaussian noise without delta.
+        InvalidRequest: the noise is Gaussian and there is no delta.
     """
     epsilon, delta = meter.remaining, meter.remaining_delta
     resolved = _less_noise(layout, epsilon, delta, neighbours) if method == "auto" else method
@@ -209,12 +212,12 @@ def noisy_products(
 
 
 def _less_noise(layout: Layout, epsilon: Decimal, delta: Cost, neighbours: Neighbours) -> str:
-    """The method with the smaller standard deviation: by public facts alone."""
+    """The method with the smaller standard deviation; it depends on public facts only."""
     if not delta:
         return LAPLACE
     try:
         rho = rho_within(epsilon, delta)
-    except InvalidRequest:  # a delta so small that it buys nothing
+    except InvalidRequest:  # the delta is too small for any rho
         return LAPLACE
     laplace = math.sqrt(2) * laplace_scale(epsilon, layout.l1_sensitivity(neighbours))
     return LAPLACE if laplace <= gaussian_stddev(rho, layout.l2_sensitivity(neighbours)) else GAUSSIAN

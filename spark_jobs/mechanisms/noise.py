@@ -11,8 +11,8 @@ discrete Gaussian with ``stddev >= l2_sensitivity / sqrt(2 rho)`` is ``rho``-zCD
 2020, theorem 4). Noise on integers has no floating-point grid that could betray its input (Mironov, CCS 2012). Sums
 saturate at the ends of int64, which is post-processing.
 
-The neighbour relation enters through the sensitivity alone: for disjoint counts of rows it is 1 when a row is added or
-removed, 2 when one is replaced.
+The neighbouring relation enters only through the sensitivity: for disjoint counts of rows it is 1 when a row is added
+or removed and 2 when one is replaced.
 """
 
 from __future__ import annotations
@@ -40,35 +40,35 @@ Cost: TypeAlias = Decimal | float | int | str
 _INT64 = np.iinfo(np.int64)
 _CHUNK = 1 << 15
 _MIN_PIECE = 256
-"""Draws that take longer than it takes to start a thread for them."""
+"""The smallest number of draws that is worth a thread of its own."""
 _THREADS = 4
 
 
 class Noise(Protocol):
-    """A source of noise. Mechanisms take one and never make one."""
+    """A sampler of noise. Mechanisms receive one as an argument and never create one."""
 
     @property
     def private(self) -> bool:
-        """Whether what is made with it may be released."""
+        """Whether results that were computed with this noise may be released."""
 
     @property
     def guarantee(self) -> str:
-        """``contract.release.PRIVATE`` or ``NOT_PRIVATE``: the stamp of what is made with it."""
+        """``contract.release.PRIVATE`` or ``NOT_PRIVATE``: the stamp of results that were computed with this noise."""
 
     def laplace(self, values: NDArray[Any], *, epsilon: Cost, l1_sensitivity: int) -> Int64Array:
-        """``values`` plus two-sided geometric noise, ``epsilon``-DP for vectors of this sensitivity."""
+        """``values`` plus two-sided geometric noise; ``epsilon``-DP for vectors with this 1-norm sensitivity."""
 
     def gaussian(self, values: NDArray[Any], *, rho: Cost, l2_sensitivity: float) -> Int64Array:
-        """``values`` plus discrete Gaussian noise, ``rho``-zCDP for vectors of this sensitivity."""
+        """``values`` plus discrete Gaussian noise; ``rho``-zCDP for vectors with this 2-norm sensitivity."""
 
     def words(self, count: int) -> NDArray[np.uint64]:
-        """``count`` independent uniform 64-bit words, for samplers built on top and for seeds of post-processing."""
+        """``count`` independent uniform 64-bit words, for further samplers and for the seeds of post-processing."""
 
 
 class SecureNoise:
-    """OpenDP's exact integer samplers on the operating system's random bits: what every release uses.
+    """OpenDP's exact integer samplers on the operating system's random bits; every release uses it.
 
-    Nothing can seed it. The samplers run in variable time; an observer who can time single draws is not covered.
+    It cannot be seeded. The samplers run in variable time: an adversary who can time single draws is out of scope.
     """
 
     private = True
@@ -78,8 +78,9 @@ class SecureNoise:
         """``values`` plus two-sided geometric noise.
 
         Args:
-            values: integers, of any shape; as one vector, neighbours differ by at most ``l1_sensitivity`` in 1-norm.
-            epsilon: the loss, exact: OpenDP's own privacy map, rounded up, never exceeds it.
+            values: integers of any shape; taken as one vector, those of neighbours differ by at most ``l1_sensitivity``
+                in 1-norm.
+            epsilon: the exact privacy loss; OpenDP's own privacy map, which rounds up, never exceeds it.
             l1_sensitivity: at least 1.
 
         Raises:
@@ -91,19 +92,19 @@ class SecureNoise:
         return _in_parallel(measurement, _integers(values))
 
     def gaussian(self, values: NDArray[Any], *, rho: Cost, l2_sensitivity: float) -> Int64Array:
-        """``values`` plus discrete Gaussian noise; as ``laplace``, for the 2-norm and zCDP."""
+        """``values`` plus discrete Gaussian noise; as ``laplace``, but for the 2-norm and zCDP."""
         measurement = _opendp_gaussian(gaussian_stddev(rho, l2_sensitivity), l2_sensitivity, _cost("rho", rho))
         return _in_parallel(measurement, _integers(values))
 
     def words(self, count: int) -> NDArray[np.uint64]:
-        """``count`` independent uniform 64-bit words of the operating system."""
+        """``count`` independent uniform 64-bit words from the operating system."""
         return np.frombuffer(secrets.token_bytes(8 * count), dtype=np.uint64)
 
 
 class SeededNoise:
-    """The same distributions from a seed: tests, benchmarks, and simulations that only see released values.
+    """The same distributions, drawn from a seed, for tests, benchmarks, and simulations that see only released values.
 
-    Whatever it makes is stamped NOT PRIVATE: who knows the seed can take the noise away.
+    Its results are stamped NOT PRIVATE: anyone who knows the seed can subtract the noise.
     """
 
     private = False
@@ -124,12 +125,12 @@ class SeededNoise:
         return _saturating_add(values, self._discrete_gaussian(gaussian_stddev(rho, l2_sensitivity), values.shape))
 
     def two_sided(self, shape: tuple[int, ...], *, scale: float) -> Int64Array:
-        """Two-sided geometric noise of this scale, for simulations: a scale may be of any size, a cost may not."""
+        """Two-sided geometric noise of a given scale, for simulations: unlike a cost, a scale has no upper limit."""
         noise = self._geometric(scale, shape) - self._geometric(scale, shape)
         return _saturating_add(np.zeros(shape, dtype=np.int64), noise)
 
     def words(self, count: int) -> NDArray[np.uint64]:
-        """``count`` uniform 64-bit words of the seed's stream."""
+        """``count`` uniform 64-bit words from the seeded stream."""
         return self._generator.integers(0, 2**64, size=count, dtype=np.uint64)
 
     def binomials(self, trials: Int64Array, chances: FloatArray, *, copies: int) -> Int64Array:
@@ -204,7 +205,7 @@ def laplace_variance(scale: float) -> float:
 def _cost(what: str, amount: Cost) -> Decimal:
     number = amount if isinstance(amount, Decimal) and amount.is_finite() else exact_decimal(amount, what=what)
     if number <= 0 or float_below(number) <= 0:
-        raise InvalidRequest(what, value=number, requirement="must be above 0", remedy="give what this noise may cost")
+        raise InvalidRequest(what, value=number, requirement="must be above 0", remedy="give the cost of this noise")
     return number
 
 
@@ -220,7 +221,7 @@ def _integers(values: NDArray[Any]) -> Int64Array:
 def _saturating_add(values: Int64Array, noise: FloatArray) -> Int64Array:
     if _magnitude(values) + _magnitude(noise) < 2.0**62:
         return values + noise.astype(np.int64)
-    # 2^63 - 1024 is the largest float below 2^63: noise beyond it is beyond any count
+    # 2^63 - 1024 is the largest float below 2^63; noise beyond it exceeds any count
     steps = np.clip(noise, -(2.0**63), 2.0**63 - 1024).astype(np.int64)
     total = values + steps
     overflow = ((values ^ total) & (steps ^ total)) < 0
@@ -232,7 +233,7 @@ def _magnitude(values: NDArray[Any]) -> float:
 
 
 def _in_parallel(measurement: Callable[[Int64Array], Any], values: Int64Array) -> Int64Array:
-    # coordinates get independent noise, so the pieces make the vector; the samplers run outside the interpreter lock
+    # coordinates get independent noise, so the vector may be cut into pieces; the samplers release the interpreter lock
     flat = values.reshape(-1)
     pieces = max(min(flat.size // _MIN_PIECE, _THREADS), -(-flat.size // _CHUNK))
     if pieces <= 1:
@@ -261,7 +262,7 @@ def _opendp_gaussian(stddev: float, l2_sensitivity: float, rho: Decimal) -> Any:
 
 
 def _within(make: Callable[[float], Any], scale: float, distance: float, budget: Decimal) -> Any:
-    """OpenDP's measurement at ``scale``, or at the next floats above it until its own map stays within the budget."""
+    """OpenDP's measurement at ``scale``, or at the smallest float above it whose privacy map is within the budget."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
@@ -270,4 +271,4 @@ def _within(make: Callable[[float], Any], scale: float, distance: float, budget:
         if Decimal(measurement.map(distance)) <= budget:
             return measurement
         scale = math.nextafter(scale, math.inf)
-    raise ArithmeticError("the noise's privacy map stays above its budget; nothing was drawn")
+    raise ArithmeticError("the privacy map of the noise exceeds its budget; nothing was drawn")

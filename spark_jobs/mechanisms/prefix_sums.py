@@ -1,16 +1,16 @@
-"""Noisy counts over a line of cells, made for prefix sums: a consistent tree, and its post-processing.
+"""Noisy counts over a line of cells for prefix sums: a consistent tree, and its post-processing.
 
-``noisy_tree`` measures a ``Tree`` of counts once; everything after it is post-processing of the stored nodes.
+``noisy_tree`` measures a ``Tree`` of counts once; everything else is post-processing of the stored nodes.
 
 Privacy. ``counts`` are of disjoint cells, so one row lies in one node of each of the tree's ``h`` measured levels.
 Adding or removing a row changes ``h`` nodes by 1: the vector of all measured nodes has 1-norm sensitivity ``h``.
-Replacing a row changes at most ``2 h``; where the total is public the root is exact and not measured. Two-sided
+Replacing a row changes at most ``2 h``; if the total is public, the root is exact and not measured. Two-sided
 geometric noise of scale sensitivity / epsilon on every node is epsilon-DP (``spark_jobs.mechanisms.noise``).
 
 Labels. Two trees over the rows of two classes, each measured with this epsilon, cost epsilon together: under
-``ADD_REMOVE`` a row lies in one of the trees (parallel composition); under ``REPLACE_ONE`` the old row changes ``h``
-nodes and the new one ``h`` nodes, wherever they lie, and every node has noise of scale ``2 h / epsilon``. A
-replacement may change both totals, so neither is public then.
+``ADD_REMOVE`` a row lies in one of the trees (parallel composition); under ``REPLACE_ONE`` the old row and the new row
+change ``h`` nodes each, in either tree, and every node has noise of scale ``2 h / epsilon``. A replacement may change
+both totals, so that neither is public then.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from spark_jobs.mechanisms.trees import Tree
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoisyTree:
-    """A tree's noisy nodes and all that follows from them.
+    """The noisy nodes of a tree, and the estimates that follow from them.
 
     Attributes:
         tree: the public shape.
         nodes: noisy integer counts of the measured levels, leaves first.
         scale: of the two-sided geometric noise in every node.
-        total: the exact total where it is public, else None.
+        total: the exact total if it is public, else None.
     """
 
     tree: Tree
@@ -51,7 +51,7 @@ class NoisyTree:
         return np.concatenate([[0.0], np.cumsum(self.counts())])
 
     def prefix_variances(self) -> FloatArray:
-        """Exact variances of ``prefix_counts``; a function of public facts."""
+        """Exact variances of ``prefix_counts``, from public facts."""
         return self.tree.prefix_variances * laplace_variance(self.scale)
 
     def variance(self, weights: FloatArray) -> float:
@@ -66,7 +66,7 @@ class NoisyTree:
 
 
 def rows_changed(neighbours: Neighbours) -> int:
-    """Rows in which neighbouring tables differ, as counts of disjoint cells see it: 1 or 2."""
+    """The number of rows in which neighbouring tables differ: the 1-norm sensitivity of counts of disjoint cells."""
     return 2 if neighbours is Neighbours.REPLACE_ONE else 1
 
 
@@ -75,18 +75,18 @@ def noisy_tree(counts: Int64Array, *, tree: Tree, epsilon: Cost, neighbours: Nei
 
     Args:
         counts: exact counts of disjoint cells, one for each leaf of the tree.
-        tree: its public shape; ``root="public"`` is for ``REPLACE_ONE`` and rows of one class alone.
-        epsilon: what it costs, shared by the trees of disjoint classes.
-        neighbours: the relation.
+        tree: its public shape; ``root="public"`` is only for ``REPLACE_ONE`` and rows of one class.
+        epsilon: the cost of the release, shared by the trees of disjoint classes.
+        neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
     Raises:
-        ValueError: the counts do not fit the tree, or the total is taken as public where it is not.
+        ValueError: the counts do not fit the tree, or the total cannot be public.
     """
     if counts.shape != (tree.cells,):
         raise ValueError(f"counts: got shape {counts.shape}; must be ({tree.cells},), one count for each leaf")
     if tree.root == "public" and neighbours is not Neighbours.REPLACE_ONE:
-        raise ValueError("root: got public; the total is public under REPLACE_ONE alone; measure it or leave it out")
+        raise ValueError("root: got public; the total is public only under REPLACE_ONE; use a noisy or absent root")
     l1_sensitivity = tree.measured * rows_changed(neighbours)
     exact = tree.nodes(counts)
     noisy = noise.laplace(np.concatenate(exact), epsilon=epsilon, l1_sensitivity=l1_sensitivity)
@@ -99,14 +99,14 @@ def noisy_tree(counts: Int64Array, *, tree: Tree, epsilon: Cost, neighbours: Nei
 
 
 def monotone(prefix: FloatArray, *, upper: float | None = None) -> FloatArray:
-    """The closest non-decreasing sequence that starts at 0, within [0, ``upper``]; post-processing.
+    """The nearest non-decreasing sequence within [0, ``upper``] that starts at 0; post-processing.
 
-    The projection (pool adjacent violators) is onto a convex set that holds the exact prefix counts, so its distance to
-    them never grows; clipping to a range that holds them shrinks it further.
+    The projection (pool adjacent violators) is onto a convex set that contains the exact prefix counts, so that it
+    never increases the distance to them; neither does clipping to a range that contains them.
 
     Args:
-        prefix: estimates of prefix counts, the first of them of no cell at all.
-        upper: the exact total, where it is public.
+        prefix: estimates of the counts of the first 0, 1, ... cells.
+        upper: the exact total, if it is public.
     """
     rising = np.clip(isotonic_regression(prefix[1:]).x, 0.0, upper)
     return np.concatenate([[0.0], rising])

@@ -1,13 +1,14 @@
-"""Which nodes of a hierarchy are worth refining: a private pruning of a tree of counts.
+"""The private pruning of a tree of counts: which nodes of a hierarchy are worth refining.
 
-Where most of a domain is empty, asking every leaf of its hierarchy spends noise on nothing. A pruning says, for each
-node whose parent is refined, whether it is refined as well; what it costs does not depend on the height of the tree.
+Where most of a domain is empty, measuring every leaf of its hierarchy spends budget on empty cells. A pruning decides,
+for each node whose parent is refined, whether it is refined as well; its cost does not depend on the height of the
+tree.
 
-Neighbours and sensitivity: one row more or less changes by 1 the counts of the nodes on one path from the root to a
-leaf. Every node has noise of its own; there is no noisy threshold, so this is no sparse vector technique.
+Neighbours and sensitivity: a row that is added or removed changes by 1 the counts of the nodes on one path from the
+root to a leaf. Every node has noise of its own and the threshold has none, so this is not the sparse vector technique.
 
-Guarantee: ``epsilon``-DP when a row is added or removed; a replaced row changes two paths, and the same at half of
-epsilon is ``epsilon``-DP then.
+Guarantee: ``epsilon``-DP when a row is added or removed. A replaced row changes two paths, so that the same mechanism
+at half of epsilon is ``epsilon``-DP under replacement.
 
 Algorithm and proof (after Zhang, Xiao, Xie, *PrivTree*, SIGMOD 2016). A node at depth j with count c has the score
 ``b = max(c - j d, t - d)``; it is refined iff ``b + Lap(s) > t``, with ``d >= s`` and ``d >= 1``. Let D' have one row
@@ -16,11 +17,12 @@ more. Off its path nothing differs. On the path let v be the deepest node whose 
 ``1 / s``; scores rise by at least d per level towards the root, so the j-th ancestor of v, j >= 2, is above the
 threshold by ``(j - 1) d + a - 1`` or more and loses at most ``e^((1 - a) / s) e^-(j - 1) / s``. The sum is convex in a
 on (0, 1]; at 1 it is ``(1 + 1 / (1 - 1/e)) / s``, at 0 no larger because ``s >= 1``; for a > 1 it is smaller. So
-``s = max((2e - 1) / (e - 1) / epsilon, 1)`` does. For the answer "not refined" only its own node loses, ``1 / s``.
-Two-sided geometric noise on integers shifts like Laplace noise, so the same bounds hold.
+``s = max((2e - 1) / (e - 1) / epsilon, 1)`` suffices. For the answer "not refined" only the node itself loses, ``1 /
+s``.
+Two-sided geometric noise on integers shifts like Laplace noise, so the same bounds apply.
 
 Algorithm 18 of Chen 2018, which draws a new noisy threshold for every node and claims the cost of one sparse vector
-test, loses up to half its epsilon for each level of the tree; the tests show it.
+test, loses up to half its epsilon for each level of the tree, as the tests show.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ from spark_jobs.mechanisms.noise import Cost, Noise
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 
 NODE_SHARE = Decimal("0.3873")
-"""``(e - 1) / (2e - 1)``, rounded down: the part of epsilon that the noise of one node is made for."""
+"""``(e - 1) / (2e - 1)``, rounded down: the share of epsilon that determines the noise of one node."""
 
 
 def refined_nodes(
@@ -55,24 +57,25 @@ def refined_nodes(
 ) -> tuple[BoolArray, ...]:
     """Which nodes of the hierarchy over ``counts`` are refined, level by level from the root.
 
-    Guarantee, neighbours and proof: the module's. All nodes are drawn for, so that time tells nothing of the answers.
+    Guarantee, neighbours and proof: see the module. Noise is drawn for all nodes, so that the running time does not
+    depend on the answers.
 
     Args:
-        counts: exact counts of disjoint cells, integers, shape (N,): the leaves. A node of height k holds
-            ``branching ** k`` of them, the last of a level perhaps fewer.
-        threshold: a node is worth refining from about this many rows; public.
-        epsilon: the whole cost.
-        neighbours: the relation.
+        counts: exact counts of disjoint cells, integers, shape (N,): the leaves. A node of height k groups ``branching
+            ** k`` of them, the last node of a level perhaps fewer.
+        threshold: about the number of rows from which a node is worth refining; public.
+        epsilon: the total cost.
+        neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
-        branching: children of a node, at least 2.
-        meter: where the cost is drawn; None if the caller has drawn it.
+        branching: the number of children of a node, at least 2.
+        meter: charged with the cost; None if the caller has already charged it.
 
     Returns:
-        One boolean array for each level above the leaves; a node below one that is not refined is False.
+        One boolean array for each level above the leaves; a node whose parent is not refined is False.
 
     Raises:
-        ValueError: no cells, or a parameter out of its bounds.
-        TypeError: counts are not integers.
+        ValueError: there are no cells, or a parameter is out of its bounds.
+        TypeError: the counts are not integers.
     """
     leaves = np.asarray(counts)
     if leaves.ndim != 1 or not leaves.size:
@@ -98,15 +101,15 @@ def refined_levels(
     neighbours: Neighbours,
     noise: Noise,
 ) -> tuple[BoolArray, ...]:
-    """``refined_nodes`` for any public tree, and for many tables of disjoint rows at once: they cost ``epsilon`` once.
+    """``refined_nodes`` for any public tree and for tables of disjoint rows at once, at the cost ``epsilon`` in all.
 
     Args:
-        totals: exact counts of the levels that may be refined, the root's first, each of shape (..., nodes of the
-            level); a row is in one node of each level, in one table of those along the leading axes.
-        parents: for each level but the first, the place of every node's parent in the level before.
-        threshold: as ``refined_nodes`` has it.
-        epsilon: the whole cost.
-        neighbours: the relation.
+        totals: exact counts of the levels that may be refined, the root first, each of shape (..., nodes of the level);
+            a row is in one node of each level, in one of the tables along the leading axes.
+        parents: for each level but the first, the index of each node's parent in the level before.
+        threshold: as in ``refined_nodes``.
+        epsilon: the total cost.
+        neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
     Returns:
@@ -122,14 +125,14 @@ def refined_levels(
 
 
 def node_noise(epsilon: Decimal, neighbours: Neighbours) -> tuple[Decimal, int]:
-    """What the noise of one node is made for, ``1 / s``, and the whole step ``d`` by which scores fall per level."""
+    """The epsilon of the noise of one node, ``1 / s``, and the whole number ``d`` by which scores fall per level."""
     with localcontext(prec=MAX_DIGITS, rounding=ROUND_FLOOR):
         of_node = min(epsilon / rows_changed(neighbours) * NODE_SHARE, Decimal(1))
     return of_node, math.ceil(1 / Fraction(of_node))
 
 
 def levels_above(leaves: Int64Array, branching: int) -> list[Int64Array]:
-    """The totals of every level above the leaves, the root's first; empty for a single leaf."""
+    """The totals of every level above the leaves, the root first; empty for a single leaf."""
     levels: list[Int64Array] = []
     below = leaves
     while below.size > 1:

@@ -1,13 +1,13 @@
-"""Smooth noise without a residual delta: one number, released with pure differential privacy.
+"""Smooth noise without a residual delta: the release of one number with pure differential privacy.
 
-``continuous_noise`` charges a delta for what finite precision can change. For densities whose tails are no thinner than
-a power, on a coarse enough grid, every grid point has a probability so far above the precision that the error can be
-paid for as a factor instead, out of a billionth of epsilon.
+``continuous_noise`` charges a delta for the effect of finite precision. If the tails of the density fall no faster than
+a power, and the grid is coarse enough, every grid point has a probability so far above the precision that the error is
+only a factor close to 1, which a billionth of epsilon covers.
 
 Proof. Let ``q_j`` be the probability of grid point j under the ideal noise, which is ``e0``-DP for
-``e0 = epsilon (1 - SLACK)``, rounded to the grid and clipped, and ``q'_j`` the one that the program makes. If
+``e0 = epsilon (1 - SLACK)``, rounded to the grid and clipped, and ``q'_j`` the one that the program realises. If
 ``|q'_j / q_j - 1| <= eta`` for all tables and j, the program is ``(e0 + 3 eta)``-DP for eta below 0.1. Bounds S are
-kept in ``[STEP, 1]`` (a constant floor keeps a bound smooth), the rate lies in [1e-9, 10], so one scale
+clipped to ``[STEP, 1]`` (a constant floor keeps a bound smooth), the rate lies in [1e-9, 10], so one scale
 ``s = S / rate`` lies in [9e-11, 1e9], and a grid point at most ``1 / s`` scales away, in a cell ``STEP / s`` scales
 wide. With tails that fall like ``|x|^-6`` or slower, ``q_j >= 1e-60``; the 256 random bits of each part of a sample
 move it by at most a few times 2^-256, a 1e-16th of that. Samples have a relative error below 1e-54 in x (an absolute
@@ -27,16 +27,16 @@ from spark_jobs.mechanisms.continuous_noise import Density, PublicGrid, SmoothNo
 from spark_jobs.mechanisms.noise import Cost, Noise
 
 STEP = 2.0**-30
-"""The grid of released values in [0, 1], and the least smooth bound that noise is scaled by."""
+"""The step of the grid of released values in [0, 1], and the smallest smooth bound that noise is scaled by."""
 SLACK = Decimal("1e-9")
 MIN_EPSILON = Decimal("1e-5")
 MAX_EPSILON = Decimal(10)
-"""The densities' constants are proven up to here; a release that is allowed more spends this."""
+"""The constants of the densities are proven up to this epsilon; a release with a larger budget spends only this."""
 _GRID = PublicGrid(lower=0, upper=1, steps=1 << 30)
 
 
 def pure_noise(epsilon: Cost, density: Density = Density.POLYNOMIAL) -> SmoothNoise:
-    """The density to give ``release_pure`` for a release that costs ``epsilon``, at most ``MAX_EPSILON``.
+    """The noise with which ``release_pure`` costs ``epsilon``, which is at most ``MAX_EPSILON``.
 
     Raises:
         InvalidRequest: epsilon is not from 0.00001 to 10.
@@ -48,7 +48,7 @@ def pure_noise(epsilon: Cost, density: Density = Density.POLYNOMIAL) -> SmoothNo
             "epsilon",
             value=plain(cost),
             requirement=f"must be at least {MIN_EPSILON}",
-            remedy="give it more of the budget",
+            remedy="give the release a larger share of the budget",
         )
     with localcontext(prec=2 * MAX_DIGITS):
         ideal = (cost * (1 - SLACK)).quantize(Decimal(1).scaleb(1 - MAX_DIGITS))
@@ -56,27 +56,28 @@ def pure_noise(epsilon: Cost, density: Density = Density.POLYNOMIAL) -> SmoothNo
         return polynomial_noise(ideal)
     if density is Density.CAUCHY:
         return cauchy_noise(ideal)
-    raise ValueError(f"density: got {density}; must have the tails of a power of at most 6")
+    raise ValueError(f"density: got {density}; its tails must not fall faster than the power -6")
 
 
 def release_pure(value: Decimal, bound: float, *, shape: SmoothNoise, noise: Noise) -> float:
-    """``value`` in [0, 1] with noise, on the grid of multiples of ``STEP``.
+    """``value`` in [0, 1] with noise, rounded to a multiple of ``STEP``.
 
-    Formal guarantee: ``epsilon``-DP for ``shape = pure_noise(epsilon)`` and a bound that is smooth with rate
-    ``shape.smoothness``, under the relation it is smooth for; no delta. Proof: see the module.
+    Formal guarantee: ``epsilon``-DP, without a delta, for ``shape = pure_noise(epsilon)`` and a bound that is smooth
+    with rate ``shape.smoothness``, under the neighbouring relation for which the bound is smooth. Proof: see the
+    module.
 
     Args:
         value: the exact statistic; private.
         bound: its smooth bound; private.
-        shape: of ``pure_noise``.
-        noise: the source of random bits.
+        shape: the result of ``pure_noise``.
+        noise: source of the random bits (``SecureNoise`` in production).
     """
     released: float = shape.release(value, min(max(bound, STEP), 1.0), grid=_GRID, noise=noise)[0].item()
     return released
 
 
 def quantile(shape: SmoothNoise, probability: float) -> float:
-    """The size that the noise for a bound of 1 stays below with this probability: of ``|noise|``, for intervals."""
+    """The quantile of ``|noise|`` at this probability for a bound of 1, for intervals."""
     left = 1.0 - probability
     if shape.density is Density.POLYNOMIAL:
         alpha = float(shape.epsilon) / shape.rate
@@ -91,6 +92,6 @@ def quantile(shape: SmoothNoise, probability: float) -> float:
     elif shape.density is Density.LAPLACE:
         size = -math.log(left)
     else:
-        raise ValueError(f"density: got {shape.density}; has no closed quantile here")
+        raise ValueError(f"density: got {shape.density}; its quantile has no closed form here")
     distance: float = shape.scale * size
     return distance

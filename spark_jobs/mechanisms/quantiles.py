@@ -1,7 +1,7 @@
 """Quantiles and recursive medians from counts on a public grid.
 
-Where a tree of counts is released anyway, its quantiles are free: ``tree_quantiles`` reads them off. The other two are
-for releases of quantiles alone.
+Where a tree of counts is released anyway, its quantiles are free by post-processing: ``tree_quantiles``. The other two
+functions release quantiles only.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ MAX_DENOMINATOR = 10**6
 
 @dataclass(frozen=True, kw_only=True)
 class RecursiveMedians:
-    """What ``recursive_medians`` released.
+    """The result of ``recursive_medians``.
 
     Attributes:
-        thresholds: ``2^levels - 1`` boundaries, ascending, from 0 to k: cells below one lie left of it. int64.
-        fallbacks: how many of them are midpoints because the noisy median left its interval, or the interval had no
-            boundary inside; a function of the noise and of the thresholds, hence public.
+        thresholds: ``2^levels - 1`` boundaries between cells, ascending, from 0 to k, int64: threshold t lies before
+            cell t.
+        fallbacks: the number of thresholds that are midpoints because the noisy median was outside its interval, or
+            because the interval had no boundary inside; a function of the noisy medians, hence public.
     """
 
     thresholds: Int64Array
@@ -52,30 +53,30 @@ def recursive_medians(
     rate_share: float = 0.2,
     meter: BudgetMeter | None = None,
 ) -> RecursiveMedians:
-    """Split the rows at a private median, then each part again, ``levels`` times.
+    """Split the rows at a private median, then each part again, to a depth of ``levels``.
 
-    Formal guarantee: ``(epsilon, d * RESIDUAL_DELTA)``-DP, d one for each level under ADD_REMOVE and two under
-    REPLACE_ONE. Each level has ``epsilon / levels``. The nodes of a level hold disjoint parts of the rows, given the
-    thresholds above them, which are released: under ADD_REMOVE one node sees the row and may spend the level's share;
-    under REPLACE_ONE two may, with half of it each, but for the root, which is one node (Chen, Machanavajjhala, Reiter,
-    Barrientos 2017, algorithm 2; its smoothing rate and noise overrun their share and are not used here).
-    A node's median has the smooth bound ``median_bound``, which serves added, removed and replaced rows alike; empty
-    nodes have a median of their own and get the same noise.
+    Formal guarantee: ``(epsilon, d * RESIDUAL_DELTA)``-DP, where d is ``levels`` under ADD_REMOVE and ``2 levels``
+    under REPLACE_ONE. Each level has ``epsilon / levels``. The nodes of a level hold disjoint parts of the rows, given
+    the thresholds above them, which are released. Under ADD_REMOVE one node per level contains the row and spends the
+    level's share; under REPLACE_ONE two nodes may, with half of the share each, except for the root, which is a single
+    node (Chen, Machanavajjhala, Reiter, Barrientos 2017, algorithm 2; its smoothing rate and noise exceed their share
+    and are not used here). The sensitivity of a node's median has the smooth bound ``median_bound``, which is valid for
+    added, removed and replaced rows; for empty nodes the median is defined as well and gets the same noise.
 
-    With few rows a deep recursion returns midpoints: read ``fallbacks``.
+    With few rows a deep recursion returns midpoints; see ``fallbacks``.
 
     Args:
         cells: counts, shape (k,), k public and at least 1.
         levels: 1 to 16.
-        epsilon: the whole cost.
+        epsilon: the total cost.
         neighbours: one row added or removed, or one replaced.
-        noise: the source of random bits.
-        rate_share: of ``polynomial_noise``.
-        meter: where the cost is drawn; None if the caller has drawn it.
+        noise: source of the random bits (``SecureNoise`` in production).
+        rate_share: the parameter of ``polynomial_noise``.
+        meter: charged with the cost; None if the caller has already charged it.
 
     Raises:
-        InvalidRequest: levels is outside its bounds, or a node's epsilon is above 10 or too small.
-        ValueError: the counts are not one row of whole numbers.
+        InvalidRequest: ``levels`` is out of bounds, or the epsilon of a node is above 10 or too small.
+        ValueError: the counts are not a one-dimensional array of whole numbers.
     """
     if not 1 <= levels <= MAX_LEVELS:
         raise InvalidRequest(
@@ -99,7 +100,7 @@ def recursive_medians(
 
 
 def node_budgets(epsilon: Decimal, levels: int, neighbours: Neighbours) -> list[Decimal]:
-    """The epsilon of one node at each level, the root first; a row's path never costs more than ``epsilon``."""
+    """The epsilon of one node at each level, the root first; the path of a row never costs more than ``epsilon``."""
     level = share(epsilon, levels)
     deeper = level if neighbours is Neighbours.ADD_REMOVE else share(level, 2)
     return [level, *[deeper] * (levels - 1)]
@@ -116,22 +117,23 @@ def private_quantile(
 ) -> int:
     """The cell that holds the ``level`` quantile, by permute-and-flip.
 
-    With ``level = a / b`` in lowest terms and running sums C, the score of cell y is minus how far the target is from
-    the cell: ``-max(b C_{y-1} - a n, a n - b C_y, 0)``. Sensitivity: an added or removed row changes ``b C - a n`` by
-    ``b - a`` or ``-a``, so scores by at most ``max(a, b - a)``; a replaced one changes C alone, scores by at most b.
+    With ``level = a / b`` in lowest terms and running sums C, the score of cell y is minus the distance of the target
+    from the cell: ``-max(b C_{y-1} - a n, a n - b C_y, 0)``. Sensitivity: an added or removed row changes ``b C - a n``
+    by ``b - a`` or ``-a``, so scores change by at most ``max(a, b - a)``; a replaced row changes only C, so scores
+    change by at most b.
     Formal guarantee: ``epsilon``-DP under ``neighbours``, by ``selection.permute_and_flip``.
 
     Args:
         cells: counts, shape (k,), k public and at least 1.
-        level: in [0, 1], read exactly, with a denominator of at most 10^6.
-        epsilon: the whole cost.
+        level: a number in [0, 1], read exactly, with a denominator of at most 10^6.
+        epsilon: the total cost.
         neighbours: one row added or removed, or one replaced.
-        noise: the source of random bits.
-        meter: where the cost is drawn; None if the caller has drawn it.
+        noise: source of the random bits (``SecureNoise`` in production).
+        meter: charged with the cost; None if the caller has already charged it.
 
     Raises:
-        InvalidRequest: level or epsilon is outside its bounds.
-        ValueError: the counts are not one row.
+        InvalidRequest: ``level`` or ``epsilon`` is out of bounds.
+        ValueError: the counts are not one-dimensional.
     """
     target = quantile_target(level)
     return permute_and_flip(
@@ -144,11 +146,10 @@ def private_quantile(
 
 
 def tree_quantiles(tree: NoisyTree, levels: Sequence[Cost]) -> Int64Array:
-    """The cells that hold these quantiles, read off a released tree; they rise with the level.
+    """The cells that hold these quantiles, computed from a released tree; they do not decrease with the level.
 
-    Post-processing: free, under the relation and at the cost that the tree was measured for. The quantile of level q
-    is the first cell up to which the rising estimate of prefix counts reaches q of the estimated total, and the
-    middle cell where that total is below 1.
+    Post-processing, without further cost. The quantile of level q is the first cell at which the monotone estimate of
+    the prefix counts reaches the share q of the estimated total, and the middle cell if that total is below 1.
 
     Args:
         tree: a measured tree over k cells.
@@ -164,7 +165,7 @@ def tree_quantiles(tree: NoisyTree, levels: Sequence[Cost]) -> Int64Array:
     upto = monotone(tree.prefix_counts(), upper=tree.total)[1:]
     if upto[-1] < 1:
         return np.full(shares.size, tree.tree.cells // 2, dtype=np.int64)
-    # what rounding leaves of a whole number of rows is no row
+    # rounding must not add a row to a whole number of rows
     reached = np.searchsorted(upto, shares * upto[-1] * (1 - 1e-12))
     cells: Int64Array = np.minimum(reached, tree.tree.cells - 1).astype(np.int64)
     return cells
@@ -194,24 +195,24 @@ def quantile_scores(cells: ArrayLike, target: Fraction) -> Int64Array:
 
 
 def quantile_sensitivity(target: Fraction, neighbours: Neighbours) -> int:
-    """The most that one row changes a score of ``private_quantile``."""
+    """The largest change of a score of ``private_quantile`` by one row."""
     if neighbours is Neighbours.ADD_REMOVE:
         return max(target.numerator, target.denominator - target.numerator)
     return target.denominator
 
 
 def _split_all(line: Line, edges: Int64Array, shape: SmoothNoise, noise: Noise) -> tuple[Int64Array, int]:
-    """A threshold in each part, and how many of them are midpoints."""
+    """A threshold in each part, and the number of midpoints among them."""
     start, widths = edges[:-1], np.diff(edges)
     thresholds = start + widths // 2
-    # the right end of a single cell, or of none
+    # the right end of a part with at most one cell
     thresholds[widths <= 1] = edges[1:][widths <= 1]
     split = np.flatnonzero(widths > 1)
     if not split.size:
         return thresholds, widths.size
     private = part_medians(line, edges, smoothness=shape.smoothness)
     medians = [Decimal(doubled) / 2 for doubled in private.doubled[split].tolist()]
-    # steps of one cell from the part's start; where the line ends is beyond every part
+    # the grid counts cells from the start of the part; the end of the line is beyond every part
     grid = PublicGrid(lower=0, upper=int(edges[-1]), steps=int(edges[-1]))
     noisy = shape.release(medians, private.bounds[split].tolist(), grid=grid, noise=noise).astype(np.int64)
     inside = (noisy > 0) & (noisy < widths[split])

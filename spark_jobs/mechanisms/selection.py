@@ -1,8 +1,8 @@
-"""Private selection: a good candidate, or a good point of an interval, from scores that each person moves little.
+"""Private selection of a candidate, or of a point of an interval, by scores of small sensitivity.
 
-Choices are exact: integer weights and random bits, no floating-point variate (``exact_choice``), so the guarantees are
-pure and hold for what runs. "Neighbours" are any relation under which the scores change by at most
-``l_inf_sensitivity`` each: stating that number is the caller's duty, and the relation enters through it alone.
+Choices are exact: they use integer weights and random bits and no floating-point variates (``exact_choice``), so that
+the guarantees are pure and apply to the program as it runs. "Neighbours" may be any relation under which every score
+changes by at most ``l_inf_sensitivity``. The caller must ensure this bound; the relation enters only through it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def exponential_mechanism(
 ) -> int:
     """An index, chosen with probability proportional to ``exp(epsilon * score / (2 l_inf_sensitivity))``.
 
-    Formal guarantee: ``epsilon``-DP where every score changes by at most ``l_inf_sensitivity`` between neighbours;
-    where monotone (all scores move the same way), with twice the exponent.
+    Formal guarantee: ``epsilon``-DP if every score changes by at most ``l_inf_sensitivity`` between neighbours. If
+    monotone (all scores move in the same direction), the exponent is doubled at the same guarantee.
     Proof (McSherry, Talwar, FOCS 2007, theorem 6). The weight changes by ``e^(epsilon/2)`` at most and so does the
     sum, the other way; if all weights rise, only one of the two ratios is above 1. Rounding: the lemma of
     ``exact_choice``.
@@ -50,9 +50,9 @@ def exponential_mechanism(
         scores: shape (k,), integers or floats; k is public, from 1 to 2^22.
         epsilon: the whole cost, at least 1e-20.
         l_inf_sensitivity: above 0.
-        noise: the source of random bits.
-        monotone: every score moves the same way for every pair of neighbours.
-        meter: where the cost is drawn; None if the caller has drawn it.
+        noise: source of the random bits (``SecureNoise`` in production).
+        monotone: whether all scores move in the same direction for every pair of neighbours.
+        meter: charged with the cost; None if the caller has already charged it.
 
     Raises:
         InvalidRequest: epsilon is too small.
@@ -74,14 +74,14 @@ def permute_and_flip(
     monotone: bool = False,
     meter: BudgetMeter | None = None,
 ) -> int:
-    """An index: candidates in random order, each taken with probability ``exp(-rate (max score - score))``.
+    """An index: candidates in random order, each accepted with probability ``exp(-rate (max score - score))``.
 
-    Formal guarantee, parameters and Raises: as ``exponential_mechanism``; its expected score is never lower, and it
+    Formal guarantee, parameters and Raises: as in ``exponential_mechanism``. Its expected score is never lower, and it
     is report-noisy-max with exponential noise (McKenna, Sheldon, NeurIPS 2020, theorems 1 and 2; Ding, Kifer et al.,
     2021).
     Proof of the rounding. With ``p_j`` the acceptance probabilities, ``P(i) = p_i F``, ``F = integral over t in [0, 1]
     of prod_{j != i} (1 - t p_j)``. Both factors of the integrand fall in t, so by Chebyshev's inequality
-    ``|d log F / d p_j| <= 2``: replacing every ``p_j`` by one within 2^-191 of it changes ``P(i)`` by a factor of
+    ``|d log F / d p_j| <= 2``: replacing every ``p_j`` by a number within 2^-191 of it changes ``P(i)`` by a factor of
     at most ``1 + 2^-150`` through F. Through ``p_i`` the lemma of ``exact_choice`` applies; its case ``x_i < x'_i``
     needs ``F / F' <= e^epsilon`` alone, which the ideal guarantee gives when candidate i is thought to move up by
     the sensitivity (not at all, if all scores fall).
@@ -98,7 +98,7 @@ def permute_and_flip(
         drawn = int.from_bytes(noise.words(WEIGHT_BITS // 64).tobytes(), "little")
         if drawn < min(weights[levels[candidate]] + FLOOR, UNIT):
             return candidate
-    raise ArithmeticError("no candidate was taken, though the best is taken with certainty")
+    raise ArithmeticError("no candidate was accepted, though the best one is accepted with certainty")
 
 
 def report_noisy_max(
@@ -113,14 +113,15 @@ def report_noisy_max(
     """The index of the largest of integer scores with two-sided geometric noise; ties go to the lowest index.
 
     Formal guarantee: ``epsilon``-DP as for ``exponential_mechanism``, with noise of scale
-    ``2 l_inf_sensitivity / epsilon``, half of that where monotone. Only the index may be released.
+    ``2 l_inf_sensitivity / epsilon``, or half of that if monotone. Only the index may be released.
     Proof (Dwork, Roth 2014, claim 3.9, for integers). Fix the noise of the others. Index i wins iff its noise reaches
-    an integer that moves by at most ``2 l_inf_sensitivity`` (by ``l_inf_sensitivity`` if all move the same way), and a
-    tail of two-sided geometric noise changes by at most ``e^(shift / scale)``. Ties enter through that integer alone.
+    an integer that moves by at most ``2 l_inf_sensitivity`` (by ``l_inf_sensitivity`` if all move in the same
+    direction), and a tail probability of two-sided geometric noise changes by at most ``e^(shift / scale)``. Ties enter
+    only through that integer.
 
     Raises:
         TypeError: the scores are not integers.
-        ValueError: no scores, or the sensitivity is below 1.
+        ValueError: there are no scores, or the sensitivity is below 1.
     """
     values = np.asarray(scores)
     if values.ndim != 1 or values.size == 0:
@@ -136,16 +137,16 @@ def interval_exponential(
 ) -> int:
     """A point of a line that is cut into intervals of constant score, by the exponential mechanism on its points.
 
-    The line has ``sum(lengths)`` points, which is public; where the cuts lie need not be. Formal guarantee:
-    ``epsilon``-DP if for neighbours the score at every *point* changes by at most ``l_inf_sensitivity``. Proof: it is
-    ``exponential_mechanism`` with the points as candidates, those of one interval drawn together.
+    The line has ``sum(lengths)`` points, which is public; the positions of the cuts may be private. Formal guarantee:
+    ``epsilon``-DP if the score at every *point* changes by at most ``l_inf_sensitivity`` between neighbours. Proof: it
+    is ``exponential_mechanism`` with the points as candidates, where the points of one interval are drawn together.
 
     Args:
         scores: shape (k,), integers or floats.
         lengths: whole numbers of points, at least 0, shape (k,), their sum from 1 to 2^40.
-        epsilon: the whole cost.
+        epsilon: the total cost.
         l_inf_sensitivity: above 0.
-        noise: the source of random bits.
+        noise: source of the random bits (``SecureNoise`` in production).
 
     Raises:
         InvalidRequest: epsilon is too small.
@@ -178,25 +179,26 @@ def median_by_exponential(
     """A point of the public grid ``0..steps-1`` near the median of ``values``.
 
     The score of a point y is ``-|2 #{values <= y} - N|``. One value replaced changes it by at most 2; one added or
-    removed by at most 1. ``epsilon``-DP where one person replaces (``REPLACE_ONE``) or adds or removes
-    (``ADD_REMOVE``) at most ``changes`` values. Where a replaced row may also make a pairwise estimate appear or
-    vanish, say ``REPLACE_ONE``: it covers both.
+    removed by at most 1. Formal guarantee: ``epsilon``-DP if one person replaces (``REPLACE_ONE``) or adds or removes
+    (``ADD_REMOVE``) at most ``changes`` values. If a replaced row can also make a pairwise estimate appear or vanish,
+    use ``REPLACE_ONE``, which covers both.
 
     Widened by ``widen`` steps (Alabi, McMillan, Sarathy, Smith, Vadhan, PoPETs 2022, "DPWide"): each point gets the
-    best score within that distance, so that a median in an interval of no length can be hit. Values below the median
-    move down by ``widen``, those above it up, the middle one of an odd number both ways. The sensitivities stay: the
-    score is then the maximum over points z in reach of minus the distance of N from ``[2 #{< z}, 2 #{<= z}]``. A value
-    that is added moves N by 1 and the ends of that range by 0 or 2, so each distance by at most 1. (Counting intervals
-    from the middle after the duplication would instead give 0, 1, 2, ... for odd N, and twice the sensitivity.)
+    best score within that distance, so that a median in an interval of length 0 can be selected. Values below the
+    median move down by ``widen``, those above it move up, and the middle one of an odd number moves in both directions.
+    The sensitivities do not change: the score is then the maximum, over the points z within the distance, of minus the
+    distance of N from ``[2 #{< z}, 2 #{<= z}]``. A value that is added moves N by 1 and the ends of that range by 0 or
+    2, so each distance by at most 1. (Counting intervals from the middle after the duplication would instead give 0, 1,
+    2, ... for odd N, and twice the sensitivity.)
 
     Args:
         values: integers, shape (N,), N private and possibly 0; clipped to the grid.
-        steps: public, 1 to 2^40.
-        epsilon: the whole cost.
-        neighbours: how a person changes the values.
-        noise: the source of random bits.
-        changes: values one person may change.
-        widen: public, at least 0.
+        steps: the number of grid points; public, 1 to 2^40.
+        epsilon: the total cost.
+        neighbours: the neighbouring relation, for the values of one person.
+        noise: source of the random bits (``SecureNoise`` in production).
+        changes: the number of values that one person may change.
+        widen: the distance in grid steps; public, at least 0.
 
     Raises:
         InvalidRequest: epsilon is too small.
@@ -210,13 +212,13 @@ def median_by_exponential(
 
 
 def median_intervals(values: ArrayLike, *, steps: int, widen: int = 0) -> tuple[Int64Array, Int64Array]:
-    """Scores and lengths of the intervals of ``median_by_exponential``, left to right; private."""
+    """The scores and lengths of the intervals of ``median_by_exponential``, left to right; private."""
     ordered = np.sort(np.clip(np.asarray(values, dtype=np.int64), 0, steps - 1))
     size = ordered.size
     scores = -np.abs(2 * np.arange(size + 1) - size)
     if widen:
         half = (size + 1) // 2
-        # y is within reach of rank i from the i-th value less `widen` to the next one plus `widen`
+        # y has the score of rank i from the i-th value minus `widen` to the next value plus `widen`
         ordered = np.concatenate([ordered[:half] - widen, ordered[size - half :] + widen])
         if size % 2:
             scores = np.concatenate([scores[:half], [0], scores[half:]])

@@ -1,24 +1,26 @@
-"""The smallest shared-node noise that leaves a rising line: the 2-norm smoothing of the ECDF paper, exact and fast.
+"""The 2-norm smoothing of prefix counts with shared-node noise, exact and fast.
 
 Barczewski, Mawass and Ramon smooth prefix counts ``y`` with shared-node noise (``shared_nodes``) by the corrections
-``v`` of least squared 2-norm, one for each dyadic node, such that ``x = y + Z v`` rises within ``[lower, total]``
-(their problem (3), p = 2). They hand it to a general quadratic programme; here it is solved exactly in rounds of
-O(N).
+``v`` of smallest squared 2-norm, one for each dyadic node, such that ``x = y + Z v`` is non-decreasing within ``[lower,
+total]`` (their problem (3), p = 2). They use a general quadratic programme; here the problem is solved exactly, in
+rounds of O(N).
 
-*Rounds.* Let ``B x >= c`` collect the N + 1 conditions (first at least ``lower``, no fall, last at most ``total``)
-and ``K = Z Z'``. The optimum is ``x = y + K B' f`` for forces ``f >= 0`` that act only where a condition holds with
-equality: with ``A = B K B'`` and ``r = c - B y``, ``f >= 0``, ``A f >= r``, and one of the two tight in each place.
-Off its diagonal ``A`` has no positive entry: a node raises the step at its left end and lowers the one after its
-right end. So inverses of its proper principal blocks have no negative entry. Start with the conditions that ``y``
-breaks: on them ``A f = r > 0`` has a solution ``f >= 0``. Add every condition that is broken now: forces only grow,
-so all stay right, and none is ever taken out. When nothing is broken the line is the optimum (Chandrasekaran, "A
+*Rounds.* Let ``B x >= c`` be the N + 1 constraints (the first value is at least ``lower``, no value falls, the last is
+at most ``total``) and ``K = Z Z'``. The optimum is ``x = y + K B' f`` with multipliers ("forces") ``f >= 0`` that are
+above 0 only where a constraint is tight: with ``A = B K B'`` and ``r = c - B y``, ``f >= 0``, ``A f >= r``, and in each
+component one of the two is an equality. Off its diagonal ``A`` has no positive entry: a node raises the step at its
+left end and lowers the one after its right end. So inverses of its proper principal blocks have no negative entry.
+Start with the constraints that ``y`` violates: on them ``A f = r > 0`` has a solution ``f >= 0``. Then add every
+constraint that is now violated: the forces only grow, so that all of them stay valid and no constraint is ever removed.
+When no constraint is violated, the line is the optimum (Chandrasekaran, "A
 special case of the complementary pivot problem", 1970; Hintermueller, Ito, Kunisch, "The primal-dual active set
-strategy as a semismooth Newton method", 2003). All N + 1 conditions never act at once: their ``A f - r`` add up to
-``total - lower``. At most N + 1 rounds are needed, and a dozen were seen at 32,768 points.
+strategy as a semismooth Newton method", 2003). The N + 1 constraints are never all active at once: their ``A f - r``
+add up to ``total - lower``. At most N + 1 rounds are needed; the largest number observed at 32,768 points was a dozen.
 
-*One round* solves ``A f = r`` on the acting conditions by elimination along the tree. How the ends of a block of
-cells yield to forces on them is a symmetric 2 x 2 matrix, the steps inside the block being settled; two neighbours
-are joined by settling the step between them, and their common node adds one to every entry. A pass up, a pass down.
+*One round* solves ``A f = r`` on the active constraints by elimination along the tree, in one pass up and one pass
+down. The response of the two ends of a block of cells to forces on them, with the steps inside the block eliminated, is
+a symmetric 2 x 2 matrix. Two neighbouring blocks are joined by eliminating the step between them, and their common node
+adds one to every entry.
 """
 
 from __future__ import annotations
@@ -37,34 +39,34 @@ _ROUNDING = 1e-13
 
 
 def smooth_shared_nodes(noisy: NDArray[Any], *, total: float | None = None, lower: float = 0.0) -> FloatArray:
-    """The rising line within ``[lower, total]`` that takes the smallest node corrections, in squared 2-norm.
+    """The non-decreasing line within ``[lower, total]`` with the smallest node corrections, in squared 2-norm.
 
-    Post-processing: free under either relation. It projects in another norm than that of the error: with a total it is
-    better than ``smooth_2norm`` on average, not on every draw; without one, lines with few rows may get worse than they
-    were, and ``smooth_2norm`` is the safer choice.
+    Post-processing, without further cost. The projection is in a norm other than that of the error: with a total it is
+    better than ``smooth_2norm`` on average, though not for every draw; without a total it can increase the error if
+    there are few rows, and ``smooth_2norm`` is the safer choice.
 
     Args:
         noisy: released prefix counts with shared-node noise, of the first 1, ..., N cells; shape (N,).
-        total: the largest value that is possible, where that is public.
-        lower: the smallest value that is possible.
+        total: the largest possible value, if it is public.
+        lower: the smallest possible value.
 
     Raises:
-        ValueError: not a line of finite numbers, or an empty range.
+        ValueError: ``noisy`` is not a one-dimensional array of finite numbers, or the range is empty.
     """
     values = checked_line(noisy, lower, total)
     if values.size == 0 or total == lower:
         return np.full(values.size, lower)
     upper = math.inf if total is None else total
-    broken_by = -_slacks(values, lower, upper)
+    violations = -_slacks(values, lower, upper)
     tolerance = _ROUNDING * max(float(np.abs(values).max()), abs(lower), 0.0 if total is None else abs(total))
-    acting, line = broken_by > tolerance, values
-    while acting.any():
-        forces = _forces(acting, broken_by)
+    active, line = violations > tolerance, values
+    while active.any():
+        forces = _forces(active, violations)
         line = values + _shared(forces[:-1] - forces[1:])
-        broken = ~acting & (_slacks(line, lower, upper) < -tolerance)
-        if not broken.any() or (acting | broken).all():
+        violated = ~active & (_slacks(line, lower, upper) < -tolerance)
+        if not violated.any() or (active | violated).all():
             break
-        acting = acting | broken
+        active = active | violated
     return np.clip(np.maximum.accumulate(line), lower, total)
 
 
@@ -74,7 +76,7 @@ def _slacks(line: FloatArray, lower: float, upper: float) -> FloatArray:
 
 
 def _shared(values: FloatArray) -> FloatArray:
-    """``K v``: the sum, over the dyadic nodes that hold each point, of all values in the node."""
+    """``K v``: for each point, the sum over the dyadic nodes that contain it of all values in the node."""
     sums = [values]
     while sums[-1].size > 1:
         sums.append(np.add.reduceat(sums[-1], np.arange(0, sums[-1].size, 2)))
@@ -86,13 +88,13 @@ def _shared(values: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Joints:
-    """The joints of neighbouring blocks of one level; an odd last block has none.
+    """The joints between neighbouring blocks of one level; an odd last block has none.
 
     Attributes:
-        steps: which steps of the line these are, as a slice of the N - 1 steps between points.
-        pull_first, pull_last: how much a unit force at the pair's first (last) point opens the joint.
-        stiffness: force in the joint for a unit opening; 0 where the step is free.
-        force: what settles the joint while nothing pulls at the pair's ends.
+        steps: the steps of the line at these joints, as a slice of the N - 1 steps between points.
+        pull_first, pull_last: the opening of the joint by a force of 1 at the first (last) point of the pair.
+        stiffness: the force in the joint for an opening of 1; 0 where the step is inactive.
+        force: the force that closes the joint if there are no forces at the ends of the pair.
     """
 
     steps: slice
@@ -102,25 +104,25 @@ class _Joints:
     force: FloatArray
 
 
-def _forces(acting: BoolArray, broken_by: FloatArray) -> FloatArray:
-    """``f`` with ``A f = r`` on the acting conditions and 0 elsewhere; shape (N + 1,)."""
-    joints, (yields, moved) = _eliminate(acting[1:-1], broken_by[1:-1])
+def _forces(active: BoolArray, violations: FloatArray) -> FloatArray:
+    """``f`` with ``A f = r`` on the active constraints and 0 elsewhere; shape (N + 1,)."""
+    joints, (yields, moved) = _pass_up(active[1:-1], violations[1:-1])
     first, last, both = (float(value[0]) for value in yields)
-    ends = acting[[0, -1]]
-    forces = np.zeros(acting.size)
+    ends = active[[0, -1]]
+    forces = np.zeros(active.size)
     if ends.any():
         matrix = np.array([[first, -both], [-both, last]])[np.ix_(ends, ends)]
-        wanted = np.array([broken_by[0] - moved[0][0], broken_by[-1] + moved[1][0]])
+        wanted = np.array([violations[0] - moved[0][0], violations[-1] + moved[1][0]])
         at_ends = np.zeros(2)
         at_ends[ends] = np.linalg.solve(matrix, wanted[ends])
         forces[[0, -1]] = at_ends
-    _hand_down(joints, forces)
+    _pass_down(joints, forces)
     return forces
 
 
-def _eliminate(acting: BoolArray, broken_by: FloatArray) -> tuple[list[_Joints], tuple[tuple[FloatArray, ...], ...]]:
-    """The pass up: all joints, and of the whole line how its ends yield and where they have moved."""
-    size, stride = acting.size + 1, 1
+def _pass_up(active: BoolArray, violations: FloatArray) -> tuple[list[_Joints], tuple[tuple[FloatArray, ...], ...]]:
+    """The pass up: all joints, and the response and the displacement of the ends of the whole line."""
+    size, stride = active.size + 1, 1
     first = last = both = np.ones(size)
     moved_first = moved_last = np.zeros(size)
     joints = []
@@ -129,8 +131,8 @@ def _eliminate(acting: BoolArray, broken_by: FloatArray) -> tuple[list[_Joints],
         left, right = slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2)
         steps = slice(stride - 1, stride - 1 + 2 * stride * (pairs - 1) + 1, 2 * stride)
         pull_first, pull_last = -both[left], both[right]
-        stiffness = acting[steps] / (last[left] + first[right])
-        force = (broken_by[steps] - moved_first[right] + moved_last[left]) * stiffness
+        stiffness = active[steps] / (last[left] + first[right])
+        force = (violations[steps] - moved_first[right] + moved_last[left]) * stiffness
         joints.append(
             _Joints(steps=steps, pull_first=pull_first, pull_last=pull_last, stiffness=stiffness, force=force)
         )
@@ -149,8 +151,8 @@ def _eliminate(acting: BoolArray, broken_by: FloatArray) -> tuple[list[_Joints],
     return joints, ((first, last, both), (moved_first, moved_last))
 
 
-def _hand_down(joints: list[_Joints], forces: FloatArray) -> None:
-    """The pass down: fill in the forces of the steps between points, given those at the ends of the line."""
+def _pass_down(joints: list[_Joints], forces: FloatArray) -> None:
+    """The pass down: fill in the forces of the steps between points, given the forces at the ends of the line."""
     inner = forces[1:-1]
     at_first, at_last = forces[:1], -forces[-1:]
     for level in reversed(joints):

@@ -1,37 +1,37 @@
-"""Noisy prefix counts with noise shared along a binary tree, after Barczewski, Mawass, Ramon: each point of a line
-alone.
+"""Noisy prefix counts with noise shared along a binary tree, after Barczewski, Mawass, Ramon.
 
-The i-th of ``points`` prefix counts gets the sum of the noise of the ``levels + 1`` dyadic nodes that hold i, where
-``levels = ceil(log2(points))``. Each prefix count can be evaluated by itself, with the noise of few nodes; that is
-what the method is for (federated evaluation). Where all cells are counted in one place, ``prefix_sums.noisy_tree``
-has 4 to 15 times less variance.
+The i-th of ``points`` prefix counts gets the sum of the noise of the ``levels + 1`` dyadic nodes that contain i, where
+``levels = ceil(log2(points))``. The purpose of the method is that each prefix count can be evaluated separately, with
+the noise of few nodes (federated evaluation). Where all cells are counted in one place, ``prefix_sums.noisy_tree`` has
+4 to 15 times less variance.
 
-Privacy. Write the noisy prefix counts as ``p + Z e``: ``Z`` adds up the nodes over each point, ``e`` is independent
-two-sided geometric noise. If neighbours' prefix counts differ by ``Z x`` for a whole vector ``x``, then ``e -> e +
-x`` is one to one on whole vectors and changes the probability of ``e`` by at most ``exp(|x|_1 / scale)``; hence
-epsilon-DP with ``scale = weight / epsilon`` where ``weight`` is the largest, over all pairs of neighbours, of the
-least ``|x|_1``:
+Privacy. Write the noisy prefix counts as ``p + Z e``, where ``Z`` adds up the nodes over each point and ``e`` is
+independent two-sided geometric noise. If the prefix counts of neighbours differ by ``Z x`` for an integer vector ``x``,
+then ``e -> e + x`` is a bijection of the integer vectors and changes the probability of ``e`` by a factor of at most
+``exp(|x|_1 / scale)``; hence epsilon-DP with ``scale = weight / epsilon``, where ``weight`` is the maximum, over all
+pairs of neighbours, of the smallest such ``|x|_1``:
 
-* ``ADD_REMOVE``: the difference is a suffix of ones. Nodes of either sign make it up like the digits of a number in
-  non-adjacent form: ``ceil((levels + 1) / 2)``, and never fewer.
+* ``ADD_REMOVE``: the difference is a suffix of ones. It is a sum of nodes of either sign, like the digits of a number
+  in non-adjacent form: ``ceil((levels + 1) / 2)`` nodes suffice and are necessary.
 * ``REPLACE_ONE``, rows of one class: the difference is an interval that ends before the last point, which takes
-  ``max(1, levels)``, proved below (the paper's theorem 1 has ``levels + 1``), and covers the suffix of a row that
-  becomes one that is not counted. Where none can, the last prefix count is public and exact (``public_total``).
-* two labels with such noise each: under ``ADD_REMOVE`` a row has one label, and both get the whole epsilon; under
-  ``REPLACE_ONE`` a row that changes its label changes a suffix of each, ``2 ceil((levels + 1) / 2)`` in all, which
-  covers the rows that keep theirs.
+  ``max(1, levels)``, as proved below (theorem 1 of the paper has ``levels + 1``). This also covers the suffix of a row
+  that is replaced by one that is not counted. If no row can be replaced so, the last prefix count is public and exact
+  (``public_total``).
+* Two labels, with such noise in each: under ``ADD_REMOVE`` a row has one label, and each label gets the whole epsilon;
+  under ``REPLACE_ONE`` a row that changes its label changes a suffix of each, ``2 ceil((levels + 1) / 2)`` in all,
+  which covers rows that keep their label.
 
-*Proof.* Of a suffix of a block of ``2^k`` points let ``a`` be the least ``|x|_1`` within the block, and ``b`` the
-same where the block already got 1 from above. Then ``a + b <= k + 1``: true for ``k = 0``; and if the suffix lies
+*Proof.* For a suffix of a block of ``2^k`` points let ``a`` be the smallest ``|x|_1`` within the block, and ``b`` the
+same if the block already received 1 from above. Then ``a + b <= k + 1``: true for ``k = 0``; and if the suffix lies
 in the right half (the other case is its mirror), with ``a', b'`` there, ``a <= a'`` and ``b <= 1 + min(a', b')``,
 so ``a + b <= 1 + a' + min(a', b') <= 1 + a' + b' <= k + 1``. As ``a <= b + 1``, too, ``2 a <= k + 2``: the first
 bullet, with ``k = levels``. An interval across the middle takes ``a1 + a2`` in its two halves, or ``1 + b1 + b2``
 with the common node; together at most ``2 k + 3`` with ``k = levels - 1``, so the smaller is at most ``levels``.
 Any other interval lies in one half. Points that do not fill the tree only drop conditions.
 
-The noise must be drawn once for all points: a point that is asked again gets the stored answer. Noise drawn afresh
-costs epsilon each time (the paper's section 4.1 has to be read so). The points are public: with the data's own
-smallest and largest value as ends (the paper's section 3.1) nothing is private.
+The noise must be drawn once for all points: a repeated query for a point gets the stored answer. Fresh noise costs
+epsilon each time (section 4.1 of the paper must be understood so). The points must be public: if the smallest and the
+largest value of the data are the ends (section 3.1 of the paper), nothing is private.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale, laplace_variance
 
 MAX_SCALE = 2.0**40
-"""Above it the sums of nodes might leave int64; below, a node of 2^62 or more has a chance below exp(-2^22)."""
+"""Above it the sums of nodes might overflow; below it a node of 2^62 or more has a probability below exp(-2^22)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,9 +54,9 @@ class SharedNodePrefixes:
     """Noisy prefix counts.
 
     Attributes:
-        prefix_counts: of the first 1, 2, ..., N cells; shape (N,). They need not rise.
+        prefix_counts: of the first 1, 2, ..., N cells; shape (N,), not necessarily monotone.
         scale: of the two-sided geometric noise in every node.
-        total: the number of rows where it is public; it is then also the last prefix count.
+        total: the number of rows if it is public; it is then also the last prefix count.
     """
 
     prefix_counts: Int64Array
@@ -64,7 +64,7 @@ class SharedNodePrefixes:
     total: int | None = None
 
     def variances(self) -> FloatArray:
-        """Exact variances of ``prefix_counts``; a function of public facts. Of shares of n rows: divide by n^2."""
+        """Exact variances of ``prefix_counts``, from public facts; for shares of n rows divide by n^2."""
         nodes = levels_over(self.prefix_counts.size) + 1
         variances = np.full(self.prefix_counts.size, nodes * laplace_variance(self.scale))
         if self.total is not None:
@@ -73,10 +73,10 @@ class SharedNodePrefixes:
 
 
 def levels_over(points: int) -> int:
-    """Levels of dyadic nodes above the points themselves: ``ceil(log2(points))``.
+    """The number of levels of dyadic nodes above the points: ``ceil(log2(points))``.
 
     Raises:
-        ValueError: there is no point.
+        ValueError: ``points`` is below 1.
     """
     if points < 1:
         raise ValueError(f"points: got {points}; must be at least 1")
@@ -84,15 +84,15 @@ def levels_over(points: int) -> int:
 
 
 def shared_node_weight(points: int, *, neighbours: Neighbours, labels: int = 1) -> int:
-    """What one row can move, in units of whole nodes: the 1-norm sensitivity that the noise is made for.
+    """The 1-norm sensitivity of the nodes to one row, which determines the noise.
 
     Args:
-        points: prefix counts of each label.
-        neighbours: the relation.
-        labels: 1, or 2 where a replaced row may change from one line of prefix counts to the other.
+        points: the number of prefix counts of each label.
+        neighbours: the neighbouring relation.
+        labels: 1, or 2 if a replaced row may move from one line of prefix counts to the other.
 
     Raises:
-        ValueError: no point, or neither one label nor two.
+        ValueError: ``points`` is below 1, or ``labels`` is neither 1 nor 2.
     """
     if labels not in (1, 2):
         raise ValueError(f"labels: got {labels}; must be 1 or 2")
@@ -116,16 +116,16 @@ def shared_node_prefixes(
 
     Args:
         counts: exact counts of the cells of one label; shape (N,).
-        epsilon: what it costs; what the lines of both labels cost together.
-        neighbours: the relation.
+        epsilon: the cost; if there are two labels, the cost of both lines together.
+        neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
-        labels: 2 where another such line holds the rows of the other label; the total is then not public.
-        public_total: whether the number of counted rows is public and released exactly; under ``REPLACE_ONE`` with one
-            label alone, and only where a replaced row cannot become one that is not counted.
+        labels: 2 if another such line has the rows of the other label; the total is then not public.
+        public_total: whether the number of counted rows is public and released exactly; only under ``REPLACE_ONE`` with
+            one label, and only if a replaced row cannot become one that is not counted.
 
     Raises:
-        InvalidRequest: epsilon is no cost, or so small that the noise would not fit.
-        ValueError: not a line of counts, or a public total where there can be none.
+        InvalidRequest: epsilon is not above 0, or so small that the noise might overflow.
+        ValueError: the counts are not one-dimensional, or the total cannot be public.
     """
     if counts.ndim != 1:
         raise ValueError(f"counts: got shape {counts.shape}; must be one line")

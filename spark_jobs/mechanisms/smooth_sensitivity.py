@@ -1,8 +1,8 @@
-"""Smooth bounds of medians, AUC and average precision from counts, and their releases.
+"""Smooth bounds of the sensitivity of medians, AUC and average precision, computed from counts, and their releases.
 
-Every bound holds for the relation it is given for, is smooth with the rate it is given, and is private itself: only a
-statistic with noise added to it is released (``continuous_noise``). Degenerate data (no rows, one class) have values of
-their own and get the same noise; nothing returns early.
+Every bound is valid for the stated neighbouring relation, is smooth with the given rate, and is itself private: only a
+statistic with noise is released (``continuous_noise``). For degenerate data (no rows, one class) the statistics have
+defined values and get the same noise; no function returns early.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from spark_jobs.mechanisms.noise import Noise
 
 UNIT_GRID = PublicGrid(lower=0, upper=1)
 AP_ERROR = 1e-12
-"""A bound on the numerical error of ``average_precision``; the smooth bound pays for twice of it."""
+"""A bound on the numerical error of ``average_precision``; the smooth bound covers twice this error."""
 SMALLEST_PART = 1e-9
 _EULER = 0.57721566490153286
 _LEVELS, _BLOCKS = 512, 64
@@ -43,18 +43,18 @@ def median_bound(cells: ArrayLike, *, smoothness: float) -> float:
     ``S = max over j >= 0 of e^(-j smoothness) max over 0 <= t <= j + 1 of P[m + t] - P[m + t - j - 1]``, with the
     sorted values P, ``m = ceil(n / 2)``, the first cell at ranks below 1 and the last one at ranks above n.
 
-    Neighbours: one row added, removed or replaced; the same bound serves both relations (Nissim, Raskhodnikova, Smith
+    Neighbours: one row added, removed or replaced; the bound is valid for both relations (Nissim, Raskhodnikova, Smith
     2007, section 3.1, for the lower median; with the two middle values averaged it fails under replacement).
-    From counts: the windows that matter end at occupied cells, ``u`` at or left of the median and ``v`` at or right of
-    it, and the best ``v`` does not move left as ``u`` moves right, so divide and conquer takes O(V log V) for V
+    Algorithm: the relevant windows end at occupied cells, ``u`` at or left of the median and ``v`` at or right of it,
+    and the best ``v`` does not move left as ``u`` moves right, so that divide and conquer takes O(V log V) for V
     occupied cells.
 
     Args:
         cells: counts, shape (k,), k public and at least 1.
-        smoothness: above 0.
+        smoothness: the rate, above 0.
 
     Raises:
-        ValueError: the counts are not one row of whole numbers of at least 0.
+        ValueError: the counts are not a one-dimensional array of whole numbers.
     """
     counts = _counts(cells)
     occupied = np.flatnonzero(counts)
@@ -63,7 +63,7 @@ def median_bound(cells: ArrayLike, *, smoothness: float) -> float:
     total = int(last[-1]) if last.size else 0
     rank = (total + 1) // 2
     left, right = first <= rank, last >= rank
-    # outside ranks: 0 at the first cell, n + 1 at the last one
+    # beyond the data: rank 0 at the first cell, rank n + 1 at the last one
     lows = np.concatenate([[0], occupied[left]])
     low_ranks = np.concatenate([[0], np.minimum(last[left], rank)])
     highs = np.concatenate([occupied[right], [counts.size - 1]])
@@ -72,23 +72,24 @@ def median_bound(cells: ArrayLike, *, smoothness: float) -> float:
 
 
 def pairwise_median_bound(values: ArrayLike, *, lower: int, upper: int, changes: int, smoothness: float) -> float:
-    """A smooth bound of the lower median of estimates of which one person changes at most ``changes``.
+    """A smooth bound of the lower median of estimates, if one person changes at most ``changes`` of them.
 
     ``S = max over l >= 0 of e^(-l smoothness) max over 0 <= t <= (l + 1) k of z[m + t] - z[m + t - (l + 1) k]``, k =
-    ``changes``, t *inclusive*: without its last value neighbours may differ by twice the rate, as in code published
-    with Alabi, McMillan, Sarathy, Smith, Vadhan (PoPETs 2022). Changes are values added, removed or replaced, so
-    estimates that exist on one side alone are covered. Never below ``SMALLEST_PART`` of the range: a constant keeps
-    the bound smooth, and ends the scan after a public number of steps.
+    ``changes``. The range of t is *inclusive*: without its last value, neighbours may differ by twice the rate, as in
+    the code published with Alabi, McMillan, Sarathy, Smith, Vadhan (PoPETs 2022). Values may be added, removed or
+    replaced, so that estimates that exist for only one of two neighbours are covered. The bound is at least
+    ``SMALLEST_PART`` of the range: a constant keeps it smooth and ends the scan after a public number of steps.
 
     Args:
-        values: integers on a public grid, shape (N,); clipped to the ends, which stand outside the ranks.
+        values: integers on a public grid, shape (N,); clipped to its ends, which are the values at ranks below 1 and
+            above N.
         lower: the public lower end.
         upper: the public upper end.
         changes: k, at least 1.
-        smoothness: above 0.
+        smoothness: the rate, above 0.
 
     Raises:
-        ValueError: ``changes`` is below 1 or the ends do not ascend.
+        ValueError: ``changes`` is below 1, or ``lower`` is not below ``upper``.
     """
     if changes < 1 or lower >= upper:
         raise ValueError(f"changes, ends: got {changes}, {lower}, {upper}; must be at least 1 and ascend")
@@ -100,13 +101,13 @@ def pairwise_median_bound(values: ArrayLike, *, lower: int, upper: int, changes:
         inner = ordered[inside] if ordered.size else np.zeros_like(ranks)
         return np.where(ranks < 1, lower, np.where(ranks > ordered.size, upper, inner))
 
-    # a window of more than all values is worth no more than one of all
+    # a window wider than all values together gives no larger bound than one of all values
     for first in range(0, ordered.size // changes + 1, _LEVELS):
         if math.exp(-first * smoothness) * (upper - lower) <= best:
             break
         steps = np.arange(first, min(first + _LEVELS, ordered.size // changes + 1))
         decay, width = np.exp(-steps * smoothness), (steps + 1) * changes
-        # some windows of each width say what the best is at least, and blocks of the others what they are at most
+        # some windows of each width give a lower bound on the best one, and blocks of the others give upper bounds
         knots = width[:, None] * np.arange(_BLOCKS + 1) // _BLOCKS
         high, low = at(rank + knots), at(rank + knots - width[:, None])
         best = max(best, float((decay[:, None] * (high - low)).max()))
@@ -119,7 +120,7 @@ def pairwise_median_bound(values: ArrayLike, *, lower: int, upper: int, changes:
 
 
 def auc_fraction(negatives: ArrayLike, positives: ArrayLike) -> Fraction:
-    """The exact area under the ROC curve, ties counted half; 1/2 if a class is empty.
+    """The exact area under the ROC curve, where ties count half; 1/2 if a class is empty.
 
     Args:
         negatives: counts per score cell, ascending scores, shape (k,).
@@ -154,8 +155,8 @@ def auc_bound(negatives: int, positives: int, *, neighbours: Neighbours, smoothn
 def average_precision(negatives: ArrayLike, positives: ArrayLike) -> float:
     """The mean precision over positives, from the highest score down, tied negatives first; 0 without positives.
 
-    Within ``AP_ERROR`` of the exact value: a cell's p positives after t others and F negatives contribute
-    ``p - F (H(t + p + F) - H(t + F))``, whose harmonic difference is evaluated without cancellation.
+    The result is within ``AP_ERROR`` of the exact value: the p positives of a cell, after t others and F negatives,
+    contribute ``p - F (H(t + p + F) - H(t + F))``, whose harmonic difference is evaluated without cancellation.
 
     Args:
         negatives: counts per score cell, ascending scores, shape (k,).
@@ -173,7 +174,7 @@ def average_precision(negatives: ArrayLike, positives: ArrayLike) -> float:
 
 
 def average_precision_local(positives: ArrayLike, *, neighbours: Neighbours) -> FloatArray:
-    """The exact local sensitivity of average precision with n positives, whatever the negatives.
+    """The exact local sensitivity of average precision with n positives, for any number of negatives.
 
     REPLACE_ONE: ``max((H_n - 1) / (n - 1), (1 + sum_{0 < i < n} 1 / (4 i + 2)) / n)``, 1 for n <= 1. ADD_REMOVE:
     ``(H_{n+1} - 1) / n`` for n >= 3, 1/2 for n = 2, 1 for n <= 1. Equations 10 and 33 of Boyd, Lantz, Page (2015) are
@@ -192,8 +193,8 @@ def average_precision_local(positives: ArrayLike, *, neighbours: Neighbours) -> 
 def average_precision_bound(positives: int, *, neighbours: Neighbours, smoothness: float) -> float:
     """A smooth bound: ``max over i <= n of local(i) e^(-smoothness (n - i))``, plus twice ``AP_ERROR``.
 
-    A neighbour has at most one positive more or fewer, and ``local`` falls with n, so more positives never win. The
-    scan ends where the factor is below ``local(n)``, as ``local <= 1``.
+    A neighbour has at most one positive more or fewer, and ``local`` falls with n, so that the maximum is never at more
+    positives. The scan ends where the factor is below ``local(n)``, as ``local <= 1``.
     """
     own = float(average_precision_local(positives, neighbours=neighbours))
     reach = min(positives, math.ceil(-math.log(own) / smoothness) + 1)
@@ -218,10 +219,10 @@ def release_auc(
     Args:
         negatives: counts per score cell, ascending scores, shape (k,); ``ScoreCounts.negatives``.
         positives: the same for label 1.
-        shape: ``continuous_noise.polynomial_noise(epsilon)``, or another of its densities.
+        shape: ``continuous_noise.polynomial_noise(epsilon)``, or another density of that module.
         neighbours: one row added or removed, or one replaced.
-        noise: the source of random bits.
-        meter: where the cost is drawn; None if the caller has drawn it.
+        noise: source of the random bits (``SecureNoise`` in production).
+        meter: charged with the cost; None if the caller has already charged it.
     """
     sizes = int(_counts(negatives).sum()), int(_counts(positives).sum())
     bound = auc_bound(*sizes, neighbours=neighbours, smoothness=shape.smoothness)
@@ -240,7 +241,7 @@ def release_average_precision(
     noise: Noise,
     meter: BudgetMeter | None = None,
 ) -> float:
-    """A private average precision in [0, 1]; guarantee and parameters as ``release_auc``."""
+    """A private average precision in [0, 1]; guarantee and parameters as in ``release_auc``."""
     count = int(_counts(positives).sum())
     bound = average_precision_bound(count, neighbours=neighbours, smoothness=shape.smoothness)
     value = Decimal(average_precision(negatives, positives))
@@ -251,7 +252,7 @@ def release_average_precision(
 def release_median(cells: ArrayLike, *, shape: SmoothNoise, noise: Noise, meter: BudgetMeter | None = None) -> float:
     """A private lower median in cells, a multiple of 1/16 from 0 to k - 1.
 
-    Formal guarantee: as ``release_auc``, under both relations alike, by ``median_bound``.
+    Formal guarantee: as in ``release_auc``, under either relation, by ``median_bound``.
     """
     counts = _counts(cells)
     grid = PublicGrid(lower=0, upper=max(counts.size - 1, 1), steps=16 * max(counts.size - 1, 1))
@@ -287,10 +288,10 @@ def _harmonic(n: FloatArray) -> FloatArray:
 
 
 def _harmonic_difference(start: FloatArray, steps: FloatArray) -> FloatArray:
-    """``H(start + steps) - H(start)``, with the relative error of a few roundings."""
+    """``H(start + steps) - H(start)``, accurate up to a few roundings."""
     low = np.maximum(start, 63.0)
     high = np.maximum(start + steps, 63.0)
-    # small arguments climb to 63 term by term
+    # small arguments are raised to 63 term by term
     table = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, 64))])
     climb = table[np.minimum(start + steps, 63).astype(np.int64)] - table[np.minimum(start, 63).astype(np.int64)]
     span = high - low

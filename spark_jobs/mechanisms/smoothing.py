@@ -1,17 +1,18 @@
-"""Noisy prefix counts made to rise within their range again: projections in the 1-norm and in the 2-norm.
+"""Monotone smoothing of noisy prefix counts within their range: projections in the 1-norm and in the 2-norm.
 
-All of it is post-processing of released values: it costs nothing, under either neighbour relation. For both norms the
-nearest non-decreasing sequence within ``[lower, total]`` is the nearest non-decreasing sequence, clipped (the problem
-splits into one threshold problem for each level, and clipping drops the levels outside the range; Barlow, Bartholomew,
-Bremner, Brunk, "Statistical Inference under Order Restrictions", 1972).
+Smoothing is post-processing of released values, without further cost under either neighbouring relation. For both norms
+the nearest non-decreasing sequence within ``[lower, total]`` is the nearest non-decreasing sequence, clipped (the
+problem splits into one threshold problem for each level, and clipping drops the levels outside the range; Barlow,
+Bartholomew, Bremner, Brunk, "Statistical Inference under Order Restrictions", 1972).
 
-What it does to the error. Exact prefix counts rise and lie in the range, so
+Effect on the error. Exact prefix counts are non-decreasing and lie in the range, so
 
-* ``smooth_2norm`` brings every sequence at least as near to them as it was, in the 2-norm because it is a projection on
-  a convex set, and in the 1-norm and the largest error too, because averaging neighbours contracts all these norms
-  (Yang, Barber, "Contraction and uniform convergence of isotonic regression", 2019, theorem 1);
-* ``smooth_1norm`` promises less: its 1-norm error is at most twice the noise's (the triangle inequality), and a few
-  wild values move it less. Its values are among the given ones, so whole counts stay whole.
+* ``smooth_2norm`` never increases the distance to them: in the 2-norm because it is a projection onto a convex set, and
+  in the 1-norm and the maximum norm because averaging neighbours contracts all these norms (Yang, Barber, "Contraction
+  and uniform convergence of isotonic regression", 2019, theorem 1);
+* ``smooth_1norm`` has a weaker guarantee: its 1-norm error is at most twice that of the noise (the triangle
+  inequality), but it is less sensitive to a few outliers. Its values are among the given ones, so whole counts stay
+  whole.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ from spark_jobs.arrays import FloatArray
 def smooth_1norm(noisy: NDArray[Any], *, total: float | None = None, lower: float = 0.0) -> FloatArray:
     """A nearest non-decreasing sequence within ``[lower, total]`` in the 1-norm, in O(N log N).
 
-    Several may be equally near; which of them is returned depends on ``noisy`` alone. The method is the slope trick: a
-    heap holds the places where the least cost so far, as a function of the bound on the last value, changes its slope.
+    Several sequences may be equally near; the choice depends only on ``noisy``. The method is the slope trick: a heap
+    holds the points at which the minimal cost so far, as a function of the bound on the last value, changes its slope.
 
     Args:
         noisy: released prefix counts, or a distribution function; shape (N,).
-        total: the largest value that is possible, where that is public; the exact last value is not assumed.
-        lower: the smallest value that is possible.
+        total: the largest possible value, if it is public; the last value need not reach it.
+        lower: the smallest possible value.
 
     Raises:
-        ValueError: not a line of finite numbers, or an empty range.
+        ValueError: ``noisy`` is not a one-dimensional array of finite numbers, or the range is empty.
     """
     values = checked_line(noisy, lower, total)
     heap: list[float] = []
@@ -57,11 +58,11 @@ def smooth_2norm(noisy: NDArray[Any], *, total: float | None = None, lower: floa
 
     Args:
         noisy: released prefix counts, or a distribution function; shape (N,).
-        total: the largest value that is possible, where that is public; the exact last value is not assumed.
-        lower: the smallest value that is possible.
+        total: the largest possible value, if it is public; the last value need not reach it.
+        lower: the smallest possible value.
 
     Raises:
-        ValueError: not a line of finite numbers, or an empty range.
+        ValueError: ``noisy`` is not a one-dimensional array of finite numbers, or the range is empty.
     """
     values = checked_line(noisy, lower, total)
     fitted: FloatArray = np.asarray(isotonic_regression(values).x if values.size else values, dtype=np.float64)
@@ -72,7 +73,7 @@ def checked_line(noisy: NDArray[Any], lower: float, total: float | None) -> Floa
     """The values as floats.
 
     Raises:
-        ValueError: not a line of finite numbers, or an empty range.
+        ValueError: ``noisy`` is not a one-dimensional array of finite numbers, or the range is empty.
     """
     values = np.asarray(noisy, dtype=np.float64)
     if values.ndim != 1 or not np.isfinite(values).all():

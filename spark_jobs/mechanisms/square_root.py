@@ -1,23 +1,22 @@
 """Prefix counts under zero-concentrated differential privacy: the square root of summation.
 
-Let ``A`` be the lower triangle of ones, which turns counts into prefix counts, and ``B`` a lower Toeplitz matrix
-(each column the one before, one place lower). Measured are ``B x`` plus Gaussian noise; the prefix counts are
-estimated by ``A B^-1`` times that. With ``B = A^(1/2)``, whose first column is ``f(k) = binomial(2 k, k) / 4^k``, the
-mean variance is within a lower-order term of the least that any such pair has (Fichtenberger, Henzinger, Upadhyay,
+Let ``A`` be the lower triangular matrix of ones, which maps counts to prefix counts, and ``B`` a lower triangular
+Toeplitz matrix. The mechanism measures ``B x`` plus Gaussian noise, and estimates the prefix counts by ``A B^-1`` times
+the measurements. With ``B = A^(1/2)``, whose first column is ``f(k) = binomial(2 k, k) / 4^k``, the mean variance is
+within a lower-order term of the smallest that any such factorisation has (Fichtenberger, Henzinger, Upadhyay,
 ICML 2023; Henzinger, Upadhyay, Upadhyay, SODA 2023).
 
-Whole numbers. Here the first column is ``round(2^16 f(k))``: ``B x`` is then a vector of whole numbers, computed
-exactly, and takes discrete Gaussian noise (``noise``) with no rounding in between. Any column would be private, and
-this one's estimates are exactly unbiased; that it is not quite the square root costs less than a thousandth of the
-variance.
+Whole numbers. Here the first column is ``round(2^16 f(k))``: ``B x`` is then a vector of whole numbers, which is
+computed exactly and gets discrete Gaussian noise (``noise``) without any rounding. Any column would be private, and the
+estimates are exactly unbiased; the rounding of the column increases the variance by less than a thousandth.
 
 Privacy. ``rho``-zCDP (Canonne, Kamath, Steinke, NeurIPS 2020, theorem 4) for the 2-norm sensitivity of ``B x``:
 
 * ``ADD_REMOVE``: the longest column of ``B``, its first.
-* ``REPLACE_ONE``: the longest difference of two columns ``d`` apart. Moved down, both lose their ends, so the first
-  column and the one ``d`` after it are the farthest of their kind: ``sum (f(k) - f(k - d))^2``, and then the worst
-  ``d``; or the first bullet's, for a replaced row may become one that is not counted. Where it cannot, the number of
-  rows is public (``public_total``), and the estimates are conditioned on it.
+* ``REPLACE_ONE``: the longest difference of two columns. Of all pairs of columns at distance ``d``, the first column
+  and the one ``d`` after it differ most, as later columns are truncated: ``sum (f(k) - f(k - d))^2``; the sensitivity
+  is the maximum over ``d``. A replaced row may also become one that is not counted, which has the sensitivity of the
+  first case. If it cannot, the number of rows is public (``public_total``), and the estimates are conditioned on it.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ from spark_jobs.mechanisms.noise import Cost, Noise, gaussian_stddev
 
 MAX_CELLS = 1 << 20
 MAX_COUNT = (1 << 36) - 1
-"""More rows in one cell are counted as this many, so that all sums fit int64; clipping keeps neighbours neighbours."""
+"""Counts are clipped to this, so that all sums fit int64; clipping does not increase the sensitivity."""
 _BITS = 16
 _LIMB = 12
 _MARGIN = 1 + 1e-9
-"""Above the rounding of the floating-point sums that it covers, which is below 1e-12."""
+"""Covers the rounding of floating-point sums, which is below 1e-12."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,8 +48,8 @@ class SquareRootPrefixes:
 
     Attributes:
         measured: ``2^16 B x`` plus noise; shape (N,).
-        stddev: of the discrete Gaussian noise in each of them.
-        total: the number of rows where it is public.
+        stddev: of the discrete Gaussian noise in each measurement.
+        total: the number of rows if it is public, else None.
     """
 
     measured: Int64Array
@@ -58,7 +57,7 @@ class SquareRootPrefixes:
     total: int | None = None
 
     def prefix_counts(self) -> FloatArray:
-        """Unbiased estimates of the counts of the first 1, 2, ..., N cells; they need not rise."""
+        """Unbiased estimates of the counts of the first 1, 2, ..., N cells, not necessarily monotone."""
         size = self.measured.size
         scaled = self.measured / float(1 << _BITS)
         estimates: FloatArray = fftconvolve(scaled, _decoder(size))[:size]
@@ -68,7 +67,7 @@ class SquareRootPrefixes:
         return estimates
 
     def variances(self) -> FloatArray:
-        """Variances of ``prefix_counts``: exact up to that of the discrete Gaussian, which ``stddev^2`` bounds."""
+        """Variances of ``prefix_counts``, where ``stddev^2`` bounds the variance of the discrete Gaussian noise."""
         size = self.measured.size
         variances = np.cumsum(_decoder(size) ** 2)
         if self.total is not None:
@@ -84,22 +83,22 @@ def square_root_prefixes(
 
     Args:
         counts: exact counts of the cells; shape (N,), N at most 2^20.
-        rho: what it costs.
-        neighbours: the relation.
+        rho: the cost of the release.
+        neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
-        public_total: whether the number of counted rows is public and used exactly; under ``REPLACE_ONE`` alone, and
-            only where a replaced row cannot become one that is not counted.
+        public_total: whether the number of counted rows is public and used exactly; only under ``REPLACE_ONE``, and
+            only if a replaced row cannot become one that is not counted.
 
     Raises:
-        InvalidRequest: rho is no cost.
-        ValueError: not a line of at most 2^20 cells, or a public total under ``ADD_REMOVE``.
+        InvalidRequest: rho is not a finite number above 0.
+        ValueError: the counts are not one line of at most 2^20 cells, or the total is public under ``ADD_REMOVE``.
     """
     if counts.ndim != 1 or not 1 <= counts.size <= MAX_CELLS:
         raise ValueError(f"counts: got shape {counts.shape}; must be one line of 1 to {MAX_CELLS} cells")
     if public_total and neighbours is not Neighbours.REPLACE_ONE:
-        raise ValueError(f"public_total: got True under {neighbours}; a total is public under REPLACE_ONE alone")
+        raise ValueError(f"public_total: got True under {neighbours}; a total is public only under REPLACE_ONE")
     sensitivity = square_root_sensitivity(counts.size, neighbours)
-    total = int(counts.sum()) if public_total else None  # before clipping, which may lose a row that was replaced
+    total = int(counts.sum()) if public_total else None  # before clipping, which may drop a replaced row
     counts = np.clip(counts, 0, MAX_COUNT)
     exact = whole_convolution(counts, square_root_column(counts.size))
     return SquareRootPrefixes(
@@ -122,7 +121,7 @@ def square_root_column(cells: int) -> Int64Array:
 def square_root_sensitivity(cells: int, neighbours: Neighbours) -> float:
     """The 2-norm sensitivity of ``2^16 B x``, rounded up; at least 1, also where a single cell cannot change."""
     column = square_root_column(cells).astype(np.float64)
-    # a replaced row may become one that is not counted: then it is as if it were removed
+    # a replaced row may become one that is not counted, which is like removing it
     relations = {Neighbours.ADD_REMOVE, neighbours}
     return max(1.0, *(column_sensitivity(column, relation) for relation in relations))
 
@@ -134,18 +133,18 @@ def column_sensitivity(column: FloatArray, neighbours: Neighbours) -> float:
         return math.sqrt(squares) * _MARGIN
     if column.size == 1:
         return 0.0
-    kept = np.cumsum(column**2)[-2::-1]  # of the column d places later: its first N - d entries
+    kept = np.cumsum(column**2)[-2::-1]  # of the column at distance d: the squares of its N - d entries
     products = fftconvolve(column, column[::-1])[column.size :]
     # rounding of the products is relative to all squares, not to the difference
     return math.sqrt(float((squares + kept - 2 * products).max()) + 1e-9 * squares) * _MARGIN
 
 
 def whole_convolution(counts: Int64Array, column: Int64Array) -> Int64Array:
-    """The first N entries of the convolution of two lines of N whole numbers, exactly.
+    """The exact first N entries of the convolution of two lines of N whole numbers.
 
-    The counts are cut into three limbs of 12 bits. A limb's convolution with a column of at most 2^16, by fast Fourier
-    transforms in double precision, has errors below 2^-53 * 3 log2(2 N) * 2^16 * 2^12 * N^(1/2) * (2-norm of f, below
-    3), which at N = 2^20 is 0.006: rounding finds the whole number.
+    The counts are split into three limbs of 12 bits. The convolution of a limb with a column of at most 2^16, by fast
+    Fourier transforms in double precision, has an error below 2^-53 * 3 log2(2 N) * 2^16 * 2^12 * N^(1/2) * (2-norm of
+    f, below 3), which at N = 2^20 is 0.006: rounding gives the exact whole number.
 
     Args:
         counts: 0 to 2^36 - 1 each.
@@ -161,7 +160,7 @@ def whole_convolution(counts: Int64Array, column: Int64Array) -> Int64Array:
 
 
 def series_inverse(column: FloatArray) -> FloatArray:
-    """The first column of the inverse of a lower Toeplitz matrix, by Newton's iteration on power series."""
+    """The first column of the inverse of a lower triangular Toeplitz matrix, by Newton's iteration on power series."""
     inverse = np.array([1.0 / column[0]])
     while inverse.size < column.size:
         size = min(2 * inverse.size, column.size)

@@ -4,12 +4,12 @@ A tree of branching ``b`` over ``cells`` leaves groups ``b`` neighbouring nodes 
 up to one root; the last node of a level may have fewer children. When every measured node carries independent noise
 of one variance, the least-squares estimate that makes each node the sum of its children is found in two passes (Hay,
 Rastogi, Miklau, Suciu, PVLDB 2010; for unequal children, Honaker 2015), and so is the variance of every linear query.
-Nothing here touches data: variances are functions of the shape alone, in units of one node's noise.
+This module has no access to data: variances are functions of the shape only, in units of the noise of one node.
 
-Notation of the passes, for a node ``v``: ``z`` is the estimate of its count from the nodes below it and itself,
-``var`` its variance; ``t`` the sum of its children's ``var``. A measured node joins its own reading, of variance 1,
-with its children's sum, of variance ``t``, by inverse variances; what a parent learns from elsewhere is handed down
-in proportion to ``var``.
+Notation of the passes, for a node ``v``: ``z`` is the estimate of its count from the node itself and the nodes below
+it, ``var`` is the variance of ``z``, and ``t`` is the sum of its children's ``var``. The estimate of a measured node
+combines its own measurement, of variance 1, and the sum of its children, of variance ``t``, weighted by inverse
+variances. On the way down, the correction of a parent is distributed to its children in proportion to ``var``.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Tree:
     """The public shape of a tree of counts.
 
     Attributes:
-        cells: leaves.
-        branching: children of a node; at least 2.
+        cells: the number of leaves.
+        branching: the number of children of a node; at least 2.
         root: ``"noisy"`` (measured like any node), ``"absent"`` (not measured) or ``"public"`` (known exactly).
     """
 
@@ -49,7 +49,7 @@ class Tree:
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Nodes of each level, leaves first, the root last."""
+        """The number of nodes of each level, leaves first, the root last."""
         sizes = [self.cells]
         while sizes[-1] > 1:
             sizes.append(-(-sizes[-1] // self.branching))
@@ -57,12 +57,12 @@ class Tree:
 
     @property
     def measured(self) -> int:
-        """Levels that carry noise, leaves first: what one row adds to the vector of all measured nodes."""
+        """The number of levels with noise, leaves first: the 1-norm of one row in the vector of all measured nodes."""
         levels = len(self.sizes)
         return max(1, levels if self.root == "noisy" else levels - 1)
 
     def group_sums(self, level: NDArray[Any]) -> NDArray[Any]:
-        """Each parent's sum of a level's values along the last axis, in their type."""
+        """The sum of a level's values for each parent, along the last axis; the type is kept."""
         sums: NDArray[Any] = np.add.reduceat(level, np.arange(0, level.shape[-1], self.branching), axis=-1)
         return sums
 
@@ -89,7 +89,7 @@ class Tree:
 
         Args:
             nodes: noisy counts of the measured levels, leaves first; leading axes are kept.
-            total: the exact total, where ``root`` is public.
+            total: the exact total, if ``root`` is public.
         """
         estimates = [np.asarray(nodes[0], dtype=np.float64)]
         sums = [estimates[0]]
@@ -126,7 +126,7 @@ class Tree:
 
     @property
     def prefix_total_covariances(self) -> FloatArray:
-        """The covariances of those estimates with the estimated total, the last of them."""
+        """The covariances of these estimates with the last of them, the estimated total."""
         return self._prefix_moments[1]
 
     @cached_property
@@ -152,11 +152,11 @@ class Tree:
 
 @lru_cache(maxsize=256)
 def best_tree(cells: int, *, public_total: bool = False) -> Tree:
-    """The tree whose prefix counts have the least mean variance at a fixed cost in pure differential privacy.
+    """The tree whose prefix counts have the smallest mean variance at a fixed cost in pure differential privacy.
 
-    Every measured level costs one row's contribution, so noise has variance proportional to ``measured ** 2``. The flat
-    histogram, the full trees of each depth and the small branchings are compared by their exact variances. (Branchings
-    of 2 and 3 never win on large grids: Qardaji, Yang, Li, PVLDB 2013.)
+    One row contributes to every measured level, so the variance of the noise is proportional to ``measured ** 2``. The
+    flat histogram, the full trees of each depth and the small branchings are compared by their exact variances.
+    (Branchings of 2 and 3 are never best on large grids: Qardaji, Yang, Li, PVLDB 2013.)
     """
     if cells == 1:
         return Tree(cells=1, branching=2, root="public" if public_total else "noisy")

@@ -1,13 +1,13 @@
-"""One sum over all rows of weights that depend on a row's cell and class alone, once, with noise.
+"""A noisy sum, over all rows, of weights that depend only on a row's cell and class.
 
-Weights are whole numbers, public or computed from released values alone, so that the sum is one too.
+Weights are whole numbers, public or computed from released values only, so that the sum is a whole number too.
 
-Privacy. One row added or removed changes the sum by its weight: the sensitivity is the largest absolute weight. One
-row replaced, which may change its class as well as its cell, changes the sum by the difference of two weights, or by
-one of them where a row that counts replaces one that does not (no score, or left out by a filter): the sensitivity is
-the largest weight less the smallest, 0 being one of them. Two-sided geometric noise of scale sensitivity / epsilon is
-epsilon-DP (``spark_jobs.mechanisms.noise``). A sum of weights that earlier releases chose composes with them in
-sequence.
+Privacy. One row added or removed changes the sum by its weight: the sensitivity is the largest absolute weight. One row
+replaced, which may change its class as well as its cell, changes the sum by the difference of two weights, or by one
+weight if one of the two rows is not counted (it has no score, or a filter excludes it): the sensitivity is the largest
+weight minus the smallest, where 0 counts as a weight. Two-sided geometric noise of scale sensitivity / epsilon is
+epsilon-DP (``spark_jobs.mechanisms.noise``). If the weights depend on earlier releases, the sum composes with these
+sequentially.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale
 
 LARGEST = 4_096
-"""Weights are at most this, so that noise is far wider than one."""
+"""The largest absolute weight: the noise then has far more steps than one."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,13 +39,13 @@ class CellWeights:
     resolution: float
 
     def sensitivity(self, neighbours: Neighbours) -> int:
-        """By how much neighbours may differ in the sum; at least 1."""
+        """The largest difference of the sum between neighbours; at least 1."""
         if neighbours is Neighbours.REPLACE_ONE:
             return max(int(self.weights.max(initial=0) - self.weights.min(initial=0)), 1)
         return max(int(np.abs(self.weights).max()), 1)
 
     def total(self, counts: Int64Array) -> int:
-        """The exact sum over rows counted in fine cells; shape (2, grid), negatives first. Private."""
+        """The exact sum over rows that are counted in fine cells, shape (2, grid), negatives first; private."""
         rows = np.add.reduceat(counts, self.cuts[:-1], axis=-1)
         return int((rows.astype(np.int64) * self.weights).sum())
 
@@ -55,8 +55,9 @@ class WeightedSum:
     """A noisy sum of weights.
 
     Attributes:
-        weights: whose sum it is.
-        total: the noisy sum, a whole multiple of ``weights.resolution``. scale: of its two-sided geometric noise.
+        weights: the weights.
+        total: the noisy sum, in multiples of ``weights.resolution``.
+        scale: of its two-sided geometric noise.
     """
 
     weights: CellWeights
@@ -67,13 +68,13 @@ class WeightedSum:
 def weighted_sum(
     counts: Int64Array, weights: CellWeights, *, epsilon: Cost, neighbours: Neighbours, noise: Noise
 ) -> WeightedSum:
-    """Measure the sum once; ``epsilon``-DP (see the module's proof).
+    """One noisy measurement of the sum; ``epsilon``-DP (see the module's proof).
 
     Args:
         counts: exact counts of fine cells of both classes, negatives first; shape (2, grid).
-        weights: public, or computed from released values alone.
-        epsilon: what it costs.
-        neighbours: the relation.
+        weights: public, or computed from released values only.
+        epsilon: the cost of the release.
+        neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
     """
     sensitivity = weights.sensitivity(neighbours)

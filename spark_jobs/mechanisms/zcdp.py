@@ -1,14 +1,14 @@
-"""From an (epsilon, delta) to the rho that is within it, and back: what Gaussian mechanisms may spend.
+"""Conversions between rho-zCDP and (epsilon, delta)-DP, in both directions, for Gaussian mechanisms.
 
 rho-zCDP is (epsilon, delta)-DP for every ``a > 1`` and
 
     delta = exp((a - 1) (a rho - epsilon)) / (a - 1) * (1 - 1 / a)^a
 
-(Canonne, Kamath, Steinke, NeurIPS 2020, proposition 12), logarithms natural. For a given a that is solved for rho or
-epsilon exactly; the best a is searched for in doubles, and any will do: the result is computed from it with 60 digits
-and rounded to the safe side. Tighter than ``epsilon = rho + 2 sqrt(rho ln(1 / delta))`` (Bun, Steinke, TCC 2016,
-proposition 1.3), which accounts add up in. Neither turns rho into a pure guarantee: ``epsilon^2 / 2``-zCDP follows
-from epsilon-DP and is weaker.
+(Canonne, Kamath, Steinke, NeurIPS 2020, proposition 12), with natural logarithms. For a given a the equation is solved
+for rho or epsilon exactly. The best a is searched for in doubles; as every a is valid, the result is computed from the
+one that was chosen with 60 digits and rounded to the safe side. This is tighter than ``epsilon = rho + 2 sqrt(rho ln(1
+/ delta))`` (Bun, Steinke, TCC 2016, proposition 1.3), in which accounts compose. Neither turns rho into a pure
+guarantee: ``epsilon^2 / 2``-zCDP follows from epsilon-DP and is weaker.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _PRECISION = 60
 
 
 def rho_within(epsilon: Cost, delta: Cost) -> Decimal:
-    """The largest rho that the conversion puts within ``(epsilon, delta)``, rounded down.
+    """The largest rho for which the conversion gives ``(epsilon, delta)``-DP, rounded down.
 
     Raises:
-        InvalidRequest: epsilon is not above 0, delta not above 0 and below 1, or both are so small that nothing is.
+        InvalidRequest: epsilon is not above 0, delta is not above 0 and below 1, or no rho above 0 is small enough.
     """
     budget, chance = _positive("epsilon", epsilon), _chance(delta)
     logs = math.log(float(chance))
@@ -44,16 +44,16 @@ def rho_within(epsilon: Cost, delta: Cost) -> Decimal:
         kept = _kept(exact * (1 - Decimal("1e-25")), ROUND_FLOOR)
     if kept <= 0:
         raise InvalidRequest(
-            "delta", value=delta, requirement=f"leaves nothing of epsilon {epsilon}", remedy="give a larger delta"
+            "delta", value=delta, requirement=f"leaves no rho within epsilon {epsilon}", remedy="give a larger delta"
         )
     return kept
 
 
 def epsilon_of(rho: Cost, delta: Cost) -> Decimal:
-    """An epsilon that rho-zCDP has at ``delta``, at least 0, rounded up.
+    """An epsilon, at least 0, such that rho-zCDP implies ``(epsilon, delta)``-DP; rounded up.
 
     Raises:
-        InvalidRequest: rho is not above 0, or delta not above 0 and below 1.
+        InvalidRequest: rho is not above 0, or delta is not above 0 and below 1.
     """
     spent, chance = _positive("rho", rho), _chance(delta)
     logs = math.log(float(chance))
@@ -73,7 +73,7 @@ def _exact_gain(order: Decimal) -> Decimal:
 
 
 def _best_order(value: Callable[[float], float]) -> float:
-    """Where a function with one peak is about largest on (1, infinity): on grids of ``log(a - 1)``, finer and finer."""
+    """The approximate maximiser of a unimodal function on (1, infinity), by ever finer grids of ``log(a - 1)``."""
     low, high = -20.0, 60.0
     for _ in range(12):
         orders = 1 + np.exp(np.linspace(low, high, 33))
@@ -92,7 +92,7 @@ def _kept(exact: Decimal, rounding: str) -> Decimal:
 def _positive(what: str, amount: Cost) -> Decimal:
     number = exact_decimal(amount, what=what)
     if number <= 0:
-        raise InvalidRequest(what, value=amount, requirement="must be above 0", remedy="give what the release may cost")
+        raise InvalidRequest(what, value=amount, requirement="must be above 0", remedy="give the cost of the release")
     return number
 
 

@@ -58,7 +58,7 @@ class CrossProducts:
                 requirement=f"must be a symmetric matrix of whole numbers, {size} by {size}",
                 remedy="build the sums with from_arrays",
             )
-        products = array.astype(np.int64)  # a copy, which nobody else can write to
+        products = array.astype(np.int64)  # a private copy, which the caller cannot modify
         products.flags.writeable = False
         object.__setattr__(self, "products", products)
 

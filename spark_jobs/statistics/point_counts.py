@@ -55,7 +55,7 @@ class PointCounts:
             array = np.asarray(getattr(self, name))
             if array.ndim != 1 or array.dtype.kind not in "iu" or (array < 0).any():
                 raise _misshapen(name)
-            array = array.astype(np.int64)  # a copy, which nobody else can write to
+            array = array.astype(np.int64)  # a private copy, which the caller cannot modify
             array.flags.writeable = False
             object.__setattr__(self, name, array)
         sizes = {array.size for array in (self.group, self.x_cell, self.y_cell, self.count)}

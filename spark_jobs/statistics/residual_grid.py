@@ -21,7 +21,7 @@ MAX_BINS = 4 * STEPS
 
 
 def axis_cells(values: FloatArray, unit: float) -> Int64Array:
-    """The cell of each number, 0 to ``AXIS - 1``; no NaN, please.
+    """The cell of each number, 0 to ``AXIS - 1``; NaN is not allowed.
 
     Only operations that IEEE 754 rounds in one way: besides the division by the unit all of them are exact.
     """

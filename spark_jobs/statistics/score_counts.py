@@ -192,6 +192,6 @@ def _frozen_counts(values: ArrayLike, what: str) -> Int64Array:
             requirement="must be one row of whole numbers of at least 0",
             remedy="build the counts with from_arrays",
         )
-    counts = array.astype(np.int64)  # a copy, which nobody else can write to
+    counts = array.astype(np.int64)  # a private copy, which the caller cannot modify
     counts.flags.writeable = False
     return counts

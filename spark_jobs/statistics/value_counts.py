@@ -50,7 +50,7 @@ class ValueCounts:
                 requirement=f"must be one row of {self.grid.size} whole numbers of at least 0",
                 remedy="build the counts with from_arrays",
             )
-        counts = array.astype(np.int64)  # a copy, which nobody else can write to
+        counts = array.astype(np.int64)  # a private copy, which the caller cannot modify
         counts.flags.writeable = False
         object.__setattr__(self, "counts", counts)
 

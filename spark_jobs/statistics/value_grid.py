@@ -95,7 +95,7 @@ class ValueGrid:
         return self.cells if self.scale == LINEAR else max(1, math.ceil(float(self.position(self.upper))))
 
     def cell(self, values: ArrayLike) -> Int64Array:
-        """The cell of each value; those beyond the bounds, infinite ones too, go to the ends. No NaN, please."""
+        """The cell of each value; those beyond the bounds, infinite ones too, go to the ends. NaN is not allowed."""
         within = np.clip(np.asarray(values, dtype=np.float64), self.lower, self.upper)
         return np.clip(np.floor(self.position(within)), 0, self.size - 1).astype(np.int64)
 

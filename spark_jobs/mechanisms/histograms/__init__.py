@@ -1,7 +1,7 @@
-"""Histograms of disjoint cells, in one and two dimensions: every method behind one interface.
+"""Histograms of disjoint cells in one and two dimensions, by several methods with the same interface.
 
-Add a method: write ``name(counts, *, meter, neighbours, noise, facts) -> estimates`` in a module of its own (the
-contract is ``interface.Method``) and enter it in ``release.METHODS``.
+To add a method, write ``name(counts, *, meter, neighbours, noise, facts) -> estimates`` in a module of its own (the
+protocol is ``interface.Method``) and add it to ``release.METHODS``.
 """
 
 from spark_jobs.mechanisms.histograms.interface import Histogram, PublicFacts

@@ -1,27 +1,27 @@
-"""AG, the adaptive grid: coarse blocks first, each then cut as finely as its noisy count can bear.
+"""AG, the adaptive grid: coarse blocks, each of which is then cut as finely as its noisy count allows.
 
 Specification (Qardaji, Yang, Li, *Differentially private grids for geospatial data*, ICDE 2013, guideline 2). Let d be
-the dimension, 2 there and 1 as well here, and r = 1 or 2 the rows' worth of change between neighbours.
+the dimension, which is 2 in the paper and 1 or 2 here, and r the 1-norm sensitivity of the counts, 1 or 2.
 
-1. The number of rows n: public, or expected, or else a noisy total at a share ``TOTAL_SHARE`` of epsilon. The budget
-   that is left is e.
-2. Cut every axis into ``m = max(FIRST, ceil(pieces(n e / 10) / 4))`` blocks, each of as many cells as the next, give or
-   take one, and at least one. Their counts get noise of scale ``r / (a e)``, a = ``BLOCK_SHARE``.
-3. Cut every axis of a block whose noisy count is c into ``ceil(pieces(c (1 - a) e / 5))`` parts, 1 if c <= 0, again at
-   most its cells. The counts of all parts get noise of scale ``r / ((1 - a) e)``.
-4. Least squares over parts, blocks and, where it is public, the total (the published constrained inference is the case
-   of equal parts and no total); a part is spread evenly over its cells.
+1. The number of rows n is public, or given as an expectation, or else a noisy total at a share ``TOTAL_SHARE`` of
+   epsilon. The remaining budget is e.
+2. Cut every axis into ``m = max(FIRST, ceil(pieces(n e / 10) / 4))`` blocks of equal size up to one cell, with at least
+   one cell each. Their counts get noise of scale ``r / (a e)``, a = ``BLOCK_SHARE``.
+3. Cut every axis of a block with noisy count c into ``ceil(pieces(c (1 - a) e / 5))`` parts, or 1 if c <= 0, but at
+   most as many as it has cells. The counts of all parts get noise of scale ``r / ((1 - a) e)``.
+4. Least squares over parts, blocks and, if it is public, the total (the published constrained inference is the case of
+   equal parts and no total); the estimate of a part is spread evenly over its cells.
 
-``pieces(t) = t^(2 / (2 + d))``: a query over a share q of an m-per-axis grid sees noise of deviation about
-``m^(d/2) / e`` and misplaces about ``n / m`` rows at its border, and the sum is least where ``m^(1 + d/2)`` is
-proportional to ``n e``. In two dimensions that is the published root; on a line it is the power 2/3.
+``pieces(t) = t^(2 / (2 + d))``: a query over a share q of a grid with m cells per axis has noise with a standard
+deviation of about ``m^(d/2) / e`` and misplaces about ``n / m`` rows at its border; the sum is smallest where ``m^(1 +
+d/2)`` is proportional to ``n e``. In two dimensions that is the published square root; on a line it is the power 2/3.
 
 Formal guarantee: epsilon-DP under either relation.
 Proof. The total changes by at most 1 (a replaced row may enter or leave these cells): the noise of step 1 has that
-scale over its share. Given n, the blocks are a fixed partition of the cells, their counts change by r in 1-norm: a e.
-Given the noisy blocks, the parts are a fixed partition: (1 - a) e. These compose sequentially, adaptively. What steers
-step 3 is the *noisy* count of a block, and what steers step 2 is never the exact total where that is private: either
-would make the shape of the release a function of the data.
+scale over its share. Given n, the blocks are a fixed partition of the cells and their counts change by r in 1-norm: a
+e. Given the noisy blocks, the parts are a fixed partition: (1 - a) e. These costs compose by adaptive sequential
+composition. Step 3 depends on the *noisy* count of a block, and step 2 never depends on a private exact total:
+otherwise the shape of the release would be a function of the data.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ _PART_CONSTANT = 5.0
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BlockParts:
-    """How the cells fall into parts, and the parts into blocks; made of public and released numbers.
+    """The partition of cells into parts, and of blocks into parts; computed from public and released numbers.
 
     Attributes:
-        part: of each cell, in the shape of the histogram; the parts of a block are consecutive.
-        per_block: how many parts each block has.
+        part: the part of each cell, in the shape of the histogram; the parts of a block are consecutive.
+        per_block: the number of parts of each block.
     """
 
     part: NDArray[np.intp]
@@ -64,9 +64,9 @@ class BlockParts:
 def adaptive_grid(
     counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise, facts: PublicFacts
 ) -> FloatArray:
-    """Blocks, then parts of blocks by their noisy counts; epsilon-DP at all that the meter has left.
+    """Blocks, then parts of blocks by their noisy counts; epsilon-DP for the meter's remaining epsilon.
 
-    Sensitivity, cost and proof: the module's.
+    Sensitivity, cost and proof: see the module.
     """
     rows = rows_changed(neighbours)
     expected = facts.total if facts.total is not None else facts.expected_rows
@@ -95,12 +95,12 @@ def adaptive_grid(
 
 
 def pieces(worth: float, dimensions: int) -> int:
-    """Into how many pieces an axis is cut where ``worth`` is rows times epsilon over a constant; at least 1."""
+    """The number of pieces of an axis, where ``worth`` is rows times epsilon over a constant; at least 1."""
     return int(max(1.0, math.ceil(max(worth, 0.0) ** (2 / (2 + dimensions)))))
 
 
 def cut_into_blocks(shape: tuple[int, ...], worth: float) -> NDArray[np.intp]:
-    """The block of each cell, row by row; ``worth`` is rows times epsilon, public or released."""
+    """The block of each cell, in row-major order; ``worth`` is rows times epsilon, public or released."""
     blocks = max(FIRST, -(-pieces(worth / _BLOCK_CONSTANT, len(shape)) // 4))
     number = np.zeros(shape, dtype=np.intp)
     for axis, cells in enumerate(shape):
@@ -110,7 +110,7 @@ def cut_into_blocks(shape: tuple[int, ...], worth: float) -> NDArray[np.intp]:
 
 
 def cut_blocks(blocks: NDArray[np.intp], noisy: Int64Array, epsilon: float) -> BlockParts:
-    """Each block in as many parts an axis as its noisy count can bear at ``epsilon``."""
+    """The parts of each block: as many per axis as its noisy count allows at ``epsilon``."""
     power = 2 / (2 + blocks.ndim)
     wanted = np.ceil(np.maximum(noisy * (epsilon / _PART_CONSTANT), 0.0) ** power)
     number = np.zeros(blocks.shape, dtype=np.intp)

@@ -1,25 +1,27 @@
-"""AHP: cells of nearly equal noisy counts, wherever they lie, share one measurement.
+"""AHP: cells with nearly equal noisy counts, wherever they lie, share one measurement.
 
 Specification (Zhang, Chen, Xu, Meng, Xie, *Towards accurate histogram publication under differential privacy*, SDM
-2014). Let N be the number of cells, epsilon = epsilon_1 + epsilon_2, r = 1 or 2 the rows' worth of change between
-neighbours.
+2014). Let N be the number of cells, epsilon = epsilon_1 + epsilon_2, and r the 1-norm sensitivity of the counts, 1 or
+2.
 
 1. ``y_i = x_i + noise`` of scale ``r / epsilon_1`` in every cell; ``y_i = 0`` where
    ``y_i <= THRESHOLD r ln(N) / epsilon_1``.
 2. Sort the y. Cut the sorted line into clusters so that the sum over clusters C of ``sum_{i in C} (y_i - mean_C y)^2
-   + V / |C|`` is least, V the variance of the noise of step 3: that is the expected squared error of C's cells, had
-   step 1 been exact. Cells of equal y stay together.
+   + V / |C|`` is smallest, where V is the variance of the noise of step 3: this is the expected squared error of C's
+   cells if step 1 were exact. Cells with equal y stay together.
 3. For each cluster ``t_C = sum_{i in C} x_i + noise`` of scale ``r / epsilon_2``; every cell of C is estimated by
-   ``t_C / |C|``. Where the total is public, the surplus of the t_C over it is shared equally among them first.
+   ``t_C / |C|``. If the total is public, the difference between it and the sum of the t_C is first divided equally
+   among them.
 
 Formal guarantee: epsilon-DP under either relation.
-Proof. The cells are disjoint: step 1 is epsilon_1-DP, as their vector changes by r in 1-norm. Step 2 reads the released
-y and public numbers alone. Given y, the clusters are a fixed partition of the cells, and their sums change by at most r
-in 1-norm: step 3 is epsilon_2-DP, and both compose sequentially, adaptively. The proof fails if the threshold, the
-order or the clusters look at x once more; nothing here does.
+Proof. The cells are disjoint: step 1 is epsilon_1-DP, as their vector changes by r in 1-norm. Step 2 uses only the
+released y and public numbers. Given y, the clusters are a fixed partition of the cells, and their sums change by at
+most r in 1-norm: step 3 is epsilon_2-DP, and the two compose by adaptive sequential composition. The proof would fail
+if the threshold, the order or the clusters depended on x in any other way than through y.
 
-The published clustering is greedy. Here it is optimal: the cost of a cluster of the sorted line is Monge, so the best
-last cut does not move left as the line grows, and a queue of candidates takes O(V log V) for V distinct values of y.
+The published clustering is greedy. Here it is optimal: the cost of a cluster of the sorted line has the Monge property,
+so the best last cut does not move left as the line grows, and a queue of candidates takes O(V log V) for V distinct
+values of y.
 """
 
 from __future__ import annotations
@@ -48,9 +50,9 @@ THRESHOLD = 0.35
 def ahp(
     counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise, facts: PublicFacts
 ) -> FloatArray:
-    """Clusters of cells by their noisy counts, then a noisy total of each; epsilon-DP at all that the meter has left.
+    """Clusters of cells by noisy counts, then a noisy total of each; epsilon-DP for the meter's remaining epsilon.
 
-    Sensitivity and proof: the module's. Cost: a share of the allowance for the clusters, the rest for their totals.
+    Sensitivity and proof: see the module. Cost: a share of the budget for the clusters, the rest for their totals.
     """
     rows = rows_changed(neighbours)
     first = meter.spend_share(CLUSTERING_SHARE, label="clusters of cells")
@@ -76,8 +78,8 @@ def cluster_cells(noisy: Int64Array, *, threshold: float, variance: float) -> ND
 
     Args:
         noisy: noisy counts, shape (N,).
-        threshold: counts up to it become 0.
-        variance: of the noise that each cluster's total will get.
+        threshold: counts up to this are set to 0.
+        variance: of the noise in the total of each cluster.
     """
     kept = np.where(noisy <= threshold, 0, noisy).astype(np.float64)
     values, place, repeats = np.unique(kept, return_inverse=True, return_counts=True)
@@ -88,10 +90,10 @@ def cluster_cells(noisy: Int64Array, *, threshold: float, variance: float) -> ND
 
 
 def best_cuts(values: FloatArray, repeats: NDArray[np.intp], variance: float) -> list[int]:
-    """Where the clusters of least cost begin, among ascending values each of which ``repeats`` cells have.
+    """The starts of the clusters of smallest cost, for ascending values that occur in ``repeats`` cells each.
 
-    Dynamic programming over the end of the last cluster. The queue holds, left to right, the beginnings of a last
-    cluster that are best for some end to come, each with the first end for which it is.
+    Dynamic programming over the end of the last cluster. The queue holds, from left to right, the starts of a last
+    cluster that are best for some later end, each with the first end for which it is best.
     """
     cost = _cluster_cost(values, repeats, variance)
     size = values.size
@@ -121,7 +123,7 @@ def best_cuts(values: FloatArray, repeats: NDArray[np.intp], variance: float) ->
 
 def _cluster_cost(values: FloatArray, repeats: NDArray[np.intp], variance: float) -> Callable[[int, int], float]:
     """``sum (y - mean)^2 + variance / cells`` of the values from a start up to an end."""
-    # around the middle value, so that the difference of two large numbers is not what is left
+    # centred on the middle value, to avoid cancellation
     centred = values - values[values.size // 2]
     cells, sums, squares = (
         np.concatenate([[0.0], np.cumsum(repeats * centred**power)]).tolist() for power in (0, 1, 2)

@@ -1,7 +1,8 @@
-"""DAWA: buckets of nearly equal counts, found privately, then a hierarchy over them (Li, Hay, Miklau, PVLDB 2014).
+"""DAWA: a private partition into buckets of nearly equal counts, then a hierarchy (Li, Hay, Miklau, PVLDB 2014).
 
-Stage 1 is ``partition``, corrected (its published proof sketch and code are not private at the stated epsilon); stage 2
-is ``greedy`` over the buckets' totals, each spread evenly over its cells. A grid is taken in Hilbert order.
+Stage 1 is ``partition``, in a corrected form (neither the published proof sketch nor the published code is private at
+the stated epsilon); stage 2 is ``greedy`` on the totals of the buckets, each of which is spread evenly over its cells.
+The cells of a grid are taken in Hilbert order.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ PARTITION_SHARE = Decimal("0.25")
 def dawa(
     counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise, facts: PublicFacts
 ) -> FloatArray:
-    """A private partition, then noisy totals of its buckets; epsilon-DP at all that the meter has left.
+    """A private partition, then noisy totals of its buckets; epsilon-DP for the meter's remaining epsilon.
 
-    Cost: a quarter of the allowance for the partition, the rest for the totals, by sequential composition; the second
-    stage reads a partition that is released, and its buckets are disjoint. Guarantee and proof of each: ``partition``
-    and ``greedy``, for the relation asked for. O(N log N) besides the noise.
+    Cost: a quarter of the budget for the partition, the rest for the totals, by sequential composition; the second
+    stage uses the released partition, whose buckets are disjoint. Guarantee and proof of each stage: see ``partition``
+    and ``greedy``. O(N log N) without the noise.
     """
     first = meter.spend_share(PARTITION_SHARE, label="partition into buckets")
     second = meter.spend_rest(label="totals of buckets")
@@ -46,11 +47,12 @@ def dawa(
 
 
 def bucket_penalty(first: Decimal, second: Decimal, neighbours: Neighbours) -> float:
-    """What a bucket costs in the first stage besides its deviation, in counts; public.
+    """The penalty of a bucket in the first stage, in addition to its deviation, in counts; public.
 
-    The expected noise of its total, ``1 / second``, and the scale of the noise in a long bucket's cost, ``4 / first``
-    (twice either where a row is replaced). Without the latter the cheapest partition is the one with the most buckets:
-    the least of many noisy sums of short costs lies far below the one noisy cost of their union.
+    It is the expected noise of the bucket's total, ``1 / second``, plus the scale of the noise in the cost of a long
+    bucket, ``4 / first`` (both doubled if a row is replaced). Without the latter, the cheapest partition would be the
+    one with the most buckets: the smallest of many noisy sums of short costs is far below the single noisy cost of
+    their union.
     """
     return rows_changed(neighbours) * (1.0 / float(second) + 4.0 / float(first))
 

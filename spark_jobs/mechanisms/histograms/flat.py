@@ -1,4 +1,4 @@
-"""The plain methods: noise in every cell, or one noisy total spread evenly. What every other method must beat."""
+"""The baseline methods: noise in every cell, or one noisy total that is spread evenly."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 
 LATTICE = 1 << 10
-"""Steps in a unit of the Laplace method's noise."""
+"""Steps per count of the lattice of the Laplace method."""
 
 
 def geometric(
     counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise, facts: PublicFacts
 ) -> FloatArray:
-    """Two-sided geometric noise in every cell; epsilon-DP at all that the meter has left.
+    """Two-sided geometric noise in every cell; epsilon-DP for the meter's remaining epsilon.
 
     Sensitivity: the vector of disjoint counts changes by 1 in 1-norm when a row is added or removed, by 2 when one is
     replaced (Ghosh, Roughgarden, Sundararajan, STOC 2009).
@@ -30,10 +30,10 @@ def geometric(
 def laplace(
     counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise, facts: PublicFacts
 ) -> FloatArray:
-    """Laplace noise in every cell, on a lattice of 1/1024; epsilon-DP at all that the meter has left.
+    """Laplace noise in every cell, on a lattice of 1/1024; epsilon-DP for the meter's remaining epsilon.
 
     The counts are multiplied by 1024, and so is their sensitivity (1 or 2 rows); integer noise is exact there, and
-    dividing afterwards is post-processing. Here to compare with papers: ``geometric`` is never worse.
+    dividing afterwards is post-processing. For comparison with papers only: ``geometric`` is never worse.
     """
     epsilon = meter.spend_rest(label="noise in every cell")
     reach = np.iinfo(np.int64).max // LATTICE
@@ -45,10 +45,10 @@ def laplace(
 def uniform(
     counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise, facts: PublicFacts
 ) -> FloatArray:
-    """A noisy total spread evenly over the cells; epsilon-DP at all that the meter has left.
+    """A noisy total spread evenly over the cells; epsilon-DP for the meter's remaining epsilon.
 
-    Sensitivity of the total: 1 when a row is added or removed, and counted as 2 when one is replaced, where the total
-    of these cells is not public; where it is, nothing is drawn and nothing is spent.
+    Sensitivity of the total: 1 when a row is added or removed, and taken as 2 when one is replaced. If the total is
+    public, no noise is drawn and nothing is spent.
     """
     if facts.total is not None:
         return np.full(counts.shape, facts.total / counts.size)

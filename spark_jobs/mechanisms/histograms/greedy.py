@@ -63,7 +63,7 @@ class Plan:
 def greedy_h(
     counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise, facts: PublicFacts
 ) -> FloatArray:
-    """GreedyH on a line, or on a grid in Hilbert order; epsilon-DP at all that the meter has left.
+    """GreedyH on a line, or on a grid in Hilbert order; epsilon-DP for the meter's remaining epsilon.
 
     Neighbours, sensitivity and proof: the module's, by ``measured_cells``.
     """

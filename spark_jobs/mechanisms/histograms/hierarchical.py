@@ -24,7 +24,7 @@ _RECTANGLES = 32
 def hb(
     counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise, facts: PublicFacts
 ) -> FloatArray:
-    """A consistent hierarchy of counts; epsilon-DP at all that the meter has left.
+    """A consistent hierarchy of counts; epsilon-DP for the meter's remaining epsilon.
 
     On a line, ``best_tree`` and ``noisy_tree``: the shape with the least mean variance of prefix counts. On a grid,
     squares of b by b cells in the lowest h levels, (b, h) with the least mean variance over fixed rectangles. One cell

@@ -152,7 +152,7 @@ def measured_cells(
         hierarchy: the public shape.
         counts: exact counts of disjoint cells.
         epsilons: what each level may cost, cells first; 0 where a level is not measured; above 0 for the cells.
-        neighbours: the relation.
+        neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
         public_total: whether the root is known exactly; its epsilon must then be 0.
 

@@ -71,7 +71,7 @@ class Histogram:
         method: the name of the method that made them; never ``"auto"``.
         epsilon: what it cost in all, exact.
         spendings: what it paid for, in order.
-        neighbours: the relation of the guarantee.
+        neighbours: the neighbouring relation of the guarantee.
         guarantee: ``contract.release.PRIVATE``, or ``NOT_PRIVATE`` where the noise had a seed.
     """
 

@@ -49,7 +49,7 @@ _MAX_TOTAL = 1 << 60
 def mwem(
     counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise, facts: PublicFacts
 ) -> FloatArray:
-    """Multiplicative weights with exponential-mechanism queries; epsilon-DP at all that the meter has left.
+    """Multiplicative weights with exponential-mechanism queries; epsilon-DP for the meter's remaining epsilon.
 
     Sensitivity, cost and proof: the module's; ``neighbours`` changes nothing, as a count moves by 1 under both.
     """

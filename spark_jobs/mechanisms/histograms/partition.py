@@ -75,9 +75,9 @@ def private_partition(
 
     Args:
         counts: exact counts of disjoint cells, shape (N,).
-        epsilon: the whole cost.
+        epsilon: the total cost.
         penalty: what every bucket costs besides its deviation, in counts; public.
-        neighbours: the relation.
+        neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise, called once for each length of buckets.
         steps: of the lattice of costs, in one count.
 

@@ -58,7 +58,7 @@ def release_histogram(
     Args:
         counts: integers, shape (cells,) or (rows, columns); a row of the table lies in at most one cell.
         epsilon: the allowance; floats are read as Python prints them.
-        neighbours: the relation.
+        neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
         method: a name of ``METHODS``, or ``"auto"``.
         public_total: whether the sum of the counts is public; only under ``REPLACE_ONE``, and only where every row of
@@ -120,7 +120,7 @@ def default_method(
     Args:
         shape: of the histogram.
         epsilon: what it may cost.
-        neighbours: the relation.
+        neighbours: the neighbouring relation.
         expected_rows: a public guess of the number of rows.
 
     Raises:

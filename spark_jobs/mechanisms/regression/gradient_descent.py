@@ -56,8 +56,8 @@ def gradient_descent(
         counts: its rows. Under ``REPLACE_ONE`` with rows whose values are missing, place them in the middle of the box.
         groups: how many groups there are.
         steps: what 1 is in units of the grid; public.
-        epsilon: what all groups cost together.
-        neighbours: the relation.
+        epsilon: the cost of all groups together.
+        neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
         iterations: T, public.
         clip: of a row's gradient, public.
@@ -66,7 +66,7 @@ def gradient_descent(
         Lines without noisy moments: their ``rows``, ``covariance``, ``variance`` and scales are 0.
 
     Raises:
-        InvalidRequest: epsilon is no cost.
+        InvalidRequest: epsilon is not a finite number above 0.
         ValueError: fewer than one iteration, or a clip that is not above 0.
     """
     step_epsilon = share(exact_decimal(epsilon, what="epsilon"), max(iterations, 1))
@@ -97,7 +97,7 @@ def gradient_descent_zcdp(
     For an (epsilon, delta) give ``zcdp.rho_within(epsilon, delta)``.
 
     Raises:
-        InvalidRequest: rho is no cost.
+        InvalidRequest: rho is not a finite number above 0.
         ValueError: as ``gradient_descent``.
     """
     step_rho: Decimal = share(exact_decimal(rho, what="rho"), max(iterations, 1))

@@ -115,7 +115,7 @@ def centred_lines(
         rows: public or released.
         draws: the noise.
         part: which of its shares this is.
-        neighbours: the relation.
+        neighbours: the neighbouring relation.
     """
     along, up = sums.centred()
     reach = variance + np.abs(covariance)

@@ -51,7 +51,7 @@ class NoisyMoments:
         x, y, xx, xy: noisy sums of a, b, a a and a b, with ``a = 2 x - 1``, ``b = 2 y - 1``.
         cost: epsilon, or rho where ``gaussian``.
         gaussian: Gaussian noise and zCDP, else Laplace noise and pure privacy.
-        neighbours: the relation.
+        neighbours: the neighbouring relation.
         steps: the noise is on whole multiples of ``steps^-2``.
     """
 
@@ -130,12 +130,12 @@ def noisy_moments(sums: GroupSums, *, epsilon: Cost, neighbours: Neighbours, noi
 
     Args:
         sums: exact; under ``REPLACE_ONE`` its ``rows`` must be public (``GroupSums.with_missing``).
-        epsilon: what all groups cost together.
-        neighbours: the relation.
+        epsilon: the cost of all groups together.
+        neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
     Raises:
-        InvalidRequest: epsilon is no cost.
+        InvalidRequest: epsilon is not a finite number above 0.
     """
     return _measured(sums, epsilon, neighbours, noise, gaussian=False)
 
@@ -144,7 +144,7 @@ def noisy_moments_zcdp(sums: GroupSums, *, rho: Cost, neighbours: Neighbours, no
     """As ``noisy_moments`` with Gaussian noise: ``rho``-zCDP under ``neighbours``.
 
     Raises:
-        InvalidRequest: rho is no cost.
+        InvalidRequest: rho is not a finite number above 0.
     """
     return _measured(sums, rho, neighbours, noise, gaussian=True)
 

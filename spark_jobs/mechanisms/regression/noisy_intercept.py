@@ -28,12 +28,12 @@ def noisy_intercept(sums: GroupSums, *, epsilon: Cost, neighbours: Neighbours, n
 
     Args:
         sums: exact; under ``REPLACE_ONE`` its ``rows`` must be public (``GroupSums.with_missing``).
-        epsilon: what all groups cost together.
-        neighbours: the relation.
+        epsilon: the cost of all groups together.
+        neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
     Raises:
-        InvalidRequest: epsilon is no cost.
+        InvalidRequest: epsilon is not a finite number above 0.
     """
     draws = Draws(total=epsilon, shares=SHARES[neighbours], gaussian=False, noise=noise)
     nothing = np.zeros(sums.rows.size)

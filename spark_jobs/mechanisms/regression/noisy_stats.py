@@ -55,13 +55,13 @@ def noisy_stats(
     Args:
         sums: exact; under ``REPLACE_ONE`` its ``rows`` must be public, so rows without a value have to be among them
             (``GroupSums.with_missing``).
-        epsilon: what all groups cost together.
-        neighbours: the relation.
+        epsilon: the cost of all groups together.
+        neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
         shares: of epsilon, as in ``SHARES``; public.
 
     Raises:
-        InvalidRequest: epsilon is no cost.
+        InvalidRequest: epsilon is not a finite number above 0.
         ValueError: the shares are not as many as it takes, or do not add up to 1.
     """
     parts = _parts(shares, SHARES, neighbours)
@@ -82,7 +82,7 @@ def noisy_stats_zcdp(
     composition: Bun, Steinke, TCC 2016, lemma 2.3.
 
     Raises:
-        InvalidRequest: rho is no cost.
+        InvalidRequest: rho is not a finite number above 0.
         ValueError: as ``noisy_stats``.
     """
     parts = _parts(shares, RHO_SHARES, neighbours)

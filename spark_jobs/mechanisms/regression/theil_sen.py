@@ -86,7 +86,7 @@ def theil_sen(
         x: whole numbers from 0 to ``steps``, which stand for ``x / steps`` in [0, 1]; shape (n,), n public.
         y: the same.
         steps: public.
-        epsilon: what it costs.
+        epsilon: the cost of the release.
         neighbours: ``REPLACE_ONE``.
         noise: where random bits come from, those of the order of rows among them.
         method: how the median is made private.

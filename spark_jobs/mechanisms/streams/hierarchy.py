@@ -74,7 +74,7 @@ class HierarchyShape:
     Attributes:
         hierarchy: its levels over the states, in their order: ``Hierarchy.line``, or one of unequal groups.
         epsilon: the cost of all streams together.
-        neighbours: the relation.
+        neighbours: the neighbouring relation.
         max_rows: events that a person may have in the stream; see the module.
         prune_share: the part of epsilon that prunes; 0 measures every node at every step.
         group_share: the part of epsilon that groups steps.
@@ -314,13 +314,13 @@ def laplace_hierarchy(
     Args:
         counts: as ``release_hierarchy`` has them.
         hierarchy: its levels.
-        epsilon: the whole cost.
-        neighbours: the relation.
+        epsilon: the total cost.
+        neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
         max_rows: events that a person may have.
 
     Raises:
-        InvalidRequest: epsilon is no cost.
+        InvalidRequest: epsilon is not a finite number above 0.
         ValueError: counts are not rows of whole numbers, one for each state.
     """
     moved = hierarchy.levels * rows_changed(neighbours) * max_rows

@@ -48,7 +48,7 @@ class PegasusShape:
 
     Attributes:
         epsilon: the cost of the whole stream.
-        neighbours: the relation.
+        neighbours: the neighbouring relation.
         group_share: the part of epsilon, in (0, 1), that groups steps.
         threshold: the deviation that a group may have, times the epsilon of the groups; the published 5.
         max_group: steps that a group may have, up to 65,536.

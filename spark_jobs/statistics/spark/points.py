@@ -35,7 +35,7 @@ def point_key(x: Column, y: Column, group: Column | None, grid: PointGrid) -> Co
     """The packed key of a row (``PointCounts.from_keys``), a bigint; null for a row of no listed group.
 
     Row-wise and total: no value of any numeric or boolean type of x and y makes it raise, whether the session is in
-    ANSI mode or not. x and y are used several times, so give columns of a ``select`` rather than long expressions.
+    ANSI mode or not. x and y are used several times, so pass columns of a ``select`` rather than long expressions.
 
     Args:
         x: the point.

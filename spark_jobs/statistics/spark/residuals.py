@@ -16,7 +16,7 @@ def residual_key(fitted: Column, residual: Column, unit: float = 1.0) -> Column:
     """The packed key ``fitted cell * AXIS + residual cell`` of a row, an int; null for a row that is not counted.
 
     Row-wise and total: no value of any numeric or boolean type makes it raise, whether the session is in ANSI mode or
-    not. Both arguments are used several times, so give columns of a ``select`` rather than long expressions.
+    not. Both arguments are used several times, so pass columns of a ``select`` rather than long expressions.
 
     Raises:
         InvalidRequest: the unit is not a number between 2^-1000 and 2^1000.

@@ -17,7 +17,7 @@ def score_key(label: Column, score: Column, cells: int = SCORE_CELLS) -> Column:
     """The packed key ``label * cells + cell`` of a row, an int; null for a row that is dropped.
 
     Row-wise and total: no value of any numeric or boolean type makes it raise, whether the session is in ANSI mode or
-    not. Both arguments are used several times, so give columns of a ``select`` rather than long expressions.
+    not. Both arguments are used several times, so pass columns of a ``select`` rather than long expressions.
 
     Raises:
         InvalidRequest: ``cells`` is no power of two from 2 to 2^20.

@@ -16,7 +16,7 @@ def value_key(value: Column, grid: ValueGrid) -> Column:
     """The cell of a row's value, an int from 0 to ``grid.size - 1``; null for a row that is dropped.
 
     Row-wise and total: no value of any numeric or boolean type makes it raise, whether the session is in ANSI mode or
-    not. The argument is used several times, so give a column of a ``select`` rather than a long expression.
+    not. The argument is used several times, so pass a column of a ``select`` rather than a long expression.
     """
     value = value.try_cast("double")
     inside = (value > grid.lower) & (value < grid.upper)
