@@ -1,8 +1,35 @@
 """What the Airflow side and the Spark side agree on: requests, releases, privacy value types."""
 
-from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
-from spark_jobs.contract.release import Release, ReleaseFile
-from spark_jobs.contract.request import ReleaseRequest
+from typing import TYPE_CHECKING
 
-__all__ = ["Budget", "InvalidRequest", "Neighbours", "PrivacyUnit", "Release", "ReleaseFile", "ReleaseRequest"]
+from spark_jobs.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from spark_jobs.contract.errors import InvalidRequest as InvalidRequest
+    from spark_jobs.contract.privacy import Budget as Budget
+    from spark_jobs.contract.privacy import Neighbours as Neighbours
+    from spark_jobs.contract.privacy import PrivacyUnit as PrivacyUnit
+    from spark_jobs.contract.release import PartSpending as PartSpending
+    from spark_jobs.contract.release import Release as Release
+    from spark_jobs.contract.release import ReleaseFile as ReleaseFile
+    from spark_jobs.contract.release import ReleasePart as ReleasePart
+    from spark_jobs.contract.request import ReleaseRequest as ReleaseRequest
+    from spark_jobs.contract.tables import ColumnsModel as ColumnsModel
+    from spark_jobs.contract.tables import Label as Label
+    from spark_jobs.contract.tables import LinearModel as LinearModel
+    from spark_jobs.contract.tables import LogisticModel as LogisticModel
+    from spark_jobs.contract.tables import Scoring as Scoring
+    from spark_jobs.contract.tables import Snapshot as Snapshot
+    from spark_jobs.contract.tables import SparkMLModel as SparkMLModel
+    from spark_jobs.contract.tables import TableSource as TableSource
+else:
+    __getattr__, __dir__, __all__ = lazy_exports(
+        __name__,
+        {
+            "errors": "InvalidRequest",
+            "privacy": "Budget Neighbours PrivacyUnit",
+            "release": "PartSpending Release ReleaseFile ReleasePart",
+            "request": "ReleaseRequest",
+            "tables": "ColumnsModel Label LinearModel LogisticModel Scoring Snapshot SparkMLModel TableSource",
+        },
+    )

@@ -1,0 +1,66 @@
+"""Each kind of diagnostic: noisy counts to a frozen result, with its bands, intervals and tests."""
+
+from typing import TYPE_CHECKING
+
+from spark_jobs.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from spark_jobs.diagnostics import auc as auc
+    from spark_jobs.diagnostics import average_precision as average_precision
+    from spark_jobs.diagnostics import binned_residuals as binned_residuals
+    from spark_jobs.diagnostics import binormal_roc as binormal_roc
+    from spark_jobs.diagnostics import calibration as calibration
+    from spark_jobs.diagnostics import confusion_matrix as confusion_matrix
+    from spark_jobs.diagnostics import count_stream as count_stream
+    from spark_jobs.diagnostics import ecdf as ecdf
+    from spark_jobs.diagnostics import linear_fit as linear_fit
+    from spark_jobs.diagnostics import linear_regression as linear_regression
+    from spark_jobs.diagnostics import logistic_fit as logistic_fit
+    from spark_jobs.diagnostics import residual_plot as residual_plot
+    from spark_jobs.diagnostics import roc_comparison as roc_comparison
+    from spark_jobs.diagnostics import roc_curve as roc_curve
+    from spark_jobs.diagnostics.auc import Auc as Auc
+    from spark_jobs.diagnostics.average_precision import AveragePrecision as AveragePrecision
+    from spark_jobs.diagnostics.binned_residuals import BinnedResiduals as BinnedResiduals
+    from spark_jobs.diagnostics.binormal_roc import BinormalRoc as BinormalRoc
+    from spark_jobs.diagnostics.calibration import Calibration as Calibration
+    from spark_jobs.diagnostics.confusion_matrix import ConfusionMatrix as ConfusionMatrix
+    from spark_jobs.diagnostics.count_stream import CountStream as CountStream
+    from spark_jobs.diagnostics.diagnostic import Diagnostic as Diagnostic
+    from spark_jobs.diagnostics.diagnostic import Draw as Draw
+    from spark_jobs.diagnostics.diagnostic import Measurement as Measurement
+    from spark_jobs.diagnostics.diagnostic import Terms as Terms
+    from spark_jobs.diagnostics.ecdf import Comparison as Comparison
+    from spark_jobs.diagnostics.ecdf import Distance as Distance
+    from spark_jobs.diagnostics.ecdf import Ecdf as Ecdf
+    from spark_jobs.diagnostics.ecdf import Quantile as Quantile
+    from spark_jobs.diagnostics.ecdf import distance_between as distance_between
+    from spark_jobs.diagnostics.ecdf import distance_to as distance_to
+    from spark_jobs.diagnostics.linear_fit import PrivateFit as PrivateFit
+    from spark_jobs.diagnostics.linear_regression import LinearFit as LinearFit
+    from spark_jobs.diagnostics.residual_plot import ResidualPlot as ResidualPlot
+    from spark_jobs.diagnostics.roc_comparison import RocComparison as RocComparison
+    from spark_jobs.diagnostics.roc_curve import CurveDifference as CurveDifference
+    from spark_jobs.diagnostics.roc_curve import RocCurve as RocCurve
+    from spark_jobs.diagnostics.roc_curve import compare as compare
+else:
+    __getattr__, __dir__, __all__ = lazy_exports(
+        __name__,
+        {
+            "auc": "Auc auc",
+            "average_precision": "AveragePrecision average_precision",
+            "binned_residuals": "BinnedResiduals binned_residuals",
+            "binormal_roc": "BinormalRoc binormal_roc",
+            "calibration": "Calibration calibration",
+            "confusion_matrix": "ConfusionMatrix confusion_matrix",
+            "count_stream": "CountStream count_stream",
+            "diagnostic": "Diagnostic Draw Measurement Terms",
+            "ecdf": "Comparison Distance Ecdf Quantile distance_between distance_to ecdf",
+            "linear_fit": "PrivateFit linear_fit",
+            "linear_regression": "LinearFit linear_regression",
+            "logistic_fit": "logistic_fit",
+            "residual_plot": "ResidualPlot residual_plot",
+            "roc_comparison": "RocComparison roc_comparison",
+            "roc_curve": "CurveDifference RocCurve compare roc_curve",
+        },
+    )

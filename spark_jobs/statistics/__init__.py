@@ -1,10 +1,25 @@
 """Exact statistics of private rows: value types, each with its sensitivity. Nothing here is released."""
 
-from spark_jobs.statistics.cross_products import CrossProducts
-from spark_jobs.statistics.moments import Moments
-from spark_jobs.statistics.point_counts import PointCounts
-from spark_jobs.statistics.residual_counts import ResidualCounts
-from spark_jobs.statistics.score_counts import ScoreCounts
-from spark_jobs.statistics.value_counts import ValueCounts
+from typing import TYPE_CHECKING
 
-__all__ = ["CrossProducts", "Moments", "PointCounts", "ResidualCounts", "ScoreCounts", "ValueCounts"]
+from spark_jobs.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from spark_jobs.statistics.cross_products import CrossProducts as CrossProducts
+    from spark_jobs.statistics.moments import Moments as Moments
+    from spark_jobs.statistics.point_counts import PointCounts as PointCounts
+    from spark_jobs.statistics.residual_counts import ResidualCounts as ResidualCounts
+    from spark_jobs.statistics.score_counts import ScoreCounts as ScoreCounts
+    from spark_jobs.statistics.value_counts import ValueCounts as ValueCounts
+else:
+    __getattr__, __dir__, __all__ = lazy_exports(
+        __name__,
+        {
+            "cross_products": "CrossProducts",
+            "moments": "Moments",
+            "point_counts": "PointCounts",
+            "residual_counts": "ResidualCounts",
+            "score_counts": "ScoreCounts",
+            "value_counts": "ValueCounts",
+        },
+    )

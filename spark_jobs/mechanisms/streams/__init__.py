@@ -1,0 +1,31 @@
+"""Counts that are released as they arrive, with the state that is kept between steps."""
+
+from typing import TYPE_CHECKING
+
+from spark_jobs.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from spark_jobs.mechanisms.streams.hierarchy import HierarchyNoise as HierarchyNoise
+    from spark_jobs.mechanisms.streams.hierarchy import HierarchyShape as HierarchyShape
+    from spark_jobs.mechanisms.streams.hierarchy import HierarchyState as HierarchyState
+    from spark_jobs.mechanisms.streams.hierarchy import HierarchySteps as HierarchySteps
+    from spark_jobs.mechanisms.streams.hierarchy import release_hierarchy as release_hierarchy
+    from spark_jobs.mechanisms.streams.pegasus import PegasusNoise as PegasusNoise
+    from spark_jobs.mechanisms.streams.pegasus import PegasusShape as PegasusShape
+    from spark_jobs.mechanisms.streams.pegasus import PegasusState as PegasusState
+    from spark_jobs.mechanisms.streams.pegasus import PegasusSteps as PegasusSteps
+    from spark_jobs.mechanisms.streams.pegasus import release_steps as release_steps
+    from spark_jobs.mechanisms.streams.smoothing import Smoother as Smoother
+    from spark_jobs.mechanisms.streams.smoothing import smooth as smooth
+    from spark_jobs.mechanisms.streams.windows import jumps as jumps
+    from spark_jobs.mechanisms.streams.windows import window_sums as window_sums
+else:
+    __getattr__, __dir__, __all__ = lazy_exports(
+        __name__,
+        {
+            "hierarchy": "HierarchyNoise HierarchyShape HierarchyState HierarchySteps release_hierarchy",
+            "pegasus": "PegasusNoise PegasusShape PegasusState PegasusSteps release_steps",
+            "smoothing": "Smoother smooth",
+            "windows": "jumps window_sums",
+        },
+    )
