@@ -1,4 +1,4 @@
-"""What the provider brings, for Airflow's own registry; imports nothing, because every Airflow process reads it."""
+"""The provider's metadata for Airflow. Every Airflow process reads it, so it imports nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ OPERATORS = ["dp_operators.operators.release", "dp_operators.operators.approval"
 
 
 def get_provider_info() -> dict[str, Any]:
-    """The provider's description, as Airflow's ``provider_info.schema.json`` has it."""
+    """The provider's metadata in the form of Airflow's ``provider_info.schema.json``."""
     return {
         "package-name": "airflow-provider-dp-diagnostics",
         "name": INTEGRATION,
@@ -29,17 +29,17 @@ def get_provider_info() -> dict[str, Any]:
                 "conn-fields": {
                     "path": {
                         "label": "SQLite file",
-                        "description": "Full path of a ledger on this machine, instead of a host.",
+                        "description": "Full path of a SQLite ledger on this machine; instead of a host.",
                         "schema": {"type": ["string", "null"]},
                     },
                     "url": {
                         "label": "Database URL",
-                        "description": "SQLAlchemy URL of the ledger, instead of a host or a file.",
+                        "description": "SQLAlchemy URL of the ledger; instead of a host or a file.",
                         "schema": {"type": ["string", "null"], "format": "password"},
                     },
                     "deployment": {
                         "label": "Deployment",
-                        "description": "Name of this Airflow deployment in release keys, where several share a ledger.",
+                        "description": "Name of this Airflow deployment in release keys, if several share a ledger.",
                         "schema": {"type": ["string", "null"]},
                     },
                 },

@@ -1,4 +1,4 @@
-"""A word to somebody when an account's budget runs low, and when it is gone."""
+"""A notifier for accounts whose budget runs low or is used up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseNotifier
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
-from dp_operators.operators.keys import DEPLOYMENT, release_key
+from dp_operators.operators.keys import deployment_name, release_key
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import exact_decimal, plain
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from spark_jobs.contract.privacy import Budget
 
 Notify = Callable[[str], object]
-"""Takes one line for somebody to read."""
+"""Receives one line of text and delivers it."""
 
 
 class PrivacyBudgetNotifier(BaseNotifier):
-    """Tells when the release of a task took its account past a part of its cap; meant for ``on_success_callback``.
+    """Notifies when a task's release takes its account past a fraction of its cap; use it as ``on_success_callback``.
 
-    The release that passes a part tells it, and so do releases that pass it together at one time. A line names the part
-    and what is spent by now, by the ledger's own figures. The ledger is only read.
+    The release that passes a fraction sends one line for it; releases that pass it at the same time may each send one.
+    The line gives the fraction and what is spent by now, from the ledger's own figures. The ledger is only read.
 
     Args:
         account: the ledger account; templated.
         notify: takes the line, e.g. a function that sends a mail; by default the line is logged as a warning.
-        at: the parts of the cap that are told.
+        at: the fractions of the cap that cause a notification, each above 0 and at most 1.
         privacy_ledger_conn_id: the connection of the ledger.
         deployment: this Airflow deployment's name in release keys; by default the ledger connection's.
     """
@@ -57,10 +57,10 @@ class PrivacyBudgetNotifier(BaseNotifier):
         self.deployment = deployment
 
     def notify(self, context: Context) -> None:
-        """Look at what the task's release was charged, and tell what it passed."""
+        """Send a line for each fraction of the cap that the task's release has passed."""
         hook = PrivacyLedgerHook(self.privacy_ledger_conn_id)
         with closing(hook.get_ledger()) as ledger:
-            key = release_key(context, deployment=self.deployment or hook.deployment or DEPLOYMENT)
+            key = release_key(context, deployment=deployment_name(self.deployment, hook))
             charge = ledger.find_charge(self.account, str(key))
             lines = [] if charge is None else self._passed(ledger, charge)
         for line in lines:
@@ -79,7 +79,7 @@ class PrivacyBudgetNotifier(BaseNotifier):
                 if before < part <= after:
                     where = f"account {account.name}" if block == "all" else f"block {block} of account {account.name}"
                     lines.append(
-                        f"{where} is past {plain(100 * part)}% of its privacy budget: {percent(after)} are spent"
+                        f"{where} is past {plain(100 * part)}% of its privacy budget: {percent(after)} is spent"
                     )
         return lines
 
@@ -88,9 +88,9 @@ class PrivacyBudgetNotifier(BaseNotifier):
 
 
 def used(account: Account, spent: Budget) -> Decimal:
-    """The part of an account's cap that is used up, in the currency that ends it.
+    """The fraction of an account's cap that is spent, in the currency that is closest to its limit.
 
-    Where either of two sums may fit, the one that leaves more counts.
+    If the account allows either of two ways to compose its costs, the one that leaves more counts.
     """
     from dp_operators.budget.composition import fraction_spent, limits_of
 
@@ -98,7 +98,7 @@ def used(account: Account, spent: Budget) -> Decimal:
 
 
 def percent(part: Decimal) -> str:
-    """A part in percent to one decimal, rounded down, so that nothing is called spent that is not."""
+    """A fraction as a percentage with one decimal, rounded down so that it never exceeds what is spent."""
     return f"{plain((100 * part).quantize(Decimal('0.1'), rounding=ROUND_DOWN))}%"
 
 

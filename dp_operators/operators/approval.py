@@ -1,4 +1,4 @@
-"""A higher cap, once somebody who answers for it has approved."""
+"""An operator that raises a cap after a person has approved it."""
 
 from __future__ import annotations
 
@@ -18,29 +18,30 @@ if TYPE_CHECKING:
 
 
 class RequestMoreBudgetOperator(ApprovalOperator):
-    """Asks a person to raise a cap, and raises it if they approve: their name and the reason go into the audit log.
+    """Asks a person to approve a higher cap, and raises it; the person's name and the reason go into the audit log.
 
-    Rejected, nothing is raised and what hangs on the task is skipped. Nobody approves by staying silent: a default
-    answer is refused. Approving again finds the cap raised and changes nothing; rejecting later does not take it back.
+    If the person rejects it, nothing is raised and the downstream tasks are skipped. A default answer is not accepted,
+    so that a timeout never approves. Approving a second time changes nothing, and a later rejection does not lower the
+    cap.
 
-    Every retry asks anew: Airflow forgets the answer with the try that it was given to. So an approval that found the
-    ledger out of reach has to be given again. Airflow 3.3.2 also fails a task, or retries it, that is answered within
-    about a second of asking, before its scheduler has noticed that the process that asked has ended ("finished with
-    state success, but the task instance's state attribute is queued"). The cap may be raised by then or not, and the
-    ledger says which; with ``retries`` the person is asked a second time, and without, clear the task.
+    Airflow keeps an answer only for the try in which it was given, so every retry asks again; this includes a retry
+    after an approval for which the ledger could not be reached. Airflow 3.3.2 may also fail or retry a task that is
+    answered within about a second, before its scheduler has noticed that the task is waiting ("finished with state
+    success, but the task instance's state attribute is queued"). The ledger shows whether the cap was raised. With
+    ``retries``, the person is then asked a second time; without, clear the task.
 
     Args:
         account: the ledger account.
-        epsilon, delta, rho: the new cap of each block; what is not given stays.
-        reason: why more is needed; shown to the person, and kept.
-        allotment: an allotment of the account whose cap is to be raised instead.
-        privacy_ledger_conn_id: the connection of the ledger; its login needs the part ``administer``.
-        assigned_users: Airflow's own argument: ``{"id", "name"}`` of those whose approval counts; by default of anybody
-            who may answer for the DAG.
+        epsilon, delta, rho: the new cap of each block; a part that is not given stays as it is.
+        reason: why more is needed; shown to the person, and written to the audit log.
+        allotment: an allotment of the account, whose cap is raised instead of the account's.
+        privacy_ledger_conn_id: the connection of the ledger; its login needs the grant ``administer``.
+        assigned_users: Airflow's own argument: ``{"id", "name"}`` of the users who may approve; by default everybody
+            who may respond for the DAG.
 
     Raises:
-        InvalidRequest: on construction: ``defaults`` are given, or no reason.
-        AirflowFailException: the cap cannot be raised so, or nobody's name is known.
+        InvalidRequest: on construction, if ``defaults`` are given or the reason is missing.
+        AirflowFailException: the cap cannot be raised to this value, or Airflow does not name the approver.
         AirflowException: the ledger cannot be reached; a retry asks again.
     """
 
@@ -74,7 +75,7 @@ class RequestMoreBudgetOperator(ApprovalOperator):
             raise InvalidRequest(
                 "defaults",
                 value=kwargs["defaults"],
-                requirement="have no place here: nobody approves by staying silent",
+                requirement="must not be given: a timeout may not approve a higher cap",
                 remedy="leave them out",
             )
         if not reason:
@@ -97,7 +98,7 @@ class RequestMoreBudgetOperator(ApprovalOperator):
         self.privacy_ledger_conn_id = privacy_ledger_conn_id
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        """Go on with the person's answer."""
+        """Raise the cap if the person has approved it."""
         answer = super().execute_complete(context, event)
         if answer["chosen_options"] != [self.APPROVE]:
             return answer

@@ -1,6 +1,6 @@
-"""What of a task's request is written into its DAG is checked when the DAG is read: a mistake is an import error.
+"""Checks the constants of a task's request when its DAG is parsed, so that a mistake is an import error.
 
-A value that is rendered later, a Jinja template or what another task returns, is checked when it is known.
+A Jinja template or another task's result is checked when the task runs.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ _CONSTANTS = (str, int, float, bool, type(None))
 
 
 def is_constant(value: Any) -> bool:
-    """Whether a parameter is what it will be when the task runs: without templates and other tasks' results."""
+    """Whether a parameter keeps its value until the task runs: it holds no template and no other task's result."""
     if isinstance(value, str):
         return not any(mark in value for mark in TEMPLATE_MARKS)
     if isinstance(value, Mapping):
         return all(is_constant(key) and is_constant(inner) for key, inner in value.items())
     if isinstance(value, (list, tuple)):
         return all(is_constant(inner) for inner in value)
-    # decimals count too; whatever is no plain value is Airflow's
+    # decimals are constants too; any other object is resolved by Airflow when the task runs
     return isinstance(value, _CONSTANTS) or type(value).__module__ in ("decimal", "_decimal")
 
 
 def check_constants(fields: Mapping[str, Any]) -> None:
-    """Refuse what is wrong in a request whatever its templates become.
+    """Refuse a request that is wrong for every value of its templates.
 
     Args:
-        fields: of the request; a model may be a file or an earlier release, which are read when the task runs.
+        fields: the request's fields; a model may be a file or an earlier release, which are read when the task runs.
 
     Raises:
-        InvalidRequest: a required field is missing, a constant is not what its field takes, or a request of constants
-            alone could not be released whatever its table holds.
+        InvalidRequest: a required field is missing, a constant is not valid for its field, or a request of constants
+            alone could not be released for any table.
     """
     for name in REQUIRED:
         if fields.get(name) in (None, ""):
@@ -91,7 +91,7 @@ def _check_budget(budget: Mapping[str, Any]) -> None:
 
 
 def _check_diagnostic(entry: Any) -> None:
-    """Refuse an unknown kind, and constant options that it does not take."""
+    """Refuse an unknown kind of diagnostic, and constant options that are not valid for it."""
     kind = entry.get("kind") if isinstance(entry, Mapping) else entry
     if not is_constant(kind):
         return
@@ -115,13 +115,13 @@ def _check_constant(name: str, value: Any) -> None:
 
 @lru_cache(maxsize=32)
 def _alone(name: str) -> type[Frozen]:
-    """A request's field by itself."""
+    """A model that has only this field of a request."""
     field = ReleaseRequest.model_fields[name]
     return create_model("Field", __base__=Frozen, **{name: (field.annotation, field)})  # type: ignore[call-overload, no-any-return]
 
 
 def _is_read_later(name: str, value: Any) -> bool:
-    """Whether a file, a registered list or an earlier release stands for the value: those are read by the task."""
+    """Whether the value names a file, a registered key list or an earlier release, all read when the task runs."""
     if name == "model":
         return isinstance(value, str) or (isinstance(value, Mapping) and ("release" in value or "uri" in value))
     if name != "diagnostics":

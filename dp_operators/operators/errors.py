@@ -1,4 +1,4 @@
-"""How a refusal, an exhausted budget or a ledger out of reach ends a task."""
+"""Translates the provider's errors into those of Airflow, which decide whether a task is retried."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from spark_jobs.contract.errors import InvalidRequest
 
 
 class LedgerAway(AirflowException):
-    """The ledger is locked or cannot be reached; a retry may find it."""
+    """The ledger is locked or cannot be reached; a retry may succeed."""
 
 
 @contextmanager
 def as_airflow_errors() -> Iterator[None]:
-    """End the task with the one line that says why, and let Airflow retry only what a retry can help.
+    """Turn an error into the Airflow exception that fails or retries the task, with the same one-line message.
 
     Raises:
-        AirflowFailException: for what stays as it is: a bad request, an exceeded budget, a key that paid for another
-            request, a release that breaks its contract. Airflow does not retry it.
-        AirflowException: for what may pass: a ledger that cannot be reached (``LedgerAway``), an application that died.
+        AirflowFailException: a retry cannot help: a bad request, an exceeded budget, a key that paid for another
+            request, or a draft that breaks the release contract.
+        AirflowException: a retry may help: the ledger cannot be reached (``LedgerAway``), or the application failed.
             The charge stays reserved, and a retry goes on with it.
     """
     from dp_operators.budget import LedgerUnavailable

@@ -1,20 +1,20 @@
-"""Which part of a table a DAG run is about: the blocks that ``interval`` stands for.
+"""The blocks of a DAG run for ``blocks="interval"``.
 
-Airflow 3 gives most runs no data interval: ``@daily`` and every other cron text trigger at a moment
-(``CronTriggerTimetable``), and partition timetables give a key. The rules, in this order:
+Airflow 3 gives most runs no data interval: ``@daily`` and all other cron expressions trigger at a point in time
+(``CronTriggerTimetable``), and partition timetables give a partition key. The rules, in this order:
 
 ============================================= ==================================================================
 the run                                       its interval, or block
 ============================================= ==================================================================
-has a partition key, from a cron timetable    from the partition's date to the next tick; it has to be over
-has a partition key, from anywhere else       the block of that name
+has a partition key, from a cron timetable    from the partition's date to the next tick, which must have passed
+has a partition key, from any other timetable the block of that name
 is scheduled or backfilled, with an interval  the data interval
-is scheduled or backfilled, at a moment       from the tick before to that moment
-anything else                                 none: what somebody started by hand is about no interval
+is scheduled or backfilled, at a moment       from the previous tick to that moment
+any other run, e.g. a manual one              none
 ============================================= ==================================================================
 
-Ticks are those of the DAG's own timetable and not of the runs that there were: a run that never took place leaves its
-interval to a backfill, and the next run does not take it over.
+Ticks are computed from the DAG's timetable, whether or not there was a run at each of them: the interval of a missed
+run is left to a backfill, and the next run does not include it.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ Interval = tuple[dt.datetime, dt.datetime]
 def blocks_of_run(
     blocks: tuple[str, ...], account: str | None, ledger: LedgerReader, context: Context
 ) -> tuple[str, ...]:
-    """``blocks``, or those that the run is about where ``interval`` stands for them.
+    """``blocks``, with ``interval`` replaced by the blocks of the run's interval.
 
     Raises:
-        InvalidRequest: the run is about no interval, or the account has no blocks that it is made of.
+        InvalidRequest: the run has no interval, or the account has no blocks that together cover it.
         LedgerUnavailable: the ledger cannot be reached.
     """
     from dp_operators.releasing import interval_blocks
@@ -61,7 +61,7 @@ def blocks_of_run(
 
 
 def run_interval(run: DagRunFacts, timetable: Any) -> Interval | None:
-    """The interval of a run that a timetable asked for; None for any other run, and for timetables without ticks.
+    """The interval of a scheduled or backfilled run; None for any other run, and for a timetable without ticks.
 
     Raises:
         InvalidRequest: the timetable's ticks are not in UTC.
@@ -77,7 +77,7 @@ def run_interval(run: DagRunFacts, timetable: Any) -> Interval | None:
 
 
 def partition_interval(run: DagRunFacts, timetable: Any) -> Interval | None:
-    """The interval of a partition that a cron timetable made; None for partitions that are made otherwise.
+    """The interval of a partition of a cron timetable; None for a partition of any other origin.
 
     Raises:
         InvalidRequest: the timetable's ticks are not in UTC.
@@ -88,10 +88,10 @@ def partition_interval(run: DagRunFacts, timetable: Any) -> Interval | None:
 
 
 def tick(timetable: Any, moment: dt.datetime, *, ahead: bool) -> dt.datetime | None:
-    """The tick of a timetable after ``moment``, or before it; None for a timetable without a fixed pace.
+    """The next tick of a timetable after ``moment``, or the previous one; None for a timetable without regular ticks.
 
     Raises:
-        InvalidRequest: its cron expression is read in another time zone than UTC, where days have 23 to 25 hours.
+        InvalidRequest: its cron expression is in a time zone other than UTC, where days may have 23 or 25 hours.
     """
     delta = getattr(timetable, "delta", None)
     if delta is not None:
@@ -107,7 +107,7 @@ def tick(timetable: Any, moment: dt.datetime, *, ahead: bool) -> dt.datetime | N
             requirement="needs a timetable in UTC, as blocks are in UTC",
             remedy="give the DAG's start date, or its timetable, the time zone UTC",
         )
-    # not at the top: DAGs are parsed without it
+    # imported here, because parsing a DAG does not need it
     from croniter import croniter  # type: ignore[import-untyped]
 
     ticks = croniter(expression, moment.astimezone(dt.UTC))
@@ -120,6 +120,6 @@ def _require_over(end: dt.datetime) -> None:
         raise InvalidRequest(
             "blocks",
             value=f"interval, of a partition that ends at {end.isoformat()}",
-            requirement="must be over, or rows that come later are never released",
+            requirement="must be over: rows that arrive later would never be released",
             remedy="let the timetable run one tick later: run_offset=-1",
         )

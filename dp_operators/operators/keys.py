@@ -1,4 +1,4 @@
-"""Which release a task is about: the key that stays the same however often the task runs."""
+"""The release key of a task: it is the same however often the task runs."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from dp_operators.hooks.ledger import PrivacyLedgerHook
     from dp_operators.releasing import ReleaseKey
 
 DEPLOYMENT = "airflow"
-"""Name of a deployment that has the ledger for itself."""
+"""The default name of a deployment, for a ledger that no other deployment uses."""
 
 TIMETABLED = ("scheduled", "backfill")
-"""Kinds of DAG runs that stand for an interval, and not for somebody's wish to run the DAG."""
+"""The types of DAG runs that a timetable creates, so that each stands for an interval."""
 
 
 class DagRunFacts(Protocol):
-    """What a DAG run says about itself."""
+    """The attributes of a DAG run that a release key and its blocks depend on."""
 
     run_id: str
     run_type: Any
@@ -29,11 +30,11 @@ class DagRunFacts(Protocol):
 
 
 def run_key(run: DagRunFacts) -> str:
-    """What tells the releases of one DAG's runs apart.
+    """The part of a release key that distinguishes the runs of one DAG.
 
-    A run that a timetable asked for, at its time or in a backfill, is known by the partition or the interval it is
-    about: scheduled and backfilled, an interval is released once. Any other run is known by its id. Clearing a task,
-    or a retry, changes neither.
+    A scheduled or backfilled run is identified by its partition or interval, so that an interval is released once,
+    whether it was scheduled, backfilled or both. Any other run is identified by its id. Clearing or retrying a task
+    changes neither.
     """
     if getattr(run.run_type, "value", run.run_type) not in TIMETABLED:
         return run.run_id
@@ -49,7 +50,7 @@ def run_key(run: DagRunFacts) -> str:
 def release_key(context: Context, *, deployment: str, task_id: str | None = None) -> ReleaseKey:
     """The key of the release that this task instance makes, or that ``task_id`` makes in the same DAG run.
 
-    Another task is taken to have the same map index, as the tasks of one mapped task group have.
+    Another task is assumed to have the same map index, as the tasks of one mapped task group do.
     """
     from dp_operators.releasing import ReleaseKey
 
@@ -61,6 +62,11 @@ def release_key(context: Context, *, deployment: str, task_id: str | None = None
         task_id=task_id or instance.task_id,
         map_index=-1 if instance.map_index is None else instance.map_index,
     )
+
+
+def deployment_name(given: str | None, hook: PrivacyLedgerHook) -> str:
+    """The deployment's name in release keys: the task's parameter, else the ledger connection's, else the default."""
+    return given or hook.deployment or DEPLOYMENT
 
 
 def _utc(moment: dt.datetime) -> str:

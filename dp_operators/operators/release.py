@@ -1,4 +1,4 @@
-"""The operator that releases private diagnostics of a table."""
+"""The operator that releases differentially private diagnostics of a table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dp_operators.operators.constants import check_constants
 from dp_operators.operators.errors import as_airflow_errors
 from dp_operators.operators.exhausted import budget_may_be_exhausted
 from dp_operators.operators.intervals import blocks_of_run
-from dp_operators.operators.keys import DEPLOYMENT, release_key
+from dp_operators.operators.keys import deployment_name, release_key
 from dp_operators.operators.runners import check_runner, make_runner
 from dp_operators.operators.undefined import end_undefined, require_ending
 from dp_operators.sensors.budget import require_on_exhausted
@@ -32,60 +32,59 @@ if TYPE_CHECKING:
 
 
 class ReleaseDiagnosticsOperator(BaseOperator):
-    """Reserves a budget, runs the Spark application, and publishes what it released: once, whatever happens.
+    """Reserves budget, runs the Spark application, and publishes one release, however often the task is repeated.
 
-    A retry, a cleared task or a second worker goes on with the charge and the noise of the first attempt, so that one
-    task of one DAG run releases one result and pays once. Nothing of the table passes through Airflow: the log shows
-    public stages, and XCom gets ``{"uri", "key", "cost", "status"}`` alone: status
-    says of each diagnostic whether the noise left anything of it, ``ok`` or ``undefined``.
+    A retry, a cleared task or a second worker uses the charge and the noise of the first attempt, so that one task of
+    one DAG run publishes one release and pays once. No data of the table passes through Airflow: the log shows public
+    stages, and XCom gets ``{"uri", "key", "cost", "status"}`` only. ``status`` is ``ok`` for each kind of diagnostic,
+    or ``undefined`` where the noise leaves no usable result.
 
-    Every parameter is templated, values inside dictionaries too, and numbers may be strings. Either ``request`` holds
-    the whole request, or the other parameters are its fields.
+    Every parameter is templated, including values inside dictionaries, and numbers may be strings. Give either
+    ``request``, the whole request, or its fields as the other parameters.
 
     Args:
         account: the ledger account that pays.
-        table: the pinned table, as ``spark_jobs.contract.tables.TableSource`` has it.
-        label: the outcome's column, or that with its two values; for diagnostics of a classifier.
-        model: where scores or fitted values come from, or the path of a JSON file that says so; for diagnostics of a
-            model. Or an earlier release that fitted it: ``{"release": URI}``, that folder's URI alone, or what the task
-            that made it returns (``fit.output``).
-        diagnostics: what to release: a kind, or a list of kinds or of kinds with their options. An ``ecdf`` may be
-            compared with an earlier release, ``compare_with``, in the forms that ``model`` has.
-        epsilon, delta: the full cost, exact decimals.
+        table: the pinned table, with the fields of ``spark_jobs.contract.tables.TableSource``.
+        label: the outcome's column, or the column with its two values; for diagnostics of a classifier.
+        model: the source of scores or fitted values, or the path of a JSON file with it; for diagnostics of a model.
+            An earlier release that fitted the model is given as ``{"release": URI}``, as the URI of its folder, or as
+            the result of the task that made it (``fit.output``).
+        diagnostics: what to release: a kind, or a list of kinds, with or without options. An ``ecdf`` may be compared
+            with an earlier release, which ``compare_with`` names in the same ways as ``model``.
+        epsilon, delta: the full cost, as exact decimals.
         neighbours: ``add_remove`` (the default) or ``replace_one``.
         unit: the privacy unit; one row by default.
-        where: a filter of the allow-list.
+        where: a filter in the allowed syntax.
         output: URI of the folder that holds releases.
-        blocks: the ledger's blocks that are read and charged; ``interval`` for those that the run is about: of a DAG
-            that runs ``@daily``, the day before. A run that is started by hand is about none, unless it has a partition
-            key.
+        blocks: the ledger's blocks to read and charge, or ``interval`` for the blocks of the run's data interval; for a
+            ``@daily`` DAG, that is the day before. A manual run has an interval only if it has a partition key.
         allotment: an allotment of the account that must be able to pay as well.
-        title: a line for the report.
-        record: what one row stands for, in words for the report.
-        scoring: public rules for scores that do not fit.
+        title: the report's title.
+        record: what one row represents, in words for the report.
+        scoring: public rules for scores outside the expected range.
         request: the whole request instead: a dictionary, or the path of a JSON or YAML file.
-        runner: ``local`` (on this machine) or ``spark_submit`` (by a connection).
+        runner: ``local`` (on this machine) or ``spark_submit`` (through a connection).
         master: the local runner's Spark master, such as ``local[2]``.
-        spark_conn_id: the connection that names the master for ``spark_submit``; it has to exist.
-        conf: Spark settings for ``spark_submit``, on top of the connection's.
-        private_dir: folder for what the application prints, inside the privacy boundary; by default this user's own.
+        spark_conn_id: the connection that names the master for ``spark_submit``; it must exist.
+        conf: Spark settings for ``spark_submit``, which override the connection's.
+        private_dir: folder for the application's output, inside the privacy boundary; by default the user's own.
         privacy_ledger_conn_id: the connection of the ledger.
         deployment: this Airflow deployment's name in release keys; by default the ledger connection's.
-        on_exhausted: what to do if the budget does not suffice when it is reserved. ``wait``: begin anew in a minute,
-            without holding a worker; ``fail``: fail for good; ``skip``: skip this task and what hangs on it. By default
-            what the ``PrivacyBudgetSensor`` directly before says whose ``release_task_id`` is this task, and for how
-            long; without one, ``fail``. A cost above the cap itself is never waited for.
-        on_undefined: how the task ends where all figures of a diagnostic are undefined, which noisy sizes alone decide:
-            ``publish`` (the default) ends well, ``skip`` and ``fail`` skip or fail it after the release was published
-            and paid for, with the same in XCom; neither is retried.
-        dry_run: only say what the release would cost and what there is; nothing is reserved, run or written.
+        on_exhausted: what to do if the budget does not suffice when it is reserved. ``wait``: start again in a minute,
+            without occupying a worker; ``fail``: fail without a retry; ``skip``: skip this task and its downstream
+            tasks. By default, the setting and times of the upstream ``PrivacyBudgetSensor`` whose ``release_task_id``
+            is this task; without one, ``fail``. A cost above the cap itself always fails, unless it is skipped.
+        on_undefined: how the task ends if all figures of a diagnostic are undefined, which depends on noisy sizes
+            alone. ``publish`` (the default): it succeeds; ``skip`` or ``fail``: it is skipped, or fails without a
+            retry. In each case, the release is published and paid for, and XCom has the same content.
+        dry_run: only report what the release would cost and what is left; nothing is reserved, run or written.
 
     Raises:
-        InvalidRequest: on construction, so that the DAG has an import error: a constant that is wrong whatever the
-            templates become, such as ``epsilon="abc"``, an unknown kind, or no account.
-        AirflowFailException: bad request, exceeded budget, or a key that paid for another request; never retried.
-        AirflowSkipException, AirflowRescheduleException: an exceeded budget, where ``on_exhausted`` says so.
-        AirflowException: the ledger cannot be reached, or the application failed; a retry goes on where this one ended.
+        InvalidRequest: on construction, so that the DAG has an import error: a constant is wrong for all values of the
+            templates, such as ``epsilon="abc"``, an unknown kind, or a missing account.
+        AirflowFailException: a bad request, an exceeded budget, or a key that paid for another request; not retried.
+        AirflowSkipException, AirflowRescheduleException: an exceeded budget, if ``on_exhausted`` says so.
+        AirflowException: the ledger cannot be reached, or the application failed; a retry goes on from there.
     """
 
     template_fields: Sequence[str] = (
@@ -153,7 +152,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
             record=record,
             scoring=scoring,
         )
-        # one attribute holds them all: a task's `label` and `output` are Airflow's
+        # one attribute holds all fields, because `label` and `output` are attributes of every Airflow task
         self.request = whole_or_fields(request, fields)
         if isinstance(self.request, Mapping) and not self._created_by_mapping:
             check_constants(self.request)
@@ -171,16 +170,16 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         if on_exhausted is not None:
             require_on_exhausted(on_exhausted)
         self.on_undefined = on_undefined
-        self.price_only = dry_run  # `dry_run` is a method of every task
+        self.price_only = dry_run  # `dry_run` is a method of every Airflow task
         self._running: Runner | None = None
 
     @property
     def _created_by_mapping(self) -> bool:
-        """Whether a mapped task made it when it ran: what is wrong then ends the task, in ``execute``."""
+        """Whether a mapped task created this operator at run time, so that errors are raised in ``execute``."""
         return bool(getattr(self, "_BaseOperator__from_mapped", False))
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Make the release, or find the one this task has made before; returns where it is and what it cost."""
+        """Make the release, or return the one that an earlier attempt of this task has made."""
         if self.price_only:
             with as_airflow_errors():
                 return self._price(context)
@@ -197,7 +196,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         }
         undefined = undefined_kinds(published.status)
         if undefined:
-            line = f"undefined through the noise: {', '.join(undefined)}; the release was published and paid for"
+            line = f"undefined because of the noise: {', '.join(undefined)}; the release was published and paid for"
             self.log.warning(line)
             end_undefined(self.on_undefined, line, returned, context)
         return returned
@@ -208,15 +207,15 @@ class ReleaseDiagnosticsOperator(BaseOperator):
             self._running.kill()
 
     def build_request(self) -> ReleaseRequest:
-        """The request that the rendered parameters make.
+        """The request that the rendered parameters give.
 
         Raises:
-            InvalidRequest: they do not make one.
+            InvalidRequest: they give no valid request.
         """
         return read_request(self.request)
 
     def _resolved(self, fields: Mapping[str, Any], ledger: PrivacyLedger) -> ReleaseRequest:
-        """The request, with what the ledger knows where it names earlier releases and lists of keys."""
+        """The request, with earlier releases and registered key lists replaced by their content."""
         from dp_operators.releasing import with_references
 
         return ReleaseRequest.parse(with_references(fields, ledger))
@@ -228,7 +227,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         fields = checked_fields(self.request)
         self._running = self._runner()
         hook = PrivacyLedgerHook(self.privacy_ledger_conn_id)
-        key = release_key(context, deployment=self.deployment or hook.deployment or DEPLOYMENT)
+        key = release_key(context, deployment=deployment_name(self.deployment, hook))
         self.log.info("Releasing %s", key)
         with closing(hook.get_ledger()) as ledger:
             return release(
@@ -256,7 +255,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
 
         fields = checked_fields(self.request)
         runner, hook = self._runner(), PrivacyLedgerHook(self.privacy_ledger_conn_id)
-        key = release_key(context, deployment=self.deployment or hook.deployment or DEPLOYMENT)
+        key = release_key(context, deployment=deployment_name(self.deployment, hook))
         with closing(hook.get_ledger()) as ledger:
             request = complete(self._with_blocks(self._resolved(fields, ledger), ledger, context), ledger)
             expected = forecast(request, ledger=ledger, runner=runner, key=str(key), allotment=self.allotment or None)
@@ -279,10 +278,10 @@ class ReleaseDiagnosticsOperator(BaseOperator):
 
 
 def whole_or_fields(whole: Any, fields: dict[str, Any]) -> Any:
-    """The request in one piece, or in its fields.
+    """The whole request if it is given, otherwise its fields.
 
     Raises:
-        InvalidRequest: both were given.
+        InvalidRequest: both are given.
     """
     if whole is None:
         return fields
@@ -297,19 +296,19 @@ def whole_or_fields(whole: Any, fields: dict[str, Any]) -> Any:
 
 
 def read_request(given: str | Mapping[str, Any]) -> ReleaseRequest:
-    """The request in a rendered dictionary, whose model may be in a file, or in a file.
+    """The request in a rendered dictionary or in a file.
 
     Raises:
-        InvalidRequest: there is none, or it names an earlier release or a list of keys, which only a ledger knows.
+        InvalidRequest: it is not valid, or it names an earlier release or a key list, which only a ledger can resolve.
     """
     return ReleaseRequest.parse(request_fields(given))
 
 
 def request_fields(given: str | Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a request, with the model of a file; a model that names a release stays a name.
+    """The fields of a request, with a model read from its file; a model that names a release stays a reference.
 
     Raises:
-        InvalidRequest: a file cannot be read, or holds no fields.
+        InvalidRequest: a file cannot be read, or does not contain fields.
     """
     if isinstance(given, str):
         return load_fields(given)
@@ -323,10 +322,10 @@ def request_fields(given: str | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def checked_fields(given: str | Mapping[str, Any]) -> dict[str, Any]:
-    """The same, of a request that is one: but for what it names of a ledger, which is not looked up here.
+    """The fields of a request, checked; one that refers to the ledger is checked after its references are resolved.
 
     Raises:
-        InvalidRequest: they make no request.
+        InvalidRequest: the fields give no valid request, or name a file of keys.
     """
     from dp_operators.releasing import refers, require_no_key_file
 
@@ -338,7 +337,7 @@ def checked_fields(given: str | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _names_a_release(text: str) -> bool:
-    """Whether a text is a release's folder, or the manifest in it, and not the file of a model."""
+    """Whether a text names a release's folder or manifest, rather than a model's file."""
     return "://" in text or text.endswith(f"/{MANIFEST_NAME}") or Path(text).is_dir()
 
 

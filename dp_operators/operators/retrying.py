@@ -1,4 +1,4 @@
-"""Which failures of a task that asks the ledger are worth a retry, and how soon."""
+"""A retry policy for tasks that use the ledger."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ SOON = timedelta(seconds=30)
 
 
 class PrivacyRetryPolicy(RetryPolicy):
-    """A ledger that is locked or out of reach is asked again soon; what stays as it is fails at once.
+    """Retries soon if the ledger is locked or cannot be reached, and fails at once if a retry cannot help.
 
-    An exceeded budget, a bad request, a release key that paid for another request, a role without the grant: no retry
-    changes them, so none is made, however many the task has left. The operators of this provider tell Airflow so by
-    themselves. The policy is for tasks of your own that use ``PrivacyLedgerHook``, and for the operators where a locked
-    ledger shall be asked sooner than the task's ``retry_delay`` says. Other failures are the task's own.
+    No retry helps against an exceeded budget, a bad request, a release key that paid for another request, or a role
+    without the grant, so the task fails even if it has retries left. This provider's operators do so without the
+    policy. Use it for your own tasks that use ``PrivacyLedgerHook``, or to retry an operator sooner than its
+    ``retry_delay`` when the ledger is locked. All other errors are retried as the task's settings say.
 
     Args:
-        soon: how long to wait for a ledger that is locked or out of reach.
+        soon: the delay before a retry if the ledger is locked or cannot be reached.
     """
 
     def __init__(self, *, soon: timedelta = SOON) -> None:
@@ -35,8 +35,8 @@ class PrivacyRetryPolicy(RetryPolicy):
     def evaluate(
         self, exception: BaseException, try_number: int, max_tries: int, context: Context | None = None
     ) -> RetryDecision:
-        """What to do about ``exception``; asked in the worker."""
-        # not at the top: every process that reads a DAG imports this module
+        """Whether to retry after ``exception``, and when; called in the worker."""
+        # imported here, because every process that parses a DAG imports this module
         from dp_operators.budget import LedgerUnavailable
         from dp_operators.releasing import ReleaseError
 
@@ -49,7 +49,7 @@ class PrivacyRetryPolicy(RetryPolicy):
         return RetryDecision.default()
 
     def serialize(self) -> dict[str, Any]:
-        """Plain JSON types."""
+        """The policy as plain JSON types."""
         return {"__type": type(self).__name__, "soon": self.soon.total_seconds()}
 
     @classmethod

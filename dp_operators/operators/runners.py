@@ -1,4 +1,4 @@
-"""From what a DAG and a connection say to the runner that starts the Spark application."""
+"""Makes the runner that starts the Spark application, from a task's parameters and its Spark connection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 RUNNERS = ("local", "spark_submit")
 
 OPTIONS = {"deploy-mode": "deploy_mode", "spark-binary": "binary"}
-"""Extras of a Spark connection that are options of ``spark-submit``."""
+"""Extras of a Spark connection that are options of ``SparkSubmitRunner``."""
 
 SETTINGS = {
     "queue": "spark.yarn.queue",
@@ -27,16 +27,17 @@ SETTINGS = {
     "principal": "spark.kerberos.principal",
     "keytab": "spark.kerberos.keytab",
 }
-"""Extras of a Spark connection that are Spark settings by another name."""
+"""Extras of a Spark connection, and the Spark settings that they stand for."""
 
 
 def make_runner(
     kind: str, *, master: str | None, spark_conn_id: str, conf: Mapping[str, Any] | None, private_dir: str | None
 ) -> Runner:
-    """The runner a task asks for.
+    """The runner of a task.
 
     Raises:
-        InvalidRequest: no such runner, or its connection is missing or cannot be used, or an option of the other one.
+        InvalidRequest: there is no such runner, its connection is missing or unusable, or an option is for another
+            runner.
     """
     check_runner(kind, master=master, conf=conf)
     if kind == "local":
@@ -47,10 +48,10 @@ def make_runner(
 
 
 def check_runner(kind: str, *, master: str | None, conf: Mapping[str, Any] | None) -> None:
-    """Refuse a runner that there is not, and options of the other one; a template is taken for right.
+    """Refuse an unknown runner, and options of another runner; a template passes, as its value is not known yet.
 
     Raises:
-        InvalidRequest: there is none, or an option is not its own.
+        InvalidRequest: there is no such runner, or an option is another runner's.
     """
     if not is_constant(kind):
         return
@@ -60,24 +61,24 @@ def check_runner(kind: str, *, master: str | None, conf: Mapping[str, Any] | Non
         )
     if kind == "local" and conf:
         raise InvalidRequest(
-            "conf", requirement="is for the spark_submit runner", remedy="leave it out, or set spark-defaults.conf"
+            "conf", requirement="is for the spark_submit runner only", remedy="leave it out, or set spark-defaults.conf"
         )
     if kind == "spark_submit" and master:
         raise InvalidRequest(
             "master",
             value=master,
-            requirement="is for the local runner",
+            requirement="is for the local runner only",
             remedy="put the cluster's master into the connection that spark_conn_id names",
         )
 
 
 def spark_submit(connection: Connection, *, conf: Mapping[str, Any], private_dir: str | None) -> SparkSubmitRunner:
-    """The runner for a connection of Airflow's type ``spark``: host and port, and the extras above.
+    """The runner for an Airflow connection of type ``spark``: its host, its port and the extras above.
 
-    The extra ``conf`` holds Spark settings, which ``conf`` overrides.
+    The extra ``conf`` holds Spark settings, which the argument ``conf`` overrides.
 
     Raises:
-        InvalidRequest: it names no master, or has an extra that would be ignored.
+        InvalidRequest: the connection names no master, or has an extra that would be ignored.
     """
     from dp_operators.releasing import SparkSubmitRunner
 
@@ -89,8 +90,8 @@ def spark_submit(connection: Connection, *, conf: Mapping[str, Any], private_dir
         raise InvalidRequest(
             f"connection {connection.conn_id}",
             value=f"the extra {', '.join(sorted(extra))}",
-            requirement=f"has the extras {', '.join((*OPTIONS, *SETTINGS, 'conf'))}",
-            remedy="say it as a Spark setting in conf",
+            requirement=f"may only have the extras {', '.join((*OPTIONS, *SETTINGS, 'conf'))}",
+            remedy="give it as a Spark setting in conf",
         )
     return SparkSubmitRunner(
         master=spark_master(connection), conf={**settings, **conf}, private_dir=private_dir, **options
@@ -101,7 +102,7 @@ def spark_master(connection: Connection) -> str:
     """The master of a Spark connection, as ``spark-submit --master`` takes it.
 
     Raises:
-        InvalidRequest: it names none.
+        InvalidRequest: the connection has no host.
     """
     if not connection.host:
         raise InvalidRequest(
@@ -116,7 +117,7 @@ def _connection(conn_id: str) -> Connection:
     try:
         return BaseHook.get_connection(conn_id)
     except AirflowNotFoundException:
-        # the Spark hook of Airflow's own provider would go on with YARN here
+        # the Spark hook of Airflow's own provider would silently use YARN here
         raise InvalidRequest(
             "spark_conn_id",
             value=conn_id,

@@ -1,4 +1,4 @@
-"""How a task ends whose release has diagnostics that noise leaves nothing of."""
+"""What a task does when a diagnostic of its release is undefined because of the noise."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ PUBLISH, SKIP, FAIL = "publish", "skip", "fail"
 
 
 def require_ending(on_undefined: str) -> str:
-    """The ending that was asked for.
+    """``on_undefined``, if it is ``publish``, ``skip`` or ``fail``.
 
     Raises:
-        InvalidRequest: there is no such ending.
+        InvalidRequest: it is anything else.
     """
     if on_undefined not in (PUBLISH, SKIP, FAIL):
         raise InvalidRequest(
             "on_undefined",
             value=on_undefined,
             requirement=f"must be {PUBLISH}, {SKIP} or {FAIL}",
-            remedy="say how the task is to end where a diagnostic is undefined",
+            remedy="choose how the task ends if a diagnostic is undefined",
         )
     return on_undefined
 
 
 def end_undefined(on_undefined: str, line: str, returned: Mapping[str, Any], context: Context) -> None:
-    """End the task as asked for; what it would have returned is in XCom all the same, for tasks that run anyway.
+    """Skip or fail the task if ``on_undefined`` says so; its result is pushed to XCom first, for downstream tasks.
 
     Args:
         on_undefined: ``publish``, ``skip`` or ``fail``.
-        line: what is undefined.
-        returned: what the task returns.
-        context: of the task's run.
+        line: the message, which names the undefined diagnostics.
+        returned: the task's result.
+        context: the task's context.
 
     Raises:
         AirflowSkipException: for ``skip``.

@@ -1,7 +1,7 @@
-"""The routes of the page *Privacy budget*: each asks Airflow who the user is, and whether they may read the connection.
+"""The routes of the page *Privacy budget*: Airflow authenticates the user and decides which connections they may read.
 
-What a connection shows is what its login may see in the ledger (``dp_operators.budget.grants``): whoever may read the
-connection of a team in Airflow sees that team's account here, and no other.
+A connection shows what its database login may read in the ledger (``dp_operators.budget.grants``). So a user who may
+read only their team's connection in Airflow sees only that team's account.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def readable(connection_id: str, user: GetUserDep) -> str:
     """The connection's id, for a user who may read it.
 
     Raises:
-        HTTPException: they may not; the answer does not tell whether it exists.
+        HTTPException: they may not; the response does not reveal whether the connection exists.
     """
     if not _may_read(connection_id, user):
         raise HTTPException(403, NO_SUCH)
@@ -49,7 +49,7 @@ def make_app() -> FastAPI:
 
     @app.get("/", response_class=HTMLResponse)
     def ledgers(user: GetUserDep) -> HTMLResponse:
-        """The ledgers that the user may look at."""
+        """The ledgers whose connections the user may read."""
         return _page(lambda nonce: pages.ledgers(_readable_ledgers(user), nonce=nonce))
 
     @app.get("/{connection_id}/", response_class=HTMLResponse)
@@ -59,7 +59,7 @@ def make_app() -> FastAPI:
 
     @app.get("/{connection_id}/account", response_class=HTMLResponse)
     def account(connection_id: Readable, name: str) -> HTMLResponse:
-        """One account, its blocks and its last charges."""
+        """One account with its blocks and its latest charges."""
         return _show(connection_id, lambda ledger, nonce: pages.account(connection_id, ledger, name, nonce=nonce))
 
     return app
@@ -75,12 +75,12 @@ def _readable_ledgers(user: Any) -> list[str]:
     of_ledgers = select(Connection.conn_id).where(Connection.conn_type == PrivacyLedgerHook.conn_type)
     with create_session() as session:
         known = set(session.scalars(of_ledgers))
-    # one in the environment or in a secrets backend is in no list
+    # a connection in the environment or in a secrets backend cannot be listed, so the default one is tried by name
     return sorted(name for name in known | {PrivacyLedgerHook.default_conn_name} if _may_read(name, user))
 
 
 def _show(connection_id: str, make: Callable[[LedgerReader, str], str]) -> HTMLResponse:
-    """A page about a ledger, or one line that says why there is none."""
+    """A page about a ledger, or a page with the error message."""
     try:
         with closing(_ledger(connection_id)) as ledger:
             return _page(lambda nonce: make(ledger, nonce))
@@ -93,7 +93,7 @@ def _show(connection_id: str, make: Callable[[LedgerReader, str], str]) -> HTMLR
 def _ledger(connection_id: str) -> PrivacyLedger:
     try:
         connection = Connection.get_connection_from_secrets(connection_id)
-    except Exception:  # what a secrets backend says about it is not for a page
+    except Exception:  # the error of a secrets backend may hold secrets
         raise HTTPException(404, NO_SUCH) from None
     return PrivacyLedger(ledger_url(connection), patience=5.0)
 

@@ -1,4 +1,4 @@
-"""A page about the privacy budget among Airflow's own. Every Airflow process imports this module, so it is light."""
+"""The plugin that adds a privacy budget page to Airflow. Every Airflow process imports it, so it imports little."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ PREFIX = "/privacy-ledger"
 
 
 class PrivacyLedgerPlugin(AirflowPlugin):
-    """The page *Privacy budget*: accounts, what they may still spend, and what was charged. It changes nothing."""
+    """Adds the page *Privacy budget*, which shows accounts, their remaining budget and their charges, read-only."""
 
     name = "privacy_ledger"
 
     @property
     def fastapi_apps(self) -> list[dict[str, Any]]:  # type: ignore[override]
-        """The page's routes, made where they are asked for: in the API server."""
+        """The page's routes; only the API server reads this property."""
         from dp_operators.plugins.app import make_app
 
         return [{"app": make_app(), "url_prefix": PREFIX, "name": "Privacy budget"}]
 
     @property
     def external_views(self) -> list[dict[str, Any]]:  # type: ignore[override]
-        """The entry in the navigation."""
+        """The page's entry in Airflow's navigation."""
         from airflow.configuration import conf
 
         base = urlsplit(conf.get("api", "base_url", fallback="") or "").path.rstrip("/")

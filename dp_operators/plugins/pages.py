@@ -1,4 +1,4 @@
-"""The pages about a ledger: what it says, in HTML without scripts; every text in it is escaped."""
+"""The pages about a ledger, as HTML without scripts; all text is escaped."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from dp_operators.budget.values import ALL
 from spark_jobs.contract.privacy import Budget, plain
 
 LISTED = 200
-"""Charges and blocks that a page shows at most; the newest."""
+"""The maximum number of charges, and of blocks, on a page; the newest are shown."""
 
 
 def ledgers(connections: Iterable[str], *, nonce: str) -> str:
-    """The ledgers that somebody may look at."""
+    """The page that lists ledgers by their connections."""
     return _render("ledgers.html.j2", connections=tuple(connections), nonce=nonce)
 
 
 def accounts(connection: str, ledger: LedgerReader, *, nonce: str) -> str:
-    """All accounts of a ledger, each with the block that has the least left."""
+    """The page that lists a ledger's accounts, each with the block that has the least left."""
     rows = []
     for account in ledger.accounts():
         spent = _spent(ledger, account)
@@ -37,7 +37,7 @@ def accounts(connection: str, ledger: LedgerReader, *, nonce: str) -> str:
 
 
 def account(connection: str, ledger: LedgerReader, name: str, *, nonce: str) -> str:
-    """One account, its blocks and its last charges.
+    """The page of one account, with its blocks and its latest charges.
 
     Raises:
         InvalidRequest: there is no such account.
@@ -61,12 +61,12 @@ def account(connection: str, ledger: LedgerReader, name: str, *, nonce: str) -> 
 
 
 def failure(line: str, *, nonce: str) -> str:
-    """One line about what went wrong."""
+    """The page of an error message."""
     return _render("failure.html.j2", line=line, nonce=nonce)
 
 
 def _spent(ledger: LedgerReader, account: Account) -> dict[str, Budget]:
-    """What is spent in each block; before any is charged there is none to name, and all have the same left."""
+    """What is spent in each block; before the first charge, one entry that stands for all blocks."""
     return ledger.blocks(account.name) or {ALL: nothing(account.composition)}
 
 
@@ -116,7 +116,7 @@ def _charge(charge: Charge, account: Account) -> dict[str, str]:
 
 
 def _amount(budget: Budget, account: Account) -> str:
-    """An amount in the currency of an account, with at most 12 decimals; the ledger's own is exact."""
+    """An amount in the account's currency, cut to 12 decimals for display."""
     if account.composition == ZCDP:
         return f"rho {_short(budget.rho or Decimal(0))}"
     epsilon = _short(budget.epsilon)

@@ -1,4 +1,4 @@
-"""The sensor that holds a release back until its account can pay."""
+"""A sensor that waits until a ledger account can pay for a release."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from dp_operators.hooks.ledger import PrivacyLedgerHook
 from dp_operators.operators.errors import LedgerAway, as_airflow_errors
 from dp_operators.operators.intervals import blocks_of_run
-from dp_operators.operators.keys import DEPLOYMENT, release_key
+from dp_operators.operators.keys import deployment_name, release_key
 from dp_operators.triggers.budget import AWAY, NEVER, PAYS, REFUSED, PrivacyBudgetTrigger
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget, plain
@@ -25,51 +25,50 @@ if TYPE_CHECKING:
     from dp_operators.releasing.affordability import Affordability, AffordabilityCheck
 
 ON_EXHAUSTED = ("wait", "fail", "skip")
-"""What may be done while the budget does not suffice."""
-BLIND = ("soft_fail", "never_fail", "silent_fail")
-"""Ways of Airflow's to carry on after a failure, which a privacy gate does not have."""
+"""The possible actions while the budget does not suffice."""
+FAILURE_HIDING = ("soft_fail", "never_fail", "silent_fail")
+"""Airflow's sensor options that hide a failure; this sensor accepts none of them."""
 
 
 def require_on_exhausted(given: str) -> None:
-    """Refuse a word that names no way to meet an exhausted budget.
+    """Refuse an unknown action.
 
     Raises:
-        InvalidRequest: for any other word than ``wait``, ``fail`` and ``skip``.
+        InvalidRequest: it is not ``wait``, ``fail`` or ``skip``.
     """
     if given not in ON_EXHAUSTED:
         raise InvalidRequest(
-            "on_exhausted", value=given, requirement=f"must be one of {', '.join(ON_EXHAUSTED)}", remedy="choose"
+            "on_exhausted", value=given, requirement=f"must be one of {', '.join(ON_EXHAUSTED)}", remedy="choose one"
         )
 
 
 class PrivacyBudgetSensor(BaseSensorOperator):
-    """Succeeds once the account could pay for a release; until then it waits, fails or skips.
+    """Succeeds once the account can pay for a release; until then it waits, fails or skips.
 
-    A passing sensor is no reservation: two tasks may both pass and one of them then find the budget spent. The release
-    directly after its sensor then does what the sensor's ``on_exhausted`` says. The sensor saves starting what would be
-    refused, and says why. It passes on nothing but the ledger's own word: with the ledger out of
-    reach it fails, and is retried like any task. All of Airflow's ways to wait work: the modes ``poke`` and
-    ``reschedule``, and ``deferrable``.
+    The sensor avoids starting a release that would be refused, and logs why it waits. It reserves nothing: two tasks
+    may both pass, although the budget suffices for only one of them. The release task directly downstream then does
+    what the sensor's ``on_exhausted`` says. If the ledger cannot be reached, the sensor fails and is retried like any
+    task. It works in the modes ``poke`` and ``reschedule``, and with ``deferrable``.
 
     Args:
         account: the ledger account.
-        epsilon, delta: what the release costs, exact decimals; templated, like ``account``, ``blocks`` and the ids.
-        blocks: the ledger's blocks it is charged to; ``interval`` for those that the run is about.
+        epsilon, delta: the cost of the release, as exact decimals; templated, like ``account``, ``blocks`` and the ids.
+        blocks: the ledger's blocks to charge, or ``interval`` for the blocks of the run's data interval.
         allotment: an allotment of the account that must be able to pay as well.
-        on_exhausted: what to do while the budget is short. ``wait``: look again, up to ``timeout``, as a cap may be
-            raised and a reservation given back; ``fail``: fail for good; ``skip``: skip this task and what hangs on it.
-            A cost above the cap itself is never waited for.
-        release_task_id: full id of the task that the sensor guards, in the same DAG. If its release has its charge, the
-            sensor passes: a cleared run finds what it paid for, whatever the budget is by now.
+        on_exhausted: what to do while the budget does not suffice. ``wait``: check again until ``timeout``, as a cap
+            may be raised or a reservation given back; ``fail``: fail without a retry; ``skip``: skip this task and its
+            downstream tasks. A cost above the cap itself always fails, unless it is skipped.
+        release_task_id: full id of the release task in the same DAG. If its release has a charge already, the sensor
+            passes, so that a cleared run gets the release that it has paid for, whatever budget is left.
         privacy_ledger_conn_id: the connection of the ledger.
         deployment: this Airflow deployment's name in release keys; by default the ledger connection's.
-        deferrable: wait in the triggerer, which only reads the ledger, and hold no worker meanwhile.
+        deferrable: wait in the triggerer, which only reads the ledger, without occupying a worker.
 
     Raises:
-        InvalidRequest: on construction: another ``on_exhausted``, or one of ``soft_fail``, ``never_fail`` and
-            ``silent_fail``, which have no place on a privacy gate.
-        AirflowFailException: the account does not exist, or cannot pay and ``on_exhausted`` or the cap says to fail.
-        AirflowSkipException: it cannot pay, and ``on_exhausted`` is ``skip``.
+        InvalidRequest: on construction: ``on_exhausted`` is unknown, or ``soft_fail``, ``never_fail`` or
+            ``silent_fail`` is set; each would hide a failed budget check.
+        AirflowFailException: the account does not exist, or it cannot pay and waiting is not wanted or cannot help.
+        AirflowSkipException: the account cannot pay, and ``on_exhausted`` is ``skip``.
         AirflowException: the ledger cannot be reached.
     """
 
@@ -112,14 +111,14 @@ class PrivacyBudgetSensor(BaseSensorOperator):
         self.privacy_ledger_conn_id = privacy_ledger_conn_id
         self.deployment = deployment
         require_on_exhausted(on_exhausted)
-        for name in BLIND:
+        for name in FAILURE_HIDING:
             if getattr(self, name):
                 raise InvalidRequest(
-                    name, value=True, requirement="has no place on a privacy gate", remedy="use on_exhausted instead"
+                    name, value=True, requirement="would hide a failed budget check", remedy="use on_exhausted instead"
                 )
 
     def execute(self, context: Context) -> Any:
-        """Ask until the account can pay; deferrable, ask once and leave the rest to a trigger."""
+        """Check until the account can pay; if deferrable, check once and leave the waiting to a trigger."""
         if not self.deferrable:
             return super().execute(context)
         if not self.poke(context):
@@ -134,8 +133,8 @@ class PrivacyBudgetSensor(BaseSensorOperator):
         return None
 
     def execute_complete(self, context: Context, event: Mapping[str, str] | None = None) -> None:
-        """Go on with what the trigger found out."""
-        status, reason = (event or {}).get("status"), (event or {}).get("reason", "the trigger said nothing")
+        """End the task as the trigger's event says."""
+        status, reason = (event or {}).get("status"), (event or {}).get("reason", "the trigger gave no reason")
         if status == PAYS:
             self.log.info("%s: %s", self._release(), reason)
         elif status in (NEVER, REFUSED):
@@ -144,7 +143,7 @@ class PrivacyBudgetSensor(BaseSensorOperator):
             raise (LedgerAway if status == AWAY else AirflowException)(self._waiting_line(reason))
 
     def poke(self, context: Context) -> bool:
-        """Ask the ledger once."""
+        """Check once whether the account can pay."""
         with as_airflow_errors():
             affordability = self._affordability(context)
         if affordability.pays:
@@ -170,7 +169,7 @@ class PrivacyBudgetSensor(BaseSensorOperator):
             return self._make_check(context, hook, ledger).run(ledger)
 
     def _serializable_check(self, context: Context) -> dict[str, Any]:
-        """The question as a trigger can be given it: text and numbers written out."""
+        """The check's fields as plain JSON values, for the trigger."""
         hook = PrivacyLedgerHook(self.privacy_ledger_conn_id)
         with closing(hook.get_ledger()) as ledger:
             check = self._make_check(context, hook, ledger)
@@ -183,7 +182,7 @@ class PrivacyBudgetSensor(BaseSensorOperator):
 
         key = ""
         if self.release_task_id:
-            deployment = self.deployment or hook.deployment or DEPLOYMENT
+            deployment = deployment_name(self.deployment, hook)
             key = str(release_key(context, deployment=deployment, task_id=self.release_task_id))
         blocks = (self.blocks,) if isinstance(self.blocks, str) else tuple(self.blocks)
         return AffordabilityCheck(

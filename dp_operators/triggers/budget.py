@@ -1,4 +1,4 @@
-"""The trigger that waits for a budget without holding a worker. It may run twice, and only ever reads the ledger."""
+"""A trigger that waits for budget without occupying a worker; it only reads the ledger, so it may safely run twice."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from dp_operators.hooks.ledger import PrivacyLedgerHook
 from spark_jobs.contract.errors import InvalidRequest
 
 PAYS, NEVER, REFUSED, AWAY = "pays", "never", "refused", "away"
-"""How the wait ended: the account can pay; never can; cannot be asked for this; or the ledger cannot be reached."""
+"""How the wait ended: the account can pay, can never pay, the check is invalid, or the ledger cannot be reached."""
 
 
 class PrivacyBudgetTrigger(BaseTrigger):
-    """Asks the ledger at intervals, and ends once the account could pay, or never can, or cannot be asked.
+    """Checks the budget at intervals, and ends once the account can pay, can never pay, or cannot be checked.
 
     Args:
         privacy_ledger_conn_id: the connection of the ledger.
-        question: the fields of ``dp_operators.releasing.affordability.AffordabilityCheck``, plain values.
-        poke_interval: seconds between two questions.
+        question: the fields of ``dp_operators.releasing.affordability.AffordabilityCheck``, as plain JSON values.
+        poke_interval: seconds between two checks.
     """
 
     def __init__(self, *, privacy_ledger_conn_id: str, question: dict[str, Any], poke_interval: float) -> None:
@@ -33,7 +33,7 @@ class PrivacyBudgetTrigger(BaseTrigger):
         self.poke_interval = poke_interval
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """The class, and what to construct it with elsewhere."""
+        """The class path and the arguments that reconstruct the trigger."""
         return (
             "dp_operators.triggers.budget.PrivacyBudgetTrigger",
             {
@@ -44,7 +44,7 @@ class PrivacyBudgetTrigger(BaseTrigger):
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Ask until there is something to tell; tells one event, ``{"status", "reason"}``."""
+        """Check until the wait is over, and yield one event, ``{"status", "reason"}``."""
         while (outcome := await sync_to_async(self._check)()) is None:
             await asyncio.sleep(self.poke_interval)
         yield TriggerEvent(outcome)  # type: ignore[no-untyped-call]

@@ -30,7 +30,7 @@ def told_after(ledger: PrivacyLedger, *costs: str, **settings: Any) -> list[list
 
 def test_each_part_is_told_once_by_the_release_that_passes_it(airflow_ledger: PrivacyLedger) -> None:
     eighty, all_of_it = (
-        f"account visits is past {part}% of its privacy budget: {spent}% are spent"
+        f"account visits is past {part}% of its privacy budget: {spent}% is spent"
         for part, spent in ((80, "83.3"), (100, 100))
     )
     assert told_after(airflow_ledger, "0.5", "0.3333", "0.1", "0.0667") == [[], [eighty], [], [all_of_it]]
@@ -43,8 +43,7 @@ def test_one_release_may_pass_both(airflow_ledger: PrivacyLedger) -> None:
 def test_each_block_is_told(airflow_ledger: PrivacyLedger) -> None:
     [lines] = told_after(airflow_ledger, "0.9", blocks="day(at)")
     assert lines == [
-        f"block 2026-11-{day} of account visits is past 80% of its privacy budget: 90% are spent"
-        for day in ("20", "21")
+        f"block 2026-11-{day} of account visits is past 80% of its privacy budget: 90% is spent" for day in ("20", "21")
     ]
 
 
@@ -62,7 +61,7 @@ def test_line_goes_to_the_log_by_default(airflow_ledger: PrivacyLedger, capfd: p
     key = str(release_key(make_context(), deployment="airflow"))
     airflow_ledger.reserve("visits", release=key, epsilon="0.8")
     PrivacyBudgetNotifier(account="visits").notify(make_context())
-    assert "account visits is past 80% of its privacy budget: 80% are spent" in "".join(capfd.readouterr())
+    assert "account visits is past 80% of its privacy budget: 80% is spent" in "".join(capfd.readouterr())
 
 
 def test_part_is_that_of_the_currency_that_ends_the_account(airflow_ledger: PrivacyLedger) -> None:

@@ -68,7 +68,7 @@ def test_rejection_raises_nothing(account: PrivacyLedger) -> None:
 def test_approval_by_nobody_raises_nothing(account: PrivacyLedger) -> None:
     with pytest.raises(AirflowFailException, match="does not say who approved"):
         request().execute_complete(make_context(), answer(user={}))
-    with pytest.raises(InvalidRequest, match="nobody approves by staying silent"):
+    with pytest.raises(InvalidRequest, match="a timeout may not approve a higher cap"):
         request(defaults="Approve")
     with pytest.raises(InvalidRequest, match="reason: got ''; must be given"):
         request(reason="")

@@ -66,7 +66,7 @@ def test_connection_without_a_master_is_refused(connect: Connect) -> None:
 
 def test_extra_that_would_be_ignored_is_refused(connect: Connect) -> None:
     connect("spark_default", conn_type="spark", host="yarn", extra={"deploy_mode": "cluster"})
-    with pytest.raises(InvalidRequest, match="got 'the extra deploy_mode'; has the extras deploy-mode, "):
+    with pytest.raises(InvalidRequest, match="got 'the extra deploy_mode'; may only have the extras deploy-mode, "):
         make()
 
 

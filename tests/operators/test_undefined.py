@@ -40,7 +40,7 @@ def test_it_is_said_and_the_task_ends_well_by_default(monkeypatch: pytest.Monkey
 def test_it_ends_as_asked_for_with_the_release_in_xcom(
     monkeypatch: pytest.MonkeyPatch, context: Any, pushed: dict[str, Any], ending: str, error: type[Exception]
 ) -> None:
-    with pytest.raises(error, match="undefined through the noise: auc; the release was published and paid for"):
+    with pytest.raises(error, match="undefined because of the noise: auc; the release was published and paid for"):
         task(UNDEFINED, monkeypatch, on_undefined=ending).execute(context)
     assert (pushed["return_value"]["uri"], pushed["return_value"]["status"]) == ("/r/1", UNDEFINED)
 

@@ -217,7 +217,7 @@ class TestFailsClosed:
 
     @pytest.mark.parametrize("blind", ["soft_fail", "never_fail", "silent_fail"])
     def test_ways_to_carry_on_after_a_failure_are_refused(self, blind: str) -> None:
-        with pytest.raises(InvalidRequest, match=f"{blind}.*has no place on a privacy gate"):
+        with pytest.raises(InvalidRequest, match=f"{blind}.*would hide a failed budget check"):
             sensor(**{blind: True})
 
     def test_unknown_way_to_be_exhausted_is_refused(self) -> None:
