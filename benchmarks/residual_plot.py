@@ -40,7 +40,7 @@ from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics.residual_plot import ResidualDraw, copies, measure, release, summarise
 from spark_jobs.diagnostics.residual_plot.columns import in_whole_rows, on_the_simplex
-from spark_jobs.diagnostics.residual_plot.lack_of_fit import TESTS, Faults, find_faults
+from spark_jobs.diagnostics.residual_plot.lack_of_fit import TESTS, LackOfFit, lack_of_fit_tests
 from spark_jobs.diagnostics.residual_plot.summary import scatter
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ResidualCounts
@@ -99,16 +99,16 @@ def distance(first: list[float], second: list[float]) -> float:
     return float(ks_2samp(first, second).statistic)
 
 
-def faults(draw: Draw, *, rows: int, tables: int, seed: int, **options: object) -> list[Faults]:
+def lack_of_fit(draw: Draw, *, rows: int, tables: int, seed: int, **options: object) -> list[LackOfFit]:
     """What the tests say of so many tables."""
     random, found = np.random.default_rng(seed), []
     for _ in range(tables):
         measurement = measured(draw(rows, random), int(random.integers(2**62)), **options)
-        found.append(find_faults(measurement, SeededNoise(int(random.integers(2**62)))))
+        found.append(lack_of_fit_tests(measurement, SeededNoise(int(random.integers(2**62)))))
     return found
 
 
-def rejected(found: list[Faults], test: str) -> float:
+def rejected(found: list[LackOfFit], test: str) -> float:
     """The part of tables in which a test rejects at 5%; ``either``: all tests together."""
     return float(np.mean([(one.either if test == "either" else one.p_values[test]) <= 0.05 for one in found]))
 
@@ -149,7 +149,7 @@ def smallest_by_test(rows: int, *, tables: int, aimed: float, test: str, model: 
     """The smallest departure from M1 that a test finds in 95 of 100 tables."""
     at, figures = TESTED[::-1] * aimed, []
     for value in at:
-        figures.append(rejected(faults(model(float(value)), rows=rows, tables=tables, seed=rows + 2), test))
+        figures.append(rejected(lack_of_fit(model(float(value)), rows=rows, tables=tables, seed=rows + 2), test))
         if figures[-1] < 0.9:
             break
     return crossing(at[: len(figures)][::-1], figures[::-1], 0.95)
@@ -244,9 +244,9 @@ def levels(signals: tuple[int, ...], *, tables: int) -> Report:
     for n in signals:
         for name, draw in laws.items():
             progress(f"levels at n·epsilon = {n}, {name}")
-            found = faults(draw, rows=n, tables=tables, seed=n + 3)
+            found = lack_of_fit(draw, rows=n, tables=tables, seed=n + 3)
             by_test = [rejected(found, test) for test in (*TESTS, "either")]
-            of_spread = rejected(faults(fanned_out(draw), rows=n, tables=tables, seed=n + 4), "curvature")
+            of_spread = rejected(lack_of_fit(fanned_out(draw), rows=n, tables=tables, seed=n + 4), "curvature")
             held = coverage(draw, rows=n, tables=max(tables // 4, 2))
             figures[f"{n} {name}"] = {"rejected": by_test, "fanned": of_spread, "held": held}
             rows.append([f"{n:,}", name, *(f"{value:.3f}" for value in (*by_test, of_spread, *held))])
@@ -340,7 +340,7 @@ def settings(*, tables: int) -> Report:
     for name, options in choices.items():
         progress(f"settings: {name}")
         draws = {"M1": M1, "alpha": uneven(0.008), "gamma": least_squares(curved(0.0005))}
-        found = {key: faults(draw, rows=n, tables=tables, seed=9, **options) for key, draw in draws.items()}
+        found = {key: lack_of_fit(draw, rows=n, tables=tables, seed=9, **options) for key, draw in draws.items()}
         tests = (("M1", "either"), ("alpha", "variance"), ("gamma", "curvature"))
         rows.append([name, *(f"{rejected(found[key], test):.3f}" for key, test in tests)])
     heads = ("setting", "M1 rejected", "alpha = 0.008 found", "gamma = 0.0005 found, least squares")

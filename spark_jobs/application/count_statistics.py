@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from spark_jobs.application.points import PointInputs, point_grid
-from spark_jobs.application.sum_statistics import SUMMINGS, Summing
+from spark_jobs.application.sum_statistics import ROW_SUMMATIONS, RowSummation
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.options import (
     OtherScoreCells,
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _UNIT, _KEY = "unit", "key"
-_MOST_INT = 2**31 - 1
+_MAX_INT = 2**31 - 1
 Counts = Mapping[Statistic, Any]
 """The exact statistics of a request: what is counted, and its value type of ``spark_jobs.statistics``."""
 
 
-class Counting(Protocol):
+class CellCounter(Protocol):
     """How one type of statistic is counted: what it reads of a row, the row's cell, and what the counts become."""
 
     def inputs(self, statistic: Any, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
@@ -147,7 +147,7 @@ class _Points(PointInputs):
         return PointCounts.from_keys(keys, counts, grid=point_grid(statistic))
 
 
-COUNTINGS: Mapping[type[Statistic], Counting] = {
+CELL_COUNTERS: Mapping[type[Statistic], CellCounter] = {
     ScoreCells: _Scores(),
     OtherScoreCells: _OtherScores(),
     ValueCells: _Values(),
@@ -157,8 +157,8 @@ COUNTINGS: Mapping[type[Statistic], Counting] = {
 """How each type of statistic is counted. A new one adds its line here."""
 
 
-def _way(statistic: Statistic) -> Counting | Summing:
-    return COUNTINGS.get(type(statistic)) or SUMMINGS[type(statistic)]
+def _aggregation(statistic: Statistic) -> CellCounter | RowSummation:
+    return CELL_COUNTERS.get(type(statistic)) or ROW_SUMMATIONS[type(statistic)]
 
 
 def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
@@ -192,13 +192,13 @@ def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
     inputs = {
         (i, j): column
         for i, statistic in enumerate(request.statistics)
-        for j, column in enumerate(_way(statistic).inputs(statistic, scored, request))
+        for j, column in enumerate(_aggregation(statistic).inputs(statistic, scored, request))
     }
     unit = [] if request.unit.column is None else [sf.col(quoted(request.unit.column)).alias(_UNIT)]
     rows = scored.select(*(column.alias(f"input_{i}_{j}") for (i, j), column in inputs.items()), *unit)
     keys = _key_names(request)
     cells = (
-        _way(statistic).key(statistic, *(sf.col(f"input_{i}_{j}") for k, j in inputs if k == i))
+        _aggregation(statistic).key(statistic, *(sf.col(f"input_{i}_{j}") for k, j in inputs if k == i))
         for i, statistic in enumerate(request.statistics)
     )
     rows = rows.select(
@@ -222,7 +222,7 @@ def _without_private_spares(request: ReleaseRequest) -> list[Column]:
     for statistic, name in zip(request.statistics, _key_names(request), strict=True):
         key = sf.col(name)
         if isinstance(statistic, (PointCells, PointSums)) and not request.sizes_are_public(statistic):
-            key = sf.when(~_pointless(statistic, key), key)
+            key = sf.when(~_without_point(statistic, key), key)
         columns.append(key.alias(name))
     return columns
 
@@ -232,7 +232,7 @@ def _spare(request: ReleaseRequest) -> Column:
     from pyspark.sql import functions as sf
 
     nothing = (
-        sf.col(name).isNull() | _pointless(statistic, sf.col(name))
+        sf.col(name).isNull() | _without_point(statistic, sf.col(name))
         if isinstance(statistic, (PointCells, PointSums))
         else sf.col(name).isNull()
         for statistic, name in zip(request.statistics, _key_names(request), strict=True)
@@ -240,7 +240,7 @@ def _spare(request: ReleaseRequest) -> Column:
     return reduce(and_, nothing)
 
 
-def _pointless(statistic: PointCells | PointSums, key: Column) -> Column:
+def _without_point(statistic: PointCells | PointSums, key: Column) -> Column:
     stride: int = point_grid(statistic).stride
     return key % stride == stride - 1
 
@@ -248,9 +248,9 @@ def _pointless(statistic: PointCells | PointSums, key: Column) -> Column:
 def count(rows: DataFrame, request: ReleaseRequest) -> Counts:
     """The exact statistics of all diagnostics, of the rows that ``prepare`` planned."""
     named = dict(zip(request.statistics, _key_names(request), strict=True))
-    cells = {statistic: name for statistic, name in named.items() if type(statistic) in COUNTINGS}
+    cells = {statistic: name for statistic, name in named.items() if type(statistic) in CELL_COUNTERS}
     summed = {
-        statistic: SUMMINGS[type(statistic)].sums(statistic, rows, name)
+        statistic: ROW_SUMMATIONS[type(statistic)].sums(statistic, rows, name)
         for statistic, name in named.items()
         if statistic not in cells
     }
@@ -263,25 +263,25 @@ def _count_cells(rows: DataFrame, named: Mapping[Statistic, str]) -> Counts:
 
     from spark_jobs.statistics.spark.cells import count_keys
 
-    sizes = [COUNTINGS[type(statistic)].size(statistic) for statistic in named]
+    sizes = [CELL_COUNTERS[type(statistic)].size(statistic) for statistic in named]
     starts = np.concatenate([[0], np.cumsum(sizes)])
     names = list(named.values())
     if len(names) == 1:
         keys, counts = count_keys(rows, names[0], distinct=sizes[0])
     else:
         # one row for each cell that a row lies in; the statistics' cells lie end to end
-        type_name = "int" if starts[-1] <= _MOST_INT else "bigint"
+        type_name = "int" if starts[-1] <= _MAX_INT else "bigint"
         moved = [
             sf.col(name).cast(type_name) + sf.lit(int(start)).cast(type_name)
             for name, start in zip(names, starts[:-1], strict=True)
         ]
         cells = rows.select(sf.explode(sf.array(*moved)).alias(_KEY))
         keys, counts = count_keys(cells, _KEY, distinct=int(starts[-1]))
-    made = {}
+    statistics = {}
     for statistic, start, end in zip(named, starts[:-1], starts[1:], strict=True):
         own = (keys >= start) & (keys < end)
-        made[statistic] = COUNTINGS[type(statistic)].build(statistic, keys[own] - start, counts[own])
-    return made
+        statistics[statistic] = CELL_COUNTERS[type(statistic)].build(statistic, keys[own] - start, counts[own])
+    return statistics
 
 
 def _key_names(request: ReleaseRequest) -> list[str]:

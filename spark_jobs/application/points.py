@@ -12,13 +12,13 @@ from spark_jobs.statistics.point_grid import PointGrid
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-Points = PointCells | PointSums
+PointStatistic = PointCells | PointSums
 
 
 class PointInputs:
     """The two values and the group of a row, and its packed key (``statistics.PointCounts.from_keys``)."""
 
-    def inputs(self, statistic: Points, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
+    def inputs(self, statistic: PointStatistic, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
         """What is read of each row: x, y, and the group where there are several."""
         from spark_jobs.contract.columns import amount_need, group_need
         from spark_jobs.tables.expressions import amount_column, read
@@ -28,7 +28,7 @@ class PointInputs:
             return point
         return (*point, read(group_need(statistic.group_by), scored.schema).column)
 
-    def key(self, statistic: Points, *inputs: Column) -> Column:
+    def key(self, statistic: PointStatistic, *inputs: Column) -> Column:
         """The packed key of a row, or null for a row of no listed group."""
         from spark_jobs.statistics.spark.points import point_key
 
@@ -37,7 +37,7 @@ class PointInputs:
 
 
 @lru_cache(maxsize=8)
-def point_grid(statistic: Points) -> PointGrid:
+def point_grid(statistic: PointStatistic) -> PointGrid:
     """The grid of the points, for each group."""
     (x_lower, x_upper), (y_lower, y_upper) = statistic.x_bounds, statistic.y_bounds
     return PointGrid.between((x_lower, y_lower), (x_upper, y_upper), cells=statistic.cells, keys=statistic.groups)

@@ -42,13 +42,13 @@ class Announcer:
     def stage(self, stage: ApplicationStage) -> None:
         """Say that ``stage`` begins."""
         self._reached.add(stage)
-        self._say(stage_line(stage, self._nonce) if self._nonce else stage.value)
+        self._write(stage_line(stage, self._nonce) if self._nonce else stage.value)
 
     def line(self, text: str) -> None:
         """Say one line, made of public facts alone."""
-        self._say(" ".join(text.split()))
+        self._write(" ".join(text.split()))
 
-    def _say(self, text: str) -> None:
+    def _write(self, text: str) -> None:
         self._stream.write(text + "\n")
         self._stream.flush()
 

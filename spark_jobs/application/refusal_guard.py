@@ -25,7 +25,7 @@ class RefusedTooLateError(Exception):
     """Something was refused after noise had been drawn: a fault of the program, and no answer to the caller."""
 
 
-class WatchedNoise:
+class RecordingNoise:
     """Noise that knows whether any of it was drawn, and how much a single call of it may have lost at most.
 
     Args:
@@ -77,7 +77,7 @@ class WatchedNoise:
 
 
 @contextmanager
-def no_refusal_after(noise: WatchedNoise | None = None) -> Iterator[None]:
+def forbid_refusal(noise: RecordingNoise | None = None) -> Iterator[None]:
     """Within it, a refusal after the first noise of ``noise`` is a failure; any refusal, where noise lies behind.
 
     Raises:

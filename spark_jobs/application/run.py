@@ -12,7 +12,7 @@ from spark_jobs.application.count_statistics import Counts
 from spark_jobs.application.draft import draft, versions
 from spark_jobs.application.draw import NotThisDraw, ReleaseDraw
 from spark_jobs.application.progress import Announcer
-from spark_jobs.application.refusal_guard import WatchedNoise, no_refusal_after
+from spark_jobs.application.refusal_guard import RecordingNoise, forbid_refusal
 from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.budget_split import BudgetPart, split_budget
 from spark_jobs.contract.errors import InvalidRequest
@@ -82,10 +82,10 @@ def run_charged(
     stored = store.read(layout.draw)
     if stored is None and not charged.draw_sha256:
         account = _read_account(store.read(layout.account), seal)
-        made = make_draw(request, charge_id=seal.charge_id, noise=noise, master=master, announcer=announcer)
+        drawn = make_draw(request, charge_id=seal.charge_id, noise=noise, master=master, announcer=announcer)
         failpoint("before_store_draw")
         # only what is stored counts: if another attempt was first, this one's noise is forgotten
-        store.create(layout.draw, seal.close("draw.json", replace(made, account=account).to_json()))
+        store.create(layout.draw, seal.close("draw.json", replace(drawn, account=account).to_json()))
         failpoint("after_store_draw")
         stored = store.read(layout.draw)
     if stored is None or charged.draw_sha256 not in ("", sha256(stored)):
@@ -94,7 +94,7 @@ def run_charged(
     failpoint("before_results")
     content = seal.open("draw.json", stored)
     draw = ReleaseDraw.from_json(content, charge_id=seal.charge_id, request_sha256=seal.request_sha256)
-    with no_refusal_after():
+    with forbid_refusal():
         release, files = draft(request, draw, key=charged.key, rules=rules(request))
     failpoint("after_results")
     draft_folder = DraftFolder(store=store, layout=layout, seal=seal, draw_sha256=sha256(stored))
@@ -148,10 +148,10 @@ def run_uncharged(
         raise InvalidRequest(
             "output", value=output, requirement="must not hold a release yet", remedy="name a new folder"
         )
-    made = make_draw(request, charge_id=None, noise=noise, master=master, announcer=announcer)
+    draw = make_draw(request, charge_id=None, noise=noise, master=master, announcer=announcer)
     announcer.stage(ApplicationStage.WRITING)
-    with no_refusal_after():
-        release, files = draft(request, made, key=None, rules=rules(request))
+    with forbid_refusal():
+        release, files = draft(request, draw, key=None, rules=rules(request))
     for name, content in files.items():
         store.create(f"{output.rstrip('/')}/{name}", content)
     store.create(manifest, release.to_json().encode())
@@ -187,9 +187,9 @@ def make_draw(
         spark.stop()
     announcer.stage(ApplicationStage.DRAWING)
     failpoint("before_draw")
-    made = measure(request, counts, charge_id=charge_id, noise=noise)
+    draw = measure(request, counts, charge_id=charge_id, noise=noise)
     failpoint("after_draw")
-    return made
+    return draw
 
 
 def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, noise: Noise) -> ReleaseDraw:
@@ -202,15 +202,15 @@ def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, n
         InvalidRequest: the options of what is bought first do not fit; nothing was drawn.
         RefusedTooLateError: something was refused after noise had been drawn.
     """
-    watched = WatchedNoise(noise)
+    recording = RecordingNoise(noise)
     measurements: dict[str, dict[str, Any]] = {}
     shared: dict[str, Any] | None = None
     events: list[dict[str, Any]] = []
     parts: list[ReleasePart] = []
     largest: list[dict[str, str]] = []
     for part in split_budget(request):
-        with no_refusal_after(watched):
-            measurement = _measure_part(request, part, counts, watched)
+        with forbid_refusal(recording):
+            measurement = _measure_part(request, part, counts, recording)
         if part.shared:
             shared = {"kinds": list(part.kinds), "measurement": measurement.to_dict()}
         else:
@@ -220,9 +220,9 @@ def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, n
             exact_sum(*(event.epsilon for event in measurement.spendings)),
             exact_sum(*(event.delta for event in measurement.spendings)),
         )
-        told = tuple(part.spending(event.label, event.epsilon, event.delta) for event in measurement.spendings)
-        parts.append(ReleasePart(kinds=part.kinds, cost=spent, spendings=told))
-        largest.append(watched.take_largest())
+        spendings = tuple(part.spending(event.label, event.epsilon, event.delta) for event in measurement.spendings)
+        parts.append(ReleasePart(kinds=part.kinds, cost=spent, spendings=spendings))
+        largest.append(recording.take_largest())
     return ReleaseDraw(
         charge_id=charge_id,
         request_sha256=request.sha256,

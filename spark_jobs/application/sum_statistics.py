@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-class Summing(Protocol):
+class RowSummation(Protocol):
     """How one type of statistic is summed: what it reads of a row, the row's vector, and the sums."""
 
     def inputs(self, statistic: Any, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
@@ -46,8 +46,8 @@ class _Products:
         schema = scored.schema
         for feature in statistic.features:
             yield amount_column(amount_need(feature.name, "features"), schema)
-        for each in statistic.categorical:
-            yield level_number(levels_need(each.column), each.levels, schema)
+        for variable in statistic.categorical:
+            yield level_number(levels_need(variable.column), variable.levels, schema)
         if isinstance(statistic, CrossProductCells):
             yield amount_column(amount_need(statistic.outcome.name, "outcome"), schema)
         else:
@@ -58,8 +58,8 @@ class _Products:
 
         numbers, places = inputs[: len(statistic.features)], inputs[len(statistic.features) : -1]
         terms = [number(value, feature) for value, feature in zip(numbers, statistic.features, strict=True)]
-        for place, each in zip(places, statistic.categorical, strict=True):
-            terms += levels(place, len(each.levels))
+        for place, variable in zip(places, statistic.categorical, strict=True):
+            terms += levels(place, len(variable.levels))
         outcome = inputs[-1]
         terms.append(number(outcome, statistic.outcome) if isinstance(statistic, CrossProductCells) else sign(outcome))
         return row_of(terms)
@@ -78,7 +78,7 @@ class _PointSums(PointInputs):
         return Moments(**sums_of_keys(rows, key, grid), grid=grid)
 
 
-SUMMINGS: Mapping[type[Statistic], Summing] = {
+ROW_SUMMATIONS: Mapping[type[Statistic], RowSummation] = {
     CrossProductCells: _Products(),
     LabelProductCells: _Products(),
     PointSums: _PointSums(),

@@ -29,11 +29,11 @@ def check_input(spark: SparkSession, schema: StructType, request: ReleaseRequest
         InvalidRequest: it has not; about the first need, in the order of the request, that is not met.
     """
     wanted = needs(request, schema.names)
-    held = _held(spark, schema, wanted)
+    met = _met_expectations(spark, schema, wanted)
     for need in wanted:
-        if ("exists", need) not in held:
+        if ("exists", need) not in met:
             raise need.missing(schema.names)
-        if ("type", need) not in held:
+        if ("type", need) not in met:
             field = next(field for field in schema.fields if field.name == need.spelling_in(schema.names))
             raise need.mistyped(field.dataType.simpleString())
 
@@ -57,7 +57,9 @@ def warm_up() -> threading.Thread:
     return thread
 
 
-def _held(spark: SparkSession, schema: StructType, wanted: tuple[ColumnNeed, ...]) -> set[tuple[str, ColumnNeed]]:
+def _met_expectations(
+    spark: SparkSession, schema: StructType, wanted: tuple[ColumnNeed, ...]
+) -> set[tuple[str, ColumnNeed]]:
     """The expectations that the schema meets: that a needed column exists, and that it has a type."""
     gx = great_expectations()
     context = gx.get_context(mode="ephemeral")
@@ -78,5 +80,5 @@ def _held(spark: SparkSession, schema: StructType, wanted: tuple[ColumnNeed, ...
     batch = source.add_dataframe_asset("table").add_batch_definition_whole_dataframe("empty")
     suite = gx.ExpectationSuite(name="input", expectations=expectations)
     results = batch.get_batch({"dataframe": empty}).validate(suite, result_format="BOOLEAN_ONLY").results
-    met = [result.expectation_config.meta for result in results if result.success]
-    return {(str(meta["of"]), wanted[int(meta["need"])]) for meta in met}
+    facts = [result.expectation_config.meta for result in results if result.success]
+    return {(str(meta["of"]), wanted[int(meta["need"])]) for meta in facts}

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from spark_jobs.diagnostics.diagnostic import Draw as Draw
     from spark_jobs.diagnostics.diagnostic import Measurement as Measurement
     from spark_jobs.diagnostics.diagnostic import Terms as Terms
-    from spark_jobs.diagnostics.ecdf import Comparison as Comparison
     from spark_jobs.diagnostics.ecdf import Distance as Distance
     from spark_jobs.diagnostics.ecdf import Ecdf as Ecdf
+    from spark_jobs.diagnostics.ecdf import EcdfComparison as EcdfComparison
     from spark_jobs.diagnostics.ecdf import Quantile as Quantile
     from spark_jobs.diagnostics.ecdf import distance_between as distance_between
     from spark_jobs.diagnostics.ecdf import distance_to as distance_to
@@ -55,7 +55,7 @@ else:
             "confusion_matrix": "ConfusionMatrix confusion_matrix",
             "count_stream": "CountStream count_stream",
             "diagnostic": "Diagnostic Draw Measurement Terms",
-            "ecdf": "Comparison Distance Ecdf Quantile distance_between distance_to ecdf",
+            "ecdf": "Distance Ecdf EcdfComparison Quantile distance_between distance_to ecdf",
             "linear_fit": "PrivateFit linear_fit",
             "linear_regression": "LinearFit linear_regression",
             "logistic_fit": "logistic_fit",

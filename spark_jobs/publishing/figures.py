@@ -107,7 +107,7 @@ def set_ticks(axes: Axes, across: tuple[float, float], upwards: tuple[float, flo
         axis.set_ticks([tick for tick in ticks if low <= tick <= high])
 
 
-def say_undefined(axes: Axes, why: str, *, height: float = 0.72) -> None:
+def draw_undefined(axes: Axes, why: str, *, height: float = 0.72) -> None:
     """Say that there is nothing to draw, at ``height`` of the axes, where nothing else is."""
     middle = axes.transAxes
     axes.text(0.5, height, "undefined", color=light("muted"), size=20, ha="center", transform=middle)

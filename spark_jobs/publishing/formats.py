@@ -13,7 +13,7 @@ from spark_jobs.publishing.rendering import finite
 
 ABSENT = "\N{EN DASH}"
 SPACE = "\N{NO-BREAK SPACE}"
-_LEAST_SIMULATED = 0.003
+_MIN_SIMULATED_P = 0.003
 """One over 400 and one, rounded up."""
 _MONTHS = (  # strftime would follow the locale
     *("January", "February", "March", "April", "May", "June"),
@@ -53,7 +53,7 @@ def p_figure(p: float) -> str:
 
 def simulated_p(p: float) -> str:
     """A p-value by rank among some 400 simulated copies, which can show none below that, after ``p``."""
-    return f"= {decimals(p, 3)}" if p > _LEAST_SIMULATED else f"≤ {_LEAST_SIMULATED:g}"
+    return f"= {decimals(p, 3)}" if p > _MIN_SIMULATED_P else f"≤ {_MIN_SIMULATED_P:g}"
 
 
 def amount(number: Decimal) -> str:
@@ -134,10 +134,10 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 
-def one_line(text: str, most: int) -> str:
+def one_line(text: str, limit: int) -> str:
     """A user's text for a picture: visible, in one line of at most so many characters."""
-    told = str(visible(text)).replace("\n", " ").replace("\t", " ")
-    return told if len(told) <= most else f"{told[: most - 1]}…"
+    line = str(visible(text)).replace("\n", " ").replace("\t", " ")
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
 _DIRECTIONS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _SHADES = 8
 _DARKEST = 0.8
-_MOST_CELLS = 64
+_MAX_CELLS = 64
 """On either axis, without the frame: finer ones are drawn together."""
 
 
@@ -66,7 +66,7 @@ def in_few_cells(
     """
     edges = [x_edges, y_edges]
     for axis in (0, 1):
-        while edges[axis].size - 1 > _MOST_CELLS and edges[axis].size % 2:
+        while edges[axis].size - 1 > _MAX_CELLS and edges[axis].size % 2:
             first, within, last = np.split(np.moveaxis(framed, axis, 0), [1, -1])
             framed = np.moveaxis(np.concatenate([first, within[0::2] + within[1::2], last]), 0, axis)
             edges[axis] = edges[axis][::2]

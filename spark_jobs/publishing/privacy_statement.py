@@ -75,9 +75,9 @@ def plain_text(statement: Sequence[Paragraph]) -> str:
 
     Its words are those of the request, whatever the rows and the noise; what is ``closer`` the manifest has as figures.
     """
-    told = (" ".join((part.text, *part.items)) for part in statement)
+    texts = (" ".join((part.text, *part.items)) for part in statement)
     return "\n\n".join(
-        f"{part.heading}: {text}" if part.heading else text for part, text in zip(statement, told, strict=True)
+        f"{part.heading}: {text}" if part.heading else text for part, text in zip(statement, texts, strict=True)
     )
 
 
@@ -176,15 +176,15 @@ def _protected(cost: Budget, request: ReleaseRequest) -> str:
 
 
 def _grouped(request: ReleaseRequest) -> bool:
-    return any(isinstance(asked, LinearRegressionOptions) and asked.group_by for asked in request.diagnostics)
+    return any(isinstance(options, LinearRegressionOptions) and options.group_by for options in request.diagnostics)
 
 
 def _taken_for_granted(facts: ReleaseFacts) -> str:
     request = facts.request
     size = "; so is the number of rows" if request.neighbours is Neighbours.REPLACE_ONE else ""
-    told = f"The request is public, with its table's name, columns, filter and options{size}."
+    public = f"The request is public, with its table's name, columns, filter and options{size}."
     charged = facts.status != "UNCHARGED"
-    return " ".join(part for part in (_model_taken(request, charged=charged), told, _groups_taken(request)) if part)
+    return " ".join(part for part in (_model_taken(request, charged=charged), public, _groups_taken(request)) if part)
 
 
 def _model_taken(request: ReleaseRequest, *, charged: bool) -> str:
@@ -236,7 +236,7 @@ def _bought(facts: ReleaseFacts) -> tuple[Paragraph, ...]:
             text="Every look at the rows is blurred by noise of its own, and has a cost of its own. Together they cost "
             f"{formal_cost(facts.cost)}.",
             items=tuple(_part(part) for part in facts.parts),
-            closer=tuple(_looks(part) for part in facts.parts),
+            closer=tuple(_spendings(part) for part in facts.parts),
         ),
     )
 
@@ -247,7 +247,7 @@ def _part(part: ReleasePart) -> str:
     return f"{names[:1].upper()}{names[1:]}: {formal_cost(part.cost)}{shared}."
 
 
-def _looks(part: ReleasePart) -> str:
+def _spendings(part: ReleasePart) -> str:
     """How many there are can hang on what the first of them saw through its noise."""
     alone = len(part.spendings) == 1
     return "; ".join(spent.label if alone else f"{spent.label}, {_spent(spent)}" for spent in part.spendings)

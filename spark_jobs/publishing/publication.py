@@ -108,11 +108,11 @@ def _picture(plot: Plot, marks: tuple[stamp.Mark, ...], media_type: str) -> byte
     return figures.svg_bytes(figure, title=plot.title, description=plot.description)
 
 
-def _part(kind: str, rendering: Rendering, marks: tuple[stamp.Mark, ...]) -> report.Part:
+def _part(kind: str, rendering: Rendering, marks: tuple[stamp.Mark, ...]) -> report.ReportPart:
     plots = []
     for plot in rendering.plots:
         figure = plot.draw(False)
         stamp.stamp_figure(figure, tuple(mark for mark in marks if mark.across))
         svg = figures.svg_bytes(figure, title=plot.title, description=plot.description)
         plots.append((plot, inline_svg(svg, plot)))
-    return report.Part(kind=kind, section=rendering.section, plots=tuple(plots))
+    return report.ReportPart(kind=kind, section=rendering.section, plots=tuple(plots))

@@ -35,7 +35,7 @@ LISTED = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class ReportPart:
     """One diagnostic in the report: its section, and its plots with their inline SVG."""
 
     kind: str
@@ -44,7 +44,7 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Piece:
+class BarSegment:
     """One piece of the budget's bar."""
 
     token: str
@@ -60,7 +60,7 @@ class BudgetBar:
     account: AccountState
     symbol: str
     cap: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[BarSegment, ...]
     delta: tuple[tuple[str, str], ...]
 
 
@@ -71,7 +71,7 @@ def report_html(
     formal: str,
     statement: Sequence[Paragraph],
     marks: Sequence[Mark],
-    parts: Sequence[Part],
+    parts: Sequence[ReportPart],
     files: Sequence[ReleaseFile],
 ) -> bytes:
     """The page, in UTF-8."""
@@ -104,7 +104,7 @@ def report_html(
     return page.encode("utf-8")
 
 
-def default_title(request: ReleaseRequest, parts: Sequence[Part]) -> str:
+def default_title(request: ReleaseRequest, parts: Sequence[ReportPart]) -> str:
     """A title for a request that gives none."""
     outcome = f" for {request.needed_label.column}" if request.uses_label else ""
     first, *others = (part.section.title for part in parts)
@@ -131,7 +131,9 @@ def budget_bar(account: AccountState) -> BudgetBar:
         symbol="ρ" if measured == "rho" else "ε",
         cap=formats.amount(cap),
         pieces=tuple(
-            Piece(token=token, label=label, value=formats.amount(of(budget)), share=formats.share_of(of(budget), cap))
+            BarSegment(
+                token=token, label=label, value=formats.amount(of(budget)), share=formats.share_of(of(budget), cap)
+            )
             for token, label, budget in pieces
         ),
         delta=tuple((label, formats.probability(budget.delta)) for label, budget in delta) if account.cap.delta else (),
@@ -164,8 +166,8 @@ def _shortened(fields: Any) -> Any:
         return {name: _shortened(value) for name, value in fields.items()}
     if isinstance(fields, list):
         more = len(fields) - LISTED
-        told = [_shortened(value) for value in fields[:LISTED]]
-        return [*told, f"... and {more:,} more"] if more > 0 else told
+        shown = [_shortened(value) for value in fields[:LISTED]]
+        return [*shown, f"... and {more:,} more"] if more > 0 else shown
     return fields
 
 

@@ -58,8 +58,8 @@ def guarantee(results: Iterable[Result]) -> Guarantee:
 
 def marks(guarantee: str, status: str) -> tuple[Mark, ...]:
     """The marks of a release, the gravest first."""
-    found = () if guarantee == PRIVATE else (SEEDED,)
-    return found if status == "CHARGED" else (*found, DRAFT)
+    seeded = () if guarantee == PRIVATE else (SEEDED,)
+    return seeded if status == "CHARGED" else (*seeded, DRAFT)
 
 
 def stamp_figure(figure: Figure, marks: Iterable[Mark]) -> None:

@@ -17,7 +17,7 @@ from spark_jobs.publishing.rendering import finite
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _TAIL = 0.001
 """Of the rows on either side may lie beyond the part of the axis that is drawn."""
-_MOST_TICKS, _APART = 7, 0.1
+_MAX_TICKS, _APART = 7, 0.1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,8 +60,8 @@ class ValueAxis:
         if self.logarithmic:
             values = self._spread(_round_values(low, high))
         else:
-            found = MaxNLocator(nbins=_MOST_TICKS, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
-            values = [value for value in np.asarray(found).tolist() if low <= value <= high]
+            ticks = MaxNLocator(nbins=_MAX_TICKS, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+            values = [value for value in np.asarray(ticks).tolist() if low <= value <= high]
         return self.place(values), [number(value, plain_below=5) for value in values]
 
     def _spread(self, groups: list[list[float]]) -> list[float]:

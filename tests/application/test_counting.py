@@ -68,7 +68,9 @@ def table(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Pa
 
 def counted(table: tuple[Any, Path], monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Any:
     spark, folder = table
-    monkeypatch.setattr(count_statistics, "COUNTINGS", {**count_statistics.COUNTINGS, Remainders: CountingRemainders()})
+    monkeypatch.setattr(
+        count_statistics, "CELL_COUNTERS", {**count_statistics.CELL_COUNTERS, Remainders: CountingRemainders()}
+    )
     source = {"path": str(folder), "snapshot": {"path_version": "v1"}}
     diagnostics = ["roc_curve", RemainderOptions(kind="remainders")]
     asked = request(**{"table": source, "diagnostics": diagnostics, **changes})

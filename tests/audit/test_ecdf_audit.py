@@ -5,7 +5,7 @@ import pytest
 
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import ecdf
-from spark_jobs.diagnostics.ecdf import locating
+from spark_jobs.diagnostics.ecdf import private_bounds
 from spark_jobs.mechanisms import sparse_vector
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ValueCounts
@@ -113,7 +113,7 @@ def of_search(noise, neighbours, told=None):
     """How early a search for the upper bound ends: the whole of its output, and earlier with more rows."""
 
     def mechanism(statistic, count):
-        ends = locating.marks(statistic.grid)
+        ends = private_bounds.marks(statistic.grid)
         parts = np.add.reduceat(statistic.counts, ends[:-1]).astype(np.int64)
         options = {"threshold": THRESHOLD, "epsilon": LARGE, "neighbours": told or neighbours, "noise": noise}
         crossings = (sparse_vector.first_crossing(parts, **options) for _ in range(count))
@@ -142,7 +142,7 @@ def search_loss(neighbours, pair, *, less=1, told=None):
     drawn, laws = RecordingNoise(), []
     for statistic in pair:
         of_search(drawn, neighbours, told)(statistic, 1)
-        marks = locating.marks(statistic.grid)
+        marks = private_bounds.marks(statistic.grid)
         spare = np.cumsum(np.add.reduceat(statistic.counts, marks[:-1])) - THRESHOLD
         of_threshold, of_counts = (scale / less for scale in drawn.scales[:2])
         ends = [[False] * at + [True] for at in range(spare.size)] + [[False] * spare.size]

@@ -13,7 +13,7 @@ from spark_jobs.contract.options.base import ScoreCells
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics._score_figures import measurement as figures
 from spark_jobs.diagnostics._score_figures import weighted
-from spark_jobs.diagnostics.ecdf import locating
+from spark_jobs.diagnostics.ecdf import private_bounds
 from spark_jobs.diagnostics.linear_regression import noisy_lines
 from spark_jobs.diagnostics.roc_curve import measurement as roc
 from spark_jobs.mechanisms.noise import SeededNoise
@@ -91,7 +91,7 @@ def exact_threshold(parts, rows, label, *, meter, neighbours, noise):
     return ecdf_crossing(parts, int(parts.sum()), label, meter=meter, neighbours=neighbours, noise=noise)
 
 
-ecdf_crossing = locating._crossing
+ecdf_crossing = private_bounds._crossing
 
 
 def exact_total(counts, weights, *, epsilon, neighbours, noise):
@@ -115,7 +115,7 @@ noisy_moments = noisy_lines._BY_EPSILON["noisy_moments"]
         (figures, "_sizes", exact_sizes, "auc", {"method": "polynomial"}),
         (figures, "_sizes", exact_sizes, "average_precision", {"method": "cauchy"}),
         (roc, "locate_scores", exact_signal, "roc_curve", {}),
-        (locating, "_crossing", exact_threshold, "ecdf", {"column": "amount", "bounds": None}),
+        (private_bounds, "_crossing", exact_threshold, "ecdf", {"column": "amount", "bounds": None}),
         (weighted, "weighted_sum", exact_total, "average_precision", {"method": "weighted_counts"}),
     ],
     ids=["class sizes of an AUC", "class sizes of an AP", "signal for cells", "thresholds of an ECDF", "weighted sum"],

@@ -13,7 +13,7 @@ from scipy.stats import binom, theilslopes
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import linear_regression as lines
-from spark_jobs.diagnostics.linear_regression.choosing import choose
+from spark_jobs.diagnostics.linear_regression.method_choice import choose
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.mechanisms.zcdp import rho_within
 from spark_jobs.statistics import Moments, PointCounts

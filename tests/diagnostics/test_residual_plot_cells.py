@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from spark_jobs.diagnostics import residual_plot
 from spark_jobs.diagnostics.residual_plot.columns import in_whole_rows, on_the_simplex, quantiles
-from spark_jobs.diagnostics.residual_plot.summary import MOST_POINTS
+from spark_jobs.diagnostics.residual_plot.summary import MAX_POINTS
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ResidualCounts
 from tests.support.residual_plots import TABLES, counted
@@ -24,11 +24,11 @@ def test_the_scatter_has_as_many_points_in_a_cell_as_its_count_says():
     random = np.random.default_rng(1)
     many = ResidualCounts.from_arrays(random.uniform(0, 50, 40_000), random.normal(size=40_000))
     plot = residual_plot.release(many, epsilon=1, noise=SeededNoise(2))
-    assert plot.points_fitted.size == MOST_POINTS < plot.counts.sum()
+    assert plot.points_fitted.size == MAX_POINTS < plot.counts.sum()
     cells, _, _ = np.histogram2d(
         plot.points_fitted, plot.points_residual, bins=[plot.fitted_edges, plot.residual_edges]
     )
-    in_proportion = plot.counts * (MOST_POINTS / (plot.counts.sum() + plot.overflow))
+    in_proportion = plot.counts * (MAX_POINTS / (plot.counts.sum() + plot.overflow))
     np.testing.assert_allclose(cells, in_proportion, atol=1)
 
 

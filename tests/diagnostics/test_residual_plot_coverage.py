@@ -8,7 +8,7 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import residual_plot
 from spark_jobs.diagnostics.residual_plot import copies, lack_of_fit
 from spark_jobs.diagnostics.residual_plot.columns import means, quantiles, spreads
-from spark_jobs.diagnostics.residual_plot.lack_of_fit import TESTS, find_faults
+from spark_jobs.diagnostics.residual_plot.lack_of_fit import TESTS, lack_of_fit_tests
 from spark_jobs.diagnostics.residual_plot.summary import LEVELS, pools_of
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ResidualCounts
@@ -49,7 +49,7 @@ def rejections(draw, tables, *, rows, **options):
     for seed in range(tables):
         statistic = ResidualCounts.from_arrays(*draw(random, rows))
         measurement = residual_plot.measure(statistic, noise=SeededNoise(seed), **{"epsilon": 1, **options})
-        result = find_faults(measurement, SeededNoise(seed + 1))
+        result = lack_of_fit_tests(measurement, SeededNoise(seed + 1))
         found.append([*(result.p_values[name] <= 0.05 for name in TESTS), bool(result.findings(0.05))])
     return np.sum(found, axis=0)
 

@@ -12,7 +12,7 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.tables import LinearModel
 from spark_jobs.diagnostics import roc_curve
 from spark_jobs.diagnostics._score_groups import binning
-from spark_jobs.diagnostics.ecdf import locating
+from spark_jobs.diagnostics.ecdf import private_bounds
 from spark_jobs.mechanisms.group_sums import noisy_groups
 from spark_jobs.mechanisms.histograms import release_histogram
 from spark_jobs.mechanisms.meter import BudgetMeter
@@ -125,16 +125,18 @@ def test_a_published_bound_is_missed_half_the_time_and_ours_is_not(monkeypatch):
         asked.append((int(parts.sum()) - options["threshold"], float(options["epsilon"])))
         return first_crossing(parts, **options)
 
-    monkeypatch.setattr(locating, "first_crossing", watched)
+    monkeypatch.setattr(private_bounds, "first_crossing", watched)
     statistic = ValueCounts.from_arrays(np.full(1000, 3.0), lower=-1e6, upper=1e6, cells=2**12, scale="log", unit=1e-3)
     meter = BudgetMeter("1e6")  # so that the noisy number of rows is the number
-    locating.found_cuts(statistic.counts, statistic.grid, "log", meter=meter, neighbours=ADDED, noise=SeededNoise(1))
+    private_bounds.private_cuts(
+        statistic.counts, statistic.grid, "log", meter=meter, neighbours=ADDED, noise=SeededNoise(1)
+    )
     assert len(asked) == 2
     for spare, epsilon in asked:
-        assert spare == pytest.approx(1000 * locating.LEFT_OUT + 2 * locating.MARGIN / epsilon)
+        assert spare == pytest.approx(1000 * private_bounds.LEFT_OUT + 2 * private_bounds.MARGIN / epsilon)
     # at epsilon 1 for a search, over the noise of the number of rows, which has the same scale
     support, mass = geometric_mass(1.0, 40)
-    spares = 2 * round(locating.MARGIN) - support
+    spares = 2 * round(private_bounds.MARGIN) - support
     assert sum(chance * stops(-spare, 1.0, 1.0) for chance, spare in zip(mass, spares, strict=True)) > 0.97
 
 

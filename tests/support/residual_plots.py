@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from spark_jobs.diagnostics.residual_plot.summary import MOST_POINTS
+from spark_jobs.diagnostics.residual_plot.summary import MAX_POINTS
 from spark_jobs.statistics import ResidualCounts
 from tests.support.undefined import is_undefined
 
@@ -73,7 +73,7 @@ def check_form(plot):
     assert min(side.min() for side in sides) >= 0
     assert plot.overflow == sum(side.sum() for side in sides)
     assert plot.counts.sum() + plot.overflow == round(plot.rows)
-    assert plot.points_fitted.shape == plot.points_residual.shape == (min(round(plot.rows), MOST_POINTS),)
+    assert plot.points_fitted.shape == plot.points_residual.shape == (min(round(plot.rows), MAX_POINTS),)
     for points, edges in ((plot.points_fitted, plot.fitted_edges), (plot.points_residual, plot.residual_edges)):
         reach = 1.000001 * (edges[1] - edges[0])  # of the frame
         assert (points >= edges[0] - reach).all()

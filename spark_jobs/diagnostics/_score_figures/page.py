@@ -124,7 +124,7 @@ def _draw(axes: Axes, result: ScoreFigure, wording: Wording) -> None:
         )
         _text(axes, chance, _WHOLE + 0.1, wording.chance_label, colour="muted")
     if not _defined(result):
-        figures.say_undefined(axes, "a class is too small to tell", height=0.4)
+        figures.draw_undefined(axes, "a class is too small to tell", height=0.4)
         return
     low, high = _ends(result)
     value, with_interval = known(result.value), finite(low) and finite(high)

@@ -39,7 +39,7 @@ def _dress(axes: Axes, defined: bool) -> None:
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:+.3g}" if abs(value) > 1e-9 else "0")
     axes.axhline(0.0, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)))
     if not defined:
-        figures.say_undefined(axes, "too few rows to tell through the noise")
+        figures.draw_undefined(axes, "too few rows to tell through the noise")
 
 
 def _legend(axes: Axes) -> None:

@@ -118,7 +118,7 @@ def draw_rates(axes: Axes, result: ConfusionMatrix) -> None:
     shares = np.linspace(0.0, 1.0, 6)
     axes.set_yticks(shares, [f"{100 * share:.0f} %" for share in shares])
     if result.status != "ok":
-        figures.say_undefined(axes, "a class is too small to tell")
+        figures.draw_undefined(axes, "a class is too small to tell")
         return
     ends = {}
     for name in RATES:

@@ -191,7 +191,7 @@ def _whole(counts: ArrayLike) -> Int64Array:
     if values.ndim != 1:
         raise ValueError(f"counts: got shape {values.shape}; must be one row")
     if values.dtype.kind == "O":
-        values = np.array([_number(each) for each in values], dtype=np.float64)
+        values = np.array([_number(value) for value in values], dtype=np.float64)
     if values.dtype.kind not in "biuf":
         raise TypeError(f"counts: got {values.dtype}; must be numbers")
     # what is beyond a float's whole numbers is beyond the clip, too; a warning would tell of it

@@ -21,15 +21,15 @@ from spark_jobs.contract.options import EcdfOptions
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
 from spark_jobs.diagnostics.ecdf.distance import distance_between, distance_to
 from spark_jobs.diagnostics.ecdf.measurement import EcdfChoices, EcdfDraw, measure_function
-from spark_jobs.diagnostics.ecdf.result import Comparison, Distance, Ecdf, Quantile
+from spark_jobs.diagnostics.ecdf.result import Distance, Ecdf, EcdfComparison, Quantile
 from spark_jobs.diagnostics.ecdf.summary import summarise
 from spark_jobs.statistics import ScoreCounts, ValueCounts
 
 __all__ = [
     "DIAGNOSTIC",
-    "Comparison",
     "Distance",
     "Ecdf",
+    "EcdfComparison",
     "EcdfDraw",
     "Quantile",
     "distance_between",

@@ -3,7 +3,7 @@
 Everything here is post-processing of releases: it costs nothing.
 
 Intervals. The distance changes by at most the largest error of each released function, whose law is public
-(``errors.reach``): the interval holds at its level for whatever rows there are.
+(``noise_model.band_widths``): the interval holds at its level for whatever rows there are.
 
 Tests. Under the hypothesis a sample is drawn on the grid, noise is added and smoothed as in the release, and the
 distance taken, again and again; the p-value is the rank of the released distance among these, ``(1 + #)/(1 + copies)``.
@@ -69,7 +69,7 @@ def distance_to(released: Ecdf, cdf: Cdf, *, seed: int = 0, confidence: float | 
     level = released.confidence if confidence is None else confidence
     expected = _at_edges(released, cdf)
     if released.status == UNDEFINED:
-        return _nothing(level)
+        return _undefined_distance(level)
     value, at = _largest(released, released.cdf - expected)
     noise = SeededNoise(seed)
     copies = COPIES[released.smoothing]
@@ -78,7 +78,7 @@ def distance_to(released: Ecdf, cdf: Cdf, *, seed: int = 0, confidence: float | 
     for errors in released.noise.errors(expected, noise, copies=copies):
         largest.append(np.abs(errors).max(axis=1))
         ranks += [float(np.abs(_smoothed(released, next(samples) + error) - expected).max()) for error in errors]
-    return _judged(value, at, np.array(ranks), upper_quantile(_actual_errors(released, seed), level), level)
+    return _tested(value, at, np.array(ranks), upper_quantile(_actual_errors(released, seed), level), level)
 
 
 def distance_between(one: Ecdf, other: Ecdf | Earlier, *, seed: int = 0, confidence: float | None = None) -> Distance:
@@ -97,7 +97,7 @@ def distance_between(one: Ecdf, other: Ecdf | Earlier, *, seed: int = 0, confide
     level = one.confidence if confidence is None else confidence
     mine, theirs = _common_edges(one, other)
     if UNDEFINED in (one.status, other.status):
-        return _nothing(level)
+        return _undefined_distance(level)
     value, at = _largest(one, one.cdf[mine] - other.cdf[theirs], mine)
     noise = SeededNoise(seed)
     sizes = one.noise.rows, other.noise.rows
@@ -109,8 +109,8 @@ def distance_between(one: Ecdf, other: Ecdf | Earlier, *, seed: int = 0, confide
         for release, cdf, kept in zip((one, other), pooled, (mine, theirs), strict=True)
     ]
     ranks = np.array([float(np.abs(a - b).max()) for a, b in zip(*draws, strict=True)])
-    off = _actual_errors(one, seed) + _actual_errors(other, seed + 1)
-    return _judged(value, at, ranks, upper_quantile(off, level), level)
+    error = _actual_errors(one, seed) + _actual_errors(other, seed + 1)
+    return _tested(value, at, ranks, upper_quantile(error, level), level)
 
 
 def _largest(released: Ecdf, differences: FloatArray, cells: Int64Array | None = None) -> tuple[float, float]:
@@ -165,8 +165,8 @@ def _actual_errors(released: Ecdf | Earlier, seed: int) -> FloatArray:
 def _pooled(release: Ecdf | Earlier, kept: Int64Array, joint: FloatArray) -> FloatArray:
     """The common distribution under the hypothesis, on the cells of one of the releases."""
     cells = np.arange(release.cdf.size)
-    made: FloatArray = np.interp(cells, np.concatenate([[-1], kept]), np.concatenate([[0.0], joint]))
-    return made
+    pooled: FloatArray = np.interp(cells, np.concatenate([[-1], kept]), np.concatenate([[0.0], joint]))
+    return pooled
 
 
 def _common_edges(one: Ecdf, other: Ecdf | Earlier) -> tuple[Int64Array, Int64Array]:
@@ -188,17 +188,17 @@ def _uniform(noise: SeededNoise, count: int) -> FloatArray:
     return np.asarray(((noise.words(count) >> np.uint64(11)) + 0.5) / 2.0**53, dtype=np.float64)
 
 
-def _judged(value: float, at: float, null: FloatArray, off: float, level: float) -> Distance:
+def _tested(value: float, at: float, null: FloatArray, error: float, level: float) -> Distance:
     # noiseless copies may tie with the released value but for the last bits
-    at_least = int((null >= value - 1e-9).sum())
+    as_large = int((null >= value - 1e-9).sum())
     return Distance(
         value=round(value, _DECIMALS),
         at=at,
-        interval=(round(max(0.0, value - off), _DECIMALS), round(min(1.0, value + off), _DECIMALS)),
-        p_value=round((1 + at_least) / (1 + null.size), _DECIMALS),
+        interval=(round(max(0.0, value - error), _DECIMALS), round(min(1.0, value + error), _DECIMALS)),
+        p_value=round((1 + as_large) / (1 + null.size), _DECIMALS),
         confidence=level,
     )
 
 
-def _nothing(level: float) -> Distance:
+def _undefined_distance(level: float) -> Distance:
     return Distance(value=None, at=None, interval=None, p_value=None, confidence=level)

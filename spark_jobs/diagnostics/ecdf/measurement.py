@@ -14,7 +14,7 @@ from spark_jobs.contract.options.values import GridScale
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.diagnostics.ecdf.earlier import Earlier
-from spark_jobs.diagnostics.ecdf.locating import found_cuts
+from spark_jobs.diagnostics.ecdf.private_bounds import private_cuts
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree
@@ -142,7 +142,7 @@ def _located(
     """The counts and the cuts of their cells: those of the grid, or those between bounds that are found."""
     if find is None:
         return counts, np.arange(grid.size + 1)
-    cuts = found_cuts(counts, grid, find, meter=meter, neighbours=neighbours, noise=noise)
+    cuts = private_cuts(counts, grid, find, meter=meter, neighbours=neighbours, noise=noise)
     return _within(counts, cuts), cuts
 
 

@@ -61,12 +61,12 @@ class NoiseModel:
             shape = (min(at_once, copies - start), sum(levels))
             drawn = noise.two_sided(shape, scale=self.scale)
             nodes = tuple(np.split(drawn, np.cumsum(levels)[:-1], axis=1))
-            made = np.cumsum(self.tree.least_squares(nodes, total=0.0 if public else None), axis=1)
-            yield (made - cdf * made[:, -1:]) / self.rows
+            counts = np.cumsum(self.tree.least_squares(nodes, total=0.0 if public else None), axis=1)
+            yield (counts - cdf * counts[:, -1:]) / self.rows
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Reach:
+class BandWidths:
     """How far fractions may be off.
 
     Attributes:
@@ -74,11 +74,11 @@ class Reach:
         largest: the quantile of the largest error of all.
     """
 
-    each: FloatArray
+    single: FloatArray
     largest: float
 
 
-def reach(model: NoiseModel, cdf: FloatArray, *, confidence: float, noise: SeededNoise) -> Reach:
+def band_widths(model: NoiseModel, cdf: FloatArray, *, confidence: float, noise: SeededNoise) -> BandWidths:
     """Half widths at this level: exact standard deviations times a simulated quantile, and a simulated maximum."""
     stddevs = model.stddevs(cdf)
     largest, scaled = [], []
@@ -90,7 +90,7 @@ def reach(model: NoiseModel, cdf: FloatArray, *, confidence: float, noise: Seede
             kept = stddevs[:: max(1, sizes.shape[1] // 512)]
             scaled.append(np.where(kept > 0, sample / kept, 0.0))
     factor = float(np.quantile(np.concatenate(scaled), confidence))
-    return Reach(each=stddevs * factor, largest=upper_quantile(np.concatenate(largest), confidence))
+    return BandWidths(single=stddevs * factor, largest=upper_quantile(np.concatenate(largest), confidence))
 
 
 def upper_quantile(values: FloatArray, level: float) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 
 from spark_jobs.contract.options import EcdfOptions, ReferenceDistribution
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.diagnostics.ecdf.plots import defined, ecdf_plot, quantile_text, told_by
+from spark_jobs.diagnostics.ecdf.plots import defined_comparison, ecdf_plot, is_defined, quantile_text
 from spark_jobs.diagnostics.ecdf.result import Distance, Ecdf
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, one_line, percent, simulated_p
 from spark_jobs.publishing.rendering import Column, Headline, Measure, Rendering, Section, ValueTable, ends_of, known
@@ -23,8 +23,8 @@ def render(result: Ecdf, request: ReleaseRequest) -> Rendering:
 
 
 def _reference(request: ReleaseRequest) -> ReferenceDistribution | None:
-    asked = [options.reference for options in request.diagnostics if isinstance(options, EcdfOptions)]
-    return asked[0] if asked else None
+    references = [options.reference for options in request.diagnostics if isinstance(options, EcdfOptions)]
+    return references[0] if references else None
 
 
 def _columns(result: Ecdf) -> dict[str, Column]:
@@ -40,16 +40,16 @@ def _columns(result: Ecdf) -> dict[str, Column]:
         "upper_everywhere": Column(values=result.upper_everywhere, meaning=f"upper end of the {everywhere}"),
     }
     if result.comparison is not None:
-        judged = result.comparison.distance
-        low, high = ends_of(judged.interval)
+        distance = result.comparison.distance
+        low, high = ends_of(distance.interval)
         columns["earlier_cdf"] = Column(
             values=result.comparison.cdf,
             meaning="cdf of the release that this one is compared with; "
             + (
                 "their distance is undefined"
-                if judged.value is None
-                else f"their distance is {judged.value:g} ({low:g} to {high:g}), at {known(judged.at):g}, "
-                f"with p-value {known(judged.p_value):g}"
+                if distance.value is None
+                else f"their distance is {distance.value:g} ({low:g} to {high:g}), at {known(distance.at):g}, "
+                f"with p-value {known(distance.p_value):g}"
             ),
         )
     return columns
@@ -62,10 +62,10 @@ def _name(result: Ecdf) -> str:
 
 def _table(result: Ecdf) -> ValueTable:
     header = ["Share of the rows", "At most", f"{level(result.confidence)} interval"]
-    compared = told_by(result)
+    compared = defined_comparison(result)
     rows = []
     for quantile in result.quantiles:
-        cells = [number(known(quantile.value)), quantile_text(quantile)] if defined(result) else [ABSENT, ABSENT]
+        cells = [number(known(quantile.value)), quantile_text(quantile)] if is_defined(result) else [ABSENT, ABSENT]
         if result.comparison is not None:
             cells.append(ABSENT if compared is None else number(float(result.earlier_quantile(quantile.level))))
         rows.append((percent(quantile.level), *cells))
@@ -81,11 +81,11 @@ def _table(result: Ecdf) -> ValueTable:
 def _headline(result: Ecdf) -> Headline:
     low, high = result.bounds
     scale, label = (number(low, 4), number(high, 4)), f"Median of {_name(result)}"
-    if not defined(result):
+    if not is_defined(result):
         return Headline(label=label, value="undefined", interval=None, scale=scale)
     median = result.median
     edges = np.append(result.values, high)
-    places = [known(each) for each in (median.lower, median.value, median.upper)]
+    places = [known(end) for end in (median.lower, median.value, median.upper)]
     marks = np.interp(places, edges, np.linspace(0.0, 1.0, edges.size))
     return Headline(
         label=label,
@@ -111,28 +111,32 @@ def _measures(result: Ecdf) -> tuple[Measure, ...]:
         ),
     ]
     if result.distance is not None:
-        measures += _judged(result.distance, "the reference", "Kolmogorov-Smirnov test", told=defined(result))
+        measures += _distance_measures(
+            result.distance, "the reference", "Kolmogorov-Smirnov test", shown=is_defined(result)
+        )
     if result.comparison is not None:
-        told = told_by(result) is not None
-        measures += _judged(result.comparison.distance, "the earlier release", "Test of a change", told=told)
+        shown = defined_comparison(result) is not None
+        measures += _distance_measures(
+            result.comparison.distance, "the earlier release", "Test of a change", shown=shown
+        )
     return tuple(measures)
 
 
-def _judged(distance: Distance, to: str, test: str, *, told: bool) -> tuple[Measure, Measure]:
+def _distance_measures(distance: Distance, to: str, test: str, *, shown: bool) -> tuple[Measure, Measure]:
     """A distance and its test, in numbers."""
     low, high = ends_of(distance.interval)
     return (
         Measure(
             label=f"Distance to {to}",
-            value=decimals(distance.value) if told else ABSENT,
+            value=decimals(distance.value) if shown else ABSENT,
             note=f"{level(distance.confidence)} interval {decimals(low)} to {decimals(high)}, largest at "
             f"{number(known(distance.at), 4)}"
-            if told
+            if shown
             else "",
         ),
         Measure(
             label=test,
-            value=f"p {simulated_p(known(distance.p_value))}" if told else ABSENT,
+            value=f"p {simulated_p(known(distance.p_value))}" if shown else ABSENT,
             note="noise included",
         ),
     )
@@ -169,7 +173,7 @@ def _section(result: Ecdf) -> Section:
     ]
     if result.distance is not None:
         legend.append(("chance", "reference"))
-    if told_by(result) is not None:
+    if defined_comparison(result) is not None:
         legend += [("earlier", "earlier release"), ("gap", "largest gap")]
     return Section(
         title=f"Distribution of {_name(result)}",
@@ -185,7 +189,7 @@ def _section(result: Ecdf) -> Section:
         legend=tuple(legend),
         notes=_notes(result),
         notice=None
-        if defined(result)
+        if is_defined(result)
         else "Undefined: through the noise, there are too few rows to tell how they are distributed. The release has "
         "been made and paid for like any other.",
     )

@@ -10,7 +10,7 @@ from scipy import stats
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.options import ReferenceDistribution
-from spark_jobs.diagnostics.ecdf.result import Comparison, Ecdf, Quantile
+from spark_jobs.diagnostics.ecdf.result import Ecdf, EcdfComparison, Quantile
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import count, level, one_line, percent, simulated_p
 from spark_jobs.publishing.rendering import Plot, Probe, known
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 FRAME = figures.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83))
 BAND_OPACITY = (0.13, 0.22)
 _MARGIN = 0.012
-_STEPS, _PROBES, _MOST_MARKS, _NAME_CHARACTERS = 240, 51, 11, 40
+_STEPS, _PROBES, _MAX_MARKS, _NAME_CHARACTERS = 240, 51, 11, 40
 
 
-def defined(result: Ecdf) -> bool:
+def is_defined(result: Ecdf) -> bool:
     """Whether the release tells anything."""
     return result.status == "ok"
 
 
-def told_by(result: Ecdf) -> Comparison | None:
+def defined_comparison(result: Ecdf) -> EcdfComparison | None:
     """The comparison with an earlier release, where both tell anything."""
     compared = result.comparison
-    return compared if compared is not None and compared.status == "ok" and defined(result) else None
+    return compared if compared is not None and compared.status == "ok" and is_defined(result) else None
 
 
 def quantile_text(quantile: Quantile) -> str:
@@ -60,7 +60,7 @@ def ecdf_plot(result: Ecdf, reference: ReferenceDistribution | None) -> Plot:
             y_label="Rows with at most this value",
         )
         _draw(axes, result, axis, reference)
-        if alone and defined(result):
+        if alone and is_defined(result):
             axes.legend(
                 loc="upper left" if result.cdf[int((axis.first + axis.last) / 2)] < 0.5 else "lower right",
                 fontsize=figures.LEGEND_SIZE, labelcolor=light("ink"), edgecolor="none", framealpha=0.85,
@@ -75,14 +75,18 @@ def ecdf_plot(result: Ecdf, reference: ReferenceDistribution | None) -> Plot:
         description=_description(result),
         draw=draw,
         axes=FRAME.box,
-        probes=_probes(result, axis) if defined(result) else (),
+        probes=_probes(result, axis) if is_defined(result) else (),
     )
 
 
 def _axis(result: Ecdf) -> ValueAxis:
     edges = np.append(result.values, result.bounds[1])
-    shown = [known(end) for each in result.quantiles for end in (each.lower, each.upper)] if defined(result) else []
-    fractions = result.cdf if defined(result) else np.arange(1, result.cdf.size + 1) / result.cdf.size
+    shown = (
+        [known(end) for quantile in result.quantiles for end in (quantile.lower, quantile.upper)]
+        if is_defined(result)
+        else []
+    )
+    fractions = result.cdf if is_defined(result) else np.arange(1, result.cdf.size + 1) / result.cdf.size
     return ValueAxis.around(edges, fractions, logarithmic=result.logarithmic, shown=shown)
 
 
@@ -92,8 +96,8 @@ def _draw(axes: Axes, result: Ecdf, axis: ValueAxis, reference: ReferenceDistrib
     axes.set_xticks(*axis.ticks())
     axes.set_xlim(axis.first - _MARGIN * (axis.last - axis.first), axis.last + _MARGIN * (axis.last - axis.first))
     axes.set_ylim(-_MARGIN, 1 + _MARGIN)
-    if not defined(result):
-        figures.say_undefined(axes, "too few rows to tell")
+    if not is_defined(result):
+        figures.draw_undefined(axes, "too few rows to tell")
         return
     shown = _shown(result, axis)
     bands = {
@@ -108,7 +112,7 @@ def _draw(axes: Axes, result: Ecdf, axis: ValueAxis, reference: ReferenceDistrib
         )  # fmt: skip
     if reference is not None:
         _draw_reference(axes, axis, reference)
-    compared = told_by(result)
+    compared = defined_comparison(result)
     if compared is not None:
         _draw_steps(axes, compared.cdf, shown, axis, colour="ink", label="earlier release", dashed=True)
     _draw_steps(axes, result.cdf, shown, axis, colour="curve", label="released fractions")
@@ -135,7 +139,7 @@ def _draw_steps(
     )  # fmt: skip
 
 
-def _draw_gap(axes: Axes, result: Ecdf, compared: Comparison) -> None:
+def _draw_gap(axes: Axes, result: Ecdf, compared: EcdfComparison) -> None:
     """A bar between the two functions, where they are furthest apart."""
     cell = int(np.searchsorted(result.values, known(compared.distance.at)))
     ends = result.cdf[cell], compared.cdf[cell]
@@ -155,19 +159,19 @@ def _cdf(reference: ReferenceDistribution, values: FloatArray) -> FloatArray:
     first, *rest = reference.parameters
     match reference.distribution:
         case "uniform":
-            made = stats.uniform.cdf(values, loc=first, scale=rest[0] - first)
+            fractions = stats.uniform.cdf(values, loc=first, scale=rest[0] - first)
         case "normal":
-            made = stats.norm.cdf(values, loc=first, scale=rest[0])
+            fractions = stats.norm.cdf(values, loc=first, scale=rest[0])
         case "lognormal":
-            made = stats.lognorm.cdf(values, s=rest[0], scale=np.exp(first))
+            fractions = stats.lognorm.cdf(values, s=rest[0], scale=np.exp(first))
         case "exponential":
-            made = stats.expon.cdf(values, scale=first)
-    return np.asarray(made, dtype=np.float64)
+            fractions = stats.expon.cdf(values, scale=first)
+    return np.asarray(fractions, dtype=np.float64)
 
 
 def _draw_quantiles(axes: Axes, result: Ecdf, axis: ValueAxis) -> None:
     """Dots on the function where quantiles are, with the intervals that noise leaves them."""
-    marks = result.quantiles if len(result.quantiles) <= _MOST_MARKS else (result.median,)
+    marks = result.quantiles if len(result.quantiles) <= _MAX_MARKS else (result.median,)
     levels = np.array([mark.level for mark in marks])
     ends = axis.place([[known(mark.lower) for mark in marks], [known(mark.upper) for mark in marks]])
     axes.hlines(levels, ends[0], ends[1], color=light("spent"), linewidth=1.5, zorder=3)
@@ -181,7 +185,7 @@ def _shown(result: Ecdf, axis: ValueAxis) -> NDArray[np.intp]:
     """Cells that draw the functions to a fraction of a pixel: evenly spaced in place, and in each one's fractions."""
     first, last = int(axis.first), min(int(np.ceil(axis.last)), result.cdf.size - 1)
     inside = np.linspace(first, last, _STEPS)
-    compared = told_by(result)
+    compared = defined_comparison(result)
     functions = [result.cdf] if compared is None else [result.cdf, compared.cdf]
     risen = [first + np.searchsorted(cdf[first : last + 1], np.linspace(0.0, 1.0, _STEPS)) for cdf in functions]
     places = np.concatenate([inside, *risen, _probe_cells(result, axis)])
@@ -195,7 +199,7 @@ def _probe_cells(result: Ecdf, axis: ValueAxis) -> Int64Array:
 def _probes(result: Ecdf, axis: ValueAxis) -> tuple[Probe, ...]:
     cells = _probe_cells(result, axis)
     scale = 1 + 2 * _MARGIN
-    compared = told_by(result)
+    compared = defined_comparison(result)
 
     def share(place: float) -> float:
         return (float(place) + _MARGIN) / scale
@@ -220,14 +224,14 @@ def _probes(result: Ecdf, axis: ValueAxis) -> tuple[Probe, ...]:
 
 
 def _median_line(result: Ecdf) -> str:
-    if not defined(result):
+    if not is_defined(result):
         return "Median undefined"
     median = result.median
     return f"Median {number(known(median.value), 4)}  ({level(result.confidence)} interval {quantile_text(median)})"
 
 
 def _second_line(result: Ecdf) -> str:
-    compared = told_by(result)
+    compared = defined_comparison(result)
     if compared is None:
         return f"released with noise; about {count(result.rows)} rows"
     gap = compared.distance
@@ -236,12 +240,12 @@ def _second_line(result: Ecdf) -> str:
 
 
 def _description(result: Ecdf) -> str:
-    if not defined(result):
+    if not is_defined(result):
         return "An empty plot: the distribution is undefined because there are too few rows to tell through the noise."
     read = "; ".join(
         f"{percent(quantile.level)} are at most {number(known(quantile.value), 4)}" for quantile in result.quantiles[:7]
     )
-    compared = told_by(result)
+    compared = defined_comparison(result)
     apart = (
         ""
         if compared is None

@@ -92,7 +92,7 @@ class Distance:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Comparison:
+class EcdfComparison:
     """An earlier release that this one is held against.
 
     Attributes:
@@ -111,8 +111,8 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types, without the fractions, which the request and the data file have."""
-        told = {name: getattr(self, name) for name in ("released_by", "named", "status")}
-        return {**told, "distance": self.distance.to_dict()}
+        facts = {name: getattr(self, name) for name in ("released_by", "named", "status")}
+        return {**facts, "distance": self.distance.to_dict()}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -155,7 +155,7 @@ class Ecdf:
     bounds_found: bool
     quantiles: tuple[Quantile, ...]
     distance: Distance | None
-    comparison: Comparison | None
+    comparison: EcdfComparison | None
     rows: float
     named: str | None
     status: str
@@ -226,7 +226,7 @@ class Ecdf:
         if self.status == UNDEFINED:
             nothing = np.full(levels.shape, np.nan)
             return nothing, nothing
-        first, last = (_first_at_least(band, levels) for band in (self.upper, self.lower))
+        first, last = (_first_reaching(band, levels) for band in (self.upper, self.lower))
         return self.values[first], self.values[np.maximum(first, last)]
 
     @cached_property
@@ -290,7 +290,7 @@ class Ecdf:
             distance=None if fields["distance"] is None else Distance.from_dict(fields["distance"]),
             comparison=None
             if compared is None
-            else Comparison(
+            else EcdfComparison(
                 released_by=compared["released_by"],
                 named=compared["named"],
                 status=compared["status"],
@@ -315,7 +315,7 @@ class Ecdf:
         levels = _levels(p)
         if np.isnan(fractions).any():
             return np.full(levels.shape, np.nan)
-        return self.values[_first_at_least(fractions, levels)]
+        return self.values[_first_reaching(fractions, levels)]
 
     def _read(self, x: ArrayLike, fractions: FloatArray) -> FloatArray:
         place = np.asarray(x, dtype=np.float64)
@@ -333,7 +333,7 @@ def _levels(p: ArrayLike) -> FloatArray:
     return levels
 
 
-def _first_at_least(fractions: FloatArray, levels: FloatArray) -> Int64Array:
+def _first_reaching(fractions: FloatArray, levels: FloatArray) -> Int64Array:
     """The first cell whose fraction reaches each level; for level 0, the first that holds any rows."""
     wanted = np.maximum(levels - TOLERANCE, TOLERANCE / 2)
     return np.minimum(np.searchsorted(fractions, wanted), fractions.size - 1).astype(np.int64)

@@ -11,8 +11,8 @@ from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
 from spark_jobs.diagnostics.ecdf.distance import SMOOTHERS, distance_between, distance_to, reference_cdf
 from spark_jobs.diagnostics.ecdf.earlier import Earlier
 from spark_jobs.diagnostics.ecdf.measurement import EcdfDraw
-from spark_jobs.diagnostics.ecdf.noise_model import NoiseModel, reach
-from spark_jobs.diagnostics.ecdf.result import Comparison, Ecdf, Quantile
+from spark_jobs.diagnostics.ecdf.noise_model import NoiseModel, band_widths
+from spark_jobs.diagnostics.ecdf.result import Ecdf, EcdfComparison, Quantile
 from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.noise import SeededNoise
 
@@ -30,47 +30,51 @@ def summarise(measurement: EcdfDraw, *, seed: int) -> Ecdf:
     prefix = measurement.tree.prefix_counts()[1:]
     size = float(prefix[-1]) if measurement.tree.total is None else float(measurement.tree.total)
     cells = prefix.size
-    made = _without_bands(measurement, np.arange(1, cells + 1) / cells, size)
-    if made.status == UNDEFINED:
-        return _undefined(made, measurement, seed)
+    function = _without_bands(measurement, np.arange(1, cells + 1) / cells, size)
+    if function.status == UNDEFINED:
+        return _undefined(function, measurement, seed)
     cdf = SMOOTHERS[measurement.smoothing](prefix / size, total=1.0)
     cdf = np.round(cdf, _DECIMALS)
     cdf[-1] = 1.0
-    made = replace(made, cdf=cdf)
-    off = reach(made.noise, cdf, confidence=measurement.confidence, noise=SeededNoise(seed))
-    made = _with_bands(made, _around(cdf, off.each), _around(cdf, np.maximum(off.each, off.largest)))
-    low, high = made.quantile_interval(measurement.quantiles)
+    function = replace(function, cdf=cdf)
+    widths = band_widths(function.noise, cdf, confidence=measurement.confidence, noise=SeededNoise(seed))
+    function = _with_bands(
+        function, _around(cdf, widths.single), _around(cdf, np.maximum(widths.single, widths.largest))
+    )
+    low, high = function.quantile_interval(measurement.quantiles)
     quantiles = tuple(
         Quantile(level=level, value=float(value), lower=float(lower), upper=float(upper))
         for level, value, lower, upper in zip(
-            measurement.quantiles, made.quantile(measurement.quantiles), low, high, strict=True
+            measurement.quantiles, function.quantile(measurement.quantiles), low, high, strict=True
         )
     )
     reference = measurement.reference
-    distance = None if reference is None else distance_to(made, reference_cdf(reference), seed=seed)
-    return replace(made, quantiles=quantiles, distance=distance, comparison=_comparison(made, measurement, seed))
+    distance = None if reference is None else distance_to(function, reference_cdf(reference), seed=seed)
+    return replace(
+        function, quantiles=quantiles, distance=distance, comparison=_comparison(function, measurement, seed)
+    )
 
 
-def _undefined(made: Ecdf, measurement: EcdfDraw, seed: int) -> Ecdf:
+def _undefined(function: Ecdf, measurement: EcdfDraw, seed: int) -> Ecdf:
     quantiles = tuple(Quantile(level=level, value=None, lower=None, upper=None) for level in measurement.quantiles)
     reference = measurement.reference
-    distance = None if reference is None else distance_to(made, reference_cdf(reference), seed=seed)
-    comparison = _comparison(made, measurement, seed)
-    return publishable("ecdf", replace(made, quantiles=quantiles, distance=distance, comparison=comparison))
+    distance = None if reference is None else distance_to(function, reference_cdf(reference), seed=seed)
+    comparison = _comparison(function, measurement, seed)
+    return publishable("ecdf", replace(function, quantiles=quantiles, distance=distance, comparison=comparison))
 
 
-def _comparison(made: Ecdf, measurement: EcdfDraw, seed: int) -> Comparison | None:
-    """With the earlier release that the request holds; it costs nothing, both are public."""
-    asked = measurement.compare_with
-    if asked is None:
+def _comparison(function: Ecdf, measurement: EcdfDraw, seed: int) -> EcdfComparison | None:
+    """The comparison with the request's earlier release. Both are public, so it costs nothing."""
+    requested = measurement.compare_with
+    if requested is None:
         return None
-    earlier = Earlier.of(asked)
-    return Comparison(
-        released_by=asked.released_by,
-        named=asked.named,
-        status=asked.status,
+    earlier = Earlier.of(requested)
+    return EcdfComparison(
+        released_by=requested.released_by,
+        named=requested.named,
+        status=requested.status,
         cdf=earlier.cdf,
-        distance=distance_between(made, earlier, seed=seed),
+        distance=distance_between(function, earlier, seed=seed),
     )
 
 
@@ -109,18 +113,18 @@ def _around(cdf: FloatArray, width: FloatArray) -> tuple[FloatArray, FloatArray]
     """A band that rises, within [0, 1]; where the widths do not let it rise it is widened."""
     low = np.minimum.accumulate((cdf - width)[::-1])[::-1]
     high = np.maximum.accumulate(cdf + width)
-    found = [np.round(np.clip(band, 0.0, 1.0), _DECIMALS) for band in (low, high)]
-    for band in found:
+    bands = [np.round(np.clip(band, 0.0, 1.0), _DECIMALS) for band in (low, high)]
+    for band in bands:
         band[-1] = 1.0  # all rows are at most the last value
-    return np.minimum(found[0], cdf), np.maximum(found[1], cdf)
+    return np.minimum(bands[0], cdf), np.maximum(bands[1], cdf)
 
 
-def _with_bands(made: Ecdf, each: tuple[FloatArray, FloatArray], whole: tuple[FloatArray, FloatArray]) -> Ecdf:
+def _with_bands(function: Ecdf, single: tuple[FloatArray, FloatArray], whole: tuple[FloatArray, FloatArray]) -> Ecdf:
     """With both bands, the one of the whole function around the other."""
     return replace(
-        made,
-        lower=each[0],
-        upper=each[1],
-        lower_everywhere=np.minimum(each[0], whole[0]),
-        upper_everywhere=np.maximum(each[1], whole[1]),
+        function,
+        lower=single[0],
+        upper=single[1],
+        lower_everywhere=np.minimum(single[0], whole[0]),
+        upper_everywhere=np.maximum(single[1], whole[1]),
     )

@@ -74,16 +74,16 @@ def summarise(measurement: LinearFitDraw, *, seed: int) -> PrivateFit:
         raise ValueError("the measurement is that of a logistic fit")
     middle, half = outcome.middle, outcome.half
 
-    def line(found: Solution) -> tuple[FloatArray, FloatArray]:
-        intercept = found.outcome - (found.slopes * found.means).sum(axis=-1)
-        return middle + half * intercept, half * found.slopes
+    def line(solution: Solution) -> tuple[FloatArray, FloatArray]:
+        intercept = solution.outcome - (solution.slopes * solution.means).sum(axis=-1)
+        return middle + half * intercept, half * solution.slopes
 
-    def fit(found: Solution) -> dict[str, float]:
-        if found.residual < DEFINED_ABOVE * found.blur:
+    def fit(solution: Solution) -> dict[str, float]:
+        if solution.residual < DEFINED_ABOVE * solution.blur:
             return {"residual_stddev": math.nan, "r_squared": math.nan}
         return {
-            "residual_stddev": half * math.sqrt(found.variance),
-            "r_squared": 1.0 - float(found.residual / found.total),
+            "residual_stddev": half * math.sqrt(solution.variance),
+            "r_squared": 1.0 - float(solution.residual / solution.total),
         }
 
     return summarise_fit(measurement, kind="linear", line=line, fit=fit, seed=seed)

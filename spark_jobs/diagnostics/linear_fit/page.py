@@ -11,5 +11,5 @@ from spark_jobs.publishing.rendering import Rendering
 
 def render(result: PrivateFit, request: ReleaseRequest) -> Rendering:
     """Files and report of a released linear model; names, columns and rows are the same whatever was released."""
-    asked = [options for options in request.diagnostics if isinstance(options, LinearFitOptions)]
-    return render_fit(result, asked[0].outcome)
+    requested = [options for options in request.diagnostics if isinstance(options, LinearFitOptions)]
+    return render_fit(result, requested[0].outcome)

@@ -1,7 +1,7 @@
 """Private lines through points, one for each group of rows: predictions at given x, slope and intercept.
 
 Methods, after Alabi, McMillan, Sarathy, Smith, Vadhan (PoPETs 2022), corrected (``mechanisms.regression``):
-    auto: one of the three marked with a star for each group, by public facts alone (``choosing``). The default.
+    auto: one of the three marked with a star for each group, by public facts alone (``method_choice``). The default.
     noisy_moments*: least squares from noisy sums about the middle of the box, with lines that are drawn to one of all
         groups as far as the noise drowns them (``shrinkage``); pure. ``noisy_moments_zcdp``: with Gaussian noise, for a
         delta.

@@ -79,7 +79,7 @@ class Simulated:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reach:
+class HalfWidths:
     """How far least squares may lie from noisy lines: half-widths, infinite where every line is possible.
 
     Attributes:
@@ -91,7 +91,7 @@ class Reach:
     slope: FloatArray
 
 
-def reach_of_sums(moments: NoisyMoments, places: FloatArray, simulated: Simulated) -> Reach:
+def half_widths_of_sums(moments: NoisyMoments, places: FloatArray, simulated: Simulated) -> HalfWidths:
     """Of the lines through noisy sums, about the noisy line, over these places; all in the centred box.
 
     Args:
@@ -104,20 +104,20 @@ def reach_of_sums(moments: NoisyMoments, places: FloatArray, simulated: Simulate
     spread, slope = 4 * lines.variance, lines.slope
     middle = (moments.y - slope * moments.x) / rows
     uncertain = (simulated.deviations * 4 * lines.variance_scale) ** 2
-    told = spread > np.sqrt(uncertain)
-    below = np.where(told, spread, 1.0)
-    widen = 1 / np.where(told, 1 - np.minimum(uncertain / below**2, 1 - 1e-9), 1.0)
+    bounded = spread > np.sqrt(uncertain)
+    below = np.where(bounded, spread, 1.0)
+    widen = 1 / np.where(bounded, 1 - np.minimum(uncertain / below**2, 1 - 1e-9), 1.0)
     heights = np.empty((rows.size, places.size))
     for column, a0 in enumerate(places.tolist()):
         first, second = _weights_of_height(moments, rows, below, a0)
         height = middle + slope * a0
         weights = _weights_of_noise(first, second, height, slope, a0, moments.neighbours)
         size = simulated.size(weights * moments.scale, gaussian=moments.gaussian)
-        heights[:, column] = np.where(told, size * widen, np.inf)
+        heights[:, column] = np.where(bounded, size * widen, np.inf)
     # the slope is the difference of two heights at distance 1, so its weights are those of 1 less those of 0
     weights = _weights_of_noise(-moments.x / rows / below, 1 / below, middle, slope, 0.0, moments.neighbours)
     size = simulated.size(weights * moments.scale, gaussian=moments.gaussian)
-    return Reach(heights=heights, slope=np.where(told, size * widen, np.inf))
+    return HalfWidths(heights=heights, slope=np.where(bounded, size * widen, np.inf))
 
 
 def _weights_of_height(
@@ -145,7 +145,7 @@ def _weights_of_noise(
     return np.stack(weights, axis=1)
 
 
-def reach_of_lines(lines: NoisyLines, places: FloatArray, simulated: Simulated, *, level: bool) -> Reach:
+def half_widths_of_lines(lines: NoisyLines, places: FloatArray, simulated: Simulated, *, level: bool) -> HalfWidths:
     """Of least squares about the lines of NoisyStats, or of the mean of y about those of NoisyIntercept; in the box.
 
     Args:
@@ -155,28 +155,28 @@ def reach_of_lines(lines: NoisyLines, places: FloatArray, simulated: Simulated, 
         level: the line is the mean of y, and has no slope.
     """
     rows = np.maximum(lines.rows, 1.0)
-    told = ~lines.failed & (lines.variance > simulated.deviations * _deviation(lines))
-    below = np.where(told, lines.variance, 1.0)
+    bounded = ~lines.failed & (lines.variance > simulated.deviations * _deviation(lines))
+    below = np.where(bounded, lines.variance, 1.0)
     uncertain = np.minimum((simulated.deviations * _deviation(lines) / below) ** 2, 1 - 1e-9)
-    widen = np.where(told, 1 / (1 - uncertain), 1.0)
+    widen = np.where(bounded, 1 / (1 - uncertain), 1.0)
     nothing = np.zeros(rows.size)
     if level:
-        told, widen = np.ones(rows.size, dtype=bool), np.ones(rows.size)
+        bounded, widen = np.ones(rows.size, dtype=bool), np.ones(rows.size)
     of_slope = np.stack([lines.covariance_scale / below, -lines.slope * lines.variance_scale / below], axis=1)
     if level:
         of_slope = np.stack([nothing, nothing], axis=1)
     own = np.stack([lines.centre_scale / rows, (lines.centre - 0.5) * lines.rows_scale / rows], axis=1)
     # sum (x - mean x)^2 <= rows mean x (1 - mean x), so that a wide spread holds the mean of x near the middle
-    least = np.maximum(lines.variance - 2 * simulated.deviations * _deviation(lines), 0.0)
-    most_rows = rows + simulated.deviations * np.sqrt(2) * lines.rows_scale
-    off = np.sqrt(np.maximum(0.25 - least / np.maximum(most_rows, 1.0), 0.0))
+    min_spread = np.maximum(lines.variance - 2 * simulated.deviations * _deviation(lines), 0.0)
+    max_rows = rows + simulated.deviations * np.sqrt(2) * lines.rows_scale
+    off = np.sqrt(np.maximum(0.25 - min_spread / np.maximum(max_rows, 1.0), 0.0))
     heights = np.empty((rows.size, places.size))
     for column, x0 in enumerate(places.tolist()):
         away = (abs(x0 - 0.5) + off)[:, None]
         size = simulated.size(np.concatenate([of_slope * away, own], axis=1), gaussian=lines.gaussian)
-        heights[:, column] = np.where(told, size * widen, np.inf)
+        heights[:, column] = np.where(bounded, size * widen, np.inf)
     slope = simulated.size(of_slope, gaussian=lines.gaussian)
-    return Reach(heights=heights, slope=np.where(told, slope * widen, np.inf))
+    return HalfWidths(heights=heights, slope=np.where(bounded, slope * widen, np.inf))
 
 
 def _deviation(lines: NoisyLines) -> FloatArray:

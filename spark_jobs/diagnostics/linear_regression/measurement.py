@@ -31,7 +31,7 @@ GroupDraw: TypeAlias = NoisyLines | NoisyMoments | NoisyHeights
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Part:
+class MethodDraw:
     """What one method drew for its groups.
 
     Attributes:
@@ -68,7 +68,7 @@ class LinesDraw(Draw):
     x_bounds: tuple[float, float]
     y_bounds: tuple[float, float]
     cells: int
-    parts: tuple[Part, ...]
+    parts: tuple[MethodDraw, ...]
 
     @property
     def groups(self) -> int:

@@ -15,8 +15,8 @@ from spark_jobs.contract.options import LinearRegressionSettings
 from spark_jobs.contract.options.linear import GRADIENTS
 from spark_jobs.contract.privacy import Neighbours, share
 from spark_jobs.diagnostics.diagnostic import Terms
-from spark_jobs.diagnostics.linear_regression.choosing import choose
-from spark_jobs.diagnostics.linear_regression.measurement import GroupDraw, LinesDraw, NoisyHeights, Part
+from spark_jobs.diagnostics.linear_regression.measurement import GroupDraw, LinesDraw, MethodDraw, NoisyHeights
+from spark_jobs.diagnostics.linear_regression.method_choice import choose
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.regression.gradient_descent import gradient_descent, gradient_descent_zcdp
 from spark_jobs.mechanisms.regression.lines import NoisyLines
@@ -119,11 +119,11 @@ class _NoisyGroups:
         moments = points if isinstance(points, Moments) else Moments.from_points(points)
         self.moments = moments.with_every_row() if public else moments
 
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[MethodDraw, ...]:
         """What each method draws for the groups that it is chosen for, by public facts alone."""
         options = self.options
         public_rows = self.moments.n.astype(np.float64) if self.public else None
-        chosen = choose(
+        methods = choose(
             options.method,
             epsilon=float(self.epsilon),
             groups=self.points.grid.groups,
@@ -131,11 +131,11 @@ class _NoisyGroups:
             public_rows=public_rows,
             size_bound=options.size_bound,
         )
-        found = []
-        for method in np.unique(chosen).tolist():
-            groups = np.flatnonzero(chosen == method)
-            found.append(Part(method=method, groups=groups, draw=self._draw(method, groups)))
-        return tuple(found)
+        drawn = []
+        for method in np.unique(methods).tolist():
+            groups = np.flatnonzero(methods == method)
+            drawn.append(MethodDraw(method=method, groups=groups, draw=self._draw(method, groups)))
+        return tuple(drawn)
 
     def _draw(self, method: str, groups: Int64Array) -> GroupDraw:
         if method in THEIL_SEN:

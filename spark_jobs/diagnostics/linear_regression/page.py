@@ -11,8 +11,8 @@ from spark_jobs.contract.figures import OK
 from spark_jobs.contract.options import LinearRegressionOptions
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.linear_regression.plots import (
-    MOST_LINES,
-    MOST_PANELS,
+    MAX_LINES,
+    MAX_PANELS,
     all_lines_plot,
     panels_plot,
     places_of,
@@ -131,9 +131,9 @@ def _section(result: LinearFit, x_name: str, y_name: str) -> Section:
     )
 
 
-def _others(used: Counter[str], asked: str) -> str:
+def _others(used: Counter[str], requested: str) -> str:
     if len(used) == 1:
-        return "chosen by public facts" if asked == "auto" else "as asked for"
+        return "chosen by public facts" if requested == "auto" else "as asked for"
     return "; ".join(f"{_NAMES.get(name, name)}: {groups:,}" for name, groups in used.most_common())
 
 
@@ -214,9 +214,9 @@ def _notes(result: LinearFit) -> tuple[str, ...]:
             "The list of groups is the request's: an empty group has a line like any other, made of noise. A row lies "
             "in one group, so that every group is released at the full cost."
         )
-        if result.groups > MOST_PANELS:
-            drawn = f"; {MOST_LINES} evenly chosen ones are drawn in one box" if result.groups > MOST_LINES else ""
-            notes.append(f"The first {MOST_PANELS} groups of the list have a panel each{drawn}.")
+        if result.groups > MAX_PANELS:
+            drawn = f"; {MAX_LINES} evenly chosen ones are drawn in one box" if result.groups > MAX_LINES else ""
+            notes.append(f"The first {MAX_PANELS} groups of the list have a panel each{drawn}.")
     if result.groups > 1 and any(method.startswith("noisy_moments") for method in result.methods):
         notes.append(
             "Lines of noisy moments are drawn to one of all groups, as far as noise hides their own: where it hides "

@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 _FRAME = figures.Frame(width=6.0, height=4.6, heading=0.95, small=5.0, box=(0.16, 0.155, 0.77, 0.82))
 _ROOM = 0.02
-MOST_LINES = 400
-MOST_PANELS, _ACROSS = 16, 4
+MAX_LINES = 400
+MAX_PANELS, _ACROSS = 16, 4
 _PANEL_WIDTH, _PANEL_HEIGHT = 1.35, 1.25
 _FOOT, _SIDE = 0.62, 0.72
 _KEY_CHARACTERS = 16
-_MOST_PLACES = 3
+_MAX_PLACES = 3
 
 
 def places_of(result: LinearFit) -> list[int]:
     """The places that a short table has room for: the first, the last, and one between."""
     many = result.at.size
-    return list(range(many)) if many <= _MOST_PLACES else [0, many // 2, many - 1]
+    return list(range(many)) if many <= _MAX_PLACES else [0, many // 2, many - 1]
 
 
 def all_lines_plot(result: LinearFit, x_name: str, y_name: str) -> Plot:
@@ -45,12 +45,12 @@ def all_lines_plot(result: LinearFit, x_name: str, y_name: str) -> Plot:
         figures.set_ticks(axes, *_limits(result))
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(lambda value, _: number(value, 4, plain_below=6))
-        chosen = np.unique(np.linspace(0, result.groups - 1, min(result.groups, MOST_LINES)).astype(int))
-        faint = max(0.1, min(1.0, (14.0 / len(chosen)) ** 0.7))
+        shown = np.unique(np.linspace(0, result.groups - 1, min(result.groups, MAX_LINES)).astype(int))
+        opacity = max(0.1, min(1.0, (14.0 / len(shown)) ** 0.7))
         for failed, token, dashes in ((True, "chance", (0, (3, 2))), (False, "curve", "solid")):
-            ends = [_ends(result, int(g)) for g in chosen if (result.status[g] != "ok") == failed]
+            ends = [_ends(result, int(g)) for g in shown if (result.status[g] != "ok") == failed]
             if ends:  # one by one, so that where many lie it is darker
-                style = {"color": light(token), "linestyle": dashes, "alpha": faint}
+                style = {"color": light(token), "linestyle": dashes, "alpha": opacity}
                 axes.add_collection(LineCollection(ends, linewidth=1.8 if one else 1.0, **style), autolim=False)
         if one:
             _dots(axes, result, 0, size=6.0)
@@ -70,7 +70,7 @@ def all_lines_plot(result: LinearFit, x_name: str, y_name: str) -> Plot:
 
 def panels_plot(result: LinearFit, x_name: str, y_name: str) -> Plot:
     """The first groups of the list, a panel each, all on the same axes."""
-    shown = min(result.groups, MOST_PANELS)
+    shown = min(result.groups, MAX_PANELS)
     across = min(_ACROSS, shown)
     down = math.ceil(shown / across)
     width = max(_SIDE + across * _PANEL_WIDTH + 0.3, 4.2)
@@ -99,8 +99,8 @@ def panels_plot(result: LinearFit, x_name: str, y_name: str) -> Plot:
             0.12 / width, middle, one_line(y_name, 40), color=light("ink"), size=10, va="center", rotation="vertical"
         )
         if alone:
-            told = f"{shown} groups" if shown == result.groups else f"the first {shown} of {result.groups:,} groups"
-            figures.heading(figure, left=0.03, title="Groups", lines=(told, "released with noise"))
+            which = f"{shown} groups" if shown == result.groups else f"the first {shown} of {result.groups:,} groups"
+            figures.heading(figure, left=0.03, title="Groups", lines=(which, "released with noise"))
         return figure
 
     return Plot(
@@ -184,12 +184,12 @@ def _ends(result: LinearFit, g: int) -> list[tuple[float, float]]:
 
 def _lines(result: LinearFit) -> tuple[str, str]:
     if result.keys is None:
-        told = ", ".join(
+        predictions = ", ".join(
             f"{number(float(result.predictions[0, k]), 4)} at {number(float(result.x[k]), 4)}"
             for k in places_of(result)
         )
-        return (f"Predicted: {told}", "released with noise")
-    drawn = "" if result.groups <= MOST_LINES else f", {MOST_LINES} of them drawn"
+        return (f"Predicted: {predictions}", "released with noise")
+    drawn = "" if result.groups <= MAX_LINES else f", {MAX_LINES} of them drawn"
     return (f"{result.groups:,} groups{drawn}", "released with noise")
 
 
@@ -205,14 +205,14 @@ def _probes(result: LinearFit) -> tuple[Probe, ...]:
         ends = [float(end) for end in (result.predictions_lower[0, k], result.predictions_upper[0, k])]
         known = all(finite(end) for end in ends)
         first, last = ends if known else (middle, middle)
-        told = (f"({number(first, 4)} to {number(last, 4)})",) if known else ()
+        interval = (f"({number(first, 4)} to {number(last, 4)})",) if known else ()
         probes.append(
             Probe(
                 x=float((result.x[k] - left) / (right - left)),
                 y=up(middle),
                 low=up(first),
                 high=up(last),
-                lines=(f"at {number(float(result.x[k]), 4)}", f"predicted {number(middle, 4)}", *told),
+                lines=(f"at {number(float(result.x[k]), 4)}", f"predicted {number(middle, 4)}", *interval),
             )
         )
     return tuple(probes)

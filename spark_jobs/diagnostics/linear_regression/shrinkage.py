@@ -34,7 +34,7 @@ HEIGHTS, SLOPES = 1 / 3, 1.0
 LIKE = 0.05
 """Groups of a release are expected to vary by this part of it: as much as two more groups would say."""
 _GROUPS = 2.0
-LEAST_OF_ROWS = 0.1
+MIN_SPREAD_OF_ROWS = 0.1
 """Of their mean: the standard deviation that numbers of rows have at least."""
 FURTHEST = -30.0
 """Standard deviations below 0 that a spread is taken to be at most."""
@@ -118,8 +118,8 @@ def _design(moments: NoisyMoments, noise: float) -> _Design:
     precise = _inverse(noise * np.eye(2) + of_rows[:, None, None] * (of_all[:, None] * of_all)) * rows[:, None, None]
     informed = precise * rows[:, None, None], _applied(precise, sums)
     prior = _Shared(mean=np.array([0.0, 1 / 3]), spread=np.diag([1 / 3, 0.1]))
-    found, covariance = _population(lambda *_: informed, prior, away=np.zeros_like(rows))
-    mean, squares = np.clip(found, [-1.0, 0.0], 1.0).T
+    figures, covariance = _population(lambda *_: informed, prior, away=np.zeros_like(rows))
+    mean, squares = np.clip(figures, [-1.0, 0.0], 1.0).T
     of_mean, both, of_squares = covariance[:, 0, 0], covariance[:, 0, 1], covariance[:, 1, 1]
     of_spread = 4 * mean**2 * of_mean - 4 * mean * both + of_squares
     spread, of_spread = _above_0(squares - mean**2, np.sqrt(np.maximum(of_spread, 1e-18)))
@@ -140,7 +140,7 @@ def _rows(moments: NoisyMoments, noise: float) -> tuple[FloatArray, FloatArray]:
     of_one, groups = 4 * noise, moments.rows.size
     mean = float(_rounded(moments.rows.mean()))
     shown = float(((moments.rows - mean) ** 2).sum()) / max(groups - 1, 1) - of_one
-    spread = max(shown, (mean * LEAST_OF_ROWS) ** 2)
+    spread = max(shown, (mean * MIN_SPREAD_OF_ROWS) ** 2)
     kept = float(_rounded(np.array(spread / (spread + of_one)))) if groups > 1 else 1.0
     return np.maximum(mean + kept * (moments.rows - mean), 1.0), np.full(groups, kept * of_one)
 
@@ -180,17 +180,17 @@ def _population(
     means, covariances = _applied(there, mean), _times(_times(there, spread), _turned(there))
     for _ in range(ROUNDS):
         information, shown = observed(means, covariances)
-        tight = _times(_times(_turned(back), _inverse(spread)), back)
-        covariances = _inverse(information + tight)
-        heard = _times(_times(_turned(there), tight), covariances)
-        certain = _times(_times(heard, information), there).sum(axis=0) + weak
-        mean = _rounded(_applied(_inverse(certain), _applied(heard, shown).sum(axis=0) + _applied(weak, prior.mean)))
-        means = _applied(covariances, shown + _applied(tight, _applied(there, mean)))
+        precision = _times(_times(_turned(back), _inverse(spread)), back)
+        covariances = _inverse(information + precision)
+        weights = _times(_times(_turned(there), precision), covariances)
+        certain = _times(_times(weights, information), there).sum(axis=0) + weak
+        mean = _rounded(_applied(_inverse(certain), _applied(weights, shown).sum(axis=0) + _applied(weak, prior.mean)))
+        means = _applied(covariances, shown + _applied(precision, _applied(there, mean)))
         apart = _applied(back, means) - mean
         scatter = _times(_times(back, covariances), _turned(back)) + apart[:, :, None] * apart[:, None, :]
         spread = (_GROUPS * like + scatter.sum(axis=0)) / (_GROUPS + away.size)
-        most = np.sqrt(np.minimum(1.0, np.diagonal(prior.spread) / np.diagonal(spread)))
-        spread = _rounded(spread * most[:, None] * most)  # a group that is far off must not set all others free
+        limits = np.sqrt(np.minimum(1.0, np.diagonal(prior.spread) / np.diagonal(spread)))
+        spread = _rounded(spread * limits[:, None] * limits)  # a group that is far off must not set all others free
     return means, covariances
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from spark_jobs.arrays import BoolArray, FloatArray
 from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.contract.options.linear import GRADIENTS
-from spark_jobs.diagnostics.linear_regression.choosing import MEAN
-from spark_jobs.diagnostics.linear_regression.intervals import Simulated, reach_of_lines, reach_of_sums
-from spark_jobs.diagnostics.linear_regression.measurement import LinesDraw, NoisyHeights, Part
+from spark_jobs.diagnostics.linear_regression.intervals import Simulated, half_widths_of_lines, half_widths_of_sums
+from spark_jobs.diagnostics.linear_regression.measurement import LinesDraw, MethodDraw, NoisyHeights
+from spark_jobs.diagnostics.linear_regression.method_choice import MEAN
 from spark_jobs.diagnostics.linear_regression.result import LinearFit
 from spark_jobs.diagnostics.linear_regression.shrinkage import shrunk_lines
 from spark_jobs.mechanisms.regression.lines import NoisyLines
@@ -31,10 +31,10 @@ class _Lines:
     heights: FloatArray
     failed: BoolArray
     rows: FloatArray
-    slope_about: FloatArray
-    slope_reach: FloatArray
-    about: FloatArray
-    reach: FloatArray
+    slope_centre: FloatArray
+    slope_half_width: FloatArray
+    centre: FloatArray
+    half_width: FloatArray
 
 
 def summarise(measurement: LinesDraw, *, seed: int) -> LinearFit:
@@ -53,9 +53,9 @@ def summarise(measurement: LinesDraw, *, seed: int) -> LinearFit:
     columns: dict[str, FloatArray] = {}
     for part in measurement.parts:
         methods[part.groups] = part.method
-        found = _of_part(part, places, simulated, public_sizes=measurement.public_sizes)
-        for field in fields(found):
-            values = getattr(found, field.name)
+        lines = _of_part(part, places, simulated, public_sizes=measurement.public_sizes)
+        for field in fields(lines):
+            values = getattr(lines, field.name)
             columns.setdefault(field.name, np.empty((measurement.groups, *values.shape[1:])))[part.groups] = values
     slopes, slopes_low, slopes_high = _slopes(columns, measurement.cells)
     heights, low, top = _heights(columns, places, measurement.cells)
@@ -63,15 +63,15 @@ def summarise(measurement: LinesDraw, *, seed: int) -> LinearFit:
 
     def own(values: FloatArray) -> FloatArray:
         """What is a group's own only where it has a slope."""
-        return np.where(failed, np.nan, _tidy(values))
+        return np.where(failed, np.nan, _rounded(values))
 
     return LinearFit(
         keys=measurement.keys,
         at=at,
         x=x_low + wide * at,
-        predictions=_tidy(y_low + high * heights[:, :-1]),
-        predictions_lower=_tidy(y_low + high * low[:, :-1]),
-        predictions_upper=_tidy(y_low + high * top[:, :-1]),
+        predictions=_rounded(y_low + high * heights[:, :-1]),
+        predictions_lower=_rounded(y_low + high * low[:, :-1]),
+        predictions_upper=_rounded(y_low + high * top[:, :-1]),
         slope=own(slopes * (high / wide)),
         slope_lower=own(slopes_low * (high / wide)),
         slope_upper=own(slopes_high * (high / wide)),
@@ -79,8 +79,8 @@ def summarise(measurement: LinesDraw, *, seed: int) -> LinearFit:
         intercept_lower=own(y_low + high * low[:, -1]),
         intercept_upper=own(y_low + high * top[:, -1]),
         status=tuple(np.where(failed, UNDEFINED, OK).tolist()),
-        rows=_tidy(np.maximum(columns["rows"], 0.0)),
-        total_rows=float(_tidy(columns["rows"].sum(keepdims=True))[0]),
+        rows=_rounded(np.maximum(columns["rows"], 0.0)),
+        total_rows=float(_rounded(columns["rows"].sum(keepdims=True))[0]),
         methods=tuple(methods.tolist()),
         method=measurement.method,
         x_bounds=measurement.x_bounds,
@@ -96,8 +96,8 @@ def summarise(measurement: LinesDraw, *, seed: int) -> LinearFit:
 
 def _slopes(columns: dict[str, FloatArray], cells: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Slopes and their intervals: no two points of the grid have a steeper line than one cell in all the height."""
-    slope, about, reach = (columns[name] for name in ("slope", "slope_about", "slope_reach"))
-    low, high = (np.clip(about + side * reach, -cells, cells) for side in (-1.0, 1.0))
+    slope, centre, half_width = (columns[name] for name in ("slope", "slope_centre", "slope_half_width"))
+    low, high = (np.clip(centre + side * half_width, -cells, cells) for side in (-1.0, 1.0))
     return slope, np.minimum(low, slope), np.maximum(high, slope)
 
 
@@ -107,13 +107,13 @@ def _heights(
     """Heights and their intervals, predictions within the box and all of them finite."""
     # a line passes within the box above its mean of x, and from there it is no steeper than the grid allows
     far = cells * np.maximum(np.abs(places), np.abs(places - 1.0))
-    least, most = np.append(np.zeros(places.size - 1), -far[-1]), np.append(np.ones(places.size - 1), 1.0 + far[-1])
-    heights = np.clip(columns["heights"], least, most)
-    low, high = (np.clip(columns["about"] + side * columns["reach"], least, most) for side in (-1.0, 1.0))
+    lowest, highest = np.append(np.zeros(places.size - 1), -far[-1]), np.append(np.ones(places.size - 1), 1.0 + far[-1])
+    heights = np.clip(columns["heights"], lowest, highest)
+    low, high = (np.clip(columns["centre"] + side * columns["half_width"], lowest, highest) for side in (-1.0, 1.0))
     return heights, np.minimum(low, heights), np.maximum(high, heights)
 
 
-def _of_part(part: Part, places: FloatArray, simulated: Simulated, *, public_sizes: bool) -> _Lines:
+def _of_part(part: MethodDraw, places: FloatArray, simulated: Simulated, *, public_sizes: bool) -> _Lines:
     draw = part.draw
     if isinstance(draw, NoisyHeights):
         return _of_heights(draw, places)
@@ -123,16 +123,16 @@ def _of_part(part: Part, places: FloatArray, simulated: Simulated, *, public_siz
     if part.method in GRADIENTS:
         rows = draw.rows if public_sizes else np.full(slope.size, np.nan)
         return _without_interval(slope, heights, draw.failed, rows)
-    reach = reach_of_lines(draw, places, simulated, level=part.method == MEAN)
+    half_width = half_widths_of_lines(draw, places, simulated, level=part.method == MEAN)
     return _Lines(
         slope=slope,
         heights=heights,
         failed=draw.failed,
         rows=draw.rows,
-        slope_about=slope,
-        slope_reach=reach.slope,
-        about=heights,
-        reach=reach.heights,
+        slope_centre=slope,
+        slope_half_width=half_width.slope,
+        centre=heights,
+        half_width=half_width.heights,
     )
 
 
@@ -140,16 +140,16 @@ def _of_sums(moments: NoisyMoments, places: FloatArray, simulated: Simulated) ->
     """Lines that the noise shrinks (``shrinkage``), with intervals about those of least squares through noisy sums."""
     lines: NoisyLines = moments.lines()
     shrunk = shrunk_lines(moments)
-    reach = reach_of_sums(moments, 2 * places - 1, simulated)
+    half_width = half_widths_of_sums(moments, 2 * places - 1, simulated)
     return _Lines(
         slope=shrunk.slope,
         heights=(1 + shrunk.at(2 * places - 1)) / 2,
         failed=lines.failed,
         rows=moments.rows,
-        slope_about=lines.slope,
-        slope_reach=reach.slope,
-        about=lines.centre[:, None] + lines.slope[:, None] * (places - 0.5),
-        reach=reach.heights / 2,
+        slope_centre=lines.slope,
+        slope_half_width=half_width.slope,
+        centre=lines.centre[:, None] + lines.slope[:, None] * (places - 0.5),
+        half_width=half_width.heights / 2,
     )
 
 
@@ -167,14 +167,14 @@ def _without_interval(slope: FloatArray, heights: FloatArray, failed: BoolArray,
         heights=heights,
         failed=failed,
         rows=rows,
-        slope_about=none,
-        slope_reach=none,
-        about=no_heights,
-        reach=no_heights,
+        slope_centre=none,
+        slope_half_width=none,
+        centre=no_heights,
+        half_width=no_heights,
     )
 
 
-def _tidy(values: FloatArray) -> FloatArray:
+def _rounded(values: FloatArray) -> FloatArray:
     """To 12 digits: what is below is rounding, and differs between machines."""
     kept = np.fromiter((float(f"{value:.{DIGITS}g}") + 0.0 for value in values.flat), np.float64, count=values.size)
     return kept.reshape(values.shape)

@@ -93,18 +93,18 @@ def noisy_bounds(
 
     def search(cells: Int64Array, part: float) -> int:
         threshold = (part - allowance) * rows
-        found = first_crossing(cells, threshold=threshold, epsilon=epsilon, neighbours=neighbours, noise=noise)
-        return cells.size - 1 if found is None else found
+        crossing = first_crossing(cells, threshold=threshold, epsilon=epsilon, neighbours=neighbours, noise=noise)
+        return cells.size - 1 if crossing is None else crossing
 
     fitted, residuals = statistic.axis_counts()
     outwards = residuals[SIDE:] + residuals[SIDE - 1 :: -1]
     step = STEPS // DOUBLING
-    each_end = (1 + coverage) / 2
+    end_coverage = (1 + coverage) / 2
     bound = float(size_at(np.array(SIDE + step * (1 + search(_runs(outwards, step), coverage)))))
-    upper = float(size_at(np.array(step * (1 + search(_runs(fitted, step), each_end)))))
-    lower = float(size_at(np.array(AXIS - step * (1 + search(_runs(fitted[::-1], step), each_end)))))
+    upper = float(size_at(np.array(step * (1 + search(_runs(fitted, step), end_coverage)))))
+    lower = float(size_at(np.array(AXIS - step * (1 + search(_runs(fitted[::-1], step), end_coverage)))))
     lower, upper = min(lower, upper), max(lower, upper)
-    beyond = (upper - lower) * _in_64ths(allowance / (2 * (each_end - allowance) - 1))
+    beyond = (upper - lower) * _in_64ths(allowance / (2 * (end_coverage - allowance) - 1))
     wider = _in_64ths(float(ndtri((1 + coverage) / 2) / ndtri((1 + coverage - allowance) / 2)))
     furthest = 2.0**DOUBLINGS
     return Bounds(

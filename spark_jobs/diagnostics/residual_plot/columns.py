@@ -23,8 +23,8 @@ def means(columns: FloatArray, edges: FloatArray) -> FloatArray:
     """The mean residual of each column; counts of shape (..., rows of cells)."""
     weights = columns.sum(axis=-1)
     sums = columns @ heights(edges)
-    found: FloatArray = np.clip(sums / np.maximum(weights, 1.0), edges[0], edges[-1])
-    return found
+    averages: FloatArray = np.clip(sums / np.maximum(weights, 1.0), edges[0], edges[-1])
+    return averages
 
 
 def quantiles(columns: FloatArray, levels: FloatArray, edges: FloatArray) -> FloatArray:
@@ -46,8 +46,8 @@ def quantiles(columns: FloatArray, levels: FloatArray, edges: FloatArray) -> Flo
     low, high = (np.take_along_axis(share[..., 0, :], place - back, axis=-1) for back in (1, 0))
     with np.errstate(divide="ignore", invalid="ignore"):
         part = np.where(high > low, (levels - low) / (high - low), 0.5)
-    found: FloatArray = edges[place - 1] + np.clip(part, 0.0, 1.0) * (edges[place] - edges[place - 1])
-    return found
+    values: FloatArray = edges[place - 1] + np.clip(part, 0.0, 1.0) * (edges[place] - edges[place - 1])
+    return values
 
 
 def spreads(columns: FloatArray, edges: FloatArray) -> FloatArray:
@@ -56,15 +56,15 @@ def spreads(columns: FloatArray, edges: FloatArray) -> FloatArray:
     return np.maximum(ends[..., 1] - ends[..., 0], 0.0) / 2
 
 
-def pool_starts(rows: FloatArray, least: float) -> Int64Array:
+def pool_starts(rows: FloatArray, min_rows: float) -> Int64Array:
     """Where runs of neighbouring columns start that have at least ``least`` rows each; one run if all have fewer."""
-    starts, held = [0], 0.0
+    starts, rows_so_far = [0], 0.0
     for column, more in enumerate(rows):
-        if held >= least:
+        if rows_so_far >= min_rows:
             starts.append(column)
-            held = 0.0
-        held += float(more)
-    while len(starts) > 1 and rows[starts[-1] :].sum() < least:
+            rows_so_far = 0.0
+        rows_so_far += float(more)
+    while len(starts) > 1 and rows[starts[-1] :].sum() < min_rows:
         starts.pop()
     return np.array(starts, dtype=np.int64)
 

@@ -11,7 +11,7 @@ from spark_jobs.mechanisms.noise import SeededNoise, laplace_scale, laplace_vari
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 
 COPIES = 2000
-MOST_NUMBERS = 8_000_000
+MAX_SIMULATED_COUNTS = 8_000_000
 """Copies times cells: fine grids are simulated less often."""
 COPIES_OF_METHODS = 200
 """Of methods whose error is no plain noise and depends on the counts: each copy runs the method once more."""
@@ -23,7 +23,7 @@ def copies_of(measurement: ResidualDraw) -> int:
     """How many copies are made."""
     if measurement.method not in PLAIN:
         return COPIES_OF_METHODS
-    return int(min(COPIES, max(COPIES_OF_METHODS, MOST_NUMBERS // measurement.cells.size)))
+    return int(min(COPIES, max(COPIES_OF_METHODS, MAX_SIMULATED_COUNTS // measurement.cells.size)))
 
 
 def cell_variance(measurement: ResidualDraw) -> float:

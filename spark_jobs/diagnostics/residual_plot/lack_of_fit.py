@@ -44,16 +44,16 @@ LINE, CURVATURE, VARIANCE, SHIFT = "line", "curvature", "variance", "shift"
 TESTS = (LINE, CURVATURE, VARIANCE, SHIFT)
 FURTHER = 1.5
 """Of the bound of residuals: how far beyond it the rows there may lie, on average, where the model holds."""
-MOST_BINS = 32
+MAX_BINS = 32
 """Finer grids are read in blocks of cells."""
-_LEAST = 0.5
+_MIN_ROWS = 0.5
 """Rows that a margin has at least, to divide by."""
 _PRIOR_ROWS = 2.0
 """Rows of the overall variance that every column gets on top of its own: one that has few knows little of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Faults:
+class LackOfFit:
     """What the tests say.
 
     Attributes:
@@ -69,38 +69,38 @@ class Faults:
 
     def findings(self, error_rate: float) -> tuple[str, ...]:
         """The tests that find fault, by Holm's rule: at most ``error_rate`` of models that hold have any of them."""
-        found: list[str] = []
+        rejected: list[str] = []
         for left, name in zip(range(len(TESTS), 0, -1), sorted(TESTS, key=self.p_values.__getitem__), strict=True):
             if self.p_values[name] > error_rate / left:
                 break
-            found.append(name)
-        return tuple(name for name in TESTS if name in found)
+            rejected.append(name)
+        return tuple(name for name in TESTS if name in rejected)
 
 
-NOTHING = Faults(p_values=dict.fromkeys(TESTS, 1.0), signs=dict.fromkeys(TESTS, 0), either=1.0)
+NOTHING = LackOfFit(p_values=dict.fromkeys(TESTS, 1.0), signs=dict.fromkeys(TESTS, 0), either=1.0)
 
 
-def find_faults(measurement: ResidualDraw, noise: SeededNoise) -> Faults:
+def lack_of_fit_tests(measurement: ResidualDraw, noise: SeededNoise) -> LackOfFit:
     """The tests on a measurement; ``noise`` is of a public seed.
 
     Args:
         measurement: the draw.
         noise: where simulations come from.
     """
-    side = measurement.box.bins // min(measurement.box.bins, MOST_BINS)
+    side = measurement.box.bins // min(measurement.box.bins, MAX_BINS)
     cells = _in_blocks(measurement.cells, side)
     # of a block within the frame; one in it holds fewer cells, so that this errs on the careful side
     variance = cell_variance(measurement) * side**2
     rows, parts = _margins(cells)
     along = _standardised(_middles(measurement.box.fitted[::side]), rows / rows.sum())
     away = _standardised(_middles(measurement.box.residual[::side]), parts)
-    heard = parts / (parts + variance * rows.size / rows.sum())
+    noise_weights = parts / (parts + variance * rows.size / rows.sum())
     bend = along**2 - (rows / rows.sum()) @ along**3 * along - 1
     basis = np.stack([np.ones_like(along), along, bend], axis=-1)
 
     def ratios(tables: FloatArray) -> FloatArray:
-        of_mean = _ratios(tables, away * heard, basis, variance)
-        of_square = _ratios(tables, away**2 * heard, basis, variance)
+        of_mean = _ratios(tables, away * noise_weights, basis, variance)
+        of_square = _ratios(tables, away**2 * noise_weights, basis, variance)
         return np.stack([of_mean[..., 1], of_mean[..., 2], of_square[..., 1]])
 
     expected = np.outer(*_margins(measurement.cells))
@@ -109,13 +109,13 @@ def find_faults(measurement: ResidualDraw, noise: SeededNoise) -> Faults:
     off, error = _shifts(cells, edges, variance)
     may_be, _ = _shifts(_in_blocks(expected, side), edges, variance)
     offs, errors = _shifts(again, edges, variance)
-    seen, copies = ratios(cells), ratios(again)
+    observed, copies = ratios(cells), ratios(again)
     either, own = either_p_value(
-        np.append(np.abs(seen), (off / error).max()),
+        np.append(np.abs(observed), (off / error).max()),
         np.concatenate([np.abs(copies), ((offs - may_be) / errors).max(axis=-1)[None]]),
     )
-    signs = [*np.sign(seen), 1 - 2 * (off / error).argmax()]
-    return Faults(
+    signs = [*np.sign(observed), 1 - 2 * (off / error).argmax()]
+    return LackOfFit(
         p_values={name: float(p) for name, p in zip(TESTS, own, strict=True)},
         signs={name: int(sign) for name, sign in zip(TESTS, signs, strict=True)},
         either=either,
@@ -172,25 +172,25 @@ def _ratios(tables: FloatArray, function: FloatArray, basis: FloatArray, varianc
     above = (sums[..., 1] - mean * sums[..., 0]) / rows
     centre = mean + above
     own = spread[..., 2] - 2 * centre * spread[..., 1] + centre**2 * spread[..., 0]
-    least = variance * ((function - mean[..., None]) ** 2).sum(axis=-1)
+    noise_variances = variance * ((function - mean[..., None]) ** 2).sum(axis=-1)
     of_all = np.maximum(sums[..., 2].sum(axis=-1, keepdims=True) / total - mean**2, 1e-12)
-    variances = (np.maximum(own, least) + _PRIOR_ROWS * of_all) / rows**2
-    weights = rows**2 / ((rows + _PRIOR_ROWS) * of_all + least)
+    variances = (np.maximum(own, noise_variances) + _PRIOR_ROWS * of_all) / rows**2
+    weights = rows**2 / ((rows + _PRIOR_ROWS) * of_all + noise_variances)
     weighted = weights[..., None] * basis
     # scaled by its diagonal, so that nothing is lost where weights are tiny
     normal = np.swapaxes(weighted, -1, -2) @ basis
     sizes = np.sqrt(np.diagonal(normal, axis1=-2, axis2=-1))
     inverse = np.linalg.pinv(normal / (sizes[..., None] * sizes[..., None, :]), rcond=1e-9, hermitian=True)
     contrasts = (weighted / sizes[..., None, :]) @ inverse  # what each column's mean adds to the coefficients
-    found = (contrasts * above[..., None]).sum(axis=-2)
+    coefficients = (contrasts * above[..., None]).sum(axis=-2)
     errors = np.sqrt(np.maximum((contrasts**2 * variances[..., None]).sum(axis=-2), 1e-300))
-    ratios: FloatArray = found / errors
+    ratios: FloatArray = coefficients / errors
     return ratios
 
 
 def _margins(cells: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Rows of each column, and the part of each residual; all above 0."""
-    rows, parts = (np.maximum(cells.sum(axis=axis), _LEAST) for axis in (-1, -2))
+    rows, parts = (np.maximum(cells.sum(axis=axis), _MIN_ROWS) for axis in (-1, -2))
     total = max(float(cells.sum()), 1.0)
     return rows * (total / rows.sum()), parts / parts.sum()
 

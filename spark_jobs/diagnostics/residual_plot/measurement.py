@@ -19,13 +19,13 @@ from spark_jobs.statistics import ResidualCounts
 
 SIZE_SHARE = Decimal("0.04")
 """Of epsilon, for the number of rows."""
-MOST_FOR_BOUNDS = Decimal("0.3")
+MAX_BOUNDS_SHARE = Decimal("0.3")
 """Of epsilon, for the three searches together."""
 WORTH_OF_BOUNDS = 4.5
 """The three searches cost this over the root of rows times epsilon, of epsilon: a seventh of it where that is 1,000."""
 ROWS_PER_CELL = 7.0
 """Rows times epsilon that a cell shall have, on average, at least: the root is rounded down to a power of two."""
-FEWEST, MOST = 4, 64
+MIN_BINS, MAX_BINS = 4, 64
 """Bins of an axis, unless the request says how many."""
 BY_DEFAULT = "geometric"
 
@@ -88,12 +88,12 @@ def measure_residuals(statistic: ResidualCounts, options: ResidualPlotSettings, 
         noise=noise,
     )
     rest = meter.spend_rest(label="counts in the cells")
-    chosen = box(
+    grid = box(
         bounds,
         options.bins or default_bins(rows, epsilon=float(rest), coverage=options.coverage, neighbours=neighbours),
     )
     histogram = release_histogram(
-        chosen.counts(statistic),
+        grid.counts(statistic),
         epsilon=rest,
         neighbours=neighbours,
         noise=noise,
@@ -108,7 +108,7 @@ def measure_residuals(statistic: ResidualCounts, options: ResidualPlotSettings, 
         spendings=meter.spendings,
         unit=statistic.unit,
         rows=rows,
-        box=chosen,
+        box=grid,
         cells=histogram.cells,
     )
 
@@ -116,7 +116,7 @@ def measure_residuals(statistic: ResidualCounts, options: ResidualPlotSettings, 
 def bounds_share(rows: int, *, epsilon: float, neighbours: Neighbours) -> Decimal:
     """The part of ``epsilon`` that goes into bounds, from a released number of rows."""
     wanted = WORTH_OF_BOUNDS * math.sqrt(rows_changed(neighbours) / (epsilon * max(rows, 1)))
-    return min(MOST_FOR_BOUNDS, max(Decimal(round(wanted, 6)).quantize(Decimal("0.000001")), Decimal("0.000001")))
+    return min(MAX_BOUNDS_SHARE, max(Decimal(round(wanted, 6)).quantize(Decimal("0.000001")), Decimal("0.000001")))
 
 
 def default_bins(rows: int, *, epsilon: float, coverage: float, neighbours: Neighbours) -> int:
@@ -125,4 +125,4 @@ def default_bins(rows: int, *, epsilon: float, coverage: float, neighbours: Neig
     ``epsilon`` is what the counts cost, not what the release does. Public facts and a released size alone.
     """
     worth = max(rows, 1) * coverage**2 * epsilon / (ROWS_PER_CELL * rows_changed(neighbours))
-    return int(min(MOST, max(FEWEST, 2 ** math.floor(math.log2(max(worth, 1.0)) / 2))))
+    return int(min(MAX_BINS, max(MIN_BINS, 2 ** math.floor(math.log2(max(worth, 1.0)) / 2))))

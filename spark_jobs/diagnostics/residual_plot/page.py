@@ -147,7 +147,7 @@ def _draw(axes: Axes, result: ResidualPlot) -> None:
         axis.set_major_formatter(lambda value, _: number(value, 4, plain_below=6))
     if not _defined(result):
         axes.axhline(0.0, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)))
-        figures.say_undefined(axes, "too few rows to tell through the noise")
+        figures.draw_undefined(axes, "too few rows to tell through the noise")
         return
     draw_heat_map(axes, *_cells(result), label="released rows, stronger for more")
     corner, far = (result.fitted_lower, -result.residual_bound), (result.fitted_upper, result.residual_bound)
@@ -220,13 +220,13 @@ def _verdict(result: ResidualPlot) -> str:
     """The verdict in a line that fits the picture; the page has it in full."""
     if not _defined(result):
         return "Undefined: too few rows to tell through the noise"
-    words = [_FAULTS[name] for name in result.findings]
-    told = " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)
+    words = [_FINDINGS[name] for name in result.findings]
+    findings = " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)
     rate = f"in at most {100 * result.error_rate:.4g} of 100 models that hold"
-    return f"Found: {told} ({rate})" if told else "No shift, slope, curvature or change of spread was found"
+    return f"Found: {findings} ({rate})" if findings else "No shift, slope, curvature or change of spread was found"
 
 
-_FAULTS = {"line": "a slope", "curvature": "curvature", "variance": "unequal variance", "shift": "a shift"}
+_FINDINGS = {"line": "a slope", "curvature": "curvature", "variance": "unequal variance", "shift": "a shift"}
 
 
 def _size_line(result: ResidualPlot) -> str:
@@ -299,8 +299,8 @@ def _beyond(result: ResidualPlot) -> str:
     if not _defined(result):
         return "rows"
     sides = {side: float(getattr(result, f"counts_{side}").sum()) for side in ("left", "right", "below", "above")}
-    told = ", ".join(f"{percent(rows / max(result.rows, 1.0))} {side}" for side, rows in sides.items())
-    return f"rows: {told}"
+    shares = ", ".join(f"{percent(rows / max(result.rows, 1.0))} {side}" for side, rows in sides.items())
+    return f"rows: {shares}"
 
 
 _OF_PRIVATE_MODELS = (

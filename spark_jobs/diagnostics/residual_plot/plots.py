@@ -37,7 +37,7 @@ def quantile_plot(result: ResidualPlot) -> Plot:
         if defined:
             _draw(axes, result)
         else:
-            figures.say_undefined(axes, "too few rows to tell through the noise")
+            figures.draw_undefined(axes, "too few rows to tell through the noise")
         if alone:
             if defined:
                 axes.legend(

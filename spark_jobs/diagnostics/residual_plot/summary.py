@@ -19,14 +19,14 @@ from spark_jobs.diagnostics.residual_plot.columns import (
     spreads,
 )
 from spark_jobs.diagnostics.residual_plot.copies import cell_variance, noisy_copies
-from spark_jobs.diagnostics.residual_plot.lack_of_fit import NOTHING, find_faults
+from spark_jobs.diagnostics.residual_plot.lack_of_fit import NOTHING, lack_of_fit_tests
 from spark_jobs.diagnostics.residual_plot.measurement import ResidualDraw
 from spark_jobs.diagnostics.residual_plot.result import ResidualPlot
 from spark_jobs.diagnostics.residual_plot.verdict import verdict
 from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_scale, laplace_variance
 
-MOST_POINTS = 5000
+MAX_POINTS = 5000
 """Points of the scatter."""
 QQ_SCORES = np.linspace(-2.0, 2.0, 33)
 """Where the Q-Q view is read: quantiles of the standard normal distribution."""
@@ -61,9 +61,9 @@ def summarise(measurement: ResidualDraw, *, seed: int) -> ResidualPlot:
     points = scatter(framed, measurement, noise)
     pools = pools_of(measurement)
     trend, spread, qq = _figures(measurement, framed, noise, defined=defined)
-    faults = find_faults(measurement, noise) if defined else NOTHING
+    tests = lack_of_fit_tests(measurement, noise) if defined else NOTHING
     error_rate = round(1 - measurement.confidence, _DIGITS)
-    findings = faults.findings(error_rate)
+    findings = tests.findings(error_rate)
     unit, box = measurement.unit, measurement.box
     lower, upper = (_line(qq, end) for end in (0, -1))
     released = ResidualPlot(
@@ -94,12 +94,12 @@ def summarise(measurement: ResidualDraw, *, seed: int) -> ResidualPlot:
         qq_lower=qq.lower,
         qq_upper=qq.upper,
         qq_line=np.linspace(lower, upper, QQ_SCORES.size),
-        line_p_value=faults.p_values["line"],
-        curvature_p_value=faults.p_values["curvature"],
-        variance_p_value=faults.p_values["variance"],
-        shift_p_value=faults.p_values["shift"],
-        p_value=faults.either,
-        verdict=verdict(faults, findings, error_rate=error_rate, defined=defined),
+        line_p_value=tests.p_values["line"],
+        curvature_p_value=tests.p_values["curvature"],
+        variance_p_value=tests.p_values["variance"],
+        shift_p_value=tests.p_values["shift"],
+        p_value=tests.either,
+        verdict=verdict(tests, findings, error_rate=error_rate, defined=defined),
         findings=findings,
         error_rate=error_rate,
         rows=round(max(rows, 0.0), 3),
@@ -134,7 +134,7 @@ def scatter(framed: Int64Array, measurement: ResidualDraw, noise: SeededNoise) -
         noise: of a public seed.
     """
     box, unit = measurement.box, measurement.unit
-    shown = framed if framed.sum() <= MOST_POINTS else in_whole_rows(framed.astype(np.float64), MOST_POINTS)
+    shown = framed if framed.sum() <= MAX_POINTS else in_whole_rows(framed.astype(np.float64), MAX_POINTS)
     place = np.repeat(np.indices(framed.shape).reshape(2, -1), shown.reshape(-1), axis=1)
     within = (noise.words(2 * place.shape[1]) >> np.uint64(11)).reshape(place.shape) / 2.0**53
     fitted, residual = (
@@ -153,24 +153,24 @@ def _figures(
     edges, bound = box.residual, float(box.residual[-1])
     errors = noisy_copies(measurement, framed.astype(np.float64), noise, sampled=False) - framed
 
-    def along(figure: FloatArray, copies: FloatArray, *, least: float, worst: FloatArray) -> _Along:
+    def along(figure: FloatArray, copies: FloatArray, *, smallest: float, worst: FloatArray) -> _Along:
         lower, upper = basic_interval(figure, copies, measurement.confidence)
         if not defined:
-            figure, lower, upper = worst, np.full_like(worst, least), np.full_like(worst, bound)
+            figure, lower, upper = worst, np.full_like(worst, smallest), np.full_like(worst, bound)
         return _Along(
-            value=_tidy(figure, bound) * unit,
-            lower=_tidy(np.clip(lower, least, bound), bound) * unit,
-            upper=_tidy(np.clip(upper, least, bound), bound) * unit,
+            value=_rounded(figure, bound) * unit,
+            lower=_rounded(np.clip(lower, smallest, bound), bound) * unit,
+            upper=_rounded(np.clip(upper, smallest, bound), bound) * unit,
         )
 
     columns, again = _pooled(cells, pools), _pooled(cells + errors, pools)
     nothing = np.zeros(box.bins)
-    trend = along(means(columns, edges)[of_column], means(again, edges)[:, of_column], least=-bound, worst=nothing)
-    spread = along(spreads(columns, edges)[of_column], spreads(again, edges)[:, of_column], least=0.0, worst=nothing)
+    trend = along(means(columns, edges)[of_column], means(again, edges)[:, of_column], smallest=-bound, worst=nothing)
+    spread = along(spreads(columns, edges)[of_column], spreads(again, edges)[:, of_column], smallest=0.0, worst=nothing)
     qq = along(
         quantiles(cells.sum(axis=0), LEVELS, edges),
         quantiles((cells + errors).sum(axis=1), LEVELS, edges),
-        least=-bound,
+        smallest=-bound,
         worst=np.zeros(LEVELS.size),
     )
     return trend, spread, _rising(qq)
@@ -202,6 +202,6 @@ def _line(qq: _Along, end: int) -> float:
     return (first + third) / 2 + (third - first) / (2 * _QUARTILE_SCORE) * float(QQ_SCORES[end])
 
 
-def _tidy(values: FloatArray, bound: float) -> FloatArray:
+def _rounded(values: FloatArray, bound: float) -> FloatArray:
     """Rounded as published, without negative zeros."""
     return np.round(values / bound, _DIGITS) * bound + 0.0

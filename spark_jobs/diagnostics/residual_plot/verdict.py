@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_jobs.diagnostics.residual_plot.lack_of_fit import CURVATURE, LINE, SHIFT, VARIANCE, Faults
+from spark_jobs.diagnostics.residual_plot.lack_of_fit import CURVATURE, LINE, SHIFT, VARIANCE, LackOfFit
 
 _WORDS = {
     (LINE, 1): "residuals rise along the fitted values (the line itself is off)",
@@ -16,12 +16,12 @@ _WORDS = {
 }
 
 
-def verdict(faults: Faults, findings: tuple[str, ...], *, error_rate: float, defined: bool) -> str:
+def verdict(tests: LackOfFit, findings: tuple[str, ...], *, error_rate: float, defined: bool) -> str:
     """What was found and how often such a finding is wrong, in one or two sentences."""
     if not defined:
         return "Too few rows for the noise: nothing can be said of the model."
     rate = f"Of models that hold, at most {100 * error_rate:.4g} in 100 are found fault with."
     if not findings:
         return f"No shift, slope, curvature or change of spread was found, which is no proof that there is none. {rate}"
-    words = "; ".join(_WORDS[name, faults.signs[name] or 1] for name in findings)
+    words = "; ".join(_WORDS[name, tests.signs[name] or 1] for name in findings)
     return f"{words[0].upper()}{words[1:]}. {rate}"

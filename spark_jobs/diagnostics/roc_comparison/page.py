@@ -117,7 +117,7 @@ def _draw(axes: Axes, result: RocComparison) -> None:
                 label=f"{which} model, AUC {decimals(curve.auc)}",
             )
     else:
-        figures.say_undefined(axes, "a class is too small to tell")
+        figures.draw_undefined(axes, "a class is too small to tell")
 
 
 def _verdict(result: RocComparison) -> str:

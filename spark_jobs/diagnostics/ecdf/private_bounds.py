@@ -27,7 +27,7 @@ LEFT_OUT = 0.001
 """The share of the rows that each search may leave beyond its bound, besides what noise makes it leave."""
 MARGIN = 3.0
 """Scales of both noises by which the count is to be reached early: a search that just missed its mark would run on."""
-FOUND_CELLS = 4096
+CELLS_BETWEEN_BOUNDS = 4096
 """Cells between found bounds; their number is fixed, whatever is found."""
 
 
@@ -40,10 +40,10 @@ def marks(grid: ValueGrid) -> Int64Array:
     return np.concatenate([[0], inside, [grid.size]]).astype(np.int64)
 
 
-def found_cuts(
+def private_cuts(
     counts: Int64Array, grid: ValueGrid, scale: str, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
 ) -> Int64Array:
-    """Cuts of the grid into ``FOUND_CELLS`` cells (fewer on a coarse grid) between bounds that are found privately.
+    """Cut the grid into ``CELLS_BETWEEN_BOUNDS`` cells (fewer on a coarse grid) between private bounds.
 
     Formal guarantee: ``(SIZE_SHARE + 2 BOUND_SHARE)`` of the meter's epsilon under ``neighbours``: a noisy number of
     rows, of sensitivity 1 (2 where a row is replaced, for rows may be left out of the count), and two searches that
@@ -73,7 +73,7 @@ def found_cuts(
     lower = (
         parts.size - 1 - _crossing(parts[::-1], rows, "lower bound", meter=meter, neighbours=neighbours, noise=noise)
     )
-    cells = min(FOUND_CELLS, grid.steps, int(ends[-1]))
+    cells = min(CELLS_BETWEEN_BOUNDS, grid.steps, int(ends[-1]))
     low, high = _widened(min(lower, upper - 1), max(lower + 1, upper), ends, cells)
     return _between(low, high, cells, grid, scale)
 
@@ -83,9 +83,9 @@ def _crossing(
 ) -> int:
     cost = meter.spend_share(BOUND_SHARE, label=label)
     # the number of rows has noise of the same scale
-    wanted = rows * (1 - LEFT_OUT) - 2 * MARGIN * rows_changed(neighbours) / float(cost)
-    found = first_crossing(parts, threshold=wanted, epsilon=cost, neighbours=neighbours, noise=noise)
-    return parts.size - 1 if found is None else found
+    threshold = rows * (1 - LEFT_OUT) - 2 * MARGIN * rows_changed(neighbours) / float(cost)
+    crossing = first_crossing(parts, threshold=threshold, epsilon=cost, neighbours=neighbours, noise=noise)
+    return parts.size - 1 if crossing is None else crossing
 
 
 def _widened(lower: int, upper: int, ends: Int64Array, cells: int) -> tuple[int, int]:

@@ -13,7 +13,7 @@ import pytest
 
 from spark_jobs.application import run
 from spark_jobs.application.main import main
-from spark_jobs.application.refusal_guard import RefusedTooLateError, WatchedNoise, no_refusal_after
+from spark_jobs.application.refusal_guard import RecordingNoise, RefusedTooLateError, forbid_refusal
 from spark_jobs.application.run import measure
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
@@ -88,7 +88,7 @@ def test_only_what_comes_before_all_noise_can_be_refused(
 
 @pytest.mark.parametrize("draw", ["laplace", "gaussian", "words"])
 def test_every_kind_of_noise_is_noticed(draw: str) -> None:
-    noise = WatchedNoise(SeededNoise(1))
+    noise = RecordingNoise(SeededNoise(1))
     assert (noise.drawn, noise.guarantee, noise.private) == (False, SeededNoise.guarantee, SeededNoise.private)
     zeros = np.zeros(3, dtype=np.int64)
     drawn = {
@@ -101,8 +101,8 @@ def test_every_kind_of_noise_is_noticed(draw: str) -> None:
 
 
 def test_a_mechanism_that_refuses_its_arguments_has_drawn_nothing() -> None:
-    noise = WatchedNoise(SeededNoise(1))
-    with pytest.raises(InvalidRequest), no_refusal_after(noise):
+    noise = RecordingNoise(SeededNoise(1))
+    with pytest.raises(InvalidRequest), forbid_refusal(noise):
         noise.laplace(np.zeros(3, dtype=np.int64), epsilon=-1, l1_sensitivity=1)
 
 

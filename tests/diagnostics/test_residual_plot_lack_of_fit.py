@@ -8,7 +8,7 @@ from scipy import stats
 
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import residual_plot
-from spark_jobs.diagnostics.residual_plot.lack_of_fit import TESTS, Faults, find_faults
+from spark_jobs.diagnostics.residual_plot.lack_of_fit import TESTS, LackOfFit, lack_of_fit_tests
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ResidualCounts
 from tests.support.residual_plots import TABLES, counted
@@ -82,14 +82,16 @@ def test_laws_of_mean_0_that_are_skewed_are_not_found_shifted(law):
             "gamma": lambda: 2 - random.gamma(2.0, 1.0, 4000),
         }[law]()
         statistic = ResidualCounts.from_arrays(random.uniform(0, 50, 4000), drawn)
-        found.append(find_faults(residual_plot.measure(statistic, epsilon=1, noise=SeededNoise(seed)), SeededNoise(1)))
-    assert np.mean([faults.p_values["shift"] <= 0.05 for faults in found]) <= 0.1
+        found.append(
+            lack_of_fit_tests(residual_plot.measure(statistic, epsilon=1, noise=SeededNoise(seed)), SeededNoise(1))
+        )
+    assert np.mean([tests.p_values["shift"] <= 0.05 for tests in found]) <= 0.1
 
 
 def test_with_four_tests_the_error_rate_is_shared_among_four():
     """Holm's rule: the most striking of four is held against a quarter of the rate, the next against a third."""
-    faults = Faults(
+    tests = LackOfFit(
         p_values=dict(zip(TESTS, (0.012, 0.0166, 0.026, 0.2), strict=True)), signs=dict.fromkeys(TESTS, 1), either=0.04
     )
-    assert faults.findings(0.05) == TESTS[:2]
-    assert replace(faults, p_values={**faults.p_values, "line": 0.013}).findings(0.05) == ()
+    assert tests.findings(0.05) == TESTS[:2]
+    assert replace(tests, p_values={**tests.p_values, "line": 0.013}).findings(0.05) == ()

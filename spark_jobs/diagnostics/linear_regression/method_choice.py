@@ -23,9 +23,9 @@ from spark_jobs.contract.options.linear import MIN_CELLS_OF_MEDIANS
 
 AUTO = "auto"
 MEAN, SUMS, MEDIANS = "noisy_intercept", "noisy_moments", "dp_wide_theil_sen"
-LEAST_OF_SLOPE, LEAST_OF_MEDIANS, MOST_OF_MEDIANS = 50.0, 200.0, 20_000.0
-LEAST_ROWS = 3
-LEAST_GROUPS = 16
+MIN_SIGNAL_OF_SLOPE, MIN_SIGNAL_OF_MEDIANS, MAX_SIGNAL_OF_MEDIANS = 50.0, 200.0, 20_000.0
+MIN_ROWS = 3
+MIN_GROUPS = 16
 
 
 def choose(
@@ -53,8 +53,8 @@ def choose(
         rows = public_rows
     else:
         rows = np.full(groups, np.inf if size_bound is None else float(size_bound))
-    signal = np.where(rows < LEAST_ROWS, 0.0, rows * epsilon)
+    signal = np.where(rows < MIN_ROWS, 0.0, rows * epsilon)
     pairing = public_rows is not None and cells >= MIN_CELLS_OF_MEDIANS
-    medians = pairing & (signal >= LEAST_OF_MEDIANS) & (signal < MOST_OF_MEDIANS)
-    alone = (signal < LEAST_OF_SLOPE) & ((~medians).sum() < LEAST_GROUPS)
+    medians = pairing & (signal >= MIN_SIGNAL_OF_MEDIANS) & (signal < MAX_SIGNAL_OF_MEDIANS)
+    alone = (signal < MIN_SIGNAL_OF_SLOPE) & ((~medians).sum() < MIN_GROUPS)
     return np.where(alone, MEAN, np.where(medians, MEDIANS, SUMS))
