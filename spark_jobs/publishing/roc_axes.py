@@ -29,8 +29,8 @@ def roc_figure(draw: Callable[[Axes], None], *, alone: bool, title: str, lines: 
     """
     figure, axes = FRAME.axes(
         alone=alone,
-        x_label="Negatives flagged by mistake (false positive rate)",
-        y_label="Positives caught (true positive rate)",
+        x_label="False positive rate",
+        y_label="True positive rate",
     )
     ticks = np.linspace(0.0, 1.0, 6)
     axes.set_xticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])

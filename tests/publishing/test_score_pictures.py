@@ -100,7 +100,7 @@ def test_a_figure_can_be_read(name: str, alone: bool) -> None:
 def test_undefined_is_written_clear_of_the_scale(alone: bool) -> None:
     axes, texts = drawn(plot_of("auc", FIGURES["undefined"]), alone=alone)
     [word] = [text for text in texts if text.get_text() == "undefined"]
-    [why] = [text for text in texts if text.get_text() == "a class is too small to tell"]
+    [why] = [text for text in texts if text.get_text() == "a class has too few rows"]
     above = min(text.get_window_extent().y0 for text in texts if text.get_text() in ("0", "1 perfect", "½ chance"))
     lines = min(line.get_window_extent().y0 for line in axes.lines)
     assert word.get_window_extent().y1 < min(above, lines)
@@ -113,7 +113,7 @@ def test_sizes_that_were_paid_for_are_not_said_to_be_missing() -> None:
 
     assert "which were not paid for" in notes("no interval")
     assert notes("undefined") == ""
-    assert "how far the noise may have moved" in notes("plain")
+    assert "measures the noise alone" in notes("plain")
 
 
 def test_the_closer_look_shows_the_interval_and_the_value() -> None:
@@ -137,7 +137,7 @@ def test_a_matrix_can_be_read(name: str, alone: bool) -> None:
     if found.thresholds.size == 1:
         tiles = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
         assert len(tiles) == 4
-        assert {"caught", "missed", "false alarms", "left alone"} <= told
+        assert {"TP", "FN", "FP", "TN"} <= told
     if found.status == "ok" or found.thresholds.size == 1:
         assert {"Accuracy", "Precision", "Recall", "Specificity", "F1"} <= told
     assert ("undefined" in told) == (found.status != "ok") or name == "one, none flagged"

@@ -1,4 +1,4 @@
-"""One figure of a classifier in [0, 1]: its data file, its picture and its part of the report."""
+"""The page of one figure in [0, 1], AUC or average precision: data file, picture and section of the report."""
 
 from __future__ import annotations
 
@@ -35,24 +35,27 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _FRAME = figures.Frame(width=5.6, height=3.3, heading=0.95, small=4.7, box=(0.06, 0.06, 0.88, 0.9))
-_WHOLE, _CLOSER = 0.78, 0.24
-"""Heights of the two tracks: the whole scale, and a piece of it around the interval."""
+_WHOLE, _ZOOMED = 0.78, 0.24
+"""Heights of the two tracks: the whole scale, and the part of it around the interval."""
+UNDEFINED_CLASS = (
+    "Undefined: one of the two classes has too few rows for the noise. The release was made and its cost was charged."
+)
 _BAR, _DOT, _LENS = 14.0, 10.0, 3.0
 _MAX_TICKS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wording:
-    """What differs between the kinds of figure.
+    """What differs between the pages of the kinds.
 
     Attributes:
-        kind: of the diagnostic; names its files and its column.
-        title: of the section and the picture.
-        label: of the headline.
-        short: its name where there is little room.
-        reading: how to read it, in a sentence or two each.
-        chance_label: names the mark of ``chance``.
-        chance: what scores that say nothing would reach; None where that is unknown.
+        kind: name of the kind, of its files and of its column.
+        title: title of the section and the picture.
+        label: label of the headline.
+        short: short name of the figure.
+        reading: paragraphs that explain the figure.
+        chance_label: label of the mark at ``chance``.
+        chance: expected figure of scores without information; None if it is unknown.
     """
 
     kind: str
@@ -65,7 +68,7 @@ class Wording:
 
 
 def render_figure(result: ScoreFigure, request: ReleaseRequest, wording: Wording) -> Rendering:
-    """Files and report of one released figure, in the words of its kind."""
+    """The page of a result; its names, columns and numbers of rows do not depend on what was released."""
     return Rendering(
         columns=_columns(result, wording), plots=(_plot(result, wording),), section=_section(result, request, wording)
     )
@@ -81,7 +84,8 @@ def _ends(result: ScoreFigure) -> tuple[float, float]:
 
 def _columns(result: ScoreFigure, wording: Wording) -> dict[str, Column]:
     low, high = _ends(result)
-    end = f"end of the {100 * result.confidence:.4g} % interval of where the exact rows put it; null if not paid for"
+    nominal = f"{100 * result.confidence:.4g} %"
+    end = f"end of the {nominal} interval for what the same rows give without noise; null if not paid for"
     sizes = [known(size) for size in (result.positives, result.negatives)]
     return {
         wording.kind: Column(values=np.array([known(result.value)]), meaning=f"{wording.title.lower()}, with noise"),
@@ -112,7 +116,7 @@ def _plot(result: ScoreFigure, wording: Wording) -> Plot:
 
 
 def _draw(axes: Axes, result: ScoreFigure, wording: Wording) -> None:
-    """The figure on the whole scale and, below, a closer look at its interval."""
+    """Draw the figure on the whole scale and, below it, the part of the scale around its interval."""
     axes.set_axis_off()
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
@@ -124,19 +128,19 @@ def _draw(axes: Axes, result: ScoreFigure, wording: Wording) -> None:
         )
         _text(axes, chance, _WHOLE + 0.1, wording.chance_label, colour="muted")
     if not _defined(result):
-        figures.draw_undefined(axes, "a class is too small to tell", height=0.4)
+        figures.draw_undefined(axes, "a class has too few rows", height=0.4)
         return
     low, high = _ends(result)
     value, with_interval = known(result.value), finite(low) and finite(high)
     if with_interval:
         axes.plot([low, high], [_WHOLE] * 2, color=light("curve"), linewidth=_BAR, alpha=0.3, solid_capstyle="butt")
-        _draw_closer(axes, result, (low, high))
+        _draw_zoomed(axes, result, (low, high))
     axes.plot([value], [_WHOLE], color=light("curve"), marker="o", markersize=_DOT)
     if not with_interval:
         _text(axes, value, _WHOLE - 0.2, decimals(value, _places(result)), colour="ink")
 
 
-def _draw_closer(axes: Axes, result: ScoreFigure, interval: tuple[float, float]) -> None:
+def _draw_zoomed(axes: Axes, result: ScoreFigure, interval: tuple[float, float]) -> None:
     middle = known(result.value)
     reach = _LENS * max(interval[1] - middle, middle - interval[0], 1e-4)
     first, last = max(0.0, middle - reach), min(1.0, middle + reach)
@@ -145,27 +149,27 @@ def _draw_closer(axes: Axes, result: ScoreFigure, interval: tuple[float, float])
         return (value - first) / (last - first)
 
     axes.fill(
-        [first, last, 1, 0], [_WHOLE - 0.05, _WHOLE - 0.05, _CLOSER + 0.24, _CLOSER + 0.24],
+        [first, last, 1, 0], [_WHOLE - 0.05, _WHOLE - 0.05, _ZOOMED + 0.24, _ZOOMED + 0.24],
         color=light("curve"), alpha=0.08, linewidth=0,
     )  # fmt: skip
-    axes.fill([0, 1, 1, 0], [_CLOSER + 0.24] * 2 + [_CLOSER - 0.07] * 2, color=light("curve"), alpha=0.08, linewidth=0)
+    axes.fill([0, 1, 1, 0], [_ZOOMED + 0.24] * 2 + [_ZOOMED - 0.07] * 2, color=light("curve"), alpha=0.08, linewidth=0)
     candidates = MaxNLocator(nbins=_MAX_TICKS, steps=[1, 2, 5, 10]).tick_values(first, last)
     ticks = [float(tick) for tick in candidates if 0.04 < along(float(tick)) < 0.96]
     places = max(0, 1 - math.floor(math.log10(max(last - first, 1e-9))))
-    _track(axes, _CLOSER, tuple((along(tick), decimals(tick, places)) for tick in ticks))
+    _track(axes, _ZOOMED, tuple((along(tick), decimals(tick, places)) for tick in ticks))
     low, high = (along(end) for end in interval)
-    axes.plot([low, high], [_CLOSER] * 2, color=light("curve"), linewidth=_BAR, alpha=0.3, solid_capstyle="butt")
-    axes.plot([along(middle)], [_CLOSER], color=light("curve"), marker="o", markersize=_DOT)
+    axes.plot([low, high], [_ZOOMED] * 2, color=light("curve"), linewidth=_BAR, alpha=0.3, solid_capstyle="butt")
+    axes.plot([along(middle)], [_ZOOMED], color=light("curve"), marker="o", markersize=_DOT)
     for place, value in ((low, interval[0]), (high, interval[1])):
-        _text(axes, place, _CLOSER + 0.09, decimals(value, _places(result)), colour="muted")
+        _text(axes, place, _ZOOMED + 0.09, decimals(value, _places(result)), colour="muted")
     axes.text(
-        along(middle), _CLOSER + 0.155, decimals(result.value, _places(result)), color=light("ink"), size=12,
+        along(middle), _ZOOMED + 0.155, decimals(result.value, _places(result)), color=light("ink"), size=12,
         weight="bold", ha="center", va="bottom",
     )  # fmt: skip
 
 
 def _track(axes: Axes, height: float, ticks: Sequence[tuple[float, str]]) -> None:
-    """A line along which values lie, with texts below it."""
+    """Draw a scale with texts below it."""
     axes.plot([0, 1], [height] * 2, color=light("hairline"), linewidth=5, solid_capstyle="round", zorder=1)
     for place, text in ticks:
         axes.plot([place] * 2, [height - 0.035, height + 0.035], color=light("hairline"), linewidth=1.2, zorder=1)
@@ -185,7 +189,7 @@ def _places(result: ScoreFigure) -> int:
 
 def _line(result: ScoreFigure, wording: Wording) -> str:
     if not _defined(result):
-        return f"{wording.short} undefined: a class is too small to tell through the noise"
+        return f"{wording.short} undefined: a class has too few rows for the noise"
     text = f"{wording.short} {decimals(result.value, _places(result))}"
     return text if result.interval is None else f"{text}  ({_interval(result)})"
 
@@ -197,12 +201,9 @@ def _interval(result: ScoreFigure) -> str:
 
 def _notes(result: ScoreFigure) -> tuple[str, ...]:
     if result.interval is not None:
-        return (
-            "The interval says how far the noise may have moved the figure of these rows, not which other rows might "
-            "have been in the table.",
-        )
+        return ("The interval measures the noise alone, not the sampling of the rows.",)
     if result.status == UNCHECKED:
-        return ("No interval: how wide the noise is depends on the sizes of the classes, which were not paid for.",)
+        return ("No interval: the scale of the noise depends on the sizes of the classes, which were not paid for.",)
     return ()
 
 
@@ -215,10 +216,6 @@ def _section(result: ScoreFigure, request: ReleaseRequest, wording: Wording) -> 
         marks = (low, value, high) if finite(low) and finite(high) else (value, value, value)
     number = partial(decimals, places=_places(result))
     cells = [number(value) if defined else ABSENT for value in (result.value, low, high)]
-    sizes = (
-        ("Positives", result.positives, request.needed_label.positive),
-        ("Negatives", result.negatives, request.needed_label.negative),
-    )
     return Section(
         title=wording.title,
         reading=wording.reading,
@@ -230,20 +227,24 @@ def _section(result: ScoreFigure, request: ReleaseRequest, wording: Wording) -> 
             marks=marks,
             reference=None if chance is None else (wording.chance_label, chance),
         ),
-        measures=tuple(
-            Measure(label=label, value=f"≈{SPACE}{count(size)}", note=f"{request.needed_label.column} = {value}")
-            for label, size, value in sizes
-            if size is not None
-        ),
+        measures=size_measures(result.positives, result.negatives, request),
         table=ValueTable(
-            caption="The figure and its interval.",
+            caption="The figure, and the ends of its interval.",
             header=("Figure", "Value", "From", "To"),
             rows=((wording.short, *cells),),
         ),
         legend=(("curve", "released figure"), ("band", f"{level(result.confidence)} interval"), ("chance", "chance")),
         notes=_notes(result),
-        notice=None
-        if defined
-        else "Undefined: through the noise, one of the two classes is too small to tell. The release has been made and "
-        "paid for like any other.",
+        notice=None if defined else UNDEFINED_CLASS,
+    )
+
+
+def size_measures(positives: float | None, negatives: float | None, request: ReleaseRequest) -> tuple[Measure, ...]:
+    """The noisy sizes of both classes, without those that were not paid for."""
+    label = request.needed_label
+    sizes = (("Positives", positives, label.positive), ("Negatives", negatives, label.negative))
+    return tuple(
+        Measure(label=name, value=f"≈{SPACE}{count(size)}", note=f"{label.column} = {value}")
+        for name, size, value in sizes
+        if size is not None
     )

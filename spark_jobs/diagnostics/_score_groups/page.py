@@ -1,4 +1,4 @@
-"""The page that binned residuals and calibration share: pools as points with whiskers, and the zone of a true model."""
+"""The page that binned residuals and calibration share: pools as points, and the zone of a calibrated model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ class PoolPoints:
     """One value for each pool, from left to right.
 
     Attributes:
-        x: mean scores. y, low, high: the points with their whiskers. zone_low, zone_high: where a true model's lie.
+        x: mean scores.
+        y, low, high: the points, with the ends of their whiskers.
+        zone_low, zone_high: where the points of a calibrated model lie.
         first, last: scores at which the pools begin and end.
     """
 
@@ -44,9 +46,9 @@ class PoolPoints:
 
     @property
     def outside(self) -> BoolArray:
-        """Which points lie beyond the zone."""
-        beyond: BoolArray = (self.y < self.zone_low) | (self.y > self.zone_high)
-        return beyond
+        """Which points lie outside the zone."""
+        outside: BoolArray = (self.y < self.zone_low) | (self.y > self.zone_high)
+        return outside
 
     @property
     def ends(self) -> FloatArray:
@@ -59,24 +61,23 @@ class PoolPage:
     """What differs between the pages of the two kinds.
 
     Attributes:
-        kind: names the files.
+        kind: name of the kind, and of its files.
         title: of the section and the picture.
         field: the field of the result that is drawn; its ends are ``<field>_lower`` and ``<field>_upper``.
-        meaning: of that field, for the data file.
-        zone: what of a model with true scores would be released within the zone.
+        meaning: description of that field in the data file.
+        zone: name of the quantity that the zone is about.
         frame: size of the picture.
-        y_label: of the vertical axis.
-        slope: of the line along which the zone goes on to both ends of the horizontal axis.
-        scale: units of the vertical axis in one unit of the field.
-        text: the field as text.
-        unit: what follows such a text in a probe.
-        inside: legend of the points within the zone.
+        y_label: label of the vertical axis.
+        slope: slope of the line that extends the zone to both ends of the horizontal axis.
+        scale: number by which the field is multiplied for the vertical axis.
+        text: formats a value of the field.
+        unit: word after such a value in a probe.
         limits: ends of both axes.
-        dress: formats the ticks, draws the line of true scores, and says so if the result is not defined.
+        dress: formats the ticks and draws the line of perfect calibration, and a remark if the result is undefined.
         legend: adds the legend to a picture that stands alone.
-        lines: below the title of such a picture.
-        caption: of the table.
-        column: heads the field's column in the table.
+        lines: lines below the title of such a picture.
+        caption: caption of the table.
+        column: header of the field's column in the table.
     """
 
     kind: str
@@ -90,7 +91,6 @@ class PoolPage:
     scale: float
     text: Callable[[float], str]
     unit: str
-    inside: str
     limits: Callable[[Any, PoolPoints], tuple[Range, Range]]
     dress: Callable[[Axes, bool], None]
     legend: Callable[[Axes], None]
@@ -128,15 +128,22 @@ class PoolPage:
             )
             for i in range(result.pool.size)
         )
-        header = ("Scores", "Predicted", self.column, f"{level(result.confidence)} interval", "True model", "Rows")
+        header = (
+            "Scores",
+            "Predicted",
+            self.column,
+            f"{level(result.confidence)} interval",
+            "Calibrated model",
+            "Rows",
+        )
         return ValueTable(caption=self.caption, header=header, rows=rows)
 
     def measures(self, result: PooledBins) -> tuple[Measure, ...]:
-        """The last numbers of both kinds' sections: pools beyond the zone, and rows."""
+        """The numbers that both sections end with: pools outside the zone, and rows."""
         outside = self.points(result).outside
         return (
             Measure(
-                label="Beyond the zone",
+                label="Outside the zone",
                 value=f"{int(outside.sum())} of {outside.size}" if is_defined(result) else ABSENT,
                 note="pools",
             ),
@@ -160,12 +167,12 @@ class PoolPage:
 
     def _columns(self, result: PooledBins) -> dict[str, Column]:
         name, nominal = self.field, f"{100 * result.confidence:.4g} %"
-        interval = f"{nominal} interval of {name}: where the exact counts of the same rows would put it"
-        zone = f"{nominal} zone: where the {self.zone} of a model with true scores would be released"
+        interval = f"{nominal} interval of {name} for what the same rows give without noise"
+        zone = f"{nominal} zone: where the released {self.zone} of a calibrated model would lie"
         meanings = {
             "lower": "lower edge of the bin, as a score",
             "upper": "upper edge of the bin, as a score",
-            "pool": "pool the bin belongs to; bins of a pool share all that follows",
+            "pool": "pool of the bin; bins of one pool share all values that follow",
             "predicted": "mean score of the pool",
             name: self.meaning,
             f"{name}_lower": f"lower end of the {interval}",
@@ -203,13 +210,13 @@ class PoolPage:
         figures.set_ticks(axes, *self.limits(result, at))
         axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
         if is_defined(result):
-            self._draw_zone(axes, at, label=f"{level(result.confidence)} of a true model's")
+            self._draw_zone(axes, at, label=f"{level(result.confidence)} zone of a calibrated model")
         self.dress(axes, is_defined(result))
         if is_defined(result):
             self._draw_points(axes, at)
 
     def _draw_zone(self, axes: Axes, at: PoolPoints, *, label: str) -> None:
-        """The zone through the pools' mean scores, and on to both ends of the axis."""
+        """Draw the zone at the pools' mean scores, extended to both ends of the axis."""
         left, right = axes.get_xlim()
         x = np.concatenate([[left], at.x, [right]])
         reach = self.slope * (x[[0, -1]] - at.x[[0, -1]])
@@ -220,11 +227,11 @@ class PoolPage:
         axes.fill_between(x, low, high, color=light("chance"), alpha=ZONE_OPACITY, linewidth=0, label=label)
 
     def _draw_points(self, axes: Axes, at: PoolPoints) -> None:
-        """Points with whiskers: round ones inside the zone, and others, in another colour, beyond it."""
+        """Draw points with whiskers: discs inside the zone, diamonds in another colour outside it."""
         y, low, high = (self.scale * values for values in (at.y, at.low, at.high))
         for mask, token, marker, size, label in (
-            (~at.outside, "curve", "o", 5.0, self.inside),
-            (at.outside, "spent", "D", 5.5, "beyond the zone"),
+            (~at.outside, "curve", "o", 5.0, "inside the zone"),
+            (at.outside, "spent", "D", 5.5, "outside the zone"),
         ):
             axes.vlines(at.x[mask], low[mask], high[mask], color=light(token), linewidth=1.6, zorder=3)
             axes.plot(
@@ -255,7 +262,7 @@ class PoolPage:
                 lines=(
                     f"scores {score_range(at.first[i], at.last[i], whole=True)}: {percent(at.x[i])} predicted",
                     f"{self.text(at.y[i])} {self.unit} ({self._range(at.low[i], at.high[i])})",
-                    f"a true model: {self._range(at.zone_low[i], at.zone_high[i])}",
+                    f"calibrated model: {self._range(at.zone_low[i], at.zone_high[i])}",
                 ),
             )
             for i in range(at.x.size)
@@ -263,17 +270,23 @@ class PoolPage:
 
 
 def is_defined(result: PooledBins) -> bool:
-    """Whether there are enough rows for figures."""
+    """Whether the result has figures."""
     return result.status == OK
 
 
 def p_relation(p: float) -> str:
-    """A p-value after the letter p: ``= 0.04`` or ``below 0.001``."""
+    """A p-value as it follows the letter p: ``= 0.04`` or ``below 0.001``."""
     text = p_text(p)
     return text if text.startswith("below") else f"= {text}"
 
 
 def score_range(first: float, last: float, *, whole: bool) -> str:
-    """Scores of a bin: ``0.12 to 0.31``, with as many places as it takes to tell its ends apart."""
+    """The scores of a bin, such as ``0.12 to 0.31``, with enough places to distinguish its ends.
+
+    Args:
+        first: lower end.
+        last: upper end.
+        whole: whether the bin is a pool by itself; others get a star.
+    """
     places = next((n for n in range(2, 6) if round(last, n) - round(first, n) > 10.0**-n / 2), 5)
     return f"{decimals(first, places)} to {decimals(last, places)}" + ("" if whole else f"{SPACE}*")

@@ -1,4 +1,4 @@
-"""The area under the ROC curve: its data file, its picture and its part of the report."""
+"""The page of an AUC."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ WORDING = Wording(
     label="Area under the curve (AUC)",
     short="AUC",
     reading=(
-        "The AUC is how often a positive row, picked at random, scores above a negative one, ties counting half: one "
-        "half is the toss of a coin, one is perfect.",
+        "The AUC is the probability that a random positive row scores higher than a random negative one; ties count "
+        "half. 0.5 is no better than chance, 1 is perfect.",
     ),
     chance_label="½ chance",
     chance=lambda result: 0.5,
@@ -22,5 +22,5 @@ WORDING = Wording(
 
 
 def render(result: Auc, request: ReleaseRequest) -> Rendering:
-    """Files and report of a released AUC; names, columns and rows are the same whatever was released."""
+    """The page of a released AUC."""
     return render_figure(result, request, WORDING)

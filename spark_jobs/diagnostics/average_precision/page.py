@@ -1,4 +1,4 @@
-"""The average precision: its data file, its picture and its part of the report."""
+"""The page of an average precision."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spark_jobs.publishing.rendering import Rendering, finite
 
 
 def share_of_positives(result: ScoreFigure) -> float | None:
-    """The noisy share of positives, which scores that say nothing would reach; None where it is unknown."""
+    """The noisy share of positives, which scores without information reach; None if it is unknown."""
     if result.positives is None or result.negatives is None:
         return None
     share = result.positives / max(result.positives + result.negatives, 1.0)
@@ -23,9 +23,9 @@ WORDING = Wording(
     label="Average precision",
     short="AP",
     reading=(
-        "Go down the rows from the highest score, and note at each positive row which share of the rows so far are "
-        "positive: the average precision is the mean of these shares. Scores that say nothing give the share of "
-        "positives in the whole table; one is perfect.",
+        "At each positive row, the precision is the share of positives among the rows with at least its score. The "
+        "average precision is the mean of these precisions. Scores without information reach the share of positives "
+        "in the table; 1 is perfect.",
     ),
     chance_label="chance",
     chance=share_of_positives,
@@ -33,5 +33,5 @@ WORDING = Wording(
 
 
 def render(result: AveragePrecision, request: ReleaseRequest) -> Rendering:
-    """Files and report of a released average precision; names, columns and rows are the same whatever was released."""
+    """The page of a released average precision."""
     return render_figure(result, request, WORDING)

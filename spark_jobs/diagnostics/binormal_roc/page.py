@@ -1,4 +1,4 @@
-"""The symmetric binormal ROC curve: its data file, its picture and its part of the report."""
+"""The page of a symmetric binormal ROC curve: data file, picture and section of the report."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, size_measures
 from spark_jobs.diagnostics.binormal_roc import BinormalRoc
-from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
+from spark_jobs.publishing.formats import ABSENT, decimals, level, percent
 from spark_jobs.publishing.rendering import (
     Column,
     Headline,
@@ -34,12 +35,12 @@ _TITLE = "Symmetric binormal ROC curve"
 
 
 def render(result: BinormalRoc, request: ReleaseRequest) -> Rendering:
-    """Files and report of a released binormal curve; names, columns and rows are the same whatever was released."""
+    """The page of a result; its names, columns and numbers of rows do not depend on what was released."""
     return Rendering(columns=_columns(result), plots=(_plot(result),), section=_section(result, request))
 
 
 def _columns(curve: BinormalRoc) -> dict[str, Column]:
-    band = f"{100 * curve.confidence:.4g} % band: where the binormal curve of the exact AUC may run"
+    band = f"{100 * curve.confidence:.4g} % band of the binormal curve with the exact AUC"
     return {
         "fpr": Column(values=curve.fpr, meaning="false positive rate"),
         "tpr": Column(values=curve.tpr, meaning="true positive rate of the symmetric binormal curve"),
@@ -57,10 +58,10 @@ def _line(curve: BinormalRoc) -> str:
 
 def _plot(curve: BinormalRoc) -> Plot:
     def draw(alone: bool) -> Figure:
-        lines = (_line(curve), "the shape is assumed: normal scores of equal variance")
+        lines = (_line(curve), "shape by assumption: normal scores of equal variance")
         return roc_figure(lambda axes: _draw(axes, curve), alone=alone, title=_TITLE, lines=lines)
 
-    description = f"Binormal ROC curve from lower left to upper right, of one released number. {_line(curve)}."
+    description = f"Binormal ROC curve from lower left to upper right, made from one released AUC. {_line(curve)}."
     probes = _probes(curve) if curve.status == "ok" else ()
     return Plot(name="binormal_roc", title=_TITLE, description=description, draw=draw, axes=FRAME.box, probes=probes)
 
@@ -70,8 +71,8 @@ def _probes(curve: BinormalRoc) -> tuple[Probe, ...]:
     for fpr in np.linspace(0.0, 1.0, _PROBES):
         tpr, low, high = (float(np.interp(fpr, curve.fpr, v)) for v in (curve.tpr, curve.tpr_lower, curve.tpr_upper))
         lines = (
-            f"{percent(float(fpr))} flagged by mistake",
-            f"{percent(tpr)} caught",
+            f"FPR {percent(float(fpr))}",
+            f"TPR {percent(tpr)}",
             f"({percent(low)} to {percent(high)})",
         )
         probes.append(
@@ -109,8 +110,8 @@ def _section(curve: BinormalRoc, request: ReleaseRequest) -> Section:
     return Section(
         title=_TITLE,
         reading=(
-            "One number was bought, the AUC; the curve is the one that normal scores of equal variance would have with "
-            "that AUC. It is smooth and near where the scores are like that, and wrong in shape where they are not.",
+            "Only the AUC was measured. The curve is the one of normal scores with equal variance and this AUC. It is "
+            "accurate if the scores of both classes have these distributions; otherwise its shape is wrong.",
         ),
         headline=Headline(
             label="Area under the curve (AUC)",
@@ -122,24 +123,15 @@ def _section(curve: BinormalRoc, request: ReleaseRequest) -> Section:
         ),
         measures=(
             Measure(
-                label="Distance of the classes",
+                label="Separation of the classes",
                 value=decimals(curve.separation, 2) if defined else ABSENT,
-                note="of their mean scores, in standard deviations",
+                note="distance of mean scores, in standard deviations",
             ),
-            Measure(
-                label="Positives",
-                value=f"≈{SPACE}{count(curve.positives)}",
-                note=f"{request.needed_label.column} = {request.needed_label.positive}",
-            ),
-            Measure(
-                label="Negatives",
-                value=f"≈{SPACE}{count(curve.negatives)}",
-                note=f"{request.needed_label.column} = {request.needed_label.negative}",
-            ),
+            *size_measures(curve.positives, curve.negatives, request),
         ),
         table=ValueTable(
             caption="The curve in numbers.",
-            header=("Flagged by mistake", "Caught", f"{level(curve.confidence)} band"),
+            header=("FPR", "TPR", f"{level(curve.confidence)} band"),
             rows=tuple(rows),
         ),
         legend=(
@@ -147,9 +139,6 @@ def _section(curve: BinormalRoc, request: ReleaseRequest) -> Section:
             ("band", f"{level(curve.confidence)} band of the whole curve"),
             ("chance", "chance"),
         ),
-        notes=("The band is about the noise alone. It takes the binormal shape for granted.",),
-        notice=None
-        if defined
-        else "Undefined: through the noise, one of the two classes is too small to tell how the scores rank it. The "
-        "release has been made and paid for like any other.",
+        notes=("The band measures the noise alone; it assumes the binormal shape.",),
+        notice=None if defined else UNDEFINED_CLASS,
     )

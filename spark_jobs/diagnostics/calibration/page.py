@@ -1,4 +1,4 @@
-"""Calibration: its data file, its reliability diagram and its part of the report."""
+"""The page of a calibration: data file, reliability diagram and section of the report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics._score_groups.page import PoolPage, PoolPoints, Range, is_defined, p_relation
 from spark_jobs.diagnostics.calibration.result import Calibration
 from spark_jobs.publishing import figures
-from spark_jobs.publishing.formats import ABSENT, SPACE, decimals, level, p_text, percent
+from spark_jobs.publishing.formats import ABSENT, SPACE, decimals, level, percent
 from spark_jobs.publishing.rendering import Headline, Measure, Rendering, Section, ends_of, known
 from spark_jobs.publishing.theme import light
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _SCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""Ends that the scale of the calibration error may have."""
+"""Upper ends that the scale of the calibration error may have."""
 
 
 def render(result: Calibration, request: ReleaseRequest) -> Rendering:
-    """Files and report of a released calibration; names, columns and rows are the same whatever was released."""
+    """The page of a result; its names, columns and numbers of rows do not depend on what was released."""
     return _PAGE.render(result, _section(result), _description(result))
 
 
 def _limits(result: Calibration, at: PoolPoints) -> tuple[Range, Range]:
-    """Ends of both axes, which are the same: the released values with some room."""
+    """Ends of both axes, which are equal: the range of the released values, with a margin."""
     if not is_defined(result):
         return (-0.01, 1.01), (-0.01, 1.01)
     low, high = (float(end) for end in (min(at.x.min(), at.ends.min()), max(at.x.max(), at.ends.max())))
@@ -36,10 +36,10 @@ def _limits(result: Calibration, at: PoolPoints) -> tuple[Range, Range]:
 
 def _dress(axes: Axes, defined: bool) -> None:
     axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
-    axes.plot([0, 1], [0, 1], color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), label="scores are true")
+    axes.plot([0, 1], [0, 1], color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), label="perfect calibration")
     if not defined:  # clear of the line
         axes.text(0.33, 0.82, "undefined", color=light("muted"), size=20, ha="center", va="center")
-        axes.text(0.33, 0.74, "too few rows to tell", color=light("muted"), size=10, ha="center", va="center")
+        axes.text(0.33, 0.74, "too few rows for the noise", color=light("muted"), size=10, ha="center", va="center")
 
 
 def _legend(axes: Axes) -> None:
@@ -75,12 +75,12 @@ def _percent(share: float) -> str:
 
 def _description(result: Calibration) -> str:
     if not is_defined(result):
-        return "An empty reliability diagram: undefined because there are too few rows to tell through the noise."
+        return "An empty reliability diagram: undefined, because there are too few rows for the noise."
     outside = _PAGE.points(result).outside
     return (
         "Reliability diagram: observed share of positives against the predicted one, from low scores on the left to "
-        f"high ones on the right; {int(outside.sum())} of {outside.size} pools lie beyond the zone of a model with "
-        f"true scores. {_error_line(result)}. {_test_line(result)}."
+        f"high ones on the right; {int(outside.sum())} of {outside.size} pools lie outside the zone of a "
+        f"calibrated model. {_error_line(result)}. {_test_line(result)}."
     )
 
 
@@ -96,13 +96,12 @@ _PAGE = PoolPage(
     scale=1.0,
     text=percent,
     unit="observed",
-    inside="released share, with what noise hides",
     limits=_limits,
     dress=_dress,
     legend=_legend,
     lines=_lines,
-    caption="The diagram in numbers. Bins with a star share their values with a neighbour: alone, either has too few "
-    "rows to tell through the noise, or too few that are expected in one of the classes.",
+    caption="The diagram in numbers. Bins with a star are pooled with a neighbour and share its values: they "
+    "have too few rows for the noise, or fewer than five expected rows in one of the classes.",
     column="Observed",
 )
 
@@ -118,7 +117,7 @@ def _headline(result: Calibration) -> Headline:
         interval=_interval(result),
         scale=("0", f"{100 * end:g}{SPACE}%"),
         marks=(low / end, known(result.ece) / end, high / end),
-        reference=("a true model: below", limit / end),
+        reference=("calibrated model: below", limit / end),
     )
 
 
@@ -128,19 +127,17 @@ def _section(result: Calibration) -> Section:
     return Section(
         title="Calibration",
         reading=(
-            "Each point gathers rows of similar score: how often they are positive (upwards) against how often their "
-            "scores say they are (to the right). On the dashed line scores are true; the whisker shows where the point "
-            "would be without noise.",
-            "The calibration error is the mean distance from the line. A model with true scores has one too, by "
-            f"chance: in {level(result.confidence)} of releases below the mark on the scale.",
+            "Each point stands for rows with similar scores: their observed share of positives (vertical) against the "
+            "share that the model predicts (horizontal). On the dashed line both agree. The whisker is an interval for "
+            "the point without noise.",
+            "The calibration error is the mean distance from the line. By chance, a calibrated model has one too; in "
+            f"{level(result.confidence)} of releases it stays below the mark on the scale.",
         ),
         headline=_headline(result),
         measures=(
             Measure(
                 label="Hosmer-Lemeshow test",
-                value=f"p {'' if known(result.p_value) < 0.001 else '= '}{p_text(known(result.p_value))}"
-                if defined
-                else ABSENT,
+                value=f"p {p_relation(known(result.p_value))}" if defined else ABSENT,
                 note="noise included",
             ),
             Measure(
@@ -153,18 +150,17 @@ def _section(result: Calibration) -> Section:
         table=_PAGE.table(result),
         legend=(
             ("point", "released share"),
-            ("outlier", "beyond the zone"),
-            ("zone", "where a true model's lie"),
-            ("chance", "scores are true"),
+            ("outlier", "outside the zone"),
+            ("zone", "zone of a calibrated model"),
+            ("chance", "perfect calibration"),
         ),
         notes=(
-            "The p-value is how often a model with true scores would be released at least as far from the line: labels "
-            "and noise are both drawn again. Looking the statistic up in a chi-squared table would forget the noise. "
-            "The model is taken as given: fitted to these very rows it follows them a little, and the test is more "
-            "careful than it says.",
+            "The p-value is the probability that the release of a calibrated model lies at least as far from the "
+            "line; both its labels and the noise are simulated. A chi-squared table would ignore the noise. The test "
+            "treats the model as fixed. If the model was fitted to these rows, the test is conservative.",
         ),
         notice=None
         if defined
-        else "Undefined: through the noise, there are too few rows to tell how well scores and outcomes agree. The "
-        "release has been made and paid for like any other.",
+        else "Undefined: the noise hides how well the scores of so few rows agree with their outcomes. The release "
+        "was made and its cost was charged.",
     )

@@ -1,24 +1,25 @@
-"""Confusion matrices at thresholds: data file, picture and part of the report."""
+"""The page of confusion matrices: data file, picture and section of the report."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.diagnostics.confusion_matrix.plots import NAMES, draw_matrix, draw_rates
+from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, size_measures
+from spark_jobs.diagnostics.confusion_matrix.plots import NAMES, SHORT, draw_matrix, draw_rates
 from spark_jobs.diagnostics.confusion_matrix.result import COUNTS, RATES, ConfusionMatrix
 from spark_jobs.publishing import figures
-from spark_jobs.publishing.formats import ABSENT, SPACE, count, level, percent
+from spark_jobs.publishing.formats import ABSENT, count, level, percent
 from spark_jobs.publishing.rendering import Column, Measure, Plot, Rendering, Section, ValueTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MEANINGS = {
-    "accuracy": "share of all rows that are told rightly",
-    "precision": "share of the flagged rows that are positive",
-    "recall": "share of the positives that are flagged",
-    "specificity": "share of the negatives that are not flagged",
+    "accuracy": "share of all rows that are classified correctly",
+    "precision": "share of the rows predicted positive that are positive",
+    "recall": "share of the positives that are predicted positive",
+    "specificity": "share of the negatives that are predicted negative",
     "f1": "harmonic mean of precision and recall",
 }
 _ONE = figures.Frame(width=5.6, height=5.6, heading=0.95, small=4.7, box=(0.05, 0.03, 0.9, 0.94))
@@ -27,21 +28,23 @@ _TITLE = "Confusion matrix and rates"
 
 
 def render(result: ConfusionMatrix, request: ReleaseRequest) -> Rendering:
-    """Files and report of released confusion matrices; all is the same whatever was released, but for the values."""
+    """The page of a result; its names, columns and numbers of rows do not depend on what was released."""
     return Rendering(columns=_columns(result), plots=(_plot(result),), section=_section(result, request))
 
 
 def _columns(result: ConfusionMatrix) -> dict[str, Column]:
     columns = {
-        "threshold": Column(values=result.thresholds, meaning="a row is flagged if its score is at least this"),
+        "threshold": Column(values=result.thresholds, meaning="rows with at least this score are predicted positive"),
         **{
             name: Column(values=result.counts[name], meaning=f"noisy number of {name.replace('_', ' ')}")
             for name in COUNTS
         },
     }
-    end = f"end of the {100 * result.confidence:.4g} % interval of where the exact rows put it"
+    end = f"end of the {100 * result.confidence:.4g} % interval for what the same rows give without noise"
     for name in RATES:
-        columns[name] = Column(values=result.rates[name], meaning=f"{_MEANINGS[name]}; NaN where nothing is left")
+        columns[name] = Column(
+            values=result.rates[name], meaning=f"{_MEANINGS[name]}; NaN where the noise hides the denominator"
+        )
         columns[f"{name}_lower"] = Column(values=result.lower[name], meaning=f"lower {end}")
         columns[f"{name}_upper"] = Column(values=result.upper[name], meaning=f"upper {end}")
     return columns
@@ -51,9 +54,7 @@ def _plot(result: ConfusionMatrix) -> Plot:
     frame, draw_values = (_ONE, draw_matrix) if result.thresholds.size == 1 else (_MANY, draw_rates)
 
     def draw(alone: bool) -> Figure:
-        figure, axes = frame.axes(
-            alone=alone, x_label="" if frame is _ONE else "Score from which a row is flagged", y_label=""
-        )
+        figure, axes = frame.axes(alone=alone, x_label="" if frame is _ONE else "Threshold of the score", y_label="")
         draw_values(axes, result)
         if alone:
             figures.heading(figure, left=0.03, title=_TITLE, lines=_lines(result))
@@ -91,11 +92,10 @@ def _section(result: ConfusionMatrix, request: ReleaseRequest) -> Section:
         )
         for i, threshold in enumerate(result.thresholds)
     )
-    label = request.needed_label
     return Section(
         title=_TITLE,
         reading=(
-            "Rows with a score of at least the threshold are flagged as positive. "
+            "Rows with a score of at least the threshold are predicted positive. "
             + " ".join(f"{NAMES[name]}: {_MEANINGS[name]}." for name in RATES),
         ),
         measures=(
@@ -111,26 +111,18 @@ def _section(result: ConfusionMatrix, request: ReleaseRequest) -> Section:
                 if single and defined
                 else ()
             ),
-            Measure(
-                label="Positives", value=f"≈{SPACE}{count(result.positives)}", note=f"{label.column} = {label.positive}"
-            ),
-            Measure(
-                label="Negatives", value=f"≈{SPACE}{count(result.negatives)}", note=f"{label.column} = {label.negative}"
-            ),
+            *size_measures(result.positives, result.negatives, request),
         ),
         table=ValueTable(
             caption=f"Counts and rates, with {level(result.confidence)} intervals.",
-            header=("Threshold", *(name.replace("_", " ") for name in COUNTS), *(NAMES[name] for name in RATES)),
+            header=("Threshold", *SHORT.values(), *(NAMES[name] for name in RATES)),
             rows=rows,
         ),
         legend=(
-            *((("right", "told rightly"), ("wrong", "told wrongly")) if single else ()),
+            *((("right", "correct"), ("wrong", "incorrect")) if single else ()),
             ("curve", "released rate"),
             ("band", f"{level(result.confidence)} interval"),
         ),
-        notes=("Counts carry noise. Intervals say how far it may have moved the rates of these rows.",),
-        notice=None
-        if defined
-        else "Undefined: through the noise, one of the two classes is too small to tell. The release has been made and "
-        "paid for like any other.",
+        notes=("All numbers are noisy. The intervals measure the noise alone, not the sampling of the rows.",),
+        notice=None if defined else UNDEFINED_CLASS,
     )

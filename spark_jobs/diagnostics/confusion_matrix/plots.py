@@ -1,4 +1,4 @@
-"""The pictures of confusion matrices: one with its rates, or rates over several thresholds."""
+"""The pictures of confusion matrices: one matrix with its rates, or the rates at several thresholds."""
 
 from __future__ import annotations
 
@@ -19,11 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 NAMES = {"accuracy": "Accuracy", "precision": "Precision", "recall": "Recall", "specificity": "Specificity", "f1": "F1"}
-_TILES = (
-    ("positive", (("true_positives", "caught"), ("false_negatives", "missed"))),
-    ("negative", (("false_positives", "false alarms"), ("true_negatives", "left alone"))),
-)
-"""Rows of the matrix: the class, and what is flagged of it and what is not."""
+SHORT = {"true_positives": "TP", "false_positives": "FP", "false_negatives": "FN", "true_negatives": "TN"}
+_TILES = (("positive", ("true_positives", "false_negatives")), ("negative", ("false_positives", "true_negatives")))
+"""Rows of the matrix: an actual class, and its counts that are predicted positive and predicted negative."""
 _LEFT, _TOP, _TILE_WIDTH, _TILE_HEIGHT, _GAP = 0.13, 0.94, 0.43, 0.21, 0.012
 _BARS, _STEP, _NAME_WIDTH = 0.385, 0.082, 0.21
 _STYLES: dict[str, tuple[str, object]] = {
@@ -37,11 +35,11 @@ _APART, _MAX_TICKS = 0.055, 6
 
 
 def draw_matrix(axes: Axes, result: ConfusionMatrix) -> None:
-    """Four tiles, the darker the more of a class they hold, and below them the rates with their intervals."""
+    """Draw four tiles, darker for a larger share of their class, and below them the rates with their intervals."""
     axes.set_axis_off()
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
-    for column, text in enumerate(("flagged", "not flagged")):
+    for column, text in enumerate(("predicted positive", "predicted negative")):
         middle = _LEFT + (column + 0.5) * _TILE_WIDTH
         axes.text(middle, _TOP + 0.015, text, color=light("muted"), size=9.5, ha="center", va="bottom")
     known = result.status == "ok"
@@ -51,8 +49,8 @@ def draw_matrix(axes: Axes, result: ConfusionMatrix) -> None:
             _LEFT - 0.02, bottom + _TILE_HEIGHT / 2, label, color=light("muted"), size=9.5, rotation="vertical",
             ha="right", va="center",
         )  # fmt: skip
-        sizes = [max(float(result.counts[name][0]), 0.0) for name, _ in tiles]
-        for column, (name, what) in enumerate(tiles):
+        sizes = [max(float(result.counts[name][0]), 0.0) for name in tiles]
+        for column, name in enumerate(tiles):
             share = sizes[column] / max(sum(sizes), 1.0) if known else 0.0
             share_text = f"{percent(share)} of the {label}s" if known else ""
             correct = name.startswith("true")
@@ -61,7 +59,7 @@ def draw_matrix(axes: Axes, result: ConfusionMatrix) -> None:
                 (_LEFT + column * _TILE_WIDTH, bottom),
                 correct=correct,
                 share=share,
-                texts=(sizes[column], what, share_text),
+                texts=(sizes[column], SHORT[name], share_text),
             )
     for place, name in enumerate(RATES):
         _bar(axes, result, name, _BARS - place * _STEP)
@@ -74,15 +72,15 @@ def _tile(
     wide, high = _TILE_WIDTH - _GAP, _TILE_HEIGHT - _GAP
     colour = light("curve" if correct else "spent")
     axes.add_patch(Rectangle((x, y), wide, high, facecolor=colour, alpha=0.08 + 0.34 * share, linewidth=0))
-    size, what, share_text = texts
+    size, name, share_text = texts
     middle = x + wide / 2
     axes.text(middle, y + 0.62 * high, f"≈{SPACE}{count(size)}", color=light("ink"), size=15, ha="center", va="center")
-    axes.text(middle, y + 0.33 * high, what, color=light("ink"), size=9.5, ha="center", va="center")
+    axes.text(middle, y + 0.33 * high, name, color=light("ink"), size=9.5, ha="center", va="center")
     axes.text(middle, y + 0.13 * high, share_text, color=light("ink"), size=8.5, ha="center", va="center")
 
 
 def _bar(axes: Axes, result: ConfusionMatrix, name: str, height: float) -> None:
-    """A rate on a track from 0 to 100 %."""
+    """Draw a rate on a scale from 0 to 100 %."""
     value, low, high = (float(values[name][0]) for values in (result.rates, result.lower, result.upper))
     first, last = _NAME_WIDTH, 0.84
 
@@ -108,7 +106,7 @@ def _bar(axes: Axes, result: ConfusionMatrix, name: str, height: float) -> None:
 
 
 def draw_rates(axes: Axes, result: ConfusionMatrix) -> None:
-    """The rates over the thresholds, each named where it ends."""
+    """Draw the rates at the thresholds, with their names at the last one."""
     at = result.thresholds
     margin = 0.02 * float(at[-1] - at[0])
     axes.set_xlim(float(at[0]) - margin, float(at[-1]) + margin)
@@ -118,7 +116,7 @@ def draw_rates(axes: Axes, result: ConfusionMatrix) -> None:
     shares = np.linspace(0.0, 1.0, 6)
     axes.set_yticks(shares, [f"{100 * share:.0f} %" for share in shares])
     if result.status != "ok":
-        figures.draw_undefined(axes, "a class is too small to tell")
+        figures.draw_undefined(axes, "a class has too few rows")
         return
     ends = {}
     for name in RATES:
@@ -139,10 +137,10 @@ def draw_rates(axes: Axes, result: ConfusionMatrix) -> None:
 
 
 def _apart(heights: FloatArray) -> FloatArray:
-    """Heights of texts near these, in their order, far enough apart to be read, and within the axes."""
+    """Heights near these, in their order, within the axes, and far enough apart for one text each."""
     order = np.argsort(heights, kind="stable")
     steps = _APART * np.arange(heights.size)
-    # as near as can be, of heights that rise by a step each
+    # midway between the nearest rising heights from below and from above
     lifted = heights[order] - steps
     risen = (np.maximum.accumulate(lifted) + np.minimum.accumulate(lifted[::-1])[::-1]) / 2 + steps
     moved = np.clip(risen, steps + 0.02, 0.98 - steps[::-1])

@@ -1,4 +1,4 @@
-"""The ROC curve: its data file, its picture and its part of the report."""
+"""The page of a ROC curve: data file, picture and section of the report."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, size_measures
 from spark_jobs.diagnostics.roc_curve.result import RocCurve
-from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
+from spark_jobs.publishing.formats import ABSENT, count, decimals, level, percent
 from spark_jobs.publishing.rendering import (
     Column,
     Headline,
-    Measure,
     Plot,
     Probe,
     Rendering,
@@ -31,24 +31,23 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 READ_AT = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-"""Rates of false positives at which the report reads the curve: public, so that its table always has these rows."""
-
+"""False positive rates of the rows of the report's table; public, so that every table has the same rows."""
 BAND_OPACITY = (0.13, 0.22)
-"""Of the band of the whole curve, and of the band of each point on top of it."""
+"""Opacities of the band of the whole curve, and of the band of single points on top of it."""
 
 _PROBES = tuple(np.linspace(0.0, 1.0, 51).tolist())
 _STEPS = 1500
 
 
 def render(result: RocCurve, request: ReleaseRequest) -> Rendering:
-    """Files and report of a released ROC curve; names, columns, rows and tables are the same whatever was released."""
+    """The page of a result; its names, columns and numbers of rows do not depend on what was released."""
     return Rendering(columns=_columns(result), plots=(_plot(result),), section=_section(result, request))
 
 
 def _columns(curve: RocCurve) -> dict[str, Column]:
     nominal = f"{100 * curve.confidence:.4g} %"
-    band = f"{nominal} band of tpr, point by point: where the exact counts of the same rows would put it"
-    everywhere = f"{nominal} band that holds the whole curve at once"
+    band = f"{nominal} pointwise band of tpr for what the same rows give without noise"
+    everywhere = f"{nominal} simultaneous band of the whole curve"
     return {
         "threshold": Column(
             values=curve.thresholds, meaning="a row counts as positive if its score is at least this; first infinity"
@@ -109,20 +108,20 @@ def _draw_curve(axes: Axes, curve: RocCurve) -> None:
         )
     else:
         axes.text(0.33, 0.82, "undefined", color=light("muted"), size=20, ha="center", va="center")
-        axes.text(0.33, 0.74, "a class is too small to tell", color=light("muted"), size=10, ha="center", va="center")
+        axes.text(0.33, 0.74, "a class has too few rows", color=light("muted"), size=10, ha="center", va="center")
 
 
 def drawn_points(curve: RocCurve) -> NDArray[np.intp]:
-    """Points that draw the curve to a fraction of a pixel: the first in each small step along it, and the last."""
+    """Indices of enough points to draw the curve to a fraction of a pixel."""
     if len(curve.fpr) <= _STEPS:
         return np.arange(len(curve.fpr))
-    along = curve.fpr + curve.tpr  # never falls, so that upright parts keep their points too
+    along = curve.fpr + curve.tpr  # never falls, so that vertical parts keep their points too
     first = np.searchsorted(along, np.linspace(along[0], along[-1], _STEPS))
     return np.unique(np.append(first, len(along) - 1))
 
 
 def point_at(curve: RocCurve, fpr: float) -> int:
-    """The highest released point whose false positive rate is at most ``fpr``."""
+    """Index of the last released point whose false positive rate is at most ``fpr``."""
     return max(0, int(np.searchsorted(curve.fpr, fpr + 1e-12, side="right")) - 1)
 
 
@@ -143,8 +142,8 @@ def _probes(curve: RocCurve) -> tuple[Probe, ...]:
                 high=fraction_at(high if finite(high) else tpr),
                 lines=(
                     f"score at least {_cut(float(curve.thresholds[i]))}",
-                    f"catches {percent(tpr)} ({_range(low, high)})",
-                    f"flags {percent(float(curve.fpr[i]))} by mistake",
+                    f"TPR {percent(tpr)} ({_range(low, high)})",
+                    f"FPR {percent(float(curve.fpr[i]))}",
                 ),
             )
         )
@@ -171,11 +170,11 @@ def _table(curve: RocCurve) -> ValueTable:
         )
         rows.append((f"at most {100 * fpr:.0f} %", *cells))
     return ValueTable(
-        caption="The curve in numbers: for each bound on false positives, the last released point that keeps it.",
+        caption="The curve in numbers: for each limit of the false positive rate, the last released point within it.",
         header=(
-            "Allowed by mistake",
-            "Flagged by mistake",
-            "Caught",
+            "Limit of FPR",
+            "FPR",
+            "TPR",
             f"{level(curve.confidence)} band",
             "Score at least",
         ),
@@ -188,7 +187,7 @@ def _auc(curve: RocCurve) -> str:
 
 
 def _places(curve: RocCurve) -> int:
-    """As many places as the interval can tell apart."""
+    """Decimal places that suit the width of the interval."""
     low, high = ends_of(curve.auc_interval)
     return 3 if not high - low < 0.01 else 4
 
@@ -210,13 +209,13 @@ def _band_line(curve: RocCurve) -> str:
 
 def _description(curve: RocCurve) -> str:
     if not defined_curve(curve):
-        return "An empty ROC plot: the curve is undefined because a class is too small to tell through the noise."
+        return "An empty ROC plot: the curve is undefined, because a class has too few rows for the noise."
     points = "; ".join(
-        f"at {percent(fpr)} it catches {percent(float(curve.tpr[point_at(curve, fpr)]))}" for fpr in (0.1, 0.2, 0.5)
+        f"at {percent(fpr)} it is {percent(float(curve.tpr[point_at(curve, fpr)]))}" for fpr in (0.1, 0.2, 0.5)
     )
     return (
-        "ROC curve from lower left to upper right: share of the positives caught against share of the negatives "
-        f"flagged by mistake; {points}. {_auc_line(curve)}."
+        "ROC curve from lower left to upper right: true positive rate against false positive rate; "
+        f"{points}. {_auc_line(curve)}."
     )
 
 
@@ -227,10 +226,11 @@ def _section(curve: RocCurve, request: ReleaseRequest) -> Section:
     return Section(
         title="ROC curve",
         reading=(
-            "Each point is a cut-off on the score: how many of the positives it catches (upwards) and how many of the "
-            "negatives it flags by mistake (to the right); the bands show where the curve without noise may run.",
-            f"The AUC is how often a positive row, picked at random, scores above a negative one{meaning}; one half "
-            "is the toss of a coin, one is perfect.",
+            "Each point is a threshold of the score. Its true positive rate (TPR, vertical) is the share of positives "
+            "with a score of at least the threshold, its false positive rate (FPR, horizontal) that share of the "
+            "negatives. The bands show where the curve without noise may run.",
+            "The AUC is the probability that a random positive row scores higher than a random negative "
+            f"one{meaning}; 0.5 is no better than chance, 1 is perfect.",
         ),
         headline=Headline(
             label="Area under the curve (AUC)",
@@ -240,18 +240,7 @@ def _section(curve: RocCurve, request: ReleaseRequest) -> Section:
             marks=(float(low), known(curve.auc), float(high)) if defined else None,
             reference=("½ chance", 0.5),
         ),
-        measures=(
-            Measure(
-                label="Positives",
-                value=f"≈{SPACE}{count(curve.positives)}",
-                note=f"{request.needed_label.column} = {request.needed_label.positive}",
-            ),
-            Measure(
-                label="Negatives",
-                value=f"≈{SPACE}{count(curve.negatives)}",
-                note=f"{request.needed_label.column} = {request.needed_label.negative}",
-            ),
-        ),
+        measures=(*size_measures(curve.positives, curve.negatives, request),),
         table=_table(curve),
         legend=(
             ("curve", "released curve"),
@@ -260,12 +249,8 @@ def _section(curve: RocCurve, request: ReleaseRequest) -> Section:
             ("chance", "chance"),
         ),
         notes=(
-            "Counts carry noise, like everything here. Bands and interval say how far the noise may have moved the "
-            "curve of these rows, not which other rows might have been in the table. Where no band is seen, it is "
-            "narrower than the line.",
+            "All numbers are noisy. The bands and the interval measure the noise alone, not the sampling of the rows. "
+            "Where no band is visible, it is narrower than the line.",
         ),
-        notice=None
-        if defined
-        else "Undefined: through the noise, one of the two classes is too small to tell how the scores rank it. "
-        "The release has been made and paid for like any other.",
+        notice=None if defined else UNDEFINED_CLASS,
     )
