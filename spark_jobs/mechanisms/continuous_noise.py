@@ -7,8 +7,7 @@ neighbouring relation enters only through S.
 Samples are computed from 256 random bits with 60 decimal digits, rounded to a public grid and clipped to its ends, so
 no value off the grid can appear. The effect of the finite precision is charged for: each draw costs ``RESIDUAL_DELTA``
 in addition. Proof: an error of a factor ``1 +- 1e-54`` in X moves an output over one of the at most 2^40 boundaries
-with
-probability at most ``1e-54 sup |x| h(x)`` each, below 1e-40 in all; 256 bits add 2^-215; ``(1 + e^epsilon)`` times
+with probability at most ``1e-54 sup |x| h(x)`` each, below 1e-40 in all; 256 bits add 2^-215; ``(1 + e^epsilon)`` times
 their sum is below 1e-30 for epsilon at most 10, which is required.
 
 Where doubles already determine, with a margin of a hundred times their error, which value of the grid the 60 digits
@@ -242,8 +241,8 @@ def polynomial_noise(epsilon: Cost, *, rate_share: float = 0.2) -> SmoothNoise:
     ``g ((alpha - 1) / (1 - y) + |(alpha - 1) y / (1 - y) - 1|)``: with one sign that is ``g alpha``, with the other it
     rises to ``g alpha`` at ``y = 1 / alpha``. At a tail point it is at most
     ``g ((alpha + 1) / (1 + y) + |(alpha + 1) y / (1 + y) - 1|)``: with one sign ``g alpha``, with the other it falls
-    from ``g alpha``. And ``g alpha = epsilon``. The shape follows Hladik and Tetek (2025); the mean of
-    ``|X|`` is 1.27 S / epsilon at the default share, and the variance is finite below a share of one half.
+    from ``g alpha``. And ``g alpha = epsilon``. The shape follows Hladik and Tetek (2025); the mean of ``|X|`` is 1.27
+    S / epsilon at the default share, and the variance is finite below a share of one half.
 
     Raises:
         InvalidRequest: epsilon is not above 0 and at most 10.

@@ -19,17 +19,17 @@ with a column:
 both attained at the corners of the box.
 
 *A row replaced*: z becomes z'. If z and z' have the same level of every column, or one of them has none, a column
-behaves like a number, so let there be q numbers, ``s = z + z'`` and ``d = z - z'``. Then ``z z^T - z' z'^T =
-(s d^T + d s^T) / 2``, whose entries add up, over the whole matrix and in absolute value, to at most ``|s|_1 |d|_1``.
+behaves like a number, so let there be q numbers, ``s = z + z'`` and ``d = z - z'``. Then
+``z z^T - z' z'^T = (s d^T + d s^T) / 2``, whose entries add up, over the whole matrix and in absolute value, to at most
+``|s|_1 |d|_1``.
 As ``|s_i| + |d_i| = 2 max(|z_i|, |z'_i|) <= 2``, the two norms add up to at most 2 q and their product is at most
-``q^2``; an entry of the diagonal is ``|s_i d_i| <= 1``. The upper triangle, half of the whole and half of the
-diagonal, is at most ``(q^2 + q) / 2``, as for a row added. For the 2-norm: entries off the diagonal are at most 2,
-those on it at most 1, so their squares add up to at most the 1-norm of the whole matrix, ``q^2``. Where ``k`` columns
-change
-from one level to another, each pair with such a column loses one product and gains another, which adds 2 to the 1-norm
-and 2 to the squares. The sum of squares is ``(q - k)^2 + 2 k (q - k) + k (k - 1) <= q^2``. The 1-norm is at most ``m (m
-+ 1) / 2 + 2 c m + c (c - 1)`` if every column changes, and smaller by ``j (m + (j - 3) / 2) >= 0`` if j of them do not.
-Hence
+``q^2``; an entry of the diagonal is ``|s_i d_i| <= 1``. The upper triangle, half of the whole and half of the diagonal,
+is at most ``(q^2 + q) / 2``, as for a row added. For the 2-norm: entries off the diagonal are at most 2, those on it at
+most 1, so their squares add up to at most the 1-norm of the whole matrix, ``q^2``. Where ``k`` columns change from one
+level to another, each pair with such a column loses one product and gains another, which adds 2 to the 1-norm and 2 to
+the squares. The sum of squares is ``(q - k)^2 + 2 k (q - k) + k (k - 1) <= q^2``. The 1-norm is at most
+``m (m + 1) / 2 + 2 c m + c (c - 1)`` if every column changes, and smaller by ``j (m + (j - 3) / 2) >= 0`` if j of them
+do not. Hence
 
     L1 = m (m + 1) / 2 + 2 c m + c (c - 1), minus 1 for a sign's square;   L2 = q:
 

@@ -16,8 +16,8 @@ each step
 release is a function of the noisy lattice points.
 
 Privacy: all released steps together are ``rho``-zCDP, even if later inputs depend on earlier releases, since each
-step's ``y`` gets fresh noise (Denisov, McMahan, Rush, Smith, Thakurta, NeurIPS 2022; composition of
-zCDP). The 2-norm sensitivity of ``y / u`` has three parts:
+step's ``y`` gets fresh noise (Denisov, McMahan, Rush, Smith, Thakurta, NeurIPS 2022; composition of zCDP). The 2-norm
+sensitivity of ``y / u`` has three parts:
 
 * ``G^-1 A x`` itself, a Toeplitz matrix: for a row that is added or removed (``ADD_REMOVE``), as in ``square_root``;
   for a row that is replaced (``REPLACE_ONE``), the larger of that (the new row may not be counted at any step) and the

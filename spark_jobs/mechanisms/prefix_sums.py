@@ -4,8 +4,8 @@
 
 Privacy. ``counts`` are of disjoint cells, so one row lies in one node of each of the tree's ``h`` measured levels.
 Adding or removing a row changes ``h`` nodes by 1: the vector of all measured nodes has 1-norm sensitivity ``h``.
-Replacing a row changes at most ``2 h``; if the total is public, the root is exact and not measured. Two-sided
-geometric noise of scale sensitivity / epsilon on every node is epsilon-DP (``spark_jobs.mechanisms.noise``).
+Replacing a row changes at most ``2 h``; if the total is public, the root is exact and not measured. Two-sided geometric
+noise of scale sensitivity / epsilon on every node is epsilon-DP (``spark_jobs.mechanisms.noise``).
 
 Labels. Two trees over the rows of two classes, each measured with this epsilon, cost epsilon together: under
 ``ADD_REMOVE`` a row lies in one of the trees (parallel composition); under ``REPLACE_ONE`` the old row and the new row

@@ -17,8 +17,8 @@ more. Off its path nothing differs. On the path let v be the deepest node whose 
 ``1 / s``; scores rise by at least d per level towards the root, so the j-th ancestor of v, j >= 2, is above the
 threshold by ``(j - 1) d + a - 1`` or more and loses at most ``e^((1 - a) / s) e^-(j - 1) / s``. The sum is convex in a
 on (0, 1]; at 1 it is ``(1 + 1 / (1 - 1/e)) / s``, at 0 no larger because ``s >= 1``; for a > 1 it is smaller. So
-``s = max((2e - 1) / (e - 1) / epsilon, 1)`` suffices. For the answer "not refined" only the node itself loses, ``1 /
-s``.
+``s = max((2e - 1) / (e - 1) / epsilon, 1)`` suffices. For the answer "not refined" only the node itself loses,
+``1 / s``.
 Two-sided geometric noise on integers shifts like Laplace noise, so the same bounds apply.
 
 Algorithm 18 of Chen 2018, which draws a new noisy threshold for every node and claims the cost of one sparse vector
@@ -61,8 +61,8 @@ def refined_nodes(
     depend on the answers.
 
     Args:
-        counts: exact counts of disjoint cells, integers, shape (N,): the leaves. A node of height k groups ``branching
-            ** k`` of them, the last node of a level perhaps fewer.
+        counts: exact counts of disjoint cells, integers, shape (N,): the leaves. A node of height k groups
+            ``branching ** k`` of them, the last node of a level perhaps fewer.
         threshold: about the number of rows from which a node is worth refining; public.
         epsilon: the total cost.
         neighbours: the neighbouring relation.

@@ -12,8 +12,8 @@ clipped to ``[STEP, 1]`` (a constant floor keeps a bound smooth), the rate lies 
 wide. With tails that fall like ``|x|^-6`` or slower, ``q_j >= 1e-60``; the 256 random bits of each part of a sample
 move it by at most a few times 2^-256, a 1e-16th of that. Samples have a relative error below 1e-54 in x (an absolute
 one near 0), which moves the ends of a cell by at most a share ``1e-54 / STEP = 1e-45`` of it, or 1e-35 near 0, where
-cells are at least 1e-18 scales wide. So eta is below 1e-15, and ``3 eta`` below ``SLACK epsilon`` for every epsilon
-of at least ``MIN_EPSILON``.
+cells are at least 1e-18 scales wide. So eta is below 1e-15, and ``3 eta`` below ``SLACK epsilon`` for every epsilon of
+at least ``MIN_EPSILON``.
 """
 
 from __future__ import annotations

@@ -42,9 +42,8 @@ def exponential_mechanism(
 
     Formal guarantee: ``epsilon``-DP if every score changes by at most ``l_inf_sensitivity`` between neighbours. If
     monotone (all scores move in the same direction), the exponent is doubled at the same guarantee.
-    Proof (McSherry, Talwar, FOCS 2007, theorem 6). The weight changes by ``e^(epsilon/2)`` at most and so does the
-    sum, the other way; if all weights rise, only one of the two ratios is above 1. Rounding: the lemma of
-    ``exact_choice``.
+    Proof (McSherry, Talwar, FOCS 2007, theorem 6). The weight changes by ``e^(epsilon/2)`` at most and so does the sum,
+    the other way; if all weights rise, only one of the two ratios is above 1. Rounding: the lemma of ``exact_choice``.
 
     Args:
         scores: shape (k,), integers or floats; k is public, from 1 to 2^22.
@@ -79,12 +78,12 @@ def permute_and_flip(
     Formal guarantee, parameters and Raises: as in ``exponential_mechanism``. Its expected score is never lower, and it
     is report-noisy-max with exponential noise (McKenna, Sheldon, NeurIPS 2020, theorems 1 and 2; Ding, Kifer et al.,
     2021).
-    Proof of the rounding. With ``p_j`` the acceptance probabilities, ``P(i) = p_i F``, ``F = integral over t in [0, 1]
-    of prod_{j != i} (1 - t p_j)``. Both factors of the integrand fall in t, so by Chebyshev's inequality
-    ``|d log F / d p_j| <= 2``: replacing every ``p_j`` by a number within 2^-191 of it changes ``P(i)`` by a factor of
-    at most ``1 + 2^-150`` through F. Through ``p_i`` the lemma of ``exact_choice`` applies; its case ``x_i < x'_i``
-    needs ``F / F' <= e^epsilon`` alone, which the ideal guarantee gives when candidate i is thought to move up by
-    the sensitivity (not at all, if all scores fall).
+    Proof of the rounding. With ``p_j`` the acceptance probabilities, ``P(i) = p_i F``,
+    ``F = integral over t in [0, 1] of prod_{j != i} (1 - t p_j)``. Both factors of the integrand fall in t, so by
+    Chebyshev's inequality ``|d log F / d p_j| <= 2``: replacing every ``p_j`` by a number within 2^-191 of it changes
+    ``P(i)`` by a factor of at most ``1 + 2^-150`` through F. Through ``p_i`` the lemma of ``exact_choice`` applies; its
+    case ``x_i < x'_i`` needs ``F / F' <= e^epsilon`` alone, which the ideal guarantee gives when candidate i is thought
+    to move up by the sensitivity (not at all, if all scores fall).
     """
     rate = exponential_rate(epsilon, l_inf_sensitivity, monotone=monotone)
     levels, weights = integer_weights(scores, rate)

@@ -1,9 +1,9 @@
 """The 2-norm smoothing of prefix counts with shared-node noise, exact and fast.
 
 Barczewski, Mawass and Ramon smooth prefix counts ``y`` with shared-node noise (``shared_nodes``) by the corrections
-``v`` of smallest squared 2-norm, one for each dyadic node, such that ``x = y + Z v`` is non-decreasing within ``[lower,
-total]`` (their problem (3), p = 2). They use a general quadratic programme; here the problem is solved exactly, in
-rounds of O(N).
+``v`` of smallest squared 2-norm, one for each dyadic node, such that ``x = y + Z v`` is non-decreasing within
+``[lower, total]`` (their problem (3), p = 2). They use a general quadratic programme; here the problem is solved
+exactly, in rounds of O(N).
 
 *Rounds.* Let ``B x >= c`` be the N + 1 constraints (the first value is at least ``lower``, no value falls, the last is
 at most ``total``) and ``K = Z Z'``. The optimum is ``x = y + K B' f`` with multipliers ("forces") ``f >= 0`` that are
@@ -12,10 +12,10 @@ component one of the two is an equality. Off its diagonal ``A`` has no positive 
 left end and lowers the one after its right end. So inverses of its proper principal blocks have no negative entry.
 Start with the constraints that ``y`` violates: on them ``A f = r > 0`` has a solution ``f >= 0``. Then add every
 constraint that is now violated: the forces only grow, so that all of them stay valid and no constraint is ever removed.
-When no constraint is violated, the line is the optimum (Chandrasekaran, "A
-special case of the complementary pivot problem", 1970; Hintermueller, Ito, Kunisch, "The primal-dual active set
-strategy as a semismooth Newton method", 2003). The N + 1 constraints are never all active at once: their ``A f - r``
-add up to ``total - lower``. At most N + 1 rounds are needed; the largest number observed at 32,768 points was a dozen.
+When no constraint is violated, the line is the optimum (Chandrasekaran, "A special case of the complementary pivot
+problem", 1970; Hintermueller, Ito, Kunisch, "The primal-dual active set strategy as a semismooth Newton method", 2003).
+The N + 1 constraints are never all active at once: their ``A f - r`` add up to ``total - lower``. At most N + 1 rounds
+are needed; the largest number observed at 32,768 points was a dozen.
 
 *One round* solves ``A f = r`` on the active constraints by elimination along the tree, in one pass up and one pass
 down. The response of the two ends of a block of cells to forces on them, with the steps inside the block eliminated, is

@@ -22,11 +22,11 @@ pairs of neighbours, of the smallest such ``|x|_1``:
   which covers rows that keep their label.
 
 *Proof.* For a suffix of a block of ``2^k`` points let ``a`` be the smallest ``|x|_1`` within the block, and ``b`` the
-same if the block already received 1 from above. Then ``a + b <= k + 1``: true for ``k = 0``; and if the suffix lies
-in the right half (the other case is its mirror), with ``a', b'`` there, ``a <= a'`` and ``b <= 1 + min(a', b')``,
-so ``a + b <= 1 + a' + min(a', b') <= 1 + a' + b' <= k + 1``. As ``a <= b + 1``, too, ``2 a <= k + 2``: the first
-bullet, with ``k = levels``. An interval across the middle takes ``a1 + a2`` in its two halves, or ``1 + b1 + b2``
-with the common node; together at most ``2 k + 3`` with ``k = levels - 1``, so the smaller is at most ``levels``.
+same if the block already received 1 from above. Then ``a + b <= k + 1``: true for ``k = 0``; and if the suffix lies in
+the right half (the other case is its mirror), with ``a', b'`` there, ``a <= a'`` and ``b <= 1 + min(a', b')``, so
+``a + b <= 1 + a' + min(a', b') <= 1 + a' + b' <= k + 1``. As ``a <= b + 1``, too, ``2 a <= k + 2``: the first bullet,
+with ``k = levels``. An interval across the middle takes ``a1 + a2`` in its two halves, or ``1 + b1 + b2`` with the
+common node; together at most ``2 k + 3`` with ``k = levels - 1``, so the smaller is at most ``levels``.
 Any other interval lies in one half. Points that do not fill the tree only drop conditions.
 
 The noise must be drawn once for all points: a repeated query for a point gets the stored answer. Fresh noise costs

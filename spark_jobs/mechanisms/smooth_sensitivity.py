@@ -140,8 +140,8 @@ def auc_bound(negatives: int, positives: int, *, neighbours: Neighbours, smoothn
     """A smooth bound of ``auc_fraction`` from the sizes of the classes, in closed form.
 
     With ``M = min(negatives, positives)`` the local sensitivity is ``1 / M`` (REPLACE_ONE) or ``1 / max(M, 2)``
-    (ADD_REMOVE), 1/2 at M = 0 (Boyd, Lantz, Page, 2015, theorem 3, for any kernel with values in [0, 1]). Its
-    logarithm is convex in M, so the smooth maximum over the classes a table can reach lies at an end:
+    (ADD_REMOVE), 1/2 at M = 0 (Boyd, Lantz, Page, 2015, theorem 3, for any kernel with values in [0, 1]). Its logarithm
+    is convex in M, so the smooth maximum over the classes a table can reach lies at an end:
     ``max(1 / M, e^(-s (M - 1)))``, or ``max(1 / max(M, 2), e^(-s max(M - 2, 0)) / 2)``.
     """
     smaller = min(negatives, positives)

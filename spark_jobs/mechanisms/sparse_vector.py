@@ -68,9 +68,9 @@ def above_threshold(
     added or removed, but not if one is replaced.
     Proof (Lyu, Su, Li, VLDB 2017, theorems 2 and 4). Shift ``rho`` by S: every "below" factor of D' is then at least
     that of D, at a price of e^e1. Each of the at most c "above" factors is matched by shifting its own ``nu`` by 2 S,
-    at e^(e2 / c). By S if all d_i move the same way: if they fall, ``rho`` stays and "above" lacks at most S; if
-    they rise, ``rho`` moves by S and "above" again lacks at most S. The optimal split is ``e1 : e2 = 1 : (2c)^(2/3)``,
-    or ``1 : c^(2/3)`` if monotone (ibid., section 4.2).
+    at e^(e2 / c). By S if all d_i move the same way: if they fall, ``rho`` stays and "above" lacks at most S; if they
+    rise, ``rho`` moves by S and "above" again lacks at most S. The optimal split is ``e1 : e2 = 1 : (2c)^(2/3)``, or
+    ``1 : c^(2/3)`` if monotone (ibid., section 4.2).
     Numeric answers are a separate release of at most c values with noise ``c S' / e3``: the ``nu`` are never reused.
 
     Args:

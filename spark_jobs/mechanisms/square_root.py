@@ -3,8 +3,8 @@
 Let ``A`` be the lower triangular matrix of ones, which maps counts to prefix counts, and ``B`` a lower triangular
 Toeplitz matrix. The mechanism measures ``B x`` plus Gaussian noise, and estimates the prefix counts by ``A B^-1`` times
 the measurements. With ``B = A^(1/2)``, whose first column is ``f(k) = binomial(2 k, k) / 4^k``, the mean variance is
-within a lower-order term of the smallest that any such factorisation has (Fichtenberger, Henzinger, Upadhyay,
-ICML 2023; Henzinger, Upadhyay, Upadhyay, SODA 2023).
+within a lower-order term of the smallest that any such factorisation has (Fichtenberger, Henzinger, Upadhyay, ICML
+2023; Henzinger, Upadhyay, Upadhyay, SODA 2023).
 
 Whole numbers. Here the first column is ``round(2^16 f(k))``: ``B x`` is then a vector of whole numbers, which is
 computed exactly and gets discrete Gaussian noise (``noise``) without any rounding. Any column would be private, and the

@@ -1,10 +1,10 @@
 """Trees of counts over a line of cells, and least squares on them: shapes, estimates and exact variances.
 
-A tree of branching ``b`` over ``cells`` leaves groups ``b`` neighbouring nodes of one level into a node of the next,
-up to one root; the last node of a level may have fewer children. When every measured node carries independent noise
-of one variance, the least-squares estimate that makes each node the sum of its children is found in two passes (Hay,
-Rastogi, Miklau, Suciu, PVLDB 2010; for unequal children, Honaker 2015), and so is the variance of every linear query.
-This module has no access to data: variances are functions of the shape only, in units of the noise of one node.
+A tree of branching ``b`` over ``cells`` leaves groups ``b`` neighbouring nodes of one level into a node of the next, up
+to one root; the last node of a level may have fewer children. When every measured node carries independent noise of one
+variance, the least-squares estimate that makes each node the sum of its children is found in two passes (Hay, Rastogi,
+Miklau, Suciu, PVLDB 2010; for unequal children, Honaker 2015), and so is the variance of every linear query. This
+module has no access to data: variances are functions of the shape only, in units of the noise of one node.
 
 Notation of the passes, for a node ``v``: ``z`` is the estimate of its count from the node itself and the nodes below
 it, ``var`` is the variance of ``z``, and ``t`` is the sum of its children's ``var``. The estimate of a measured node

@@ -13,8 +13,9 @@ the dimension, which is 2 in the paper and 1 or 2 here, and r the 1-norm sensiti
    equal parts and no total); the estimate of a part is spread evenly over its cells.
 
 ``pieces(t) = t^(2 / (2 + d))``: a query over a share q of a grid with m cells per axis has noise with a standard
-deviation of about ``m^(d/2) / e`` and misplaces about ``n / m`` rows at its border; the sum is smallest where ``m^(1 +
-d/2)`` is proportional to ``n e``. In two dimensions that is the published square root; on a line it is the power 2/3.
+deviation of about ``m^(d/2) / e`` and misplaces about ``n / m`` rows at its border; the sum is smallest where
+``m^(1 + d/2)`` is proportional to ``n e``. In two dimensions that is the published square root; on a line it is the
+power 2/3.
 
 Formal guarantee: epsilon-DP under either relation.
 Proof. The total changes by at most 1 (a replaced row may enter or leave these cells): the noise of step 1 has that

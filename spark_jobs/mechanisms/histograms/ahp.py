@@ -6,9 +6,9 @@ Specification (Zhang, Chen, Xu, Meng, Xie, *Towards accurate histogram publicati
 
 1. ``y_i = x_i + noise`` of scale ``r / epsilon_1`` in every cell; ``y_i = 0`` where
    ``y_i <= THRESHOLD r ln(N) / epsilon_1``.
-2. Sort the y. Cut the sorted line into clusters so that the sum over clusters C of ``sum_{i in C} (y_i - mean_C y)^2
-   + V / |C|`` is smallest, where V is the variance of the noise of step 3: this is the expected squared error of C's
-   cells if step 1 were exact. Cells with equal y stay together.
+2. Sort the y. Cut the sorted line into clusters so that the sum over clusters C of
+   ``sum_{i in C} (y_i - mean_C y)^2 + V / |C|`` is smallest, where V is the variance of the noise of step 3: this is
+   the expected squared error of C's cells if step 1 were exact. Cells with equal y stay together.
 3. For each cluster ``t_C = sum_{i in C} x_i + noise`` of scale ``r / epsilon_2``; every cell of C is estimated by
    ``t_C / |C|``. If the total is public, the difference between it and the sum of the t_C is first divided equally
    among them.

@@ -1,23 +1,24 @@
-"""GreedyH: a hierarchy whose levels share the budget unequally, chosen level by level for prefix counts.
+"""GreedyH: a hierarchy with unequal budgets of the levels, chosen level by level for prefix counts.
 
-Specification (after Li, Hay, Miklau, PVLDB 2014, section 5, by level). A tree of branching b over n cells
-has levels 0 (cells) to h (root). Level l is measured at ``s_l epsilon``, the shares ``s_l >= 0`` summing to 1; a level
-of share 0 is not measured. Start with all of the budget on the cells. For l = 1, ..., h: give level l the share
-``lambda`` of a fixed grid in [0, 1), scale the shares below by ``1 - lambda``, and keep the ``lambda`` that makes the
-mean variance of all prefix counts least. The first choices cannot know what the levels above will take, so then, from
-these shares and from the best equal ones, move one share at a time for as long as the mean falls. Of several branchings
-keep the best.
+Specification (after Li, Hay, Miklau, PVLDB 2014, section 5, by level). A tree of branching b over n cells has levels 0
+(cells) to h (root). Level l is measured at ``s_l epsilon``, where the shares ``s_l >= 0`` add up to 1; a level with
+share 0 is not measured. Start with the whole budget on the cells. For l = 1, ..., h: give level l a share ``lambda``
+from a fixed grid in [0, 1), scale the shares below by ``1 - lambda``, and keep the ``lambda`` with the smallest mean
+variance of all prefix counts. As the first choices do not anticipate the shares of the levels above, change one share
+at a time afterwards, starting from these shares and from the best equal ones, for as long as the mean falls. Of several
+branchings keep the best.
 
 Proof of privacy: a row lies in one node of every level, so a level measured with noise of scale
-``rows_changed / (s_l epsilon)`` is ``s_l epsilon``-DP, and the levels compose sequentially to epsilon. The plan reads
-n, and whether the total is public; nothing else.
+``rows_changed / (s_l epsilon)`` is ``s_l epsilon``-DP, and the levels compose sequentially to epsilon. The plan depends
+only on n and on whether the total is public.
 
-The objective in closed form. Let a prefix end in the subtree of a node v, q be its part there, and write ``own`` for
-the variance of the estimate of q from v's subtree, ``c`` for its covariance with the estimate of v's count. One level
-up, v has d elder siblings that the prefix holds whole, each of variance w: ``own += d w``, ``c += d w``; joining the
-parent's reading, of variance tau, with the children's sum, of variance ``t = b w``, takes ``c^2 / (tau + t)`` off
-``own`` and multiplies ``c`` by ``tau / (tau + t)``. In a full tree all nodes of a level have one w, and d is uniform
-on 0, ..., b - 1 and independent of what happened below: the means of own, c and c^2 close. O(h) for each plan.
+The objective in closed form. Let a prefix end in the subtree of a node v, let q be its part there, and write ``own``
+for the variance of the estimate of q from v's subtree and ``c`` for its covariance with the estimate of v's count. One
+level up, v has d preceding siblings, each of variance w, that lie wholly in the prefix: ``own += d w``, ``c += d w``.
+Combining the parent's own measurement, of variance tau, with the sum of its children, of variance ``t = b w``,
+subtracts ``c^2 / (tau + t)`` from ``own`` and multiplies ``c`` by ``tau / (tau + t)``. In a full tree all nodes of a
+level have the same w, and d is uniform on 0, ..., b - 1 and independent of the levels below, so that the means of own,
+c and c^2 have a closed recursion. O(h) for each plan.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ _BRANCHINGS = (2, 4, 6, 8, 10, 12, 16, 24)
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A full tree and how its levels share a budget.
+    """A full tree and the shares of its levels in a budget.
 
     Attributes:
-        branching: children of a node.
-        shares: of the budget, cells first, the root last; exact, their sum at most 1.
-        mean_variance: of a prefix count, at epsilon 1 when a row is added or removed.
+        branching: the number of children of a node.
+        shares: exact shares of the budget, cells first, the root last; their sum is at most 1.
+        mean_variance: of a prefix count, at epsilon 1 under ``ADD_REMOVE``.
     """
 
     branching: int
@@ -65,7 +66,7 @@ def greedy_h(
 ) -> FloatArray:
     """GreedyH on a line, or on a grid in Hilbert order; epsilon-DP for the meter's remaining epsilon.
 
-    Neighbours, sensitivity and proof: the module's, by ``measured_cells``.
+    Neighbours, sensitivity and proof: see the module and ``measured_cells``.
     """
     epsilon = meter.spend_rest(label="hierarchy of counts")
 
@@ -80,7 +81,7 @@ def greedy_h(
 def greedy_cells(
     counts: Int64Array, *, epsilon: Decimal, neighbours: Neighbours, noise: Noise, public_total: bool
 ) -> FloatArray:
-    """Estimates of a line of cells by the plan for its length; ``epsilon``-DP (see ``measured_cells``)."""
+    """Estimates of a line of cells, by the plan for its length; ``epsilon``-DP (see ``measured_cells``)."""
     if counts.size == 1 and public_total:
         return counts.astype(np.float64)
     plan = greedy_plan(counts.size, public_total=public_total)
@@ -95,7 +96,7 @@ def greedy_plan(cells: int, *, public_total: bool = False) -> Plan:
     """The plan for a line of cells; a function of public facts.
 
     Args:
-        cells: how many there are; at least 1.
+        cells: the number of cells; at least 1.
         public_total: whether the root is known exactly; it then has no share.
     """
     plans = []
@@ -110,7 +111,7 @@ def greedy_plan(cells: int, *, public_total: bool = False) -> Plan:
 
 @lru_cache(maxsize=4096)
 def _plan(branching: int, fanouts: tuple[int, ...], public_total: bool) -> Plan:
-    """The best shares for a full tree whose levels have these numbers of children, the root's last."""
+    """The best shares for a full tree with these numbers of children per level, that of the root last."""
     payable = max(1, len(fanouts) if public_total else len(fanouts) + 1)
     unpaid = [0.0] * (len(fanouts) + 1 - payable)
 
@@ -127,7 +128,7 @@ def _plan(branching: int, fanouts: tuple[int, ...], public_total: bool) -> Plan:
 
 
 def _swept(shares: list[float], cost: Callable[[list[float]], float]) -> list[float]:
-    """The shares after each level's was moved by fixed factors, in turn, for as long as the cost falls."""
+    """The shares after coordinate descent: each share is multiplied by fixed factors for as long as the cost falls."""
     lowest = cost(shares)
     for _ in range(_SWEEPS):
         before = lowest
@@ -143,7 +144,7 @@ def _swept(shares: list[float], cost: Callable[[list[float]], float]) -> list[fl
 
 
 def _with_share(shares: list[float], level: int, part: float) -> list[float]:
-    """The shares with one of them set to ``part`` and the others scaled to fill the rest; the cells keep a share."""
+    """The shares with one set to ``part`` and the others rescaled, unless the share of the cells gets too small."""
     others = 1.0 - shares[level]
     if others <= 0 or part >= 1:
         return shares
@@ -153,11 +154,11 @@ def _with_share(shares: list[float], level: int, part: float) -> list[float]:
 
 
 def mean_variance(shares: Sequence[float], fanouts: Sequence[int], public_total: bool) -> float:
-    """The mean variance of the prefixes that end in a cell of a full tree, at epsilon 1 and noise ``2 / share^2``.
+    """The mean variance of all prefix counts of a full tree, at epsilon 1 with noise of variance ``2 / share^2``.
 
     Args:
         shares: of each level, cells first, the root last.
-        fanouts: children of a node, for each level above the cells.
+        fanouts: the number of children of a node, for each level above the cells.
         public_total: whether the root is known exactly.
     """
     own = first = w = 2.0 / shares[0] ** 2

@@ -1,4 +1,4 @@
-"""HB: a hierarchy of counts whose branching is the best for its shape (Qardaji, Yang, Li, PVLDB 2013)."""
+"""HB: a hierarchy of counts with the best branching for its shape (Qardaji, Yang, Li, PVLDB 2013)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ def hb(
 ) -> FloatArray:
     """A consistent hierarchy of counts; epsilon-DP for the meter's remaining epsilon.
 
-    On a line, ``best_tree`` and ``noisy_tree``: the shape with the least mean variance of prefix counts. On a grid,
-    squares of b by b cells in the lowest h levels, (b, h) with the least mean variance over fixed rectangles. One cell
-    alone, or a flat histogram where that is best, is a hierarchy of one level.
+    On a line: ``best_tree`` and ``noisy_tree``, with the shape that has the smallest mean variance of prefix counts. On
+    a grid: squares of b by b cells, measured in the lowest h levels, with the (b, h) that has the smallest mean
+    variance over fixed rectangles. A single cell, and a flat histogram where that is best, is a hierarchy of one level.
 
-    Sensitivity: a row lies in one node of each of the h measured levels, each measured at epsilon / h: h rows' worth of
-    change when it is added or removed, 2 h when it is replaced. A public total is an exact root, not measured.
+    Sensitivity: a row lies in one node of each of the h measured levels, each of which is measured at epsilon / h; the
+    1-norm sensitivity of all measured nodes is h when a row is added or removed and 2 h when one is replaced. A public
+    total is an exact root, which is not measured.
     """
     epsilon = meter.spend_rest(label="hierarchy of counts")
     if counts.ndim == 1:
@@ -51,9 +52,10 @@ def hb(
 
 @lru_cache(maxsize=64)
 def best_squares(rows: int, columns: int) -> tuple[int, int]:
-    """The branching and number of measured levels with the least mean variance over fixed rectangles of a grid.
+    """The branching and the number of measured levels with the smallest mean variance over fixed rectangles of a grid.
 
-    A function of the public shape. Grids of more than 2^14 cells are planned on a smaller one of the same proportions.
+    It depends only on the public shape. Grids of more than 2^14 cells are planned on a smaller one of the same
+    proportions.
     """
     shrink = max(1.0, math.sqrt(rows * columns / _PLANNED_CELLS))
     shape = max(1, round(rows / shrink)), max(1, round(columns / shrink))
@@ -70,7 +72,7 @@ def best_squares(rows: int, columns: int) -> tuple[int, int]:
 
 
 def _rectangles(shape: tuple[int, int]) -> list[FloatArray]:
-    """Fixed rectangles of all sizes and places, as weights on the cells, by a low-discrepancy sequence."""
+    """Fixed rectangles of all sizes and positions, from a low-discrepancy sequence, as weights on the cells."""
     root = 1.1673039782614187  # Roberts' R4: the positive solution of x^5 = x + 1
     index = np.arange(1, _RECTANGLES + 1)
     corners = np.stack([(0.5 + index / root**power) % 1 for power in range(1, 5)], axis=1)

@@ -1,13 +1,14 @@
-"""Sums of neighbouring cells in levels, on a line or a grid, and least squares over levels of unequal noise.
+"""Hierarchies of sums over the cells of a line or a grid, and least squares over levels with different noise.
 
-``mechanisms.trees`` knows the line with one noise in all nodes; here levels may differ in their noise, and nodes may
-group squares of cells. Level 0 is the cells; a node's parent groups ``branching`` neighbours (a ``branching`` by
-``branching`` square on a grid), fewer at the edges; the last level is one root.
+``mechanisms.trees`` has the case of a line with the same noise in all nodes; here the noise may differ between levels,
+and nodes may group squares of cells. Level 0 is the cells; a node of the next level groups ``branching`` neighbours (a
+``branching`` by ``branching`` square on a grid), or fewer at the edges; the last level is the root.
 
-Estimates (Hay, Rastogi, Miklau, Suciu, PVLDB 2010; weighted as in Honaker 2015). Upwards, a node joins its own reading,
-of variance ``tau``, with the sum of its children's estimates, of variance ``t``, by inverse variances; downwards, what
-a parent knows better is shared among its children in proportion to their variances. ``tau`` is infinite where a level
-is not measured and 0 where it is known exactly. Nothing but public shapes and noise scales enters the weights.
+Estimates (Hay, Rastogi, Miklau, Suciu, PVLDB 2010; weighted as in Honaker 2015). On the way up, the estimate of a node
+combines its own measurement, of variance ``tau``, and the sum of its children's estimates, of variance ``t``, weighted
+by inverse variances; on the way down, the correction of a parent is distributed to its children in proportion to their
+variances. ``tau`` is infinite where a level is not measured and 0 where it is known exactly. The weights depend only on
+public shapes and noise scales.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from spark_jobs.mechanisms.noise import Noise, laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 
 MIN_VARIANCE = 1e-100
-"""Stands for the variance of noise so small that it rounds to nothing."""
+"""Replaces a variance of noise that is so small that it rounds to 0."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,8 +36,8 @@ class Hierarchy:
     """The public shape of levels of sums.
 
     Attributes:
-        order: flat indices of the cells, in the order in which the children of every node are neighbours.
-        children: for each level above the cells, how many children each of its nodes has.
+        order: flat indices of the cells, in an order in which the children of every node are neighbours.
+        children: for each level above the cells, the number of children of each node.
     """
 
     order: NDArray[np.intp]
@@ -71,11 +72,11 @@ class Hierarchy:
 
     @property
     def levels(self) -> int:
-        """How many there are, cells and root included."""
+        """The number of levels, including cells and root."""
         return len(self.children) + 1
 
     def sums(self, level: int, values: NDArray[Any]) -> NDArray[Any]:
-        """The sums of a level's values, along the last axis, in each node of ``level + 1``, in their type."""
+        """The sums of a level's values, along the last axis, for each node of ``level + 1``; the type is kept."""
         starts = np.cumsum(self.children[level]) - self.children[level]
         totals: NDArray[Any] = np.add.reduceat(values, starts, axis=-1)
         return totals
@@ -88,44 +89,45 @@ class Hierarchy:
         return tuple(levels)
 
     def least_squares(self, nodes: Sequence[NDArray[Any] | None], variances: Sequence[float]) -> FloatArray:
-        """The cells' estimates, flat, in their own places.
+        """The estimates of the cells, as a flat array in the cells' original order.
 
         Args:
-            nodes: noisy counts of each level, cells first, as ``nodes`` orders them; None where it is not measured.
-            variances: of each level's noise: infinite where it is not measured, 0 where it is exact; above 0 for cells.
+            nodes: noisy counts of each level, cells first, ordered as in ``nodes``; None for a level that is not
+                measured.
+            variances: of the noise of each level: infinite if it is not measured, 0 if it is exact; above 0 for cells.
         """
         if nodes[0] is None:
             raise ValueError("nodes: the cells must be measured")
-        estimates, known_to = [np.asarray(nodes[0], dtype=np.float64)], self._variances(variances)
+        estimates, level_variances = [np.asarray(nodes[0], dtype=np.float64)], self._variances(variances)
         sums = [estimates[0]]
         for level in range(1, self.levels):
             below = self.sums(level - 1, estimates[-1])
-            weight = _own_weight(known_to[level][1], variances[level])
-            reading = nodes[level]
-            estimates.append(below if reading is None else weight * reading + (1 - weight) * below)
+            weight = _own_weight(level_variances[level][1], variances[level])
+            measurement = nodes[level]
+            estimates.append(below if measurement is None else weight * measurement + (1 - weight) * below)
             sums.append(below)
         known = estimates[-1]
         for level in range(self.levels - 1, 0, -1):
-            surplus = (known - sums[level]) / known_to[level][1]
-            known = estimates[level - 1] + known_to[level - 1][0] * np.repeat(surplus, self.children[level - 1])
+            surplus = (known - sums[level]) / level_variances[level][1]
+            known = estimates[level - 1] + level_variances[level - 1][0] * np.repeat(surplus, self.children[level - 1])
         cells = np.empty_like(known)
         cells[self.order] = known
         return cells
 
     def variance(self, weights: FloatArray, variances: Sequence[float]) -> float:
-        """The variance of the least-squares estimate of ``weights @ counts``, for this noise in each level."""
-        known_to = self._variances(variances)
+        """The variance of the least-squares estimate of ``weights @ counts``, given the levels' noise variances."""
+        level_variances = self._variances(variances)
         weights = weights[self.order]
         own, with_total = weights**2 * variances[0], weights * variances[0]
         for level in range(1, self.levels):
-            t = known_to[level][1]
+            t = level_variances[level][1]
             own, with_total = self.sums(level - 1, own), self.sums(level - 1, with_total)
             weight = _own_weight(t, variances[level])
             own, with_total = own - weight * with_total**2 / t, (1 - weight) * with_total
         return float(max(own[0], 0.0))
 
     def _variances(self, variances: Sequence[float]) -> list[tuple[FloatArray, FloatArray]]:
-        """For each level: the variances of what its nodes know from below and themselves, and from below alone."""
+        """For each level: the variances of the estimates on the way up, with and without the own measurement."""
         levels = [(np.full(self.order.size, float(variances[0])),) * 2]
         for level in range(1, self.levels):
             t = self.sums(level - 1, levels[-1][0])
@@ -142,22 +144,24 @@ def measured_cells(
     noise: Noise,
     public_total: bool = False,
 ) -> FloatArray:
-    """The cells' least-squares estimates after every level was measured once.
+    """The least-squares estimates of the cells from one noisy measurement of every level.
 
-    Sensitivity: a row lies in one node of each level, so a level's counts change by 1 in 1-norm when a row is added or
-    removed, by at most 2 when one is replaced. Each level has two-sided geometric noise of that over its own epsilon.
-    Formal guarantee: the sum of ``epsilons``, by sequential composition; a root that is known exactly is public.
+    Sensitivity: a row lies in one node of each level, so that the counts of a level change by 1 in 1-norm when a row is
+    added or removed, and by at most 2 when one is replaced. Each level gets two-sided geometric noise of scale
+    sensitivity over its own epsilon.
+    Formal guarantee: differential privacy at the sum of ``epsilons``, by sequential composition; an exact root is
+    public.
 
     Args:
         hierarchy: the public shape.
         counts: exact counts of disjoint cells.
-        epsilons: what each level may cost, cells first; 0 where a level is not measured; above 0 for the cells.
+        epsilons: the cost of each level, cells first; 0 if it is not measured; above 0 for the cells.
         neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
         public_total: whether the root is known exactly; its epsilon must then be 0.
 
     Raises:
-        ValueError: a public total that was also to be paid for.
+        ValueError: the total is public, but its epsilon is not 0.
     """
     if public_total and len(epsilons) > 1 and epsilons[-1] > 0:
         raise ValueError("epsilons: the last must be 0 where the total is public")
@@ -175,23 +179,23 @@ def measured_cells(
 
 
 def split_evenly(epsilon: Decimal, parts: int) -> tuple[Decimal, ...]:
-    """``epsilon`` in equal parts, rounded down; the first, of the cells, takes what rounding left."""
+    """``epsilon`` in equal parts, rounded down; the first part, for the cells, gets the remainder."""
     return split_by(epsilon, (Decimal(1) / parts,) * parts)
 
 
 def split_by(epsilon: Decimal, shares: Sequence[Decimal]) -> tuple[Decimal, ...]:
-    """``epsilon`` in these shares, whose sum is at most 1, rounded down; the first takes what is left of the whole."""
+    """``epsilon`` in these shares, whose sum is at most 1, rounded down; the first part gets the remainder."""
     upper = tuple(share_down(epsilon, part) for part in shares[1:])
     return (exact_difference(epsilon, *upper), *upper)
 
 
 def share_down(epsilon: Decimal, part: Decimal) -> Decimal:
-    """``epsilon * part``, rounded down to the digits that a ledger keeps beyond epsilon's own."""
+    """``epsilon * part``, rounded down to a number of digits that the ledger keeps."""
     step = Decimal(1).scaleb(max(epsilon.adjusted(), 0) - 24)
     with localcontext(prec=2 * MAX_DIGITS, rounding=ROUND_FLOOR):
         return (epsilon * part / step).to_integral_value() * step
 
 
 def _own_weight(t: FloatArray, tau: float) -> FloatArray:
-    """The weight of a node's own reading against its children's sum."""
+    """The weight of a node's own measurement, relative to the sum of its children."""
     return np.zeros_like(t) if math.isinf(tau) else t / (t + tau)

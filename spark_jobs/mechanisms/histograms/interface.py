@@ -1,11 +1,11 @@
-"""What every histogram method takes, and what comes of it.
+"""The interface of histogram methods: their arguments and their results.
 
-A method gets the exact counts of disjoint cells, shape (n,) or (rows, columns), and a meter that holds its whole
-budget. It draws every cost from the meter before the noise it pays for, and answers with estimates of the same shape.
-Whatever else it reads is public: the shape, epsilon, the relation and ``PublicFacts``.
+A method gets the exact counts of disjoint cells, shape (n,) or (rows, columns), and a meter with its whole budget. It
+charges every cost to the meter before it draws the noise, and returns estimates of the same shape. All other inputs are
+public: the shape, epsilon, the neighbouring relation and ``PublicFacts``.
 
-Disjoint cells: one row changes one cell by 1 when it is added or removed, and moves from one cell to another when it is
-replaced. ``rows_changed`` is that 1 or 2.
+Disjoint cells: a row that is added or removed changes one cell by 1; a row that is replaced moves from one cell to
+another. The 1-norm sensitivity is thus 1 or 2 (``rows_changed``).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from spark_jobs.mechanisms.noise import Noise
 
 @dataclass(frozen=True, kw_only=True)
 class PublicFacts:
-    """What may steer a method without being paid for.
+    """Public facts that a method may use without spending budget.
 
     Attributes:
-        total: the exact sum of the counts where it is public (``REPLACE_ONE``, all rows of the table), else None.
-        expected_rows: roughly how many rows there are, from a source that is not this table: a declared bound, an
-            earlier release; None if nobody said. It steers accuracy alone; a wrong figure costs no privacy.
+        total: the exact sum of the counts if it is public (``REPLACE_ONE``, all rows of the table), else None.
+        expected_rows: an approximate number of rows from a source other than this table, such as a declared bound or an
+            earlier release; None if unknown. It affects only accuracy: a wrong number does not weaken privacy.
     """
 
     total: int | None = None
@@ -39,12 +39,12 @@ class PublicFacts:
 
 
 class Method(Protocol):
-    """A histogram method. It spends all that ``meter`` has left, and is differentially private at that cost."""
+    """A histogram method. It spends the remaining epsilon of ``meter``, and is differentially private at this cost."""
 
     def __call__(
         self, counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise, facts: PublicFacts
     ) -> FloatArray:
-        """Estimates of the cells' counts, of the shape of ``counts``; possibly negative or fractional."""
+        """Estimates of ``counts``, of the same shape; possibly negative or fractional."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +53,8 @@ class Entry:
 
     Attributes:
         release: the method.
-        summary: what it does, in a line.
-        dimensions: of the histograms it takes.
+        summary: a description in one line.
+        dimensions: the supported numbers of dimensions.
     """
 
     release: Method
@@ -67,12 +67,12 @@ class Histogram:
     """A released histogram.
 
     Attributes:
-        cells: estimates of the counts, of the shape of the exact ones; float64, possibly negative.
-        method: the name of the method that made them; never ``"auto"``.
-        epsilon: what it cost in all, exact.
-        spendings: what it paid for, in order.
+        cells: estimates of the counts, of the shape of the exact counts; float64, possibly negative.
+        method: the name of the method; never ``"auto"``.
+        epsilon: the exact total cost.
+        spendings: the spendings, in order.
         neighbours: the neighbouring relation of the guarantee.
-        guarantee: ``contract.release.PRIVATE``, or ``NOT_PRIVATE`` where the noise had a seed.
+        guarantee: ``contract.release.PRIVATE``, or ``NOT_PRIVATE`` if the noise was seeded.
     """
 
     cells: FloatArray
@@ -88,7 +88,7 @@ def checked_counts(counts: NDArray[np.integer]) -> Int64Array:
 
     Raises:
         TypeError: they are not integers.
-        ValueError: they have no cell, or another number of dimensions.
+        ValueError: there are no cells, or the number of dimensions is neither 1 nor 2.
     """
     counts = np.asarray(counts)
     if not np.can_cast(counts.dtype, np.int64):
@@ -99,7 +99,7 @@ def checked_counts(counts: NDArray[np.integer]) -> Int64Array:
 
 
 def on_a_line(method: Callable[[Int64Array], FloatArray], counts: Int64Array, order: NDArray[np.intp]) -> FloatArray:
-    """``method`` on the cells of a grid taken in a public order, put back in their places."""
+    """The result of ``method`` on the cells of a grid in a public order, returned to the shape of the grid."""
     estimates = np.empty(counts.size)
     estimates[order] = method(counts.reshape(-1)[order])
     return estimates.reshape(counts.shape)

@@ -1,22 +1,24 @@
-"""MWEM: a distribution that learns, query by query, where it is most wrong.
+"""MWEM: multiplicative weights with queries that the exponential mechanism selects by their error.
 
 Specification (Hardt, Ligett, McSherry, *A simple and practical algorithm for differentially private data release*, NIPS
-2012, figure 1, with its section 4 repeated updates). Queries are counts of sets of cells: all prefixes of a line, all
-rectangles from the first cell of a grid, the whole left out.
+2012, figure 1, with the repeated updates of its section 4). Queries are counts of sets of cells: all prefixes of a
+line, or all rectangles that start at the first cell of a grid, except the set of all cells.
 
-1. The number of rows n: public, or a noisy total at a share ``TOTAL_SHARE`` of epsilon; at least 1 from then on. The
-   estimate A is n spread evenly. The number of rounds T is ``rounds(n e, queries)``, e the budget that is left.
-2. In each round: the exponential mechanism at ``e / 2T`` picks a query by the score ``|q(x) - [q(A)]|``, where ``[.]``
-   rounds to a whole number; its count gets noise of scale ``1 / (e / 2T)``; then A takes up all answers so far, several
-   times over: ``A(cell) *= exp((answer - q(A)) / 2n)`` in q's cells, and A is scaled to n.
+1. The number of rows n is public, or a noisy total at a share ``TOTAL_SHARE`` of epsilon; it is then taken as at least
+   1. The estimate A is n spread evenly. The number of rounds T is ``rounds(n e, queries)``, where e is the remaining
+   budget.
+2. In each round, the exponential mechanism at ``e / 2T`` selects a query by the score ``|q(x) - [q(A)]|``, where
+   ``[.]`` rounds to a whole number. Its count gets noise of scale ``1 / (e / 2T)``. Then A is updated with all answers
+   so far, several times: ``A(cell) *= exp((answer - q(A)) / 2n)`` in q's cells, and A is scaled to n.
 3. The last A is released.
 
 Formal guarantee: epsilon-DP under either relation.
-Proof. One query's count changes by at most 1 when a row is added or removed, and by at most 1 when one is replaced: it
-enters or leaves the set, or neither. A is a function of released numbers, so every score is ``|integer - public
-integer|`` and changes by at most 1: a pick costs e / 2T by ``selection.exponential_mechanism``, whose choice is exact,
-and its answer e / 2T. The total costs its share where it is drawn, with sensitivity 1 as well. All of it composes
-sequentially, adaptively. The published algorithm takes n as known: under add/remove its exact value would betray a row.
+Proof. The count of one query changes by at most 1 when a row is added or removed, and also when one is replaced: the
+row enters the set, leaves it, or neither. A is a function of released numbers, so every score is
+``|integer - public integer|`` and changes by at most 1: a selection costs e / 2T by
+``selection.exponential_mechanism``, whose choice is exact, and its answer e / 2T. The total costs its share if it is
+drawn, also with sensitivity 1. These costs compose by adaptive sequential composition. The published algorithm takes n
+as known: under add/remove its exact value would disclose the presence of a row.
 
 Weights are kept as logarithms, so that none is lost by underflow. Cells that lie in the same measured queries share one
 weight, so that the cost of an update grows with the number of such groups and not with the number of cells.
@@ -51,9 +53,10 @@ def mwem(
 ) -> FloatArray:
     """Multiplicative weights with exponential-mechanism queries; epsilon-DP for the meter's remaining epsilon.
 
-    Sensitivity, cost and proof: the module's; ``neighbours`` changes nothing, as a count moves by 1 under both.
+    Sensitivity, cost and proof: see the module; ``neighbours`` has no effect, as a count moves by 1 under both
+    relations.
     """
-    # one by one, so that no sum overflows: this moves no row further
+    # clipped cell by cell, so that no sum overflows; this does not increase the sensitivity
     exact = np.clip(counts, -_MAX_TOTAL // counts.size, _MAX_TOTAL // counts.size)
     total = float(facts.total if facts.total is not None else _noisy_total(exact, meter, noise))
     if counts.size == 1:
@@ -79,24 +82,24 @@ def _noisy_total(exact: Int64Array, meter: BudgetMeter, noise: Noise) -> int:
 
 
 def rounds(worth: float, cells: int) -> int:
-    """How many rounds to take where ``worth`` is rows times epsilon; public.
+    """The public number of rounds, where ``worth`` is rows times epsilon.
 
-    The error of T rounds is bounded by ``n sqrt(log cells / T) + T log queries / e``: least where
-    ``T^(3/2)`` is proportional to ``n e sqrt(log cells) / log queries``, and there are as many queries as cells.
+    The error of T rounds is bounded by ``n sqrt(log cells / T) + T log queries / e``, which is smallest where
+    ``T^(3/2)`` is proportional to ``n e sqrt(log cells) / log queries``; there are as many queries as cells.
     """
     best = (worth / math.sqrt(math.log(cells)) / _ROUNDS_CONSTANT) ** (2 / 3)
     return int(min(MAX_ROUNDS, max(1.0, math.ceil(best))))
 
 
 def queries(values: NDArray[Any]) -> NDArray[Any]:
-    """The sums over the cells up to each one, along every axis, flat; the last, of all cells, is left out."""
+    """The cumulative sums along every axis, flat, without the last one, which is the sum of all cells."""
     for axis in range(values.ndim):
         values = np.cumsum(values, axis=axis)
     return values.reshape(-1)[:-1]
 
 
 def members(shape: tuple[int, ...], query: int) -> BoolArray:
-    """The cells that a query counts, in the histogram's shape."""
+    """Whether a query counts each cell, in the shape of the histogram."""
     ends = np.unravel_index(query, shape)
     inside = np.zeros(shape, dtype=np.bool_)
     inside[tuple(slice(0, int(end) + 1) for end in ends)] = True
@@ -104,7 +107,7 @@ def members(shape: tuple[int, ...], query: int) -> BoolArray:
 
 
 class WeightedCells:
-    """A distribution over cells as logarithms of weights, one for each group of cells that no query has told apart."""
+    """A distribution over cells, as logarithms of weights: one for each group of cells that no query separates."""
 
     def __init__(self, group: NDArray[np.intp], size: float) -> None:
         self._group, self._size = group, size
@@ -119,12 +122,12 @@ class WeightedCells:
         return cls(np.zeros(shape, dtype=np.intp), size)
 
     def cells(self) -> FloatArray:
-        """The estimate of every cell; at least 0, of sum ``size``."""
+        """The estimates of all cells; at least 0, with sum ``size``."""
         estimates: FloatArray = (self._masses() / self._cells)[self._group]
         return estimates
 
     def take(self, inside: BoolArray, answer: float) -> None:
-        """Remember a query's noisy answer, as near as n rows come to it, and tell its cells from the others."""
+        """Add the noisy answer of a query, clipped to [0, n], and distinguish its cells from the others."""
         keys, group = np.unique(2 * self._group.reshape(-1) + inside.reshape(-1), return_inverse=True)
         before = keys // 2
         self._group = group.reshape(self._group.shape)

@@ -1,4 +1,4 @@
-"""Public orders in which a grid's cells make a line: neighbours on the line are neighbours on the grid."""
+"""Public orders of a grid's cells on a line, in which neighbours on the line are neighbours on the grid."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Order = NDArray[np.intp]
 def line_order(shape: tuple[int, ...]) -> Order:
     """Flat indices of a grid's cells in the order of a public curve through all of them.
 
-    The Hilbert curve of the smallest square of side 2^k around the grid, without the cells that lie outside; a
-    serpentine, every other row backwards, where that square has more than eight times the grid's cells. A line keeps
-    its own order. Which curve it is depends on the shape alone.
+    The curve is the Hilbert curve of the smallest square of side 2^k that contains the grid, without the cells outside
+    the grid; or a serpentine, with every other row reversed, if that square has more than eight times the cells of the
+    grid. A line keeps its order. The curve depends only on the shape.
 
     Args:
         shape: (cells,) or (rows, columns).
@@ -44,7 +44,7 @@ def _hilbert(rows: int, columns: int, side: int) -> Order:
     while half:
         right, lower = (x & half) > 0, (y & half) > 0
         place += half * half * ((3 * right) ^ lower)
-        # turn the quadrant so that its own curve starts where the last one ended
+        # turn the quadrant so that its curve starts where the previous one ended
         flip = right & ~lower
         x, y = np.where(flip, half - 1 - (x & (half - 1)), x), np.where(flip, half - 1 - (y & (half - 1)), y)
         x, y = np.where(lower, x, y) & (half - 1), np.where(lower, y, x) & (half - 1)

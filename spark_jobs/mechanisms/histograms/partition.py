@@ -1,26 +1,26 @@
-"""DAWA's first stage, corrected: a private partition of a line into buckets of nearly equal counts.
+"""The first stage of DAWA, corrected: a private partition of a line into buckets of nearly equal counts.
 
-Candidates are the aligned dyadic buckets: for every power of two b, cells ``[j b, (j + 1) b)``, cut off at the end of
-the line; together they make a binary tree. A bucket's cost is its deviation ``dev(B) = sum_j |x_j - mean|`` plus a
-public penalty; the partition of least noisy cost is found in one pass up the tree.
+Candidates are the aligned dyadic buckets: for every power of two b, cells ``[j b, (j + 1) b)``, truncated at the end of
+the line; together they form a binary tree. The cost of a bucket is its deviation ``dev(B) = sum_j |x_j - mean|`` plus a
+public penalty; the partition of smallest noisy cost is computed in one pass up the tree.
 
-Sensitivity. One row more or less in a cell of B changes ``dev(B)`` by at most ``D_B = 2 (1 - 1 / |B|)``: the cell moves
-by ``1 - 1/|B|`` against the mean, each of the others by ``1/|B|``. For N cells ``D_max = 2 (1 - 1 / N)``.
+Sensitivity. Adding or removing one row in a cell of B changes ``dev(B)`` by at most ``D_B = 2 (1 - 1 / |B|)``: the cell
+moves by ``1 - 1/|B|`` against the mean, each of the others by ``1/|B|``. For N cells ``D_max = 2 (1 - 1 / N)``.
 
 Noise: two-sided geometric of scale ``(D_B + D_max) / epsilon`` on **every** candidate, single cells included (their
 ``D_B`` is 0), and no noisy cost is ever clipped.
 
 Formal guarantee: epsilon-DP when a row is added or removed; with twice the noise when one is replaced.
-Proof. Fix a partition P, and let B in P be the bucket that holds the changed cell. Fix the noise of all other buckets.
-Partitions that use B have the same term for B, and nothing else in them changes: which of them is least does not depend
-on the change. Every other partition holds exactly one other bucket B' over that cell, and its cost moves by at most
-``D_B' <= D_max``. So P wins iff B's noise is below a threshold that moves by at most ``D_B + D_max``, and the chance of
-that changes by ``e^epsilon`` at most; integrate over the other noise. Penalties are constants and drop out.
-The argument needs B to have noise, and all of it: the published code leaves single cells bare, has half this scale,
-and clips; its loss is above its epsilon without bound (the tests show it).
+Proof. Fix a partition P, and let B in P be the bucket that contains the changed cell. Fix the noise of all other
+buckets. Partitions that use B have the same term for B, and nothing else in them changes: which of them is cheapest
+does not depend on the change. Every other partition has exactly one other bucket B' over that cell, and its cost moves
+by at most ``D_B' <= D_max``. So P is selected iff B's noise is below a threshold that moves by at most ``D_B + D_max``,
+and the probability of this changes by a factor of at most ``e^epsilon``; integrate over the other noise. Penalties are
+constants and cancel. The argument requires noise of this scale in every bucket B: the published code adds no noise to
+single cells, uses half this scale, and clips; its loss exceeds its epsilon without bound, as the tests show.
 
-Costs are counted in steps of ``1 / STEPS`` by exact integer arithmetic: ``floor(STEPS dev)`` moves by at most
-``ceil(STEPS D_B)`` steps, which is what the noise is scaled to.
+Costs are computed in steps of ``1 / STEPS`` by exact integer arithmetic: ``floor(STEPS dev)`` moves by at most
+``ceil(STEPS D_B)`` steps, which determines the scale of the noise.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from spark_jobs.mechanisms.prefix_sums import rows_changed
 
 STEPS = 1 << 10
 _MAX_TOTAL = 1 << 50
-"""Cells of the line together, in the costs alone; larger counts are clipped one by one, which moves no row further."""
+"""The largest total of the line, in the costs only; cells are clipped one by one, which does not add sensitivity."""
 MAX_NOISE = 2.0**54
-"""Noise scale times cells: sums of costs then leave int64 with a chance below exp(-2^8), whatever epsilon is."""
+"""The largest noise scale times cells: sums of costs overflow with a probability below exp(-2^8), for any epsilon."""
 _BLOCK = 1 << 16
 _SHORT = 64
 
@@ -50,9 +50,9 @@ class Candidates:
     """One level of candidate buckets.
 
     Attributes:
-        length: cells of a bucket.
-        last: cells of the last bucket; fewer where the line ends in it.
-        costs: in steps, without noise or penalty. int64.
+        length: the number of cells of a bucket.
+        last: the number of cells of the last bucket, which may be truncated.
+        costs: in steps, without noise or penalty; int64.
     """
 
     length: int
@@ -69,20 +69,20 @@ def private_partition(
     noise: Noise,
     steps: int = STEPS,
 ) -> Int64Array:
-    """Where the buckets of the least noisy cost begin: ascending, the first of them 0.
+    """The starts of the buckets of the partition with the smallest noisy cost: ascending, the first one 0.
 
-    Neighbours, sensitivity, guarantee and proof: the module's. O(N log N).
+    Neighbours, sensitivity, guarantee and proof: see the module. O(N log N).
 
     Args:
         counts: exact counts of disjoint cells, shape (N,).
         epsilon: the total cost.
-        penalty: what every bucket costs besides its deviation, in counts; public.
+        penalty: added to the deviation of every bucket, in counts; public.
         neighbours: the neighbouring relation.
-        noise: sampler of the mechanism's noise, called once for each length of buckets.
-        steps: of the lattice of costs, in one count.
+        noise: sampler of the mechanism's noise, called once for each bucket length.
+        steps: lattice steps of costs per count.
 
     Raises:
-        InvalidRequest: epsilon is so small that sums of noisy costs might leave int64.
+        InvalidRequest: epsilon is so small that sums of noisy costs might overflow.
     """
     scale = laplace_scale(epsilon, max(1, rows_changed(neighbours) * 2 * change_in_steps(counts.size, steps)))
     if scale * counts.size > MAX_NOISE:
@@ -101,7 +101,7 @@ def private_partition(
 def noisy_costs(
     level: Candidates, cells: int, epsilon: Cost, neighbours: Neighbours, noise: Noise, steps: int
 ) -> Int64Array:
-    """A level's costs with noise of ``(D_B + D_max) / epsilon``, in steps, under the relation."""
+    """A level's costs with noise of scale ``(D_B + D_max) / epsilon``, in steps, under ``neighbours``."""
 
     def noisy(costs: Int64Array, length: int) -> Int64Array:
         change = change_in_steps(length, steps) + change_in_steps(cells, steps)
@@ -113,7 +113,7 @@ def noisy_costs(
 
 
 def candidates(counts: Int64Array, *, steps: int = STEPS) -> list[Candidates]:
-    """The costs of all candidates, cells first, doubling the length up to the whole line."""
+    """The costs of all candidates: single cells first, then lengths that double up to the whole line."""
     cells = np.clip(counts, -(_MAX_TOTAL // counts.size), _MAX_TOTAL // counts.size)
     levels = [Candidates(length=1, last=1, costs=np.zeros(cells.size, dtype=np.int64))]
     while levels[-1].length < cells.size:
@@ -131,15 +131,15 @@ def candidates(counts: Int64Array, *, steps: int = STEPS) -> list[Candidates]:
 
 
 def change_in_steps(length: int, steps: int) -> int:
-    """``ceil(2 (1 - 1 / length) steps)``: how far one row moves the cost of a bucket of that many cells."""
+    """``ceil(2 (1 - 1 / length) steps)``: the sensitivity of the cost of a bucket of ``length`` cells to one row."""
     return -(-2 * (length - 1) * steps // length)
 
 
 def cheapest(levels: Sequence[Int64Array], *, penalty: int, cells: int) -> Int64Array:
-    """Where the buckets of the cheapest partition begin, given noisy costs of all aligned dyadic buckets.
+    """The starts of the buckets of the cheapest partition, given noisy costs of all aligned dyadic buckets.
 
-    Ties go to the longer bucket. Where the end of the line leaves a bucket with one half alone, it is the same set of
-    cells as that half: it stands for the cheapest partition below, and is no candidate of its own.
+    Ties go to the longer bucket. If the end of the line truncates a bucket to its first half, it has the same cells as
+    that half: it then represents the cheapest partition of the half and is not a candidate itself.
     """
     best = levels[0] + penalty
     split: list[np.ndarray] = [np.zeros(best.size, dtype=bool)]
@@ -160,10 +160,11 @@ def cheapest(levels: Sequence[Int64Array], *, penalty: int, cells: int) -> Int64
 
 
 def _deviations(buckets: Int64Array, steps: int) -> Int64Array:
-    """``floor(steps * sum |x - mean|)`` of each row, exactly.
+    """The exact ``floor(steps * sum |x - mean|)`` of each row.
 
-    With ``sum = q m + r``, ``sum |x - q| = 2 sum max(x, q) - 2 q m - r``; the mean is ``r / m`` further from each cell
-    of at most q, and so much nearer to the others. Short buckets are laid in columns: long inner loops are fast.
+    With ``sum = q m + r``, ``sum |x - q| = 2 sum max(x, q) - 2 q m - r``; the mean is further than q by ``r / m`` from
+    each cell of at most q, and nearer by ``r / m`` to the others. Short buckets are transposed, because long inner
+    loops are faster.
     """
     length = buckets.shape[1]
     axis = 0 if length <= _SHORT else 1

@@ -1,4 +1,4 @@
-"""One door to all histogram methods: choose by name, pay through a meter, get a frozen result."""
+"""The release of a histogram by any of the methods: selection by name, payment through a meter, a frozen result."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from spark_jobs.mechanisms.prefix_sums import rows_changed
 
 METHODS = MappingProxyType(
     {
-        "adaptive_grid": Entry(release=adaptive_grid, summary="blocks, each cut as finely as its noisy count can bear"),
-        "ahp": Entry(release=ahp, summary="clusters of cells of nearly equal noisy counts, one total for each"),
+        "adaptive_grid": Entry(release=adaptive_grid, summary="blocks, each cut as finely as its noisy count allows"),
+        "ahp": Entry(release=ahp, summary="clusters of cells of nearly equal noisy counts, with one total each"),
         "dawa": Entry(release=dawa, summary="private buckets of nearly equal counts, a hierarchy over them"),
         "geometric": Entry(release=flat.geometric, summary="integer noise in every cell"),
         "greedy_h": Entry(release=greedy_h, summary="a hierarchy whose levels share the budget unequally"),
         "hb": Entry(release=hb, summary="a hierarchy of the best branching, its levels at equal shares"),
         "laplace": Entry(release=flat.laplace, summary="Laplace noise in every cell"),
-        "mwem": Entry(release=mwem, summary="a distribution that learns the prefix counts it has most wrong"),
+        "mwem": Entry(release=mwem, summary="a distribution, corrected in its worst prefix counts"),
         "uniform": Entry(release=flat.uniform, summary="a noisy total, spread evenly"),
     }
 )
-"""Every method, by name."""
+"""All methods, by name."""
 _FEW_CELLS = 64
 _WEAK_ON_A_LINE, _STRONG_ON_A_LINE, _STRONG_ON_A_GRID = 0.1, 16.0, 32.0
 
@@ -52,22 +52,22 @@ def release_histogram(
 ) -> Histogram:
     """Release the counts of disjoint cells, at a cost of at most ``epsilon``.
 
-    Formal guarantee: ``epsilon``-DP under ``neighbours``, by the proof in the chosen method's docstring. ``"auto"``
-    chooses by ``default_method``, from public facts alone.
+    Formal guarantee: ``epsilon``-DP under ``neighbours``, by the proof in the docstring of the method. ``"auto"``
+    selects by ``default_method``, from public facts only.
 
     Args:
         counts: integers, shape (cells,) or (rows, columns); a row of the table lies in at most one cell.
-        epsilon: the allowance; floats are read as Python prints them.
+        epsilon: the budget; floats are read as Python prints them.
         neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
         method: a name of ``METHODS``, or ``"auto"``.
-        public_total: whether the sum of the counts is public; only under ``REPLACE_ONE``, and only where every row of
-            the table is counted.
-        expected_rows: a public guess of that sum, which steers accuracy alone.
+        public_total: whether the sum of the counts is public; only under ``REPLACE_ONE``, and only if every row of the
+            table is counted.
+        expected_rows: a public guess of that sum, which affects only accuracy.
 
     Raises:
-        InvalidRequest: an unknown method, one that does not take this many dimensions, a budget that is not above 0, a
-            total that cannot be public.
+        InvalidRequest: the method is unknown or does not support this number of dimensions, the budget is not above 0,
+            or the total cannot be public.
         TypeError, ValueError: the counts are not integers in one or two dimensions.
     """
     counts = checked_counts(counts)
@@ -75,15 +75,15 @@ def release_histogram(
         raise InvalidRequest(
             "public_total",
             value=public_total,
-            requirement="the total is public under replace_one alone",
-            remedy="leave it out, or ask for replace_one",
+            requirement="is allowed only under replace_one",
+            remedy="leave it out, or use replace_one",
         )
     if expected_rows is not None and expected_rows < 1:
         raise InvalidRequest(
             "expected_rows",
             value=expected_rows,
             requirement="must be at least 1",
-            remedy="leave it out if nobody knows",
+            remedy="leave it out if it is unknown",
         )
     meter = BudgetMeter(epsilon)
     name = method
@@ -109,17 +109,17 @@ def default_method(
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
     expected_rows: int | None = None,
 ) -> str:
-    """The method that ``"auto"`` stands for; it reads public facts alone.
+    """The method that ``"auto"`` selects, from public facts only.
 
-    Up to 64 cells a consistent hierarchy (``hb``, often flat there) is hard to beat. Beyond, what matters is the signal
-    of a cell: expected rows times epsilon over cells, epsilon halved where a row is replaced. A line takes
-    ``adaptive_grid`` below 0.1, ``hb`` from 16 on, ``dawa`` between and where nobody knows; a grid takes
-    ``adaptive_grid`` below 32 and where nobody knows, ``hb`` from there on. The bounds are those of
-    docs/contributing/benchmarks.
+    Up to 64 cells a consistent hierarchy (``hb``, often a flat one) is hard to beat. Beyond, the choice depends on the
+    signal per cell: expected rows times epsilon over cells, with epsilon halved under ``REPLACE_ONE``. On a line the
+    method is ``adaptive_grid`` for a signal below 0.1, ``hb`` from 16, and ``dawa`` between them or if the signal is
+    unknown; on a grid it is ``hb`` from 32, and ``adaptive_grid`` below or if the signal is unknown. The bounds are
+    from docs/contributing/benchmarks.
 
     Args:
         shape: of the histogram.
-        epsilon: what it may cost.
+        epsilon: the budget.
         neighbours: the neighbouring relation.
         expected_rows: a public guess of the number of rows.
 

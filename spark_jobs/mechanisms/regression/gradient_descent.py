@@ -1,15 +1,15 @@
 """Lines by noisy gradient descent: DPGradDescent of Alabi, McMillan, Sarathy, Smith, Vadhan (PoPETs 2022).
 
-Kept to compare with: ``moments`` releases once what T gradients ask for T times (its noise is smaller by about
-``sqrt T`` under zCDP, by T under pure privacy). The parameters are the heights ``p, q`` of the line at x = 1/4 and 3/4;
-a row's gradient of ``(2 p (3/4 - x) + 2 q (x - 1/4) - y)^2`` is clipped to [-clip, clip] in each, held on a lattice of
-``2^20`` steps to the clip, and summed.
+For comparison only: ``moments`` releases once what T gradients measure T times (its noise is smaller by about
+``sqrt T`` under zCDP and by T under pure privacy). The parameters are the heights ``p, q`` of the line at x = 1/4 and
+3/4; a row's gradient of ``(2 p (3/4 - x) + 2 q (x - 1/4) - y)^2`` is clipped to [-clip, clip] in each coordinate,
+rounded to a lattice with ``2^20`` steps in ``clip``, and summed.
 
-Each of T steps releases one noisy sum, of which one row changes both entries by at most ``clip`` where it is added or
-removed, by ``2 clip`` where it is replaced: 1-norm ``2 clip`` and ``4 clip``, 2-norm ``sqrt 2 clip`` and
-``2 sqrt 2 clip``. With ``epsilon / T`` or ``rho / T`` each, all of them cost epsilon or rho: composition is adaptive
-(Dwork, Roth 2014, theorem 3.16; Bun, Steinke, TCC 2016, lemma 2.3). Step sizes come from the noisy gradients alone
-(AdaGrad), and what is returned is the average of the second half of the path. Groups compose as in ``noisy_stats``.
+Each of T steps releases one noisy sum, of which one row changes both entries by at most ``clip`` if it is added or
+removed and by ``2 clip`` if it is replaced: 1-norm ``2 clip`` and ``4 clip``, 2-norm ``sqrt 2 clip`` and
+``2 sqrt 2 clip``. With ``epsilon / T`` or ``rho / T`` each, all steps together cost epsilon or rho, by adaptive
+composition (Dwork, Roth 2014, theorem 3.16; Bun, Steinke, TCC 2016, lemma 2.3). Step sizes depend only on the noisy
+gradients (AdaGrad), and the result is the average of the second half of the path. Groups compose as in ``noisy_stats``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LATTICE = 1 << 20
 ITERATIONS = 20
 CLIP = 0.25
 STEP = 0.25
-"""Chosen on synthetic boxes; public like the others."""
+"""Chosen on synthetic data; public, like the other constants."""
 
 
 def gradient_descent(
@@ -50,24 +50,25 @@ def gradient_descent(
     """A line for each group by ``iterations`` noisy gradients; ``epsilon``-DP under ``neighbours``.
 
     Args:
-        group: the group of each place, 0 to ``groups - 1``; shape (k,).
-        x: its x, a whole number from 0 to ``steps``.
-        y: its y, the same.
-        counts: its rows. Under ``REPLACE_ONE`` with rows whose values are missing, place them in the middle of the box.
-        groups: how many groups there are.
-        steps: what 1 is in units of the grid; public.
+        group: the group of each distinct point, 0 to ``groups - 1``; shape (k,).
+        x: the x of each point, a whole number from 0 to ``steps``.
+        y: the y of each point, likewise.
+        counts: the number of rows at each point. Under ``REPLACE_ONE``, rows with missing values must be placed in the
+            middle of the box.
+        groups: the number of groups.
+        steps: the number of grid steps from 0 to 1; public.
         epsilon: the cost of all groups together.
         neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
         iterations: T, public.
-        clip: of a row's gradient, public.
+        clip: the bound on each coordinate of a row's gradient; public.
 
     Returns:
-        Lines without noisy moments: their ``rows``, ``covariance``, ``variance`` and scales are 0.
+        Lines without noisy moments: ``rows``, ``covariance``, ``variance`` and the scales are 0.
 
     Raises:
         InvalidRequest: epsilon is not a finite number above 0.
-        ValueError: fewer than one iteration, or a clip that is not above 0.
+        ValueError: ``iterations`` is below 1, or ``clip`` is not finite and above 0.
     """
     step_epsilon = share(exact_decimal(epsilon, what="epsilon"), max(iterations, 1))
     rows = _Rows(group, x, y, counts, groups=groups, steps=steps, clip=clip)
@@ -92,9 +93,9 @@ def gradient_descent_zcdp(
     iterations: int = ITERATIONS,
     clip: float = CLIP,
 ) -> NoisyLines:
-    """As ``gradient_descent`` with Gaussian noise: ``rho``-zCDP under ``neighbours``; see there.
+    """``gradient_descent`` with Gaussian noise: ``rho``-zCDP under ``neighbours``.
 
-    For an (epsilon, delta) give ``zcdp.rho_within(epsilon, delta)``.
+    For (epsilon, delta)-DP use ``zcdp.rho_within(epsilon, delta)``.
 
     Raises:
         InvalidRequest: rho is not a finite number above 0.
@@ -102,7 +103,7 @@ def gradient_descent_zcdp(
     """
     step_rho: Decimal = share(exact_decimal(rho, what="rho"), max(iterations, 1))
     rows = _Rows(group, x, y, counts, groups=groups, steps=steps, clip=clip)
-    # a hair above the root of two, which is rounded
+    # slightly above the square root of two, to cover its rounding
     sensitivity = rows_changed(neighbours) * LATTICE * 2**0.5 * (1 + 1e-15)
 
     def noisy(sums: Int64Array) -> Int64Array:
@@ -112,7 +113,7 @@ def gradient_descent_zcdp(
 
 
 class _Rows:
-    """Private: counted places in order of their groups."""
+    """The counted points, ordered by group; private."""
 
     def __init__(
         self,
@@ -137,7 +138,7 @@ class _Rows:
         self.clip = clip
 
     def gradients(self, heights: FloatArray) -> Int64Array:
-        """The exact sums of clipped gradients in lattice steps, at heights of shape (2, groups); the same shape."""
+        """The exact sums of clipped gradients at ``heights``, in lattice steps; both have shape (2, groups)."""
         own = heights[:, self.group]
         slack = (own * self.weights).sum(axis=0) - self.y
         clipped = np.clip(2 * slack * self.weights, -self.clip, self.clip)

@@ -1,4 +1,4 @@
-"""What a release of lines holds: numbers that were noised, and what follows from them."""
+"""The released lines of all groups, and the noise that regression mechanisms share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spark_jobs.mechanisms.noise import Cost, Noise, gaussian_stddev, laplace_sc
 from spark_jobs.mechanisms.regression.sums import GroupSums, rounded
 
 LATTICE = 1 << 30
-"""Steps of the lattice of the noise in one sensitivity."""
+"""Lattice steps per sensitivity."""
 _SCALES = ("covariance_scale", "variance_scale", "rows_scale", "centre_scale")
 
 
@@ -23,14 +23,15 @@ class NoisyLines:
     """Released lines ``centre + slope (x - 1/2)`` through the unit box, one for each group; shape (groups,).
 
     Attributes:
-        slope, centre: always finite.
-        failed: no slope could be told, as the noisy variance was not above 0 (the paper's bottom). The slope is then 0
-            and ``centre`` a noisy mean of y.
-        rows: how many the group has: public, or noisy, and then perhaps below 1.
-        covariance, variance: noisy ``sum (x - mean)(y - mean)`` and ``sum (x - mean)^2``; 0 where a method has none.
+        slope, centre: the parameters; always finite.
+        failed: whether the slope is undefined because the noisy variance is not above 0 (the paper's bottom). The slope
+            is then 0 and ``centre`` is a noisy mean of y.
+        rows: the size of each group: public, or noisy and then perhaps below 1.
+        covariance, variance: noisy ``sum (x - mean)(y - mean)`` and ``sum (x - mean)^2``; 0 if the method has none.
         covariance_scale, variance_scale, rows_scale, centre_scale: of the noise in ``covariance``, ``variance``,
-            ``rows`` and ``centre * max(rows, 1)``; the last for this slope. 0 where there is none, or it is unknown.
-        gaussian: the scales are standard deviations of normal noise, not scales of Laplace noise.
+            ``rows`` and ``centre * max(rows, 1)``, the last one given the slope. 0 if there is no noise or its scale is
+            unknown.
+        gaussian: whether the scales are standard deviations of normal noise, instead of scales of Laplace noise.
     """
 
     slope: FloatArray
@@ -46,19 +47,19 @@ class NoisyLines:
     gaussian: bool = False
 
     def predict(self, at: ArrayLike) -> FloatArray:
-        """The lines at these x, clipped to [0, 1]; shape (groups, len(at))."""
+        """The heights of the lines at these x, clipped to [0, 1]; shape (groups, len(at))."""
         steps = np.asarray(at, dtype=np.float64) - 0.5
         return np.clip(self.centre[:, None] + self.slope[:, None] * steps, 0.0, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Draws:
-    """Noise of one kind, bought out of one cost in public shares.
+    """A total cost, its public shares, and the noise for each of them.
 
     Attributes:
-        total: epsilon, or rho.
-        shares: of the total, one for each thing that is measured; their sum is 1.
-        gaussian: Gaussian noise at shares of rho, else Laplace noise at shares of epsilon.
+        total: epsilon, or rho if ``gaussian``.
+        shares: of the total, one for each measurement; their sum is 1.
+        gaussian: whether the noise is Gaussian, at shares of rho; otherwise it is Laplace noise, at shares of epsilon.
         noise: its sampler.
 
     Raises:
@@ -76,19 +77,19 @@ class Draws:
             raise ValueError(f"shares: got {[str(share) for share in shares]}; must be above 0 and add up to 1")
 
     def cost(self, part: int) -> Decimal:
-        """What the measurement of this number costs; all parts add up to the total, exactly."""
+        """The cost of the measurement with this index; all costs add up to the total exactly."""
         total = exact_decimal(self.total, what="rho" if self.gaussian else "epsilon")
         costs = [_share_of(total, exact_decimal(share)) for share in self.shares[:-1]]
         return exact_difference(total, *costs) if part == len(costs) else costs[part]
 
     def add(self, part: int, values: Int64Array, *, moves: int, together: int = 1) -> Int64Array:
-        """``values`` with noise, where one row moves each of ``together`` of them by at most ``moves``."""
+        """``values`` with noise, if one row changes ``together`` of them by at most ``moves`` each."""
         if self.gaussian:
             return self.noise.gaussian(values, rho=self.cost(part), l2_sensitivity=_l2(moves, together))
         return self.noise.laplace(values, epsilon=self.cost(part), l1_sensitivity=moves * together)
 
     def scale(self, part: int, *, moves: int, together: int = 1) -> float:
-        """Of the noise that ``add`` draws: Laplace's scale or the standard deviation."""
+        """The noise of ``add``: the scale of Laplace noise, or the standard deviation of Gaussian noise."""
         if self.gaussian:
             return gaussian_stddev(self.cost(part), _l2(moves, together))
         return laplace_scale(self.cost(part), moves * together)
@@ -103,18 +104,18 @@ def centred_lines(
     part: int,
     neighbours: Neighbours,
 ) -> tuple[FloatArray, FloatArray]:
-    """The height of each line over the middle of the box, and the scale of the noise in it times ``max(rows, 1)``.
+    """The height of each line at the middle of the box, and the scale of its noise times ``max(rows, 1)``.
 
-    With the slope ``s = covariance / variance`` known, ``sum (y - 1/2) - s (x - 1/2)`` moves by at most
-    ``(1 + |s|) / 2`` where a row is added or removed and by ``1 + |s|`` where one is replaced.
+    With the slope ``s = covariance / variance`` known, ``sum (y - 1/2) - s (x - 1/2)`` changes by at most
+    ``(1 + |s|) / 2`` if a row is added or removed and by ``1 + |s|`` if one is replaced.
 
     Args:
-        sums: private.
+        sums: the exact sums; private.
         covariance: whole numbers, released.
-        variance: the same, above 0.
-        rows: public or released.
-        draws: the noise.
-        part: which of its shares this is.
+        variance: whole numbers above 0, released.
+        rows: the sizes of the groups, public or released.
+        draws: the noise and its shares.
+        part: the index of the share for this measurement.
         neighbours: the neighbouring relation.
     """
     along, up = sums.centred()
@@ -134,5 +135,5 @@ def _share_of(total: Decimal, part: Decimal) -> Decimal:
 
 
 def _l2(moves: int, together: int) -> float:
-    # a hair above the root, which is rounded
+    # slightly above the square root, to cover its rounding
     return moves if together == 1 else moves * together**0.5 * (1 + 1e-15)

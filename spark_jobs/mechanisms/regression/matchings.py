@@ -1,8 +1,9 @@
-"""Pairs of rows for estimates by pairs: edge-disjoint matchings of a secret random order.
+"""Edge-disjoint matchings of rows in a secret random order, for estimates from pairs of rows.
 
-The circle method: of m rows, m even, one stays in the middle and the others move round it, one place a round; rows that
-face each other are paired. The m - 1 rounds hold every pair once. An odd number of rows gets one empty place more, and
-who faces it has no partner in that round; published code leaves it out, and then pairs some rows twice.
+The circle method: of m rows, m even, one stays in the middle and the others move around it by one place per round; rows
+that face each other are paired. The m - 1 rounds contain every pair once. An odd number of rows gets one additional
+empty place, and the row that faces it has no partner in that round; published code omits the empty place, and then
+pairs some rows twice.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _PAIRS_AT_ONCE = 1 << 18
 def random_order(rows: int, noise: Noise) -> Int64Array:
     """A uniformly random order of ``rows`` places; shape (rows,).
 
-    Sorted random words are in uniformly random order once no two are equal; else all are drawn anew.
+    The order of random words is uniform if all of them differ; otherwise all are drawn again.
     """
     while True:
         words = noise.words(rows)
@@ -30,22 +31,22 @@ def random_order(rows: int, noise: Noise) -> Int64Array:
 
 
 def rounds_of(rows: int, matchings: int | None) -> int:
-    """How many matchings there are of ``rows`` rows, up to ``matchings``; None: all."""
+    """The number of matchings of ``rows`` rows, at most ``matchings``; None stands for all."""
     all_rounds = rows + rows % 2 - 1 if rows > 1 else 0
     return all_rounds if matchings is None else min(matchings, all_rounds)
 
 
 def matched(rows: int, rounds: int) -> Iterator[tuple[Int64Array, Int64Array]]:
-    """The pairs of the first ``rounds`` matchings of the places 0 to ``rows - 1``, some matchings at a time.
+    """The pairs of the first ``rounds`` matchings of the rows 0 to ``rows - 1``, several matchings at a time.
 
-    Every place is in at most one pair of each matching, and no two matchings share a pair.
+    Every row is in at most one pair of each matching, and no two matchings share a pair.
 
     Args:
         rows: at least 0.
         rounds: at most ``rounds_of(rows, None)``.
 
     Yields:
-        The two ends of the pairs; shape (pairs,) each.
+        The two members of the pairs; two arrays of shape (pairs,).
     """
     places = rows + rows % 2
     if places < 2:

@@ -1,19 +1,19 @@
-"""Lines from one release of noisy sums: what replaces noisy gradients.
+"""Lines of least squares from one release of noisy sums, instead of noisy gradients.
 
 The gradients of a sum of squares are linear in ``sum x, sum y, sum x x, sum x y``; so T noisy gradients are T noisy
-looks at four numbers, and one look with T times the budget is better. It is taken about the middle of the box: with
-``a = 2 x - 1`` and ``b = 2 y - 1`` in [-1, 1], measured are ``sum (a, b, a a, a b)``, and half the number of rows where
-that is private.
+measurements of four numbers, and one measurement with T times the budget is better. The sums are relative to the middle
+of the box: with ``a = 2 x - 1`` and ``b = 2 y - 1`` in [-1, 1], the mechanism measures ``sum (a, b, a a, a b)``, and
+half the number of rows if this number is private.
 
 Sensitivity of one row's ``(a, b, a a, a b)``:
 
-* ``ADD_REMOVE``: each entry is at most 1 in size, and all are at a corner: 1-norm 4, 2-norm 2. With half the number of
-  rows: 4.5 and ``sqrt 4.25``.
+* ``ADD_REMOVE``: each entry is at most 1 in size, and all of them are 1 in size at a corner: 1-norm 4, 2-norm 2. With
+  half the number of rows: 4.5 and ``sqrt 4.25``.
 * ``REPLACE_ONE``: 1-norm 5, 2-norm ``sqrt 8``, both attained. *Proof.* Both norms are convex in ``(b, b')``, so let
   these be -1 or 1; let ``d = |a - a'|``, ``s = |a + a'|``, so ``d + s <= 2`` and ``d s <= 1``. If ``b = b'`` the
-  differences are ``d, 0, d s, d``: 1-norm at most ``4 d - d^2 <= 4``, squared 2-norm ``d^2 (2 + s^2)``, which rises
-  in d along ``s = 2 - d`` to 8. If ``b = -b'`` they are ``d, 2, d s, s``: 1-norm at most ``4 + d s <= 5``, squared
-  2-norm ``4 + d^2 + s^2 + d^2 s^2 <= 8``, as ``d^2 + s^2 <= 4 - 2 d s``.
+  differences are ``d, 0, d s, d``: 1-norm at most ``4 d - d^2 <= 4``, squared 2-norm ``d^2 (2 + s^2)``, which rises in
+  d along ``s = 2 - d`` to 8. If ``b = -b'`` they are ``d, 2, d s, s``: 1-norm at most ``4 + d s <= 5``, squared 2-norm
+  ``4 + d^2 + s^2 + d^2 s^2 <= 8``, as ``d^2 + s^2 <= 4 - 2 d s``.
 
 For sums about a corner of the box, in their own units, these are 4 and 2 under both relations; about the middle a sum
 of squares has a quarter of the unit, so its noise is 3.2 and 2.8 times smaller. Units are whole numbers of the grid;
@@ -44,15 +44,15 @@ _NAMES = ("rows", "x", "y", "xx", "xy")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoisyMoments:
-    """Released sums over the rows of each group; shape (..., groups).
+    """Released sums over the rows of each group; arrays have shape (..., groups).
 
     Attributes:
-        rows: how many there are: public, or noisy and then perhaps below 1.
+        rows: the sizes of the groups: public, or noisy and then perhaps below 1.
         x, y, xx, xy: noisy sums of a, b, a a and a b, with ``a = 2 x - 1``, ``b = 2 y - 1``.
-        cost: epsilon, or rho where ``gaussian``.
-        gaussian: Gaussian noise and zCDP, else Laplace noise and pure privacy.
+        cost: epsilon, or rho if ``gaussian``.
+        gaussian: whether the noise is Gaussian, with a zCDP guarantee; otherwise it is Laplace noise with a pure one.
         neighbours: the neighbouring relation.
-        steps: the noise is on whole multiples of ``steps^-2``.
+        steps: grid steps from 0 to 1; the noise is a multiple of ``steps^-2``.
     """
 
     rows: FloatArray
@@ -67,7 +67,7 @@ class NoisyMoments:
 
     @property
     def scale(self) -> float:
-        """Of the noise in each sum: Laplace's scale, or the standard deviation. Twice that in private ``rows``."""
+        """The scale, or Gaussian standard deviation, of the noise in each sum; private ``rows`` have twice as much."""
         lattice = self.steps**2
         if self.gaussian:
             return gaussian_stddev(self.cost, _l2(lattice, self.neighbours)) / lattice
@@ -75,12 +75,12 @@ class NoisyMoments:
 
     @property
     def stddev(self) -> float:
-        """Of the noise in each sum."""
+        """The standard deviation of the noise in each sum."""
         lattice = self.steps**2
         return self.scale if self.gaussian else float(np.sqrt(laplace_variance(self.scale * lattice))) / lattice
 
     def lines(self) -> NoisyLines:
-        """The lines of least squares, one for each group; without a slope where the noisy variance is not above 0.
+        """The least-squares line of each group, with slope 0 where the noisy variance is not above 0 (``failed``).
 
         The scales of the covariance and the variance are standard deviations, to first order in the noise.
         """
@@ -89,7 +89,7 @@ class NoisyMoments:
         along = self.xy - self.x * self.y / rows
         failed = across <= 0
         slope = np.where(failed, 0.0, along / np.where(failed, 1.0, across))
-        # of a sum of a a and of a b in units of x: a quarter
+        # sums of a a and of a b are four times those in units of x
         private = self.neighbours is Neighbours.ADD_REMOVE
         shares = self.x / rows, self.y / rows
         size = 2 * self.stddev if private else 0.0
@@ -111,7 +111,7 @@ class NoisyMoments:
         )
 
     def redrawn(self, copies: int, noise: Noise) -> NoisyMoments:
-        """These sums with the noise of the release added once more, for simulations that see released values alone.
+        """These sums with fresh noise added once more, for simulations that see only released values.
 
         Returns:
             Sums of shape (copies, groups).
@@ -126,7 +126,7 @@ class NoisyMoments:
 
 
 def noisy_moments(sums: GroupSums, *, epsilon: Cost, neighbours: Neighbours, noise: Noise) -> NoisyMoments:
-    """The sums of each group, once; ``epsilon``-DP under ``neighbours`` (see the module's proof).
+    """One noisy measurement of the sums of each group; ``epsilon``-DP (see the module's proof).
 
     Args:
         sums: exact; under ``REPLACE_ONE`` its ``rows`` must be public (``GroupSums.with_missing``).
@@ -141,7 +141,7 @@ def noisy_moments(sums: GroupSums, *, epsilon: Cost, neighbours: Neighbours, noi
 
 
 def noisy_moments_zcdp(sums: GroupSums, *, rho: Cost, neighbours: Neighbours, noise: Noise) -> NoisyMoments:
-    """As ``noisy_moments`` with Gaussian noise: ``rho``-zCDP under ``neighbours``.
+    """``noisy_moments`` with Gaussian noise: ``rho``-zCDP under ``neighbours``.
 
     Raises:
         InvalidRequest: rho is not a finite number above 0.
@@ -189,10 +189,10 @@ def _count(neighbours: Neighbours) -> int:
 
 
 def _l1(lattice: int, neighbours: Neighbours) -> int:
-    """In whole steps: ``lattice`` is even."""
+    """The 1-norm sensitivity in lattice steps, of which ``lattice`` (even) are 1."""
     return 9 * lattice // 2 if neighbours is Neighbours.ADD_REMOVE else 5 * lattice
 
 
 def _l2(lattice: int, neighbours: Neighbours) -> float:
-    # a hair above the root, which is rounded
+    # slightly above the square root, to cover its rounding
     return lattice * float(np.sqrt(4.25 if neighbours is Neighbours.ADD_REMOVE else 8.0)) * (1 + 1e-15)

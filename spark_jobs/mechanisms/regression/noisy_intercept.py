@@ -1,7 +1,8 @@
-"""The line without a slope: a noisy mean of y, NoisyIntercept of Alabi, McMillan, Sarathy, Smith, Vadhan (2022).
+"""Lines without a slope: a noisy mean of y, NoisyIntercept of Alabi, McMillan, Sarathy, Smith, Vadhan (2022).
 
-For groups so small that a slope is all noise. What is measured is ``sum (y - 1/2)``, which moves by at most 1/2 where a
-row is added or removed and by 1 where one is replaced, and the number of rows where it is private, which moves by 1.
+For groups so small that a slope would consist of noise. The mechanism measures ``sum (y - 1/2)``, which changes by at
+most 1/2 if a row is added or removed and by 1 if one is replaced, and the number of rows if it is private, which
+changes by 1.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ SHARES: dict[Neighbours, tuple[Cost, ...]] = {
     Neighbours.REPLACE_ONE: ("1",),
     Neighbours.ADD_REMOVE: ("0.30", "0.70"),
 }
-"""Of epsilon: (for the number of rows,) for the sum."""
+"""Shares of epsilon: for the number of rows (if it is private), and for the sum."""
 
 
 def noisy_intercept(sums: GroupSums, *, epsilon: Cost, neighbours: Neighbours, noise: Noise) -> NoisyLines:
     """A mean of y for each group; ``epsilon``-DP under ``neighbours`` for all groups together.
 
-    Proof: Laplace noise on the module's numbers, one after the other; groups are disjoint (``noisy_stats``). With n
-    public the noise in the mean has scale ``1 / (epsilon n)``.
+    Proof: sequential composition of Laplace noise on the module's numbers; groups are disjoint (``noisy_stats``). If n
+    is public, the noise in the mean has scale ``1 / (epsilon n)``.
 
     Args:
         sums: exact; under ``REPLACE_ONE`` its ``rows`` must be public (``GroupSums.with_missing``).

@@ -1,26 +1,27 @@
 """Lines from a noisy covariance and a noisy variance: NoisyStats of Alabi, McMillan, Sarathy, Smith, Vadhan (2022).
 
-Measured of each group, in this order: ``ncov = sum (x - mean x)(y - mean y)`` and ``nvar = sum (x - mean x)^2``; the
-number of rows, where it is private; and, with the slope ``s`` that the first two gave, the height of the line over the
-middle of the box. Where the noisy ``nvar`` is not above 0 there is no slope (the paper's bottom), and the last part
-of the budget measures the mean of y, which is the same height for s = 0: the branch is taken on noisy values alone.
+The mechanism measures for each group, in this order: ``ncov = sum (x - mean x)(y - mean y)`` and
+``nvar = sum (x - mean x)^2``; the number of rows, if it is private; and, with the slope ``s`` from the first two, the
+height of the line at the middle of the box. If the noisy ``nvar`` is not above 0, there is no slope (the paper's
+bottom), and the last part of the budget measures the mean of y, which is the same height for s = 0: the branch depends
+only on noisy values.
 
-Sensitivities. ``REPLACE_ONE``, n public: ncov and nvar move by at most ``1 - 1/n`` each. *Proof.* As a function of
-row i alone ncov is ``((n - 1) / n) (x_i - m)(y_i - k) + c``, with the means m, k and a constant c of the other rows.
-The product is bilinear, so its extremes are at corners of the box: ``m k``, ``(1 - m)(1 - k)``, ``-m (1 - k)``,
-``-k (1 - m)``, and a positive one less a negative one is ``m``, ``k``, ``1 - m`` or ``1 - k``, at most 1. For nvar
-read y as x. Both happen at once (all rows at 0 but one, which moves from 0 to 1 in both), so the pair is charged for
-twice that. Published text calls the noise's standard deviation about ``1 / epsilon``; with a third of the budget each
-it is ``3 sqrt(2) (1 - 1/n) / epsilon``.
+Sensitivities. ``REPLACE_ONE``, n public: ncov and nvar move by at most ``1 - 1/n`` each. *Proof.* As a function of row
+i alone ncov is ``((n - 1) / n) (x_i - m)(y_i - k) + c``, with the means m, k and a constant c of the other rows. The
+product is bilinear, so its extremes are at corners of the box: ``m k``, ``(1 - m)(1 - k)``, ``-m (1 - k)``,
+``-k (1 - m)``, and a positive one minus a negative one is ``m``, ``k``, ``1 - m`` or ``1 - k``, at most 1. For nvar
+replace y by x. Both can happen at once (all rows are at 0, and one moves from 0 to 1 in both coordinates), so the pair
+is charged for twice that. The published text gives about ``1 / epsilon`` as the standard deviation of the noise; with a
+third of the budget each it is ``3 sqrt(2) (1 - 1/n) / epsilon``.
 
-``ADD_REMOVE``: a row that joins m others adds ``(m / (m + 1)) (x - mean x)(y - mean y)``, less than 1 in size; the
-number of rows moves by 1; the height has ``lines.centred_lines``.
+``ADD_REMOVE``: a row that is added to m others adds ``(m / (m + 1)) (x - mean x)(y - mean y)``, less than 1 in size;
+the number of rows changes by 1; for the height see ``lines.centred_lines``.
 
-The two are held on a lattice of ``2^30`` steps to a sensitivity, so of ``2^30 n / (n - 1)`` steps to the unit for a
-group of n: one scale serves groups of all sizes, in one call of the noise.
+Both are rounded to a lattice with ``2^30`` steps per sensitivity, that is, ``2^30 n / (n - 1)`` steps from 0 to 1 for a
+group of n: groups of all sizes then have noise of the same scale in steps, which one call of the sampler draws.
 
 Groups are disjoint. Under ``ADD_REMOVE`` a row is in one of them; under ``REPLACE_ONE`` a row is replaced by one of the
-same group (else sizes were not public). Either way all groups cost together what one does.
+same group (otherwise sizes would not be public). In either case all groups together cost as much as one.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ SHARES: dict[Neighbours, Shares] = {
     Neighbours.REPLACE_ONE: ("0.45", "0.30", "0.25"),
     Neighbours.ADD_REMOVE: ("0.45", "0.30", "0.05", "0.20"),
 }
-"""Of epsilon: for the covariance, the variance, (the number of rows,) and the height of the line."""
+"""Shares of epsilon: for the covariance, the variance, the number of rows (if it is private), and the height."""
 RHO_SHARES: dict[Neighbours, Shares] = {
     Neighbours.REPLACE_ONE: ("0.75", "0.25"),
     Neighbours.ADD_REMOVE: ("0.75", "0.05", "0.20"),
 }
-"""Of rho: for the covariance and the variance as one vector, (the number of rows,) and the height of the line."""
+"""Shares of rho: for covariance and variance as one vector, the number of rows (if it is private), and the height."""
 
 
 def noisy_stats(
@@ -53,8 +54,8 @@ def noisy_stats(
     """A line for each group; ``epsilon``-DP under ``neighbours`` (see the module's proof).
 
     Args:
-        sums: exact; under ``REPLACE_ONE`` its ``rows`` must be public, so rows without a value have to be among them
-            (``GroupSums.with_missing``).
+        sums: exact; under ``REPLACE_ONE`` its ``rows`` must be public, so they must include the rows with missing
+            values (``GroupSums.with_missing``).
         epsilon: the cost of all groups together.
         neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
@@ -62,7 +63,7 @@ def noisy_stats(
 
     Raises:
         InvalidRequest: epsilon is not a finite number above 0.
-        ValueError: the shares are not as many as it takes, or do not add up to 1.
+        ValueError: the number of shares is wrong, or they do not add up to 1.
     """
     parts = _parts(shares, SHARES, neighbours)
     draws = Draws(total=epsilon, shares=parts, gaussian=False, noise=noise)
@@ -76,7 +77,7 @@ def noisy_stats(
 def noisy_stats_zcdp(
     sums: GroupSums, *, rho: Cost, neighbours: Neighbours, noise: Noise, shares: Shares | None = None
 ) -> NoisyLines:
-    """As ``noisy_stats``, with Gaussian noise: ``rho``-zCDP under ``neighbours``.
+    """``noisy_stats`` with Gaussian noise: ``rho``-zCDP under ``neighbours``.
 
     The covariance and the variance are one vector, of 2-norm sensitivity ``sqrt 2 (1 - 1/n)`` or ``sqrt 2``. Adaptive
     composition: Bun, Steinke, TCC 2016, lemma 2.3.
@@ -101,9 +102,9 @@ def _parts(shares: Shares | None, defaults: dict[Neighbours, Shares], neighbours
 
 
 def _on_lattice(sums: GroupSums, neighbours: Neighbours) -> tuple[Int64Array, Int64Array, FloatArray]:
-    """Covariances and variances in lattice steps, and what a step is worth in each group."""
+    """Covariances and variances in lattice steps, and the size of a step in each group."""
     rows = whole(np.maximum(sums.rows, 1))
-    # one row or none has no covariance; the numerator is 0, and what a step is worth is any number
+    # with at most one row the numerator is 0, and the step size is arbitrary
     others = np.maximum(rows - 1, 1) if neighbours is Neighbours.REPLACE_ONE else rows
     below = sums.steps**2 * others
     worth = (others / rows).astype(np.float64) if neighbours is Neighbours.REPLACE_ONE else np.ones(rows.size)

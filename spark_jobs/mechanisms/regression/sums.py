@@ -1,4 +1,4 @@
-"""Exact sums of points on a grid, of many groups at once: all that a line by least squares needs to know."""
+"""Exact sums of points on a grid, for many groups at once: the sufficient statistics of least-squares lines."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from spark_jobs.arrays import Int64Array
 
 MAX_STEPS = 1 << 20
 BOUND = (1 << 63) - 1
-"""Whole numbers beyond this are held at it before noise is added; clipping keeps neighbours neighbours."""
+"""Whole numbers are clipped to this before noise is added; clipping does not increase the sensitivity."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GroupSums:
-    """Private: exact sums over the rows of each group, as Python's whole numbers; shape (groups,).
+    """Exact sums over the rows of each group, as Python integers of shape (groups,); private.
 
     Attributes:
-        steps: the coordinate u from 0 to ``steps`` stands for ``u / steps``; public and even.
-        rows: how many there are.
+        steps: the coordinate u from 0 to ``steps`` represents ``u / steps``; public and even.
+        rows: the number of rows.
         x, y: sums of the coordinates.
         xx, xy: sums of the squares of x and of the products of x and y.
 
     Raises:
-        ValueError: shapes that differ, or steps that are not even and from 2 to 2^20.
+        ValueError: the shapes differ, or ``steps`` is not an even number from 2 to 2^20.
     """
 
     steps: int
@@ -48,15 +48,15 @@ class GroupSums:
     def from_cells(
         cls, group: ArrayLike, x: ArrayLike, y: ArrayLike, counts: ArrayLike, *, groups: int, steps: int
     ) -> GroupSums:
-        """Sums of rows that are counted by their places.
+        """The sums over rows that are given as counts of distinct points.
 
         Args:
-            group: the group of each place, 0 to ``groups - 1``; shape (k,).
-            x: its x, 0 to ``steps``.
-            y: its y, 0 to ``steps``.
-            counts: its rows.
-            groups: how many groups there are; those without a place have no rows.
-            steps: as ``GroupSums.steps``.
+            group: the group of each point, 0 to ``groups - 1``; shape (k,).
+            x: the x of each point, 0 to ``steps``.
+            y: the y of each point, 0 to ``steps``.
+            counts: the number of rows at each point.
+            groups: the number of groups; a group without points has no rows.
+            steps: as in ``GroupSums``.
         """
         at, number = np.asarray(group, dtype=np.int64), np.asarray(counts, dtype=np.int64)
         u, v = (np.asarray(place, dtype=np.int64) for place in (x, y))
@@ -69,13 +69,14 @@ class GroupSums:
         return cls(steps=steps, **added)
 
     def with_missing(self, missing: ArrayLike) -> GroupSums:
-        """These sums with rows whose x or y is missing, each placed in the middle of the box.
+        """These sums plus the rows whose x or y is missing, which are placed in the middle of the box.
 
-        Where the rows of a group are public (``REPLACE_ONE``), a row that is left out would betray that it is not
-        complete. A missing value read as a public one is a change of that row alone, and keeps neighbours neighbours.
+        If the number of rows of a group is public (``REPLACE_ONE``), omitting a row would disclose that it is
+        incomplete. Replacing a missing value by a public one changes only that row, so that neighbouring tables remain
+        neighbours.
 
         Args:
-            missing: how many there are in each group; shape (groups,).
+            missing: the number of such rows in each group; shape (groups,).
         """
         number, middle = whole(missing), self.steps // 2
         return GroupSums(
@@ -109,22 +110,22 @@ class GroupSums:
 
 
 def whole(values: ArrayLike) -> NDArray[np.object_]:
-    """Python's whole numbers, which do not overflow.
+    """The values as Python integers, which do not overflow.
 
     Raises:
         TypeError: the values are not whole numbers.
     """
     array = np.asarray(values)
     if array.dtype != object and not np.issubdtype(array.dtype, np.integer):
-        raise TypeError(f"values: got {array.dtype}; must be whole numbers, in units of the grid")
+        raise TypeError(f"values: got {array.dtype}; must be whole numbers of grid steps")
     return array.astype(object)
 
 
 def rounded(numerators: NDArray[np.object_], denominators: ArrayLike) -> Int64Array:
-    """Exact fractions rounded to the nearest whole numbers, halves upwards, held within int64.
+    """Exact fractions, rounded to the nearest whole numbers (halves upwards) and clipped to int64.
 
-    Two fractions that differ by at most a whole number d give whole numbers that differ by at most d: the lattice of
-    the noise costs nothing where the sensitivity is a whole number of its steps.
+    Two fractions that differ by at most a whole number d give whole numbers that differ by at most d: rounding does not
+    increase a sensitivity that is a whole number of lattice steps.
 
     Args:
         numerators: whole numbers.

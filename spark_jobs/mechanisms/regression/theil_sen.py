@@ -1,21 +1,21 @@
-"""Lines by medians over pairs of points: DP Theil-Sen of Alabi, McMillan, Sarathy, Smith, Vadhan (PoPETs 2022).
+"""Lines from medians over pairs of points: DP Theil-Sen of Alabi, McMillan, Sarathy, Smith, Vadhan (PoPETs 2022).
 
-Rows are paired by k matchings of a random order, each pair gives the line through it, and the height of these lines
-at a public x is estimated by a private median. Robust: one row is in at most k pairs.
+Rows are paired by k matchings of a random order, each pair defines the line through its points, and the height of these
+lines at a public x is estimated by a private median. The estimate is robust: one row is in at most k pairs.
 
-Sensitivity. ``REPLACE_ONE``, n public: with the same order, neighbours' estimates differ in at most ``min(k, n - 1)``
-values, for a row is in one pair of a matching at most and each pair is in one matching. The order is uniform whatever
-the rows are, secret, and drawn anew for each release, so this coupling shows that a median that is private where so
-many values change is as private where one row does (Alabi et al., appendix D, lemma 1). It also shows that the order
-in which rows are handed over, or counted cells expanded, is immaterial. A fixed or published order of sorted rows is
-not private: one row that changes shifts all after it.
+Sensitivity. ``REPLACE_ONE``, n public: given the same order, the estimates of neighbours differ in at most
+``min(k, n - 1)`` values, as a row is in at most one pair of a matching and each pair is in one matching. The order is
+secret, drawn afresh for each release, and uniform whatever the rows are. By this coupling, a median that is private if
+that many values change is as private if one row changes (Alabi et al., appendix D, lemma 1). For the same reason the
+order in which rows are passed in, or counted cells are expanded, does not matter. A fixed or published order of sorted
+rows is not private: a change of one row shifts all rows after it.
 
-A pair with one x and two y's has no slope, nor has one with a row that lacks a value: they give no estimate. So values
-may also appear or vanish. All three medians allow for that: the score ``-|2 #{<= y} - N|`` moves by at most 1 for a
-value that is added or removed and by 2 for one replaced, and the smooth bound holds for all three. With no pair
-at all the exponential mechanism is uniform, and the noisy median has its noise about the middle.
+A pair of points with the same x gives no estimate, and neither does a pair with a row that lacks a value. So values may
+also appear or vanish. All three medians allow for that: the score ``-|2 #{<= y} - N|`` changes by at most 1 for a value
+that is added or removed and by 2 for one that is replaced, and the smooth bound covers all three cases. Without any
+pair the exponential mechanism is uniform, and the noisy median is the middle plus noise.
 
-Under ``ADD_REMOVE`` a row more changes the matching itself; the mechanism is not defined.
+Under ``ADD_REMOVE`` an additional row changes the matching itself; the mechanism is not defined.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from spark_jobs.mechanisms.selection import median_by_exponential
 from spark_jobs.mechanisms.smooth_sensitivity import pairwise_median_bound
 
 STEPS = 1 << 20
-"""Points of the public grid of released heights."""
+"""The number of points of the public grid of released heights."""
 AT = (0.25, 0.75)
 LOWER, UPPER = -0.5, 1.5
 WIDEN = 0.01
 
 
 class Median(StrEnum):
-    """How the median of the estimates is made private.
+    """The private median of the estimates.
 
-    ``EXPONENTIAL``: by the exponential mechanism (DPExpTheilSen). ``WIDE``: the same, with the best score within a
-    public distance (DPWideTheilSen), for estimates that nearly agree. ``SMOOTH``: with noise scaled by a smooth bound
+    ``EXPONENTIAL``: the exponential mechanism (DPExpTheilSen). ``WIDE``: the same with the best score within a public
+    distance (DPWideTheilSen), for estimates that nearly agree. ``SMOOTH``: noise that is scaled by a smooth bound
     (DPSSTheilSen).
     """
 
@@ -75,36 +75,37 @@ def theil_sen(
 ) -> FloatArray:
     """The heights of a line through the rows at the public x in ``at``; ``epsilon``-DP under ``REPLACE_ONE``.
 
-    Each height costs ``epsilon / len(at)``. With ``e`` that part and k the values a row may change:
-    ``EXPONENTIAL`` and ``WIDE`` have weights ``exp(-(e / 4 k) |2 #{<= y} - N|)`` over a public grid, by
-    ``selection.median_by_exponential``; ``SMOOTH`` adds noise to the lower median, scaled by
-    ``smooth_sensitivity.pairwise_median_bound``, at all of e: its k is in the bound. It spends at most 10 a height,
-    which is how far the density is proven. Pure, but with ``Density.STUDENT_T``, which costs
-    ``continuous_noise.RESIDUAL_DELTA`` a height on top.
+    Each height costs ``e = epsilon / len(at)``. With k the number of values that a row may change, ``EXPONENTIAL`` and
+    ``WIDE`` have weights ``exp(-(e / 4 k) |2 #{<= y} - N|)`` over a public grid, by
+    ``selection.median_by_exponential``. ``SMOOTH`` adds noise to the lower median, scaled by
+    ``smooth_sensitivity.pairwise_median_bound``, with the whole of e, as the bound accounts for k; it spends at most 10
+    per height, up to which the density is proven. The guarantee is pure, except that ``Density.STUDENT_T`` costs
+    ``continuous_noise.RESIDUAL_DELTA`` per height in addition.
 
     Args:
-        x: whole numbers from 0 to ``steps``, which stand for ``x / steps`` in [0, 1]; shape (n,), n public.
-        y: the same.
-        steps: public.
+        x: whole numbers from 0 to ``steps``, which represent ``x / steps`` in [0, 1]; shape (n,), n public.
+        y: likewise.
+        steps: the number of grid steps from 0 to 1; public.
         epsilon: the cost of the release.
         neighbours: ``REPLACE_ONE``.
-        noise: where random bits come from, those of the order of rows among them.
-        method: how the median is made private.
-        usable: which rows have both values, shape (n,); the others keep their place among the pairs. None: all.
-        at: where heights are estimated, in units of the box; public.
-        matchings: k; None: all pairs. More than there are: all.
-        lower: the public lower end of released heights, in units of the box; estimates are clipped to it.
+        noise: source of the random bits, including those of the order of rows (``SecureNoise`` in production).
+        method: the private median.
+        usable: whether a row has both values, shape (n,); the others keep their place in the pairs. None stands for
+            all.
+        at: the x at which heights are estimated, in [0, 1]; public.
+        matchings: k, at most the number of matchings; None stands for all pairs.
+        lower: the public lower end of released heights, where the box is [0, 1]; estimates are clipped to it.
         upper: the public upper end.
-        widen: of ``WIDE``: the distance within which all points are as good as the best, in units of the box.
-        density: of ``SMOOTH``.
+        widen: for ``WIDE``, the distance within which a point has the best score, where the box is [0, 1].
+        density: for ``SMOOTH``, the density of the noise.
 
     Returns:
         Points of a public grid from ``lower`` to ``upper`` of ``2^20`` points (``SMOOTH``: 2^30); shape (len(at),).
 
     Raises:
-        InvalidRequest: ``ADD_REMOVE``; a budget too small, matchings below 1, ends that do not ascend, a distance
-            below 0, an x outside the box, or an unknown method.
-        ValueError: rows that do not fit the grid.
+        InvalidRequest: the relation is ``ADD_REMOVE``, the budget is too small, ``matchings`` is below 1, ``lower`` is
+            not below ``upper``, ``widen`` is below 0, an x is outside [0, 1], or the method is unknown.
+        ValueError: the rows are not whole numbers, or the arrays differ in length.
     """
     _check(neighbours, at, matchings, lower, upper, widen)
     how = _median(method)
@@ -139,19 +140,19 @@ def pair_estimates(
     lower: float,
     upper: float,
 ) -> list[NDArray[np.int32]]:
-    """Private: what pairs say of the heights at each x of ``at``, as points of the public grid.
+    """The estimates of the pairs for the height at each x of ``at``, as points of the public grid; private.
 
-    Each estimate is a function of the two rows of its pair alone. The number of estimates is private too.
+    Each estimate is a function of only the two rows of its pair. The number of estimates is private too.
 
     Args:
         x: of rows in random order, shape (n,).
-        y: the same.
-        usable: which of them have both values.
-        steps: of the rows' grid.
-        at: in units of the box.
-        rounds: matchings.
-        lower: of the heights' grid, in units of the box.
-        upper: the same.
+        y: likewise.
+        usable: whether each row has both values.
+        steps: of the grid of the rows.
+        at: the x in [0, 1].
+        rounds: the number of matchings.
+        lower: the lower end of the grid of heights.
+        upper: the upper end of the grid of heights.
 
     Returns:
         For each x, one array of points from 0 to ``STEPS - 1``.
@@ -184,7 +185,7 @@ def _noisy(
     neighbours: Neighbours,
     widen: int,
 ) -> float:
-    """A private median as a part of the grid, from 0 to 1."""
+    """A private median, as a position on the grid from 0 to 1."""
     if shape is None:
         point = median_by_exponential(
             estimates,
@@ -235,9 +236,7 @@ def _check(
             remedy=f"declare the size of every group public and ask for {Neighbours.REPLACE_ONE}, or take noisy_stats",
         )
     if not at or not all(0 <= place <= 1 for place in at):
-        raise InvalidRequest(
-            "at", value=at, requirement="must be in the box, from 0 to 1", remedy="give e.g. [0.25, 0.75]"
-        )
+        raise InvalidRequest("at", value=at, requirement="must be from 0 to 1", remedy="give e.g. [0.25, 0.75]")
     if matchings is not None and matchings < 1:
         raise InvalidRequest("matchings", value=matchings, requirement="must be at least 1", remedy="give e.g. 10")
     if not -1e6 <= lower < upper <= 1e6:

@@ -6,9 +6,9 @@ Chen 2018 publishes every aggregate as it is; a node's count and the sum of thos
 
 Method. Let ``F_v(x)`` be the least cost of the nodes below and with v at count x, and ``x_v(p)`` the count at which its
 slope is p: what the subtree takes at a price p. A leaf takes ``max(0, y + s p)``. Children of one node face one price,
-so they take the sum of what each would; a node's own reading raises the price by ``(x - y) / s`` on the way up. All
-of these are nondecreasing, convex and piecewise linear in p, with one bend for each leaf below: they are kept as
-bends and slopes, and the root's price is 0. That is ``O(leaves log(leaves))`` for each level, whatever the weights.
+so they take the sum of what each would; a node's own reading raises the price by ``(x - y) / s`` on the way up. All of
+these are nondecreasing, convex and piecewise linear in p, with one bend for each leaf below: they are kept as bends and
+slopes, and the root's price is 0. That is ``O(leaves log(leaves))`` for each level, whatever the weights.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ path. All compose to epsilon. *A replaced event* is one less and one more: all p
 all parts run at epsilon over ``max_rows``, by as many steps of the above; to divide a person's events by their number,
 as the source proposes, comes to the same. Levels and events share by division rounded down.
 
-Estimates are a function of what was released and cost nothing. Noise is drawn for measured nodes alone: which these
-are is public. Memory is that of the open groups. Keep the new state before what it goes with is published.
+Estimates are a function of what was released and cost nothing. Noise is drawn for measured nodes alone: which these are
+is public. Memory is that of the open groups. Keep the new state before what it goes with is published.
 """
 
 from __future__ import annotations
