@@ -1,4 +1,4 @@
-"""What an administrator changes: caps, allotments, and whether the ledger may be written at all."""
+"""What an administrator changes: caps, sub-budgets, and whether the ledger is frozen."""
 
 from __future__ import annotations
 
@@ -117,13 +117,13 @@ def allot(connection: Connection, request: CapRequest) -> SubBudget:
 
 
 def freeze(connection: Connection, reason: str, *, actor: str) -> None:
-    """Let nothing but ``thaw`` be written from here on."""
+    """Freeze the ledger: every later change except ``thaw`` is rejected."""
     if not rows.frozen(connection):
         _log(connection, audit.FROZEN, reason, actor=actor)
 
 
 def seal(connection: Connection, entry: AuditEntry) -> str:
-    """The server's seal of an entry that its log holds; empty for a file, whose readers could write it as well."""
+    """The server's seal of a log entry; empty for a SQLite file, whose readers could forge one."""
     if connection.dialect.name != "postgresql":
         return ""
     [row] = fetch(connection, "SELECT seal_entry(%(seq)s::integer, %(hash)s) AS seal", vars(entry))
@@ -131,10 +131,10 @@ def seal(connection: Connection, entry: AuditEntry) -> str:
 
 
 def freeze_forgotten(connection: Connection, forgotten: tuple[int, str, str], reason: str, *, actor: str) -> None:
-    """Freeze a ledger that does not hold an entry it once had: its number, its hash and the server's seal of it.
+    """Freeze a ledger whose log has lost an entry, given by its number, its hash and the server's seal of it.
 
     Raises:
-        InvalidRequest: it holds that entry.
+        InvalidRequest: the log still has that entry.
     """
     seq, digest, sealed = forgotten
     if connection.dialect.name == "postgresql":
@@ -144,13 +144,13 @@ def freeze_forgotten(connection: Connection, forgotten: tuple[int, str, str], re
     entry = audit.read_entry(connection, seq)
     if entry is not None and entry.hash == digest:
         raise InvalidRequest(
-            "entry", value=seq, requirement="must be one that the log no longer holds", remedy="nothing was forgotten"
+            "entry", value=seq, requirement="must be missing from the log", remedy="the log is complete"
         )
     freeze(connection, reason, actor=actor)
 
 
 def thaw(connection: Connection, reason: str, *, actor: str) -> None:
-    """Let everything be written again."""
+    """End a freeze."""
     if rows.frozen(connection):
         _log(connection, audit.THAWED, reason, actor=actor)
 

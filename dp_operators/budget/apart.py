@@ -1,7 +1,8 @@
-"""What must not lie within each other: tables, tables and folders of releases, and the folders of two accounts.
+"""Which tables and folders must not overlap: tables, folders of releases, and the folders of two accounts.
 
-A table within another would be read on two accounts. A release within a table would be read as rows of it, or make it
-unreadable. Folders of releases are one account's, so claims and release keys in them are that account's own.
+A table within another table would be read on two accounts. A release within a table would be read as rows of the table,
+or make it unreadable. A folder of releases belongs to one account, so claims and release keys in it are that account's
+own.
 """
 
 from __future__ import annotations
@@ -17,22 +18,22 @@ from spark_jobs.contract.places import Place
 
 
 def require_tables_apart(connection: Connection, account: str, tables: Iterable[str]) -> None:
-    """Refuse to bind tables that are bound already, lie within a bound one or within an output, or hold either.
+    """Reject tables that are bound already, or that overlap with a bound table or a folder of releases.
 
     Args:
-        connection: to the ledger, while nobody else writes.
-        account: whose tables they are to be.
-        tables: their identities.
+        connection: a connection to the ledger with nobody else writing.
+        account: the account that the tables are about to be bound to.
+        tables: the identities of the tables.
 
     Raises:
-        InvalidRequest: one of them does.
+        InvalidRequest: a table is bound or overlaps.
     """
     places = [Place.parse(table) for table in tables]
     for bound, owner in rows.bound_tables(connection):
         for place in places:
             if place == bound:
                 if owner == account:
-                    continue  # under a name that an earlier version gave it
+                    continue  # bound by an earlier version under another spelling
                 raise InvalidRequest(
                     "table",
                     value=place.identity,
@@ -47,16 +48,16 @@ def require_tables_apart(connection: Connection, account: str, tables: Iterable[
 
 
 def require_outputs_apart(connection: Connection, account: str, outputs: Iterable[str], tables: Iterable[str]) -> None:
-    """Refuse folders of releases that overlap with a table, or with a folder of another account.
+    """Reject folders of releases that overlap with a table, or with a folder of another account.
 
     Args:
-        connection: to the ledger, while nobody else writes.
-        account: whose releases are to go there.
-        outputs: the folders' identities.
-        tables: identities of tables that are about to be bound; those that are bound count anyway.
+        connection: a connection to the ledger with nobody else writing.
+        account: the account that the folders are about to be bound to.
+        outputs: the identities of the folders.
+        tables: the identities of tables that are about to be bound; tables that are bound already are checked anyway.
 
     Raises:
-        InvalidRequest: one of them does.
+        InvalidRequest: a folder overlaps.
     """
     places = [Place.parse(output) for output in outputs]
     bound = [*((Place.parse(table), account) for table in tables), *rows.bound_tables(connection)]
@@ -68,7 +69,7 @@ def require_outputs_apart(connection: Connection, account: str, outputs: Iterabl
                 raise InvalidRequest(
                     "output",
                     value=place.identity,
-                    requirement=f"must neither hold {other.identity} nor lie within it, where releases of {owner} go",
+                    requirement=f"must not contain, or lie within, {other.identity}, a folder of account {owner}",
                     remedy="give each account a folder of its own, such as one below a common folder",
                 )
 
@@ -81,6 +82,6 @@ def _require_no_release_in_table(output: Place, table: Place, what: str, owner: 
         raise InvalidRequest(
             what,
             value=given.identity,
-            requirement=f"must neither hold {kind} {other.identity}{whose} nor lie within it",
-            remedy="keep releases and tables in folders apart",
+            requirement=f"must not contain, or lie within, {kind} {other.identity}{whose}",
+            remedy="keep releases and tables in separate folders",
         )

@@ -1,8 +1,8 @@
-"""The audit log: every change of the ledger, in order, each entry carrying the hash of the one before.
+"""The audit log: every change of the ledger in order, each entry with the hash of the one before.
 
-An entry's hash is the SHA-256 of its canonical JSON (keys sorted, no spaces, ASCII), ``previous`` and ``seq`` included
-and ``hash`` left out. So no entry can be altered, removed, added or moved without breaking every hash after it; whoever
-cuts the tail off is found by a hash that was kept elsewhere, such as the receipt beside each release.
+The hash of an entry is the SHA-256 of its canonical JSON (sorted keys, no spaces, ASCII) with ``previous`` and ``seq``
+and without ``hash``. Altering, removing, inserting or moving an entry therefore breaks every later hash. A truncated
+log is detected by a hash stored elsewhere, such as in the receipt beside each release.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TABLE_BOUND, OUTPUTS_BOUND, KEYS_REGISTERED = "table bound", "outputs bound", "k
 RUN_STARTED, RUN_ENDED, DRAW_RECORDED = "run started", "run ended", "draw recorded"
 
 _HEAD = select(audit_head)
-# the server gives it its place, and moves the head
+# the server assigns number and hashes, and updates the head
 _ON_SERVER = text(
     "INSERT INTO audit_log (at, actor, action, account, charge, reason, details)"
     " VALUES (:at, :actor, :action, :account, :charge, :reason, :details)"
@@ -33,24 +33,24 @@ _ON_SERVER = text(
 
 
 def now(later: timedelta = timedelta(0)) -> str:
-    """The time that entries carry: UTC, ISO 8601. Their order is ``seq``, whatever the clock does."""
+    """The current time as entries store it: UTC, ISO 8601. Entries are ordered by ``seq``, not by their times."""
     return (datetime.now(UTC) + later).isoformat(timespec="microseconds")
 
 
 def canonical(value: Any) -> str:
-    """The one JSON text of ``value``."""
+    """The canonical JSON text of ``value``: equal values have equal texts."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 def entry_hash(fields: Mapping[str, Any]) -> str:
-    """The hash of an entry, from all its other fields."""
+    """The hash of an entry, computed from all its other fields."""
     text = canonical({name: value for name, value in fields.items() if name != "hash"})
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewEntry:
-    """An entry that has no place in the log yet; its fields are those of ``AuditEntry``."""
+    """An entry before it is appended to the log; its fields are those of ``AuditEntry``."""
 
     at: str
     actor: str
@@ -61,19 +61,19 @@ class NewEntry:
     reason: str = ""
 
     def fields(self) -> dict[str, str]:
-        """The entry's fields, as the log's columns hold them."""
+        """The entry's fields as the columns of the log store them."""
         return {**vars(self), "details": canonical(self.details)}
 
     def placed(self, head: Head) -> AuditEntry:
-        """The entry after ``head``."""
+        """The entry as the successor of ``head``."""
         placed: dict[str, Any] = {**self.fields(), "seq": head.seq + 1, "previous": head.hash}
         return AuditEntry(**placed, hash=entry_hash(placed))
 
 
 def append(connection: Connection, draft: NewEntry) -> int:
-    """Append an entry, in a transaction that nobody else writes beside; its number, or 0 where the server gives it.
+    """Append an entry and return its number; 0 where the server assigns the number.
 
-    Where it freezes or thaws the ledger, the head says so with it.
+    It needs a transaction with no other writer. An entry that freezes or thaws the ledger also updates the head.
     """
     if connection.dialect.name == "postgresql":
         connection.execute(_ON_SERVER, draft.fields())
@@ -93,7 +93,7 @@ def read_head(connection: Connection) -> Head:
 
 
 def read_entries(connection: Connection, account: str | None = None) -> Iterator[AuditEntry]:
-    """The log in order, or an account's part of it."""
+    """The entries in order, of the whole log or of one account."""
     query = select(audit_log).order_by(audit_log.c.seq)
     if account is not None:
         query = query.where(audit_log.c.account == account)
@@ -102,13 +102,13 @@ def read_entries(connection: Connection, account: str | None = None) -> Iterator
 
 
 def read_entry(connection: Connection, seq: int) -> AuditEntry | None:
-    """The entry of that number."""
+    """The entry with this number; None if there is none."""
     row = connection.execute(select(audit_log).where(audit_log.c.seq == seq)).one_or_none()
     return None if row is None else AuditEntry(**row._mapping)
 
 
 def broken_links(entries: Iterable[AuditEntry], head: Head) -> Iterator[str]:
-    """What is wrong with the chain from its beginning to ``head``, in words."""
+    """Describe every break in the hash chain from the first entry to ``head``."""
     expected, previous = 1, GENESIS
     for entry in entries:
         if entry.seq != expected:
@@ -119,4 +119,4 @@ def broken_links(entries: Iterable[AuditEntry], head: Head) -> Iterator[str]:
             yield f"entry {entry.seq}: has been altered"
         expected, previous = entry.seq + 1, entry.hash
     if (head.seq, head.hash) != (expected - 1, previous):
-        yield f"the head is at entry {head.seq}, the log ends otherwise, at entry {expected - 1}"
+        yield f"the head is at entry {head.seq}, but the log ends at entry {expected - 1}"

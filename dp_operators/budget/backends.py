@@ -1,4 +1,4 @@
-"""The two kinds of database a ledger may live in, and how each is addressed."""
+"""The two kinds of database that can store a ledger, PostgreSQL and SQLite, and their URLs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_jobs.contract.errors import InvalidRequest
 
 @dataclass(frozen=True)
 class SQLite:
-    """One writer at a time, who has the whole file: what it looked at holds until it commits."""
+    """One writer at a time with the file locked: what it reads stays true until it commits."""
 
     url: URL
     patience: float
@@ -24,7 +24,7 @@ class SQLite:
     flush = ""
 
     def engine(self) -> Engine:
-        """An engine whose transactions begin and end where we say so."""
+        """An engine whose transactions begin and end only where the ledger begins and ends them."""
         engine = create_engine(
             self.url,
             poolclass=NullPool,
@@ -43,7 +43,7 @@ class SQLite:
 
 @dataclass(frozen=True)
 class PostgreSQL:
-    """Many writers. Reads and changes are single statements; no client holds a lock while it thinks."""
+    """Many writers. Reads and changes are single statements, so no client keeps a lock between two statements."""
 
     url: URL
     patience: float
@@ -53,14 +53,14 @@ class PostgreSQL:
     begin_alone = "BEGIN; SELECT hold_ledger()"
     begin_migration = "BEGIN; SELECT pg_advisory_xact_lock(hashtext('privacy_ledger'))"
     commit = "COMMIT; "
-    # a transaction of its own, whose commit waits for the disk and for what else the server was told to wait for
+    # a transaction of its own, whose commit waits for the disk and for whatever synchronous_commit requires
     flush = (
         "SELECT set_config('synchronous_commit', 'on', true), "
         "CASE WHEN NOT pg_is_in_recovery() THEN pg_logical_emit_message(true, 'privacy_ledger', '') END"
     )
 
     def engine(self) -> Engine:
-        """An engine in autocommit; a connection that was lost is found out by its first use, and replaced."""
+        """An engine in autocommit; a lost connection is detected at its first use and replaced."""
         timeout = {} if "connect_timeout" in self.url.query else {"connect_timeout": 5}
         engine = create_engine(
             self.url,
@@ -72,7 +72,7 @@ class PostgreSQL:
         wait = max(1, int(self.patience * 1000))
 
         def prepare(connection: Any, _record: Any) -> None:
-            # the few transactions of several statements are thrown out before others lose their patience with them
+            # an idle transaction of several statements is cancelled before the writers behind it time out
             connection.execute(
                 "SET synchronous_commit = off; SET default_transaction_isolation = 'read committed'; "
                 f"SET lock_timeout = {wait}; SET idle_in_transaction_session_timeout = {max(1, wait // 2)}"
@@ -83,14 +83,14 @@ class PostgreSQL:
 
 
 def ledger_url(url: str) -> URL:
-    """The address of a ledger.
+    """The parsed URL of a ledger, with the driver that is used.
 
     Raises:
-        InvalidRequest: no URL of a PostgreSQL database or a SQLite file.
+        InvalidRequest: not the URL of a PostgreSQL database or of a SQLite file.
     """
 
     def refused(bound: str, remedy: str) -> InvalidRequest:
-        # the text itself may hold a password
+        # no value: the URL may contain a password
         return InvalidRequest("ledger", requirement=bound, remedy=remedy)
 
     form = "e.g. postgresql://user@host/privacy_ledger or sqlite:////var/lib/dp/ledger.db"
@@ -111,7 +111,7 @@ def ledger_url(url: str) -> URL:
 
 
 def public_name(url: URL) -> str:
-    """The address without its password."""
+    """The URL without its password."""
     shown = {name: value for name, value in url.query.items() if name in ("host", "port")}
     public = URL.create(
         url.get_backend_name(),
@@ -125,7 +125,7 @@ def public_name(url: URL) -> str:
 
 
 def without_secrets(message: str, url: URL) -> str:
-    """What a driver said, without the address's password."""
+    """A driver's error message on one line, with the passwords of the URL masked."""
     secrets = [url.password, *(value for name, value in url.query.items() if "password" in name)]
     for secret in secrets:
         if isinstance(secret, str) and secret:

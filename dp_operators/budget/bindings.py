@@ -1,4 +1,4 @@
-"""What an administrator says of an account's tables, of where its releases may go, and of public lists of keys."""
+"""What an administrator binds to an account: its tables, its folders of releases, and public lists of keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from spark_jobs.contract.errors import InvalidRequest
 
 @dataclass(frozen=True, kw_only=True)
 class Bind:
-    """A table of an account and what it is."""
+    """A table of an account and its description."""
 
     account: str
     table: str
@@ -32,7 +32,7 @@ class Bind:
 
 @dataclass(frozen=True, kw_only=True)
 class BindOutputs:
-    """The folders that an account's releases may go to."""
+    """The folders that an account's releases may be written to."""
 
     account: str
     outputs: tuple[str, ...]
@@ -42,7 +42,7 @@ class BindOutputs:
 
 @dataclass(frozen=True, kw_only=True)
 class Register:
-    """A list of keys for an account's requests."""
+    """A public list of keys that the requests of an account may name."""
 
     account: str
     name: str
@@ -51,10 +51,12 @@ class Register:
 
 
 def bind_table(connection: Connection, wanted: Bind) -> Account:
-    """Say what a table of an account is, or find it said; a table that no account has yet becomes the account's.
+    """Bind the description of a table; a table that no account has yet becomes this account's.
+
+    A table that is bound with the same description is left as it is.
 
     Raises:
-        InvalidRequest: no such account, the table is another account's, or what was said of it before would change.
+        InvalidRequest: no such account, the table belongs to another account, or its earlier description would change.
     """
     account = rows.get_account(connection, wanted.account)
     before = account.bindings.get(wanted.table)
@@ -89,7 +91,7 @@ def bind_table(connection: Connection, wanted: Bind) -> Account:
 
 
 def bind_outputs(connection: Connection, wanted: BindOutputs) -> Account:
-    """Say where an account's releases may go, instead of what was said before; or find it said.
+    """Bind the folders that an account's releases may be written to, in place of its earlier folders.
 
     Raises:
         InvalidRequest: no such account, or a folder overlaps with a table or with a folder of another account.
@@ -114,7 +116,7 @@ def bind_outputs(connection: Connection, wanted: BindOutputs) -> Account:
 
 
 def register_keys(connection: Connection, wanted: Register) -> KeyList:
-    """Register a list of keys for an account, or find it registered.
+    """Register a list of keys for an account; a list that is registered with the same keys is returned.
 
     Raises:
         InvalidRequest: no such account, or other keys are registered under this name.
@@ -135,7 +137,7 @@ def register_keys(connection: Connection, wanted: Register) -> KeyList:
             raise InvalidRequest(
                 "name",
                 value=wanted.name,
-                requirement=f"is a list of other keys of account {account.name}",
+                requirement=f"is registered for account {account.name} with other keys",
                 remedy="register these keys under another name",
             )
         return registered

@@ -1,4 +1,4 @@
-"""What is charged to accounts, and what becomes of each charge."""
+"""Charges: how a cost is reserved, and how a reservation ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_jobs.contract.privacy import Neighbours, PrivacyUnit
 
 
 class ChargingLedger(LedgerReader):
-    """The part of ``PrivacyLedger`` that those use who may charge accounts."""
+    """The methods of ``PrivacyLedger`` for roles that may charge accounts."""
 
     def reserve(
         self,
@@ -32,31 +32,31 @@ class ChargingLedger(LedgerReader):
         tables: Iterable[str] = (),
         actor: str = "",
     ) -> Charge:
-        """Charge an account for a release, before anything is drawn; reserved counts as spent.
+        """Reserve the cost of a release, before any noise is drawn; a reserved cost counts as spent.
 
-        The same key with the same request, cost and blocks finds the same charge, in whatever state it is, unless that
-        one was given back: a void charge can never draw, so its key is free, and a new charge is made.
+        Repeated with the same key, request, cost and blocks, it returns the same charge in whatever state that is. A
+        void charge can never have a draw, so its key is free again and a new charge is created.
 
         Args:
             account: the account's name.
             release: the release key.
-            epsilon: the whole cost, as an exact decimal; a ``zcdp`` account counts its half square.
+            epsilon: the whole cost, as an exact decimal; a ``zcdp`` account counts rho = epsilon^2/2.
             delta: 0 unless the account is ``approximate``.
-            rho: the cost of a Gaussian mechanism to a ``zcdp`` account, instead of ``epsilon``.
-            blocks: the blocks that are read; they appear when they are first charged. ``2026-01..2026-03`` is those by
-                time from the first to the last.
+            rho: the cost of a Gaussian mechanism to a ``zcdp`` account, in place of ``epsilon``.
+            blocks: the blocks that are read; a block exists from its first charge. ``2026-01..2026-03`` is a range of
+                blocks by time, both ends included.
             events: the planned mechanism events, as plain JSON values; see ``dp_operators.budget.mechanism_events``.
             request_sha256: hash of the request that is paid for.
-            allotment: an allotment of the account, which has to bear the cost as well.
-            neighbours: the release's relation, refused if the account's is another; None is the account's.
-            unit: the release's privacy unit, refused if the account's is another; None is the account's.
-            tables: tables that are read; refused if the account is not bound to one.
-            actor: who asks.
+            allotment: the name of a sub-budget that must also have room for the cost.
+            neighbours: the release's neighbour relation, which must be the account's; None takes the account's.
+            unit: the release's privacy unit, which must be the account's; None takes the account's.
+            tables: the tables that are read, which must all be bound to the account.
+            actor: who requests the charge.
 
         Raises:
-            BudgetExceeded: a block cannot bear the cost.
+            BudgetExceeded: the cost does not fit into what a block has left.
             ChargeConflict: the key is charged for another request, cost or blocks.
-            InvalidRequest: no such account or block, or a bound table, relation or unit that differs.
+            InvalidRequest: no such account or block, or a table, relation or unit that is not the account's.
         """
         order = transactions.Order(
             account=validation.name_of("account", account),
@@ -78,13 +78,13 @@ class ChargingLedger(LedgerReader):
     def commit(
         self, id: str, manifest_sha256: str | None = None, *, events: Iterable[Any] | None = None, actor: str = ""
     ) -> Charge:
-        """Spend a reservation on the one manifest that may be published for it.
+        """End a reservation as committed: its cost is spent on one manifest, which may now be published.
 
         Args:
-            id: the charge's.
-            manifest_sha256: the manifest's hash.
+            id: the charge's id.
+            manifest_sha256: the hash of the manifest.
             events: the mechanism events of the draw; None if they are unknown.
-            actor: who asks.
+            actor: who requests it.
 
         Raises:
             ChargeConflict: the charge is burnt, void, or committed with another manifest; or its draw is not recorded.
@@ -94,7 +94,9 @@ class ChargingLedger(LedgerReader):
         return self._end_reservation(id, ChargeState.COMMITTED, manifest=manifest, events=events, actor=actor)
 
     def burn(self, id: str, *, events: Iterable[Any] | None = None, actor: str = "", reason: str = "") -> Charge:
-        """Spend a reservation whose draw exists and will never be published; ``events`` as for ``commit``.
+        """End a reservation as burnt: its cost is spent, and its draw is never published.
+
+        ``events`` are those of ``commit``.
 
         Raises:
             ChargeConflict: the charge is committed or void.
@@ -103,11 +105,11 @@ class ChargingLedger(LedgerReader):
         return self._end_reservation(id, ChargeState.BURNT, events=events, actor=actor, reason=reason)
 
     def void(self, id: str, *, actor: str = "", reason: str = "") -> Charge:
-        """Give a reservation back: nothing has been read for it.
+        """End a reservation as void: its cost is given back, because no row was read for it.
 
         Raises:
-            ChargeConflict: the charge is committed or burnt; or an application was started for it that has not stated
-                that it read no row, or its draw is recorded, and ``burn`` is what is left.
+            ChargeConflict: the charge is committed or burnt; or an application that was started for it has not stated
+                that it read no row, or a draw is recorded. Such a charge can only be burnt.
             InvalidRequest: no such charge.
         """
         return self._end_reservation(id, ChargeState.VOID, actor=actor, reason=reason)
@@ -126,27 +128,27 @@ class ChargingLedger(LedgerReader):
         actor: str,
         reason: str,
     ) -> Charge:
-        """Enter a charge again that a restored ledger has forgotten, under its old id, even while it is frozen.
+        """Restore a charge that is missing from a restored ledger, with its old id, even while the ledger is frozen.
 
-        Its secret is a new one, so that nothing of its old draft can be opened: it can be committed as it was, by
-        ``restore_commit``, or burnt, and never be given back.
+        The charge gets a new secret, so its old draft can no longer be opened. It can be committed by
+        ``restore_commit`` or burnt, but never given back.
 
         Args:
             account: the account's name.
-            id: the charge's.
+            id: the charge's id.
             release: the release key.
-            epsilon: the whole cost.
-            delta: the same.
+            epsilon: the epsilon of the whole cost.
+            delta: the delta of the whole cost.
             blocks: the blocks that were read.
-            allotment: the allotment that it was charged to as well.
+            allotment: the name of the sub-budget that was charged with the account.
             request_sha256: hash of the request that was paid for.
-            actor: who asks.
-            reason: where the charge was found.
+            actor: who requests it.
+            reason: where the evidence of the charge was found.
 
         Raises:
-            BudgetExceeded: the cap is lower than it must have been.
+            BudgetExceeded: the cap is lower than it was when the charge was made.
             ChargeConflict: the key is charged for another request, cost or blocks.
-            InvalidRequest: no such account, allotment or block.
+            InvalidRequest: no such account, sub-budget or block.
         """
         order = transactions.Order(
             account=validation.name_of("account", account),
@@ -170,7 +172,7 @@ class ChargingLedger(LedgerReader):
     def restore_commit(
         self, id: str, manifest_sha256: str, *, events: Iterable[Any] | None = None, actor: str, reason: str
     ) -> Charge:
-        """Commit a charge whose release is visible, even while the ledger is frozen.
+        """Commit a charge whose release is published, even while the ledger is frozen.
 
         Raises:
             ChargeConflict: the charge is burnt, void, or committed with another manifest.
@@ -187,7 +189,7 @@ class ChargingLedger(LedgerReader):
         )
 
     def start_run(self, id: str, *, actor: str = "") -> Run:
-        """Enter into the log that an application is about to be started for a charge; to be called before it is.
+        """Log that an application is about to be started for a charge; to be called before it is started.
 
         Raises:
             ChargeConflict: the charge is burnt or void.
@@ -197,28 +199,28 @@ class ChargingLedger(LedgerReader):
         return self._database.change(lambda connection: runs.start_run(connection, charge_id, actor=who))
 
     def end_run(self, id: str, number: int, *, actor: str = "") -> Charge:
-        """Enter into the log that a run read no row, by its own authenticated word; the same again is found entered.
+        """Log that a run read no row, as its authenticated statement says; repeating the call changes nothing.
 
         Raises:
-            ChargeConflict: the charge is settled.
+            ChargeConflict: the charge is committed, burnt or void.
             InvalidRequest: no such charge, or no such run of it.
         """
         charge_id, who = validation.name_of("charge", id), validation.note("actor", actor)
         return self._database.change(lambda connection: runs.end_run(connection, charge_id, int(number), actor=who))
 
     def record_draw(self, id: str, draw_sha256: str, *, actor: str = "") -> Charge:
-        """Enter the hash of a charge's one draw, before anybody can read it; the same again is found entered.
+        """Log the hash of a charge's draw before the draw can be read; repeating the call changes nothing.
 
         Raises:
-            ChargeConflict: another draw is recorded, or the charge is settled without one.
-            InvalidRequest: no such charge, or no hash.
+            ChargeConflict: another draw is recorded, or the charge ended without one.
+            InvalidRequest: no such charge, or not a hash.
         """
         charge_id, who = validation.name_of("charge", id), validation.note("actor", actor)
         digest = validation.sha256_of("draw_sha256", draw_sha256)
         return self._database.change(lambda connection: runs.record_draw(connection, charge_id, digest, actor=who))
 
     def run_key(self, id: str) -> bytes:
-        """The secret of a charge's runs, for those who may charge its account alone.
+        """The secret of a charge's runs, which only roles that may charge its account can read.
 
         Raises:
             InvalidRequest: no such charge, or the database does not show the secret to this role.
@@ -227,7 +229,7 @@ class ChargingLedger(LedgerReader):
         return self._database.read(lambda connection: runs.run_key(connection, charge_id))
 
     def renew(self, id: str) -> Charge:
-        """Say that a reservation is still worked on; a settled charge stays as it is. The charge, as it now is.
+        """Record a heartbeat: the reservation is still in use. Returns the charge; one that has ended is not changed.
 
         Raises:
             InvalidRequest: no such charge.

@@ -1,8 +1,8 @@
-"""How charges add up, and when a block may bear one more.
+"""Composition: how the costs of charges add up, and whether one more fits into a cap.
 
-Every rule below is a *privacy filter*: mechanisms, their costs, and whether to go on at all may be chosen after seeing
-all earlier answers, and everything released still has the cap's guarantee under the account's neighbour relation.
-Reserved charges count before their mechanism runs, so the sum that is compared never lags behind what was drawn.
+Every rule below is a *privacy filter*: mechanisms, their costs, and whether to continue may be chosen adaptively, after
+all earlier answers, and everything released together still has the cap's guarantee under the account's neighbours.
+A cost is reserved before its mechanism runs, so the sum that is compared with the cap includes every draw.
 
 ``pure``: epsilons add up to at most the cap's (Rogers, Roth, Ullman, Vadhan, "Privacy Odometers and Filters", 2016,
 section 3). Proof: the likelihood ratio of any transcript is a product of conditional ratios, each at most e^epsilon_i,
@@ -10,9 +10,9 @@ and on every transcript the epsilons sum to at most the cap.
 
 ``zcdp``: rhos add up to at most the cap's (Whitehouse, Ramdas, Rogers, Wu, "Fully-Adaptive Composition in Differential
 Privacy", 2023; Feldman and Zrnic 2021 for Renyi divergences). A pure epsilon costs rho = epsilon^2/2
-(Bun and Steinke 2016, proposition 1.4). Such an account is shown as epsilon = rho + 2 sqrt(rho ln(1/delta)).
+(Bun and Steinke 2016, proposition 1.4). It is reported as epsilon = rho + 2 sqrt(rho ln(1/delta)) at delta.
 
-``approximate``: the cap's delta is cut in two. Deltas add up to at most ``delta - slack``; and either epsilons add up
+``approximate``: the cap's delta is split in two. Deltas add up to at most ``delta - slack``; and either epsilons add up
 to at most the cap's epsilon, or the epsilon_i^2/2 add up to at most the rho for which rho + 2 sqrt(rho ln(1/slack)) is
 the cap's epsilon (Whitehouse et al.: the constants of advanced composition). With ``slack = 0`` only exact sums count.
 Proof: an (epsilon_i, delta_i) mechanism is, for a fixed pair of neighbours, a function of randomised response
@@ -24,8 +24,8 @@ which is at most the cap's epsilon as long as the second sum fits, is at most sl
 never exceeds it. So the loss is above epsilon with probability at most delta, whichever sum fits in the end. The
 best adversary, found by backward induction in the tests, has a chance of 0.03 to 0.4 of the slack of such a loss.
 
-Sums are of exact decimals; nothing here rounds them. What is computed from a square root or a logarithm is rounded
-against the account.
+Sums are sums of exact decimals and are never rounded. What is computed from a square root or a logarithm is rounded
+in the direction that admits less.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from spark_jobs.contract.privacy import (
 COMPOSITIONS: tuple[Composition, ...] = ("pure", "zcdp", "approximate")
 PURE, ZCDP, APPROXIMATE = COMPOSITIONS
 KINDS = ("pure", "gaussian", "approximate")
-"""Kinds of charges: an epsilon, a rho, or an epsilon with a delta."""
+"""Kinds of charges: of an epsilon, of a rho, or of an epsilon and a delta."""
 
 _ZERO = Decimal(0)
 _PRECISION = 120
@@ -59,7 +59,7 @@ _PRECISION = 120
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What the charges of a block may add up to: the delta, and the epsilon or the rho; None does not admit any."""
+    """The limits of a block's charges: on delta, and on epsilon or rho. None means that the sum is not used."""
 
     epsilon: Decimal | None
     delta: Decimal
@@ -67,10 +67,10 @@ class Limits:
 
 
 def known_composition(composition: Any) -> Composition:
-    """``composition``, if there is such a one.
+    """``composition``, checked to be one of ``COMPOSITIONS``.
 
     Raises:
-        InvalidRequest: there is none.
+        InvalidRequest: it is not one of them.
     """
     for known in COMPOSITIONS:
         if composition == known:
@@ -81,17 +81,18 @@ def known_composition(composition: Any) -> Composition:
 
 
 def cap_of(composition: str, epsilon: Any, delta: Any, rho: Any, slack: Any = None) -> tuple[Budget, Decimal]:
-    """A cap, and its slack.
+    """A cap and its slack.
 
     Args:
-        composition: of the account.
-        epsilon: the cap; for ``zcdp``, which needs a delta with it, instead of ``rho``.
-        delta: for ``approximate``, the cap's; for ``zcdp``, the delta at which epsilon is told.
+        composition: the account's composition.
+        epsilon: the cap; of a ``zcdp`` account in place of ``rho``, converted at ``delta``.
+        delta: the cap's delta of an ``approximate`` account; the delta at which a ``zcdp`` account's epsilon is
+            reported.
         rho: the cap of a ``zcdp`` account.
-        slack: the part of the delta of an ``approximate`` account that pays for adding up squares; half by default.
+        slack: the part of an ``approximate`` cap's delta that pays for the sum of squares; half of it by default.
 
     Raises:
-        InvalidRequest: one of them is out of its bounds, missing, or not of this composition.
+        InvalidRequest: an amount is out of its bounds, missing, or not used by this composition.
     """
     chance = _fraction("delta", delta)
     if composition != APPROXIMATE and slack is not None:
@@ -103,7 +104,10 @@ def cap_of(composition: str, epsilon: Any, delta: Any, rho: Any, slack: Any = No
     if composition == ZCDP:
         if chance == 0:
             raise InvalidRequest(
-                "delta", value="0", requirement="must be above 0: epsilon is told at it", remedy="give e.g. '1e-6'"
+                "delta",
+                value="0",
+                requirement="must be above 0: it is the delta at which epsilon is reported",
+                remedy="give e.g. '1e-6'",
             )
         if (rho is None) == (epsilon is None):
             raise InvalidRequest("rho", value=rho, requirement="or epsilon must be given, not both", remedy="give one")
@@ -124,7 +128,7 @@ def cap_of(composition: str, epsilon: Any, delta: Any, rho: Any, slack: Any = No
 
 
 def limits_of(composition: str, cap: Budget, slack: Decimal) -> Limits:
-    """What the charges of a block of an account may add up to."""
+    """The limits of the charges of a block."""
     if composition == PURE:
         return Limits(epsilon=cap.epsilon, delta=_ZERO, rho=None)
     if composition == ZCDP:
@@ -133,10 +137,10 @@ def limits_of(composition: str, cap: Budget, slack: Decimal) -> Limits:
 
 
 def cost_in(composition: str, epsilon: Any, delta: Any = 0, rho: Any = None) -> Budget:
-    """A charge in the currencies of an account; its rho is exact.
+    """The cost of a charge in the amounts that the account adds up; its rho is exact.
 
     Raises:
-        InvalidRequest: no positive cost, or one that the account cannot count.
+        InvalidRequest: the cost is not positive, or the account cannot add up such costs.
     """
     if composition == PURE:
         _none("delta", delta, composition)
@@ -155,25 +159,28 @@ def cost_in(composition: str, epsilon: Any, delta: Any = 0, rho: Any = None) -> 
 
 
 def nothing(composition: str) -> Budget:
-    """What is spent where nothing has been."""
+    """The sum of no charges."""
     return exact_budget(_ZERO, _ZERO, None if composition == PURE else _ZERO)
 
 
 def is_raise(composition: str, old: Budget, new: Budget) -> bool:
-    """Whether ``new`` admits all that ``old`` does; a zcdp account's epsilon and delta only tell its rho."""
+    """Whether ``new`` admits all that ``old`` does.
+
+    The epsilon and delta of a ``zcdp`` cap only report its rho, so they are not compared.
+    """
     in_rho = (old.rho or _ZERO) <= (new.rho or _ZERO)
     return in_rho and (composition == ZCDP or (old.epsilon <= new.epsilon and old.delta <= new.delta))
 
 
 def added(spent: Budget, cost: Budget) -> Budget:
-    """What is spent once ``cost`` is."""
+    """The sum after ``cost`` is added."""
     return exact_budget(
         exact_sum(spent.epsilon, cost.epsilon), exact_sum(spent.delta, cost.delta), _sum(spent.rho, cost.rho)
     )
 
 
 def taken_off(spent: Budget, cost: Budget) -> Budget:
-    """What is spent once ``cost``, which is part of it, is given back."""
+    """The sum after ``cost``, which is part of it, is given back."""
     back = None if cost.rho is None else cost.rho.copy_negate()
     return exact_budget(
         exact_difference(spent.epsilon, cost.epsilon),
@@ -193,7 +200,7 @@ def fits(limits: Limits, spent: Budget) -> bool:
 def room(limits: Limits, spent: Budget, kind: str = "pure") -> Budget:
     """The largest charge of a kind that still fits: an epsilon, a rho, or an epsilon and a delta at once.
 
-    In an account that does not count in what the kind costs it is 0.
+    It is 0 if the account cannot be charged costs of this kind.
 
     Raises:
         InvalidRequest: no such kind.
@@ -210,7 +217,10 @@ def room(limits: Limits, spent: Budget, kind: str = "pure") -> Budget:
 
 
 def fraction_spent(limits: Limits, spent: Budget) -> Decimal:
-    """The part of the limits that is spent, in the currency that ends them; where two sums may fit, the lesser."""
+    """The fraction of the limits that is spent, by the amount that is exhausted first.
+
+    Where either of two sums may fit, the smaller fraction counts.
+    """
     ways = [
         amount / limit
         for amount, limit in ((spent.epsilon, limits.epsilon), (spent.rho, limits.rho))
@@ -221,7 +231,7 @@ def fraction_spent(limits: Limits, spent: Budget) -> Decimal:
 
 
 def minimum(budgets: Iterable[Budget]) -> Budget:
-    """What is left where several bounds hold at once: of each currency the least of them."""
+    """What is left where several limits apply: the minimum of each amount."""
     several = tuple(budgets)
     rhos = [budget.rho for budget in several if budget.rho is not None]
     return exact_budget(
@@ -230,7 +240,7 @@ def minimum(budgets: Iterable[Budget]) -> Budget:
 
 
 def epsilon_at(rho: Decimal, delta: Decimal) -> Decimal:
-    """The epsilon that rho-zCDP has at ``delta``, rounded up (Bun and Steinke 2016, proposition 1.3)."""
+    """The epsilon at ``delta`` that rho-zCDP implies, rounded up (Bun and Steinke 2016, proposition 1.3)."""
     with localcontext(prec=_PRECISION):
         exact = rho + 2 * (rho * -delta.ln()).sqrt()
         step = _step(exact)
@@ -246,7 +256,7 @@ def _rho_within(epsilon: Decimal, delta: Decimal) -> Decimal:
 
 
 def _root_of_twice(rho: Decimal) -> Decimal:
-    """The largest epsilon with ``epsilon^2/2 <= rho`` that a ledger can be asked for."""
+    """The largest epsilon with ``epsilon^2/2 <= rho`` that has few enough digits to be charged."""
     with localcontext(prec=_PRECISION):
         nearest = (2 * rho).sqrt()
         rounded = _rounded(nearest, _step(nearest))
@@ -254,7 +264,7 @@ def _root_of_twice(rho: Decimal) -> Decimal:
 
 
 def _below(exact: Decimal) -> Decimal:
-    """``exact``, which is off by less than a step, rounded down to what a ledger keeps."""
+    """``exact``, whose error is below one step, rounded down to the digits that a ledger stores."""
     step = _step(exact)
     return max(_rounded(exact - step, step), _ZERO)
 
@@ -313,6 +323,6 @@ def _not_of(what: str, value: Any, composition: str) -> InvalidRequest:
     return InvalidRequest(
         what,
         value=value,
-        requirement=f"has no place in an account that composes as {composition}",
+        requirement=f"cannot be used in an account whose composition is {composition}",
         remedy=f"leave {what} out, or charge an account of another composition",
     )

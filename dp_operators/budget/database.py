@@ -1,11 +1,11 @@
-"""The ledger's database: how it is reached, and made to keep what it was told.
+"""The ledger's database: connections, transactions and durability.
 
-A call says nothing that a crash of the database could still take back. On SQLite every change is a transaction of its
-own in rollback-journal mode with ``synchronous=EXTRA``: the file is whole after each commit, and a copy of it holds
-every spend. On PostgreSQL a change commits, and frees its locks, without waiting for the disk; the call then waits for
-the disk before it answers (early lock release: DeWitt et al. 1984; Johnson et al., "Aether", 2010), so that callers
-share flushes. That is as safe as an ordinary commit: the write-ahead log is one sequence, so whoever saw a change,
-reader or writer, waits for it too.
+A call returns only what a crash of the database can no longer undo. On SQLite every change is a transaction of its own
+in rollback-journal mode with ``synchronous=EXTRA``: the file is consistent after each commit, and a copy of it contains
+every spend. On PostgreSQL a change commits, and releases its locks, without waiting for the disk; the call then waits
+for the disk before it returns (early lock release: DeWitt et al. 1984; Johnson et al., "Aether", 2010), so that callers
+share flushes. That is as safe as an ordinary commit: the write-ahead log is one sequence, so whoever has seen a change,
+reader or writer, also waits for it.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ from spark_jobs.contract.store.failpoints import failpoint
 T = TypeVar("T")
 
 BACKOFF = (0.0, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32)
-"""Seconds before each new try of work that somebody else's, or a lost connection, has cancelled."""
+"""Seconds before each retry of work that another writer or a lost connection has cancelled."""
 
-# serialisation failure, deadlock, a key that another call took first, a ledger frozen meanwhile
+# serialisation failure, deadlock, a key inserted by another call, a ledger frozen meanwhile
 _CANCELLED = ("40001", "40P01", "23505", "DP002")
 _LOCKED = "55P03"
 _NOT_ALLOWED = "42501"
 
 
 class Overtaken(Exception):
-    """What the work had looked at has changed before it could write; nothing was written."""
+    """Another call changed what this work had read before it could write; nothing was written."""
 
 
 class Database:
-    """A database that holds one ledger.
+    """A database with one ledger.
 
-    Every method raises InvalidRequest where there is no ledger, or one of another version, and where the database does
-    not let this role do what it asks (``NotAllowed``); and LedgerUnavailable where the database cannot be reached or
-    stays locked. The work they are given may be called again after a failure.
+    Every method raises InvalidRequest where the database has no ledger, or one of another version, and NotAllowed where
+    this role lacks a privilege; and LedgerUnavailable where the database cannot be reached or stays locked. A method
+    may call its work again after a failure.
 
     Args:
         url: a SQLAlchemy URL of PostgreSQL or of a SQLite file.
         patience: seconds to wait for other writers.
 
     Raises:
-        InvalidRequest: another URL.
+        InvalidRequest: another kind of URL.
     """
 
     def __init__(self, url: str, *, patience: float) -> None:
@@ -65,23 +65,23 @@ class Database:
         self.name = public_name(self._url)
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """What ``work`` finds; each of its statements sees the ledger whole, on PostgreSQL not all of them the same."""
+        """Run ``work``, which only reads; on PostgreSQL each of its statements sees a state of its own."""
         return self._retried(work, self._backend.begin_read)
 
     def snapshot(self, work: Callable[[Connection], T]) -> T:
-        """What ``work`` finds in one state of the ledger."""
+        """Run ``work``, which only reads and sees one state of the ledger."""
         return self._retried(work, self._backend.begin_snapshot)
 
     def change(self, work: Callable[[Connection], T]) -> T:
-        """What ``work`` returns, once what it wrote is on disk; its writes carry their own guards, see ``writes``."""
+        """Run ``work`` and wait for the disk; its writes carry their own guards, see ``sql_writes``."""
         return self._retried(work, self._backend.begin_change, writes=True)
 
     def alone(self, work: Callable[[Connection], T]) -> T:
-        """What ``work`` returns, once what it wrote is on disk; nobody else writes meanwhile."""
+        """Run ``work`` with no other writer and wait for the disk."""
         return self._retried(work, self._backend.begin_alone, writes=True)
 
     def migrating(self, work: Callable[[Connection], None]) -> None:
-        """Run ``work`` in one transaction, alone among migrations, whether or not there is a ledger yet."""
+        """Run ``work`` in one transaction with no other migration; the ledger need not exist yet."""
         self._retried(work, self._backend.begin_migration, writes=True, needs_ledger=False)
 
     def close(self) -> None:
@@ -123,7 +123,7 @@ class Database:
         return result
 
     def _connect(self, *, needs_ledger: bool) -> Connection:
-        # SQLite would make an empty file
+        # SQLite would create an empty file
         if needs_ledger and isinstance(self._backend, SQLite) and not Path(str(self._url.database)).exists():
             raise no_ledger(self.name)
         try:
@@ -140,7 +140,7 @@ class Database:
         return connection
 
     def _engine(self) -> Engine:
-        # connections do not survive a fork: the child makes its own
+        # connections do not survive a fork: the child opens its own
         owned = self._engine_of_process
         if owned is None or owned[0] != os.getpid():
             self.close()
@@ -149,7 +149,7 @@ class Database:
 
     def _unavailable(self, error: SQLAlchemyError) -> LedgerUnavailable:
         if _code(error) == _LOCKED or "database is locked" in str(error):
-            return LedgerUnavailable(self.name, "another writer holds it")
+            return LedgerUnavailable(self.name, "another writer has locked it")
         if isinstance(error, PoolTimeout):
             return LedgerUnavailable(self.name, "all of this process's connections to it are in use")
         return LedgerUnavailable(self.name, self._message(error))
@@ -160,7 +160,7 @@ class Database:
 
 
 def revision_in(connection: Connection) -> str | None:
-    """The schema's revision; None where there is no ledger.
+    """The revision of the ledger's schema; None if the database has no ledger.
 
     Raises:
         InvalidRequest: this is Airflow's metadata database.
@@ -178,10 +178,10 @@ def revision_in(connection: Connection) -> str | None:
 
 
 def require_revision(connection: Connection, name: str) -> None:
-    """Refuse a database without a ledger that this version works with.
+    """Reject a database whose ledger this version cannot use.
 
     Raises:
-        InvalidRequest: no ledger there, or one of another version.
+        InvalidRequest: the database has no ledger, or one of another version.
     """
     revision = revision_in(connection)
     if revision is None:
@@ -198,12 +198,12 @@ def require_revision(connection: Connection, name: str) -> None:
 
 
 def no_ledger(name: str) -> InvalidRequest:
-    """The refusal of a database that holds no ledger."""
+    """The error for a database without a ledger."""
     return InvalidRequest("ledger", value=name, requirement="holds no privacy ledger", remedy="run `dp-budget migrate`")
 
 
 def newer_ledger(name: str, revision: str) -> InvalidRequest:
-    """The refusal of a ledger made by a later version."""
+    """The error for a ledger that a later version created."""
     return InvalidRequest(
         "ledger",
         value=f"schema {revision} at {name}",

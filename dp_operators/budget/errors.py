@@ -1,4 +1,4 @@
-"""How the ledger says no, and how it says that it cannot be asked."""
+"""The ledger's errors: rejected requests, and a ledger that is unavailable."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from spark_jobs.contract.privacy import Budget, plain
 
 
 class BudgetExceeded(InvalidRequest):
-    """A charge that some block of the account cannot bear. Trying again does not help.
+    """The cost does not fit into what a block of the account has left. Trying again does not help.
 
     Attributes:
-        account, block: where the budget ends.
-        allotment: the allotment of the account whose budget ends there; empty for the account itself.
-        currency: what there is not enough of: ``epsilon``, ``delta`` or ``rho``.
-        asked: how much of it was asked for.
-        remaining: how much of it is left there.
-        cap: how much of it there can ever be; a charge above it can never fit.
+        account, block: where the budget is exhausted.
+        allotment: the name of the sub-budget that is exhausted there; empty for the account itself.
+        currency: the exhausted amount: ``epsilon``, ``delta`` or ``rho``.
+        requested: the requested amount.
+        remaining: the amount that is left there.
+        cap: the largest amount that can ever fit; a charge above it can never be paid.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class BudgetExceeded(InvalidRequest):
         self.remaining = remaining
         self.cap = cap
         where = f"account {account}" if block == ALL else f"block {block} of account {account}"
-        where = f"allotment {allotment} in {where}" if allotment else where
+        where = f"sub-budget {allotment} in {where}" if allotment else where
         super().__init__(
             currency,
             value=plain(requested),
@@ -54,7 +54,7 @@ class BudgetExceeded(InvalidRequest):
     def of(
         cls, account: Account, allotment: str, block: str, *, limits: Limits, spent: Budget, cost: Budget
     ) -> BudgetExceeded:
-        """The refusal of ``cost`` where ``spent`` is spent, in the first currency that there is not enough of."""
+        """The error for a ``cost`` that does not fit beside ``spent``, in the first currency that is short."""
         kind = "approximate" if cost.epsilon > 0 else "gaussian"
         left, full = (room(limits, amount, kind) for amount in (spent, nothing(account.composition)))
         short = [
@@ -74,28 +74,28 @@ class BudgetExceeded(InvalidRequest):
 
     @property
     def never_fits(self) -> bool:
-        """Whether the charge is above the cap itself, so that waiting is vain."""
+        """Whether the cost is above the cap itself, so that waiting cannot help."""
         return self.requested > self.cap
 
 
 class LedgerFrozen(InvalidRequest):
-    """The ledger may be read and not written: it was restored from a backup, and does not know of every spend yet."""
+    """The ledger is frozen: it was restored from a backup, and some spends may be missing from it."""
 
     def __init__(self, why: str) -> None:
         super().__init__(
             "ledger",
-            requirement=f"is frozen ({why}) and may only be read",
+            requirement=f"is frozen ({why}) and can only be read",
             remedy="run `dp-budget reconcile` for every folder of releases, and then `dp-budget thaw`",
         )
         self.why = why
 
 
 class NotAllowed(InvalidRequest):
-    """The database does not let this role do what it asked for. Trying again does not help.
+    """The database does not let this role do what was requested. Trying again does not help.
 
     Args:
         ledger: the ledger's URL without its password.
-        said: what the database said.
+        message: the database's message.
     """
 
     def __init__(self, ledger: str, message: str) -> None:
@@ -110,7 +110,7 @@ class NotAllowed(InvalidRequest):
 
 
 class ChargeConflict(InvalidRequest):
-    """A release key or a charge that is already settled another way. Trying again does not help."""
+    """A release key or a charge is already used in another way. Trying again does not help."""
 
 
 class LedgerUnavailable(Exception):

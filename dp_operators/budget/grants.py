@@ -1,11 +1,11 @@
-"""What a role of the PostgreSQL server needs for its part, so that the database itself refuses the rest.
+"""The SQL privileges that a role of the PostgreSQL server needs for one part, so that the server rejects all else.
 
-Two layers: privileges say which tables and columns a role may touch at all, and row-level security says whose rows.
-A role that was granted nothing sees nothing. The owner of the tables is bound by neither. Totals are nobody's to write:
-the server moves them with each charge (``migrations/versions/0004``), as it does for the owner too.
+There are two layers: privileges say which tables and columns a role may use, and row-level security says which rows. A
+role without grants sees nothing. The owner of the tables is bound by neither layer. No role may write totals: the
+server updates them with each charge (``migrations/versions/0004``), for the owner as well.
 
-Some of what a charge writes is shared by all accounts: the head of the audit log, which every change moves. A role that
-may charge one account can therefore see how many changes there are in all, and none of them.
+All accounts share the head of the audit log, which every change updates. A role that may charge one account can
+therefore see how many changes there are in total, but not what they are.
 """
 
 from __future__ import annotations
@@ -40,38 +40,39 @@ _ADMINISTERS = (
     "GRANT UPDATE (outputs) ON accounts TO {role};",
 )
 _ADMINISTERING = ("opened", "raised", "allotted", "table bound", "outputs bound", "keys registered")
-# a row that is seen and may not be changed is refused aloud: USING alone would leave it out in silence
+# with USING alone, an update would silently skip the rows that the role sees and may not change
 _CLAUSES = {"SELECT": "USING", "INSERT": "WITH CHECK", "UPDATE": "USING (true) WITH CHECK"}
 
 
 def grants(role: str, may: str, *, account: str | None = None, allotment: str | None = None) -> tuple[str, ...]:
     """The statements that let ``role`` do its part, to be run by the owner of the ledger's tables.
 
-    ``view`` reads. ``charge`` reserves, commits and gives back, can freeze the ledger, and can change no cap, no total
-    and no binding. ``administer`` opens, raises and allots too, and thaws if it is for all accounts. Nobody is granted
-    to change or delete an entry of the audit log, or to delete anything at all. Statements for an account add to what
-    the role may do with others; those for all accounts take everything back first.
+    ``view`` reads. ``charge`` also reserves, commits, burns and gives back charges and may freeze the ledger, but
+    changes no cap, total or binding. ``administer`` also opens accounts, raises caps and creates sub-budgets, and thaws
+    the ledger if it covers all accounts. No role may change or delete an entry of the audit log, or delete anything
+    else. Statements for one account add to the role's other privileges; statements for all accounts revoke all earlier
+    privileges first.
 
     Args:
-        role: the role's name in the server.
+        role: the role's name on the server.
         may: ``view``, ``charge`` or ``administer``.
-        account: the one account it is about; None for all of them.
-        allotment: the one allotment of it that may be charged, for the role of a team; its charges are all it sees of
-            the account's charges.
+        account: the one account that the role may use; None for all accounts.
+        allotment: the one sub-budget of the account that the role may charge, as the role of a team; of the account's
+            charges it sees only its own.
 
     Raises:
-        InvalidRequest: no such part, no name of a role, or an allotment without its account.
+        InvalidRequest: no such part, not the name of a role, or a sub-budget without its account.
     """
     if may not in PARTS:
         raise InvalidRequest("may", value=may, requirement="must be one of " + ", ".join(PARTS), remedy="choose one")
     if not role or not role.isprintable() or len(role.encode()) > 63:
-        raise InvalidRequest("role", value=role, requirement="must be a role of the server", remedy="name it")
+        raise InvalidRequest("role", value=role, requirement="must be a role of the server", remedy="name a role")
     if allotment is not None and (account is None or may == ADMINISTER):
         raise InvalidRequest(
             "allotment",
             value=allotment,
-            requirement="must be one that is charged or viewed, of an account",
-            remedy="name the account, and administer allotments by their account",
+            requirement="needs an account, and can only be viewed or charged",
+            remedy="name its account; who administers the account administers its sub-budgets",
         )
     quoted = '"' + role.replace('"', '""') + '"'
     more = {VIEW: (), CHARGE: _CHARGES, ADMINISTER: (*_CHARGES, *_ADMINISTERS)}[may]
@@ -97,7 +98,7 @@ def _policies(role: str, quoted: str, may: str, account: str | None, allotment: 
 
 
 def _rows(table: str, command: str, may: str, account: str | None, allotment: str | None) -> str:
-    """Which rows of a table a part may read or write, as SQL."""
+    """The SQL condition on the rows of a table that a part may read or write."""
     administered = table in ("accounts", "account_tables", "key_lists", "allotments", "block_totals")
     if table == _KEYS:  # of the charges that the role sees
         return "charge IN (SELECT id FROM charges)" if may != VIEW and command == "SELECT" else "false"
@@ -114,7 +115,7 @@ def _rows(table: str, command: str, may: str, account: str | None, allotment: st
 
 
 def _entries(may: str, account: str | None) -> str:
-    """The entries of the audit log that a part may append; those about charges are the server's."""
+    """The SQL condition on the log entries that a part may append; entries about charges are written by the server."""
     if may != ADMINISTER:
         return "false"
     of_account = f"action IN ({', '.join(map(_text, _ADMINISTERING))}) AND charge = ''"

@@ -1,4 +1,4 @@
-"""The privacy ledger: accounts, what they may spend, and what they have spent."""
+"""The privacy ledger: accounts, their caps, and what they have spent."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from spark_jobs.contract.privacy import Neighbours, PrivacyUnit
 class PrivacyLedger(ChargingLedger):
     """Accounts, charges and their audit log, in a PostgreSQL database (13 or newer) or a SQLite file of their own.
 
-    Whatever runs at once, on however many hosts: in every block of an account the charges that are reserved, committed
-    or burnt never add up to more than the account's cap; costs are exact decimals; a release key is charged once. Every
-    change can be asked for again after a failure, and then finds itself done. Nothing is connected to before the first
-    call; ledgers may be shared by threads and used on both sides of a fork.
+    Under any concurrency, on any number of hosts: in every block of an account the costs that are reserved, committed
+    or burnt never add up to more than the cap; costs are exact decimals; a release key is charged once. Every change
+    can be repeated after a failure, and is then made only once. No connection is opened before the first call; a ledger
+    can be shared by threads and used on both sides of a fork.
 
     Args:
         url: e.g. ``postgresql://user:password@host/privacy_ledger`` or ``sqlite:////var/lib/dp/ledger.db``.
-        patience: seconds a call waits for other writers before the ledger counts as unavailable.
+        patience: seconds that a call waits for other writers before the ledger counts as unavailable.
 
     Raises:
-        InvalidRequest: the URL names no such database. Every method also raises it where the database holds no ledger,
-            or one of another version, and for any argument out of its bounds.
-        LedgerUnavailable: raised by every method when the database cannot be reached, or stays locked.
+        InvalidRequest: not the URL of such a database. Every method also raises it where the database has no ledger or
+            one of another version, and for any argument out of its bounds.
+        LedgerUnavailable: raised by every method if the database cannot be reached, or stays locked.
     """
 
     def migrate(self) -> None:
-        """Make the ledger's tables, or bring them to this version's schema; harmless to repeat, alone or at once.
+        """Create the ledger's tables, or upgrade them to this version's schema; safe to repeat and to run concurrently.
 
         Raises:
             InvalidRequest: the ledger is newer than this program, or the database is Airflow's own.
@@ -58,31 +58,33 @@ class PrivacyLedger(ChargingLedger):
         unit_stays: bool | None = None,
         actor: str = "",
     ) -> Account:
-        """Open an account; the same account again is found open.
+        """Open an account; one that is open with the same settings is returned.
 
         Args:
             name: the account's name.
             epsilon: the cap of each block, as an exact decimal; of a ``zcdp`` account, this or ``rho``.
-            delta: of an ``approximate`` account, the cap's; of a ``zcdp`` account, where its epsilon is told.
+            delta: the cap's delta of an ``approximate`` account; the delta at which a ``zcdp`` account's epsilon is
+                reported.
             rho: the cap of a ``zcdp`` account.
-            slack: the part of an ``approximate`` account's delta that pays for adding up squares; half by default.
+            slack: the part of an ``approximate`` account's delta that pays for the sum of squares; half of it by
+                default.
             composition: how charges add up: ``pure``, ``zcdp`` or ``approximate``.
-            neighbours: the relation that every charge is about.
-            unit: whom the guarantee protects.
-            tables: the tables it pays for, and no other account: absolute paths, URIs or ``catalog:db.name``, or
-                bindings, which say what each table is as well (see ``spark_jobs.contract.binding``). None may hold
-                another that is bound, nor lie within it. Symbolic links on this machine are followed.
-            outputs: the folders that its releases may go to, and no other account's: absolute paths or URIs. None may
-                hold a table that is bound, nor lie within one.
-            blocks: the block expression, such as ``day(visited_at)``; by default ``all`` is the one block.
-            unit_stays: whether each privacy unit lies in one block for ever, so that each block has the cap for itself.
-                True by default where a unit is a row. Where it is False, charges add up across blocks.
+            neighbours: the neighbour relation of every charge.
+            unit: the privacy unit that the guarantee protects.
+            tables: the tables that this account alone pays for: absolute paths, URIs or ``catalog:db.name``, or
+                bindings, which also describe the tables (see ``spark_jobs.contract.binding``). None may overlap with
+                another bound table. Symbolic links on this machine are followed.
+            outputs: the folders that releases of this account alone may be written to: absolute paths or URIs. None may
+                overlap with a bound table.
+            blocks: the block expression, such as ``day(visited_at)``; by default ``all`` is the only block.
+            unit_stays: whether each privacy unit stays in one block, so that each block has the whole cap. True by
+                default if a unit is a row. If False, charges add up across blocks.
             actor: who opens it.
 
         Raises:
-            InvalidRequest: it is open with other settings, or a table is bound to another account, lies within a bound
-                one or holds one, or lacks a column of the unit or the blocks; or replacements are protected where a
-                unit may lie in several blocks.
+            InvalidRequest: it is open with other settings; a table is bound to another account, overlaps with a bound
+                one, or lacks a column of the unit or the blocks; or replacements are protected where a unit may be in
+                several blocks.
         """
         kind = known_composition(composition)
         cap, part = cap_of(kind, epsilon, delta, rho, slack)
@@ -118,19 +120,19 @@ class PrivacyLedger(ChargingLedger):
         actor: str,
         reason: str,
     ) -> Account | SubBudget:
-        """Raise the cap of each block of an account, or of an allotment in it; a cap is never lowered.
+        """Raise the cap of each block of an account or of one of its sub-budgets; a cap is never lowered.
 
         Args:
             account: the account's name.
-            epsilon: the new cap, as for ``open_account``; of what is not given, the old one stays.
-            delta: the same.
-            rho: the same.
-            allotment: an allotment of the account, whose cap is raised instead.
-            actor: who answers for it.
-            reason: why; both are written into the audit log.
+            epsilon: the new cap, as for ``open_account``; None keeps the old amount.
+            delta: the new cap's delta; None keeps the old one.
+            rho: the new cap's rho; None keeps the old one.
+            allotment: the name of the sub-budget whose cap is raised instead of the account's.
+            actor: who is responsible for it.
+            reason: why; actor and reason are written into the audit log.
 
         Raises:
-            InvalidRequest: nobody or no reason is named, or the new cap is below the old one.
+            InvalidRequest: the actor or the reason is missing, or the new cap is below the old one.
         """
         request = administration.CapRequest(
             account=validation.name_of("account", account),
@@ -154,20 +156,21 @@ class PrivacyLedger(ChargingLedger):
         actor: str = "",
         reason: str = "",
     ) -> SubBudget:
-        """Make an allotment of an account, for a team or a DAG; the same one again is found.
+        """Create a sub-budget of an account, for a team or a DAG; one that exists with the same cap is returned.
 
         Args:
             account: the account's name.
-            name: the allotment's.
-            epsilon: what its charges may add up to in any block, as for ``open_account``. It may be above the account's
-                cap, which holds all the same, and allotments may add up to more than that.
-            delta: the same; an allotment of a ``zcdp`` account tells its epsilon at the account's.
-            rho: the same.
-            actor: who makes it.
+            name: the sub-budget's name.
+            epsilon: the limit on its charges in any one block, as for ``open_account``. It may be above the account's
+                cap, which applies as well, and sub-budgets may add up to more than that cap.
+            delta: the cap's delta; a sub-budget of a ``zcdp`` account reports its epsilon at the account's delta by
+                default.
+            rho: the cap of a sub-budget of a ``zcdp`` account.
+            actor: who creates it.
             reason: why.
 
         Raises:
-            InvalidRequest: no such account, or there is an allotment of this name with another cap.
+            InvalidRequest: no such account, or the sub-budget exists with another cap.
         """
         request = administration.CapRequest(
             account=validation.name_of("account", account),
@@ -181,19 +184,19 @@ class PrivacyLedger(ChargingLedger):
         return self._database.alone(lambda connection: administration.allot(connection, request))
 
     def bind_table(self, account: str, binding: Any, *, actor: str, reason: str) -> Account:
-        """Say what a table of an account is; said before, it can only be given more columns.
+        """Bind the description of a table to an account; later only columns and public columns can be added to it.
 
-        A table that belongs to no account yet becomes this one's.
+        A table that belongs to no account yet becomes this account's.
 
         Args:
             account: the account's name.
-            binding: the table and what it is, as ``spark_jobs.contract.binding.TableBinding`` or its plain JSON.
-            actor: who answers for it.
-            reason: why; both are written into the audit log.
+            binding: the table's description, as ``spark_jobs.contract.binding.TableBinding`` or its plain JSON.
+            actor: who is responsible for it.
+            reason: why; actor and reason are written into the audit log.
 
         Raises:
-            InvalidRequest: nobody or no reason is named, no such account, the table is another account's, or what was
-                said of it before would change.
+            InvalidRequest: the actor or the reason is missing, no such account, the table belongs to another account,
+                or its earlier description would change.
         """
         [(table, fields)] = validation.bound_tables((binding,)).items()
         wanted = bindings.Bind(
@@ -206,17 +209,17 @@ class PrivacyLedger(ChargingLedger):
         return self._database.alone(lambda connection: bindings.bind_table(connection, wanted))
 
     def bind_outputs(self, account: str, outputs: Iterable[str], *, actor: str, reason: str) -> Account:
-        """Say which folders an account's releases may go to, instead of those that were said before.
+        """Bind the folders that an account's releases may be written to, in place of its earlier folders.
 
         Args:
             account: the account's name.
             outputs: the folders' URIs.
-            actor: who answers for it.
-            reason: why; both are written into the audit log.
+            actor: who is responsible for it.
+            reason: why; actor and reason are written into the audit log.
 
         Raises:
-            InvalidRequest: nobody or no reason is named, no such account, or a folder overlaps with a table or with a
-                folder of another account.
+            InvalidRequest: the actor or the reason is missing, no such account, or a folder overlaps with a table or
+                with a folder of another account.
         """
         wanted = bindings.BindOutputs(
             account=validation.name_of("account", account),
@@ -227,13 +230,13 @@ class PrivacyLedger(ChargingLedger):
         return self._database.alone(lambda connection: bindings.bind_outputs(connection, wanted))
 
     def register_keys(self, account: str, name: str, keys: Iterable[Any], *, actor: str) -> KeyList:
-        """Register a public list of keys that an account's requests may name; the same list again is found.
+        """Register a public list of keys for an account's requests; one that is registered already is returned.
 
         Args:
             account: the account's name.
-            name: the list's name in it.
-            keys: texts or whole numbers, each once.
-            actor: who answers for their being public.
+            name: the list's name in the account.
+            keys: distinct texts or integers.
+            actor: who is responsible for the keys' being public.
 
         Raises:
             InvalidRequest: no such account, or other keys are registered under this name.
@@ -247,7 +250,7 @@ class PrivacyLedger(ChargingLedger):
         return self._database.alone(lambda connection: bindings.register_keys(connection, wanted))
 
     def freeze(self, *, actor: str = "", reason: str) -> None:
-        """Let nothing be written until ``thaw``: for a ledger that was restored and may have forgotten spends.
+        """Reject every change until ``thaw``, as for a ledger that was restored and may lack spends.
 
         Raises:
             InvalidRequest: no reason is given.
@@ -256,7 +259,7 @@ class PrivacyLedger(ChargingLedger):
         self._database.alone(lambda connection: administration.freeze(connection, reason, actor=actor))
 
     def seal(self, entry: AuditEntry) -> str:
-        """What shows a server that its log once had ``entry``, should it be restored from before; empty for a file.
+        """The server's proof that its log has ``entry``, to check a restored ledger; empty for a SQLite file.
 
         Raises:
             InvalidRequest: this role may not charge.
@@ -264,17 +267,17 @@ class PrivacyLedger(ChargingLedger):
         return self._database.read(lambda connection: administration.seal(connection, entry))
 
     def freeze_forgotten(self, seq: int, hash: str, seal: str, *, actor: str = "", reason: str) -> None:
-        """Freeze a ledger whose log does not hold an entry that it once had; who may charge may do it.
+        """Freeze a ledger whose log has lost an entry; roles that may charge may call it.
 
         Args:
             seq: the entry's number.
-            hash: its hash.
-            seal: what ``seal`` gave for it; where it is another, nothing is frozen.
-            actor: who asks.
+            hash: the entry's hash.
+            seal: the result of ``seal`` for the entry; with any other seal nothing is frozen.
+            actor: who requests it.
             reason: why.
 
         Raises:
-            InvalidRequest: the log holds it, or the seal is none.
+            InvalidRequest: the log still has the entry, or the seal is not valid.
         """
         who, why = validation.note("actor", actor), validation.name_of("reason", reason, limit=500)
         self._database.change(
@@ -282,10 +285,10 @@ class PrivacyLedger(ChargingLedger):
         )
 
     def thaw(self, *, actor: str, reason: str) -> None:
-        """Let everything be written again.
+        """Allow changes again after a freeze.
 
         Raises:
-            InvalidRequest: nobody or no reason is named.
+            InvalidRequest: the actor or the reason is missing.
         """
         who, why = (
             validation.name_of(what, given, limit=500) for what, given in (("actor", actor), ("reason", reason))

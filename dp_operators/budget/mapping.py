@@ -1,4 +1,4 @@
-"""The ledger's values as the rows that hold them, and back; the columns of queries carry their tables' names."""
+"""Conversion between the ledger's values and database rows; query columns are prefixed with their table's name."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit, plain
 
 
 def amounts(budget: Budget) -> dict[str, str | None]:
-    """A budget as the columns that hold it."""
+    """The columns of a budget."""
     rho = None if budget.rho is None else plain(budget.rho)
     return {"epsilon": plain(budget.epsilon), "delta": plain(budget.delta), "rho": rho}
 
 
-# blocks that were charged together hold the same amounts
+# blocks that were charged together have equal amounts
 @lru_cache(maxsize=1024)
 def budget_of(epsilon: str, delta: str, rho: str | None) -> Budget:
-    """The budget in the columns that hold it."""
+    """The budget in its columns."""
     return exact_budget(Decimal(epsilon), Decimal(delta), None if rho is None else Decimal(rho))
 
 
 def account_row(account: Account) -> dict[str, Any]:
-    """An account as its row; its tables have rows of their own."""
+    """The row of an account; its tables have rows of their own."""
     return {
         "name": account.name,
         "composition": account.composition,
@@ -46,7 +46,7 @@ def account_row(account: Account) -> dict[str, Any]:
 
 
 def table_rows(account: Account) -> list[dict[str, Any]]:
-    """An account's tables as their rows."""
+    """The rows of an account's tables."""
     return [
         {"identity": table, "account": account.name, "binding": binding_text(account.bindings.get(table))}
         for table in account.tables
@@ -54,17 +54,17 @@ def table_rows(account: Account) -> list[dict[str, Any]]:
 
 
 def binding_text(binding: Any) -> str | None:
-    """What a table is, as the column that holds it."""
+    """The column of a table's binding."""
     return None if binding is None else canonical(binding)
 
 
 def key_list_row(keys: KeyList) -> dict[str, Any]:
-    """A list of keys as its row."""
+    """The row of a key list."""
     return {**vars(keys), "keys": canonical(keys.keys)}
 
 
 def sub_budget_row(sub_budget: SubBudget) -> dict[str, Any]:
-    """An allotment as its row."""
+    """The row of a sub-budget."""
     return {
         "account": sub_budget.account,
         "name": sub_budget.name,
@@ -74,14 +74,14 @@ def sub_budget_row(sub_budget: SubBudget) -> dict[str, Any]:
 
 
 def blocks_of(expression: str | None, written: str) -> tuple[str, ...]:
-    """The names of a charge's blocks, from the columns that hold the account's expression and them."""
+    """The names of a charge's blocks, from the columns of its blocks and of its account's block expression."""
     blocks = tuple(json.loads(written))
-    # nearly every charge is without ranges
+    # few charges have ranges
     return blocks if expression is None or ".." not in written else _expression(expression).expand(blocks)
 
 
 def charge_row(charge: Charge) -> dict[str, Any]:
-    """A charge as its row."""
+    """The row of a charge."""
     return {
         "id": charge.id,
         "account": charge.account,
@@ -107,16 +107,16 @@ def charge_row(charge: Charge) -> dict[str, Any]:
 
 
 def account_details(account: Account) -> dict[str, Any]:
-    """What the audit log says of a new account, beside who, when and its name."""
+    """The log's details of a new account, beside actor, time and name."""
     row = account_row(account)
     about = {name: value for name, value in row.items() if name not in ("name", "opened_at", "opened_by")}
     return {**about, "outputs": account.outputs, "tables": account.tables, "bindings": account.bindings}
 
 
 def charge_details(charge: Charge, account: Account) -> dict[str, Any]:
-    """What the audit log says of a new charge, beside who, when, its id and what follows from earlier entries.
+    """The log's details of a new charge, beside actor, time, id and what follows from earlier entries.
 
-    Blocks by time that follow each other are one range, in the log and in the charge's row.
+    Consecutive blocks by time are written as one range, in the log and in the charge's row.
     """
     return {
         "release_key": charge.release,
@@ -131,7 +131,7 @@ def charge_details(charge: Charge, account: Account) -> dict[str, Any]:
 
 
 def settlement_details(before: Charge, after: Charge) -> dict[str, Any]:
-    """What the audit log says of a charge's end."""
+    """The log's details of a charge's end."""
     details: dict[str, Any] = {"manifest_sha256": after.manifest_sha256}
     if after.drawn_events is not None:
         details["events"] = after.drawn_events
@@ -141,7 +141,7 @@ def settlement_details(before: Charge, after: Charge) -> dict[str, Any]:
 
 
 def account_of(row: Any) -> Account:
-    """An account, without its tables, from the columns that hold it."""
+    """The account in a row, without its tables."""
     expression = row.accounts_blocks
     return Account(
         name=row.accounts_name,
@@ -161,7 +161,7 @@ def account_of(row: Any) -> Account:
 
 
 def sub_budget_of(row: Any) -> SubBudget:
-    """The allotment in the columns that hold it."""
+    """The sub-budget in a row."""
     return SubBudget(
         account=row.allotments_account,
         name=row.allotments_name,
@@ -171,7 +171,7 @@ def sub_budget_of(row: Any) -> SubBudget:
 
 
 def key_list_of(row: Any) -> KeyList:
-    """The list of keys in the columns that hold it."""
+    """The key list in a row."""
     return KeyList(
         account=row.key_lists_account,
         name=row.key_lists_name,
@@ -191,7 +191,7 @@ def _unit(row: Any) -> PrivacyUnit:
 
 
 def charge_of(row: Any) -> Charge:
-    """The charge in the columns that hold it, with its account's terms."""
+    """The charge in a row, with its account's relation and unit."""
     return Charge(
         id=row.charges_id,
         account=row.charges_account,

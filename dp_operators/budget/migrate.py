@@ -1,4 +1,4 @@
-"""Makes the ledger's tables, or brings them to the schema that this version works with."""
+"""Creates the ledger's tables, or upgrades them to the schema of this version."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _ONE_AT_A_TIME = threading.Lock()  # alembic keeps its state in the process
 
 
 def migrate(database: Database) -> None:
-    """Bring the ledger to this version's schema; all of it, or nothing.
+    """Upgrade the ledger to this version's schema, completely or not at all.
 
     Raises:
-        InvalidRequest: the ledger is newer than this program, or lies in Airflow's metadata database.
+        InvalidRequest: the ledger is newer than this program, or is in Airflow's metadata database.
         LedgerUnavailable: the database cannot be reached, or stays locked.
     """
 

@@ -1,17 +1,17 @@
-"""What charges cost together if they had all been decided in advance: for information, and never to admit one.
+"""A tighter bound on the total cost of charges that were fixed in advance: for information, never to admit a charge.
 
-The figure is an upper bound of the epsilon at a delta of all mechanisms together, from the distributions of their
-privacy losses (Gopi, Lee, Wutschitz, "Numerical Composition of Differential Privacy", 2021), by ``prv_accountant``. It
-holds for mechanisms and costs that were fixed beforehand. Whoever chooses the next question after seeing the answers
-is held by the account's own sums alone (see ``composition``), which are larger.
+It is an upper bound on the epsilon, at a given delta, of all mechanisms together, computed from the distributions of
+their privacy losses (Gopi, Lee, Wutschitz, "Numerical Composition of Differential Privacy", 2021) with
+``prv_accountant``. It is valid for mechanisms and costs that were fixed beforehand. For adaptive choices, where the
+next question depends on earlier answers, only the account's own sums are valid (see ``composition``); they are larger.
 
-Two things of the library are not used. It sizes the grid that losses are put on by a Renyi divergence that is too small
-for pure mechanisms: 100 of epsilon 1 come out at an epsilon of 72 for delta 10^-6, where the exact one is 83.5. And it
-integrates means numerically over jumps, which fails for a thousand mechanisms. Here the grid holds every loss but for a
-chance that the bound accounts for, and the means are exact:
+Two parts of the library are replaced. It sizes the grid of losses by a Renyi divergence that is too small for pure
+mechanisms: 100 mechanisms of epsilon 1 get an epsilon of 72 at delta 10^-6, where the exact value is 83.5. And it
+integrates means numerically over jumps, which fails for a thousand mechanisms. Here the grid contains every loss except
+with a probability that the bound accounts for, and the means are exact:
 
-- ``pure`` and ``approximate``: the loss is plus or minus epsilon, as of randomised response, which is the worst there
-  is (Kairouz, Oh, Viswanath 2015); its mean is epsilon tanh(epsilon/2). With probability delta it is infinite.
+- ``pure`` and ``approximate``: the loss is plus or minus epsilon, as for randomised response, the worst case (Kairouz,
+Oh, Viswanath 2015); its mean is epsilon tanh(epsilon/2). With probability delta it is infinite.
 - ``laplace``: the mean is epsilon - 1 + e^-epsilon.
 - ``gaussian``: rhos add up to one Gaussian mechanism; the loss is normal with mean rho and variance 2 rho.
 """
@@ -30,10 +30,10 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import exact_sum, plain
 
 MIN_DELTA = Decimal("1e-10")
-"""Below this the rounding of the numerical composition is no longer small beside delta."""
+"""Below this the rounding error of the numerical composition is not small relative to delta."""
 
 DEFAULT_DELTA = Decimal("1e-6")
-"""The delta at which an account without one is told."""
+"""The delta at which the bound is reported for an account whose delta is 0."""
 
 _POINTS = 2**21
 _PART = 200
@@ -42,7 +42,7 @@ _SHOWN = Decimal("0.0001")
 
 @dataclass(frozen=True, kw_only=True)
 class _Loss:
-    """A privacy loss as the library's discretiser asks for it; its mean is exact."""
+    """A privacy loss with the interface of the library's discretiser; its mean is exact."""
 
     of: Any
     exact_mean: float
@@ -56,16 +56,16 @@ class _Loss:
 
 
 def non_adaptive_epsilon(events: Iterable[MechanismEvent], delta: Decimal) -> Decimal | None:
-    """An upper bound of the epsilon at ``delta`` of mechanisms that were fixed beforehand; None if it has none.
+    """An upper bound on the epsilon at ``delta`` of mechanisms that were fixed beforehand; None if there is no bound.
 
-    Never above the sum of the epsilons where their deltas add up to at most ``delta``.
+    It is never above the sum of the epsilons where the deltas add up to at most ``delta``.
 
     Args:
-        events: what the mechanisms do.
+        events: the events of the mechanisms.
         delta: at least 1e-10 and below 1.
 
     Raises:
-        InvalidRequest: another delta.
+        InvalidRequest: ``delta`` is out of these bounds.
     """
     if not MIN_DELTA <= delta < 1:
         raise InvalidRequest(
@@ -87,7 +87,7 @@ def non_adaptive_epsilon(events: Iterable[MechanismEvent], delta: Decimal) -> De
 
 
 def _composed(events: tuple[MechanismEvent, ...], delta: float) -> float:
-    """The library's upper bound, on a grid that is fine and wide enough; infinite if there is none."""
+    """The library's upper bound, on a grid that is fine and wide enough; infinite if it has none."""
     from prv_accountant.composers import Heterogeneous
     from prv_accountant.discretisers import CellCentred
     from prv_accountant.domain import Domain
@@ -102,12 +102,12 @@ def _composed(events: tuple[MechanismEvent, ...], delta: float) -> float:
     try:
         composed = composer.compute_composition(list(losses.values()))
         return float(composed.compute_epsilon(delta, error, grid.dt() * fineness)[2])
-    except (RuntimeError, ValueError):  # its ways to say that it has no figure
+    except (RuntimeError, ValueError):  # raised where the library has no bound
         return math.inf
 
 
 def _width(events: tuple[MechanismEvent, ...], chance: float) -> float:
-    """What the sum of the finite losses exceeds with at most this chance, on either side."""
+    """A bound that the sum of the finite losses exceeds with probability at most ``chance``, on either side."""
     rho = sum(float(event.rho) + float(event.epsilon) ** 2 / 2 for event in events)
     bound = rho + 2 * math.sqrt(rho * -math.log(chance))
     if any(event.rho for event in events):

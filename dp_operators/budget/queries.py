@@ -1,7 +1,7 @@
-"""Statements, built once and sent the shortest way.
+"""Queries, built once and executed with little overhead.
 
-On PostgreSQL they go straight to the driver of the pooled connection: SQLAlchemy's own execution costs a caller several
-times as much, and the callers' processors are what a busy ledger runs out of.
+On PostgreSQL they go directly to the driver of the pooled connection: SQLAlchemy's own execution takes several times as
+much processor time of the client, which is the bottleneck of a busy ledger.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.exc import DBAPIError
 
 AmongBlocks = Callable[[ColumnElement[str]], ColumnElement[bool]]
-"""Whether a column holds one of the blocks that are asked for, as a database says it."""
+"""The condition that a column is one of the parameter ``blocks``, in the dialect of a database."""
 
 
 class Query:
-    """A query for both kinds of database; its columns are labelled with their tables' names before their own.
+    """A query for both kinds of database; its column labels are prefixed with the names of their tables.
 
     Args:
-        build: the query, given how to say that a column is one of the parameter ``blocks``.
+        build: makes the query, given the condition that a column is one of the parameter ``blocks``.
     """
 
     def __init__(self, build: Callable[[AmongBlocks], Select[Any]]) -> None:
@@ -31,22 +31,22 @@ class Query:
 
     @cached_property
     def core(self) -> Select[Any]:
-        """For SQLAlchemy to execute on SQLite."""
+        """The query for SQLAlchemy to execute on SQLite."""
         built = self._build(lambda column: column.in_(bindparam("blocks", expanding=True)))
         return built.set_label_style(LABEL_STYLE_TABLENAME_PLUS_COL)
 
     @cached_property
     def text(self) -> str:
-        """For psycopg."""
+        """The query's text for psycopg."""
         built = self._build(lambda column: column == any_(bindparam("blocks", type_=ARRAY(Text))))
         return str(built.set_label_style(LABEL_STYLE_TABLENAME_PLUS_COL).compile(dialect=PGDialect_psycopg()))  # type: ignore[no-untyped-call]
 
 
 def fetch(connection: Connection, query: Query | str, given: Mapping[str, Any]) -> Sequence[Any]:
-    """A query's rows, with their columns as attributes; text is for psycopg.
+    """The rows of a query, with columns as attributes; a query given as text is for psycopg.
 
     Raises:
-        DBAPIError: the database refuses, or is lost.
+        DBAPIError: the database rejects it, or the connection is lost.
     """
     if connection.dialect.name != "postgresql":
         if isinstance(query, str):
@@ -62,10 +62,10 @@ def fetch(connection: Connection, query: Query | str, given: Mapping[str, Any]) 
 
 
 def run(connection: Connection, statements: str) -> None:
-    """Send statements without parameters, in one message where the driver allows several.
+    """Execute statements without parameters, in one message where the driver allows several.
 
     Raises:
-        DBAPIError: the database refuses, or is lost.
+        DBAPIError: the database rejects them, or the connection is lost.
     """
     if connection.dialect.name == "postgresql":
         _by_driver(connection, lambda driver: driver.execute(statements))
@@ -83,5 +83,5 @@ def _by_driver(connection: Connection, call: Callable[[Any], Any]) -> Any:
         lost = bool(driver.closed)
         if lost:
             connection.invalidate()
-            connection.engine.dispose()  # the pool's other connections went the same way
+            connection.engine.dispose()  # the pool's other connections are lost as well
         raise DBAPIError(None, None, error, connection_invalidated=lost) from None

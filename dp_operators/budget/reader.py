@@ -1,4 +1,4 @@
-"""What can be asked of a ledger."""
+"""The ledger's queries, which change nothing."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from spark_jobs.contract.privacy import Budget
 
 
 class LedgerReader:
-    """The ledger's questions; none of them changes anything. See ``PrivacyLedger``.
+    """The methods of ``PrivacyLedger`` that only read.
 
     Args:
-        url: the ledger's.
-        patience: seconds a call waits before the ledger counts as unavailable.
+        url: the ledger's URL.
+        patience: seconds that a call waits before the ledger counts as unavailable.
     """
 
     def __init__(self, url: str, *, patience: float = 20.0) -> None:
@@ -53,26 +53,26 @@ class LedgerReader:
         self._database.close()
 
     def remaining(self, account: str, block: str = ALL, *, allotment: str | None = None, kind: str = "pure") -> Budget:
-        """The largest charge of a kind that a block may still bear.
+        """The largest charge of a kind that a block has room for.
 
         Args:
             account: the account's name.
-            block: one of its blocks; where its charges add up across blocks, all of them have the same left.
-            allotment: what an allotment may still be charged there, if that is less.
-            kind: which charge is meant. ``pure``: the epsilon it may have, with no delta. ``gaussian``: the rho it may
-                have, with no epsilon; 0 where the account does not count in rho. ``approximate``: the epsilon and the
-                delta it may have at once; the delta is 0 where the account admits none. Of a ``zcdp`` account the rho
-                that is left is told beside an epsilon, and of an ``approximate`` one what squares may still add up to.
+            block: one of its blocks; where charges add up across blocks, all blocks have the same amount left.
+            allotment: the name of a sub-budget, whose room also limits the result.
+            kind: the kind of the charge. ``pure``: an epsilon with no delta. ``gaussian``: a rho with no epsilon; 0
+                where the account does not add up rho. ``approximate``: an epsilon and a delta at once; the delta is 0
+                where the account admits none. The result of a ``zcdp`` account also has the rho that is left, and that
+                of an ``approximate`` account the rho that the sum of squares has left.
 
         Raises:
-            InvalidRequest: no such account, block, allotment or kind.
+            InvalidRequest: no such account, block, sub-budget or kind.
         """
         name, block = validation.name_of("account", account), validation.name_of("block", block)
         payer = validation.note("allotment", allotment, limit=200)
 
         def work(connection: Connection) -> Budget:
             terms = rows.get_account(connection, name)
-            if block != ALL:  # of an account with blocks: one that nobody has been charged in
+            if block != ALL:  # for an account with blocks, ALL stands for any block without charges
                 terms.require_blocks((block,))
             caps: dict[str, Account | SubBudget] = {"": terms}
             if payer:
@@ -84,9 +84,9 @@ class LedgerReader:
         return self._database.read(work)
 
     def remaining_by_block(self, account: str, *, kind: str = "pure") -> dict[str, Budget]:
-        """What each block in which anything was charged may still bear, in the blocks' order; see ``remaining``.
+        """The ``remaining`` of each block that was ever charged, in the order of the blocks, read by one query.
 
-        Of an account in which nothing was charged, ``all``, which stands for any block. One query reads all blocks.
+        An account without charges has the one key ``all``, which stands for any block.
 
         Raises:
             InvalidRequest: no such account or kind.
@@ -113,11 +113,11 @@ class LedgerReader:
         blocks: Iterable[str] = (ALL,),
         allotment: str | None = None,
     ) -> dict[str, Budget]:
-        """What each block could still be charged with the allotment, if all could bear this cost; no reservation.
+        """What each block still has room for, provided that all of them have room for this cost; nothing is reserved.
 
         Raises:
-            BudgetExceeded: one could not.
-            InvalidRequest: no such account, block or allotment, or a cost that the account cannot count.
+            BudgetExceeded: a block has no room for the cost.
+            InvalidRequest: no such account, block or sub-budget, or a cost that the account cannot add up.
         """
         name, names = validation.name_of("account", account), validation.block_names(blocks)
         payer = validation.note("allotment", allotment, limit=200)
@@ -136,7 +136,7 @@ class LedgerReader:
         return self._database.read(work)
 
     def blocks(self, account: str, *, allotment: str | None = None) -> dict[str, Budget]:
-        """What is spent in every block of an account in which anything was charged, in the blocks' order.
+        """What is spent in every block that was ever charged, in the order of the blocks.
 
         Raises:
             InvalidRequest: no such account.
@@ -150,11 +150,11 @@ class LedgerReader:
         return self._database.read(work)
 
     def non_adaptive_bound(self, account: str, block: str = ALL) -> Budget | None:
-        """What everything charged to a block costs if it had all been decided beforehand; never used to admit a charge.
+        """The cost of all charges to a block if they had been fixed in advance; it never admits a charge.
 
-        An upper bound of the epsilon at the account's delta, or at 10^-6 where it has none; see
-        ``dp_operators.budget.numerical_composition``. None where a charge does not say which mechanism spends its rho,
-        or where the account's delta is below 10^-10.
+        It is an upper bound on the epsilon at the account's delta, or at 10^-6 where that is 0; see
+        ``dp_operators.budget.numerical_composition``. None where a charge of rho does not state its mechanisms, or
+        where the account's delta is below 10^-10.
 
         Raises:
             InvalidRequest: no such account.
@@ -175,7 +175,7 @@ class LedgerReader:
         return None if epsilon is None else exact_budget(epsilon, delta)
 
     def sub_budgets(self, account: str) -> tuple[SubBudget, ...]:
-        """The allotments of an account, by name.
+        """The sub-budgets of an account, sorted by name.
 
         Raises:
             InvalidRequest: no such account.
@@ -186,7 +186,7 @@ class LedgerReader:
         )
 
     def key_lists(self, account: str) -> tuple[KeyList, ...]:
-        """The lists of keys that are registered for an account, by name.
+        """The key lists that are registered for an account, sorted by name.
 
         Raises:
             InvalidRequest: no such account.
@@ -197,10 +197,10 @@ class LedgerReader:
         )
 
     def key_list(self, account: str, name: str) -> KeyList:
-        """The list of keys of that name.
+        """The key list of an account with this name.
 
         Raises:
-            InvalidRequest: no such account, or no such list of it.
+            InvalidRequest: no such account or list.
         """
         registered = next((keys for keys in self.key_lists(account) if keys.name == name), None)
         if registered is None:
@@ -213,19 +213,19 @@ class LedgerReader:
         return registered
 
     def stale(self, older_than: timedelta) -> tuple[Charge, ...]:
-        """The reservations that nobody has renewed for so long; they still count as spent.
+        """The reservations without a heartbeat for at least ``older_than``; they still count as spent.
 
-        A clock that has gone backwards makes reservations look younger, never older than they are.
+        A clock that was set back makes reservations look younger than they are, never older.
         """
         moment = audit.now(-older_than)
         return self._database.read(lambda connection: rows.reserved_before(connection, moment))
 
     def frozen(self) -> str:
-        """Why nothing may be written; empty where all may."""
+        """The reason why the ledger is frozen; empty if it is not frozen."""
         return self._database.read(rows.frozen)
 
     def account(self, name: str) -> Account:
-        """The account of that name.
+        """The account with this name.
 
         Raises:
             InvalidRequest: no such account.
@@ -234,7 +234,7 @@ class LedgerReader:
         return self._database.read(lambda connection: rows.get_account(connection, name))
 
     def accounts(self) -> tuple[Account, ...]:
-        """All accounts, by name."""
+        """All accounts, sorted by name."""
 
         def work(connection: Connection) -> tuple[Account, ...]:
             return tuple(rows.get_account(connection, name) for name in rows.account_names(connection))
@@ -242,10 +242,10 @@ class LedgerReader:
         return self._database.read(work)
 
     def account_for_table(self, table: str) -> Account:
-        """The account that pays for a table, given by any spelling of its path or catalog name.
+        """The account that pays for a table, which may be given by any spelling of its path or catalog name.
 
         Raises:
-            InvalidRequest: the table is bound to none, or lies within another bound one, or holds one.
+            InvalidRequest: the table is not bound, or overlaps with another bound table.
         """
         place = Place.parse(validation.table_identity(table))
 
@@ -258,7 +258,7 @@ class LedgerReader:
                     requirement="must be bound to an account of the ledger",
                     remedy="open an account for it: `dp-budget open --table`",
                 )
-            # accounts that were opened by an earlier version may lie in each other
+            # tables that were bound by an earlier version may overlap
             for bound, other in rows.bound_tables(connection):
                 if bound != place and bound.overlaps(place):
                     raise validation.nested_table(place.identity, bound.identity, other)
@@ -267,7 +267,7 @@ class LedgerReader:
         return self._database.read(work)
 
     def charge(self, id: str) -> Charge:
-        """The charge of that id.
+        """The charge with this id.
 
         Raises:
             InvalidRequest: no such charge.
@@ -276,12 +276,12 @@ class LedgerReader:
         return self._database.read(lambda connection: rows.get_charge(connection, charge_id))
 
     def find_charge(self, account: str, release: str) -> Charge | None:
-        """The last charge of a release key, void ones included; None if there never was one."""
+        """The latest charge of a release key, which may be void; None if the key was never charged."""
         account, release = validation.name_of("account", account), validation.name_of("release", release, limit=1000)
         return self._database.read(lambda connection: rows.latest_charge(connection, account, release))
 
     def history(self, account: str) -> tuple[Charge, ...]:
-        """All charges of an account, in the order they were reserved.
+        """All charges of an account, in the order of their reservation.
 
         Raises:
             InvalidRequest: no such account.
@@ -294,16 +294,16 @@ class LedgerReader:
         return self._database.read(work)
 
     def log(self, account: str | None = None) -> tuple[AuditEntry, ...]:
-        """The audit log in order: all of it, or what happened to one account."""
+        """The entries of the audit log in order: all of them, or those about one account."""
         account = None if account is None else validation.name_of("account", account)
         return self._database.read(lambda connection: tuple(audit.read_entries(connection, account)))
 
     def entry(self, seq: int) -> AuditEntry | None:
-        """The audit log's entry of that number; None if there is none."""
+        """The entry of the audit log with this number; None if there is none."""
         return self._database.read(lambda connection: audit.read_entry(connection, int(seq)))
 
     def head(self) -> Head:
-        """The end of the audit log, to be kept elsewhere: a log cut short no longer holds it."""
+        """The end of the audit log; a copy stored elsewhere shows whether the log was truncated."""
         return self._database.read(audit.read_head)
 
     def sees_all(self) -> bool:
@@ -311,20 +311,20 @@ class LedgerReader:
         return self._database.read(rows.sees_all)
 
     def verify(self) -> bool:
-        """Whether the audit log is whole and everything in the ledger is what the log says.
+        """Whether the audit log is intact and everything in the ledger agrees with it.
 
         Raises:
-            InvalidRequest: this role sees only some of the accounts.
+            InvalidRequest: this role cannot see all accounts.
         """
         return self.verification().ok
 
     def verification(self) -> Verification:
-        """What ``verify`` found, difference by difference."""
+        """The differences that ``verify`` looks for."""
         return self._database.snapshot(verification.verify)
 
 
 def _in_order(account: Account, spent: rows.Spent, payer: str) -> dict[str, Budget]:
-    """What is spent in each block that an account or an allotment of it pays for."""
+    """What an account or one of its sub-budgets has spent, by block, in the order of the blocks."""
     mine = {block: total for (paid_by, block), total in sorted(spent.items()) if paid_by == payer}
     by_block = account.blocks is not None and account.unit_stays
     return {block: total for block, total in mine.items() if block != ALL or not by_block}
@@ -333,7 +333,7 @@ def _in_order(account: Account, spent: rows.Spent, payer: str) -> dict[str, Budg
 def _remaining_in(
     account: Account, caps: Mapping[str, Account | SubBudget], spent: rows.Spent, block: str, kind: str
 ) -> Budget:
-    """What a block may still bear where the account, and the allotment if there is one, have to bear it."""
+    """The room that a block has in the account and, where there is one, in the sub-budget."""
     empty = nothing(account.composition)
     return minimum(
         room(limits_of(account.composition, cap.cap, cap.slack), spent.get((payer, block), empty), kind)

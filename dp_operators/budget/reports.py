@@ -1,4 +1,4 @@
-"""The ledger on paper: accounts and charges as JSON, and as tables a person reads."""
+"""Accounts, charges and log entries as JSON and as text tables."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from spark_jobs.contract.privacy import Budget, plain
 
 _FIXED = "if_decided_beforehand"
 _FIXED_NOTE = """
-if decided beforehand: what the charges cost together had they and their amounts been fixed before the first answer.
-Whoever chose a charge by earlier answers may have learnt more: against that, only the sums of the account hold.
+if decided beforehand: the cost of all charges together if they and their amounts had been fixed before the first
+answer. For charges that were chosen after earlier answers only the account's own sums are a valid bound.
 """
 
 
 def by_state(charges: Iterable[Charge]) -> dict[ChargeState, Budget]:
-    """What the charges of each state add up to."""
+    """The sum of the charges in each state."""
     sums: dict[ChargeState, Budget] = {}
     for charge in charges:
         before = sums.get(charge.state)
@@ -38,9 +38,9 @@ def account_json(
     sub_budgets: Sequence[SubBudget] = (),
     fixed: Mapping[str, Budget | None] | None = None,
 ) -> dict[str, Any]:
-    """An account and what became of its budget in each block that was charged, in plain JSON types.
+    """An account in plain JSON types, with what is spent and left in each block that was charged.
 
-    ``fixed`` is what each block's charges cost if they had been decided beforehand, where that is to be told.
+    ``fixed`` is each block's non-adaptive bound, if it is to be reported.
     """
     blocks: dict[str, dict[str, Any]] = {}
     paid: defaultdict[str, list[Charge]] = defaultdict(list)
@@ -87,14 +87,14 @@ def charge_json(charge: Charge) -> dict[str, Any]:
 
 
 def entry_json(entry: AuditEntry) -> dict[str, Any]:
-    """An entry of the audit log in plain JSON types; its ``details`` stay the text that was hashed."""
+    """An entry of the audit log in plain JSON types; its ``details`` remain the text that was hashed."""
     return asdict(entry)
 
 
 def ledger_json(
     head: Head, accounts: Sequence[Mapping[str, Any]], charges: Sequence[Charge], log: Sequence[AuditEntry]
 ) -> str:
-    """The whole ledger as JSON, the log's entries as they were hashed."""
+    """The whole ledger as JSON, with the entries of the log as they were hashed."""
     contents = {
         "head": asdict(head),
         "accounts": list(accounts),
@@ -105,7 +105,7 @@ def ledger_json(
 
 
 def log_csv(entries: Iterable[AuditEntry]) -> str:
-    """The audit log as CSV (RFC 4180), one line each."""
+    """The audit log as CSV (RFC 4180), one entry a line."""
     lines = io.StringIO()
     writer = csv.DictWriter(lines, [field.name for field in fields(AuditEntry)])
     writer.writeheader()
@@ -114,9 +114,9 @@ def log_csv(entries: Iterable[AuditEntry]) -> str:
 
 
 def accounts_table(accounts: Iterable[Mapping[str, Any]], kind: str | None = None) -> str:
-    """Accounts, as ``account_json`` gives them, one line each; what remains is told for a kind of charge.
+    """The accounts of ``account_json`` as a table, one block a line; ``remaining`` is that for one kind of charge.
 
-    Where they tell what charges would cost if decided beforehand, a note says what that is worth.
+    Where the accounts have non-adaptive bounds, a note below the table states what they mean.
     """
     note = ""
     header = ["account", "cap", "committed", "burnt", "reserved", "remaining", "protects", "tables"]
@@ -137,7 +137,7 @@ def accounts_table(accounts: Iterable[Mapping[str, Any]], kind: str | None = Non
 
 
 def charges_table(charges: Iterable[Charge]) -> str:
-    """Charges, one line each."""
+    """Charges as a table, one a line."""
     header = ("reserved at (UTC)", "state", "epsilon", "release", "actor", "charge")
     rows = [
         (
@@ -154,7 +154,7 @@ def charges_table(charges: Iterable[Charge]) -> str:
 
 
 def entries_table(entries: Iterable[AuditEntry]) -> str:
-    """Entries of the audit log, one line each."""
+    """Entries of the audit log as a table, one a line."""
     header = ("entry", "at (UTC)", "actor", "action", "charge", "reason", "hash")
     rows = [
         (
@@ -177,7 +177,7 @@ def _amounts(budget: Budget) -> dict[str, str]:
 
 
 def _in_currency(amounts: Mapping[str, str], account: Mapping[str, Any]) -> str:
-    """Amounts in the currency of an account."""
+    """The amounts that the account adds up, as text."""
     if account["composition"] == ZCDP:
         return f"rho {amounts.get('rho', '0')}"
     return amounts["epsilon"] if amounts["delta"] == "0" else f"{amounts['epsilon']}, {amounts['delta']}"
@@ -188,7 +188,7 @@ def _beforehand(amounts: Mapping[str, str] | None) -> str:
 
 
 def _of_kind(amounts: Mapping[str, str], kind: str) -> str:
-    """The amounts of one charge of a kind."""
+    """The amounts of one charge of a kind, as text."""
     if kind == "gaussian":
         return f"rho {amounts['rho']}"
     return amounts["epsilon"] if kind == "pure" else f"{amounts['epsilon']}, {amounts['delta']}"

@@ -1,4 +1,4 @@
-"""What the ledger's rows hold, as its values: each function asks once."""
+"""Reads the ledger's rows and returns them as values; each function runs its query once."""
 
 from __future__ import annotations
 
@@ -90,19 +90,19 @@ _RESERVATION_CONTEXT = Query(
 )
 
 Spent = dict[tuple[str, str], Budget]
-"""What is reserved, committed and burnt, by allotment (empty for the account itself) and block."""
+"""The sum of reserved, committed and burnt costs, by sub-budget (empty for the account itself) and block."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReservationContext:
-    """What a reservation looks at.
+    """What a reservation is decided on.
 
     Attributes:
         account: the account, without its tables.
-        allotment: the allotment that was asked for; None if there is no such one.
-        spent: in the blocks that were asked for, as far as anybody was charged in them.
-        latest: the last charge of the release key.
-        frozen: why nothing may be written; empty where all may.
+        sub_budget: the requested sub-budget; None if it does not exist.
+        spent: what is spent in those requested blocks that were charged before.
+        latest: the latest charge of the release key; None if there is none.
+        frozen: the reason why the ledger is frozen; empty if it is not frozen.
     """
 
     account: Account
@@ -113,12 +113,12 @@ class ReservationContext:
 
 
 def account_names(connection: Connection) -> tuple[str, ...]:
-    """The accounts' names, sorted."""
+    """The names of all accounts, sorted."""
     return tuple(row.accounts_name for row in fetch(connection, _NAMES, {}))
 
 
 def find_account(connection: Connection, name: str) -> Account | None:
-    """The account of that name."""
+    """The account with this name; None if there is none."""
     rows = fetch(connection, _ACCOUNT, {"account": name})
     if not rows:
         return None
@@ -128,7 +128,7 @@ def find_account(connection: Connection, name: str) -> Account | None:
 
 
 def get_account(connection: Connection, name: str) -> Account:
-    """The account of that name.
+    """The account with this name.
 
     Raises:
         InvalidRequest: no such account.
@@ -140,7 +140,7 @@ def get_account(connection: Connection, name: str) -> Account:
 
 
 def tables_of(connection: Connection, account: str) -> dict[str, Any]:
-    """The tables that are bound to an account, and what each is; None where nobody has said so yet."""
+    """The tables bound to an account, each with its binding; None for a table that is not described yet."""
     return {
         row.account_tables_identity: None
         if row.account_tables_binding is None
@@ -150,18 +150,18 @@ def tables_of(connection: Connection, account: str) -> dict[str, Any]:
 
 
 def owner_of(connection: Connection, table: str) -> str | None:
-    """The name of the account that a table is bound to."""
+    """The name of the account that a table is bound to; None if it is not bound."""
     return next((str(row.account_tables_account) for row in fetch(connection, _OWNER, {"table": table})), None)
 
 
 def bound_tables(connection: Connection) -> tuple[tuple[Place, str], ...]:
-    """All tables that are bound, as places, and the names of their accounts."""
+    """All bound tables, each with the name of its account."""
     rows = fetch(connection, _ALL_TABLES, {})
     return tuple((_bound(str(row.account_tables_identity)), str(row.account_tables_account)) for row in rows)
 
 
 def bound_outputs(connection: Connection) -> tuple[tuple[Place, str], ...]:
-    """All folders of releases, as places, and the names of their accounts."""
+    """All folders of releases, each with the name of its account."""
     rows = fetch(connection, _ALL_OUTPUTS, {})
     return tuple(
         (_bound(output), str(row.accounts_name)) for row in rows for output in json.loads(row.accounts_outputs)
@@ -169,7 +169,7 @@ def bound_outputs(connection: Connection) -> tuple[tuple[Place, str], ...]:
 
 
 def _bound(identity: str) -> Place:
-    """The place of a bound table; one that was bound under older rules keeps the name it has."""
+    """The place of a bound table; an identity from an earlier version that no longer parses is kept as it is."""
     try:
         return Place.parse(identity)
     except InvalidRequest:
@@ -177,29 +177,29 @@ def _bound(identity: str) -> Place:
 
 
 def key_lists_of(connection: Connection, account: str) -> tuple[KeyList, ...]:
-    """The lists of keys that are registered for an account, by name."""
+    """The key lists of an account, sorted by name."""
     rows = fetch(connection, _KEY_LISTS, {"account": account})
     return tuple(sorted((key_list_of(row) for row in rows), key=lambda keys: keys.name))
 
 
 def run_key(connection: Connection, charge_id: str) -> str | None:
-    """A charge's secret, in hexadecimal digits; None where it has none yet."""
+    """The secret of a charge's runs, in hexadecimal digits; None if this role cannot see one."""
     rows = fetch(connection, _RUN_KEY, {"charge": charge_id})
     return str(rows[0].run_keys_run_key) if rows else None
 
 
 def sub_budgets_of(connection: Connection, account: str) -> tuple[SubBudget, ...]:
-    """The allotments of an account, by name."""
+    """The sub-budgets of an account, sorted by name."""
     return tuple(sub_budget_of(row) for row in fetch(connection, _ALLOTMENTS, {"account": account}))
 
 
 def find_sub_budget(connection: Connection, account: str, name: str) -> SubBudget | None:
-    """The account's sub-budget of that name; None if it has none of that name."""
+    """The sub-budget of an account with this name; None if there is none."""
     return next((entry for entry in sub_budgets_of(connection, account) if entry.name == name), None)
 
 
 def get_sub_budget(connection: Connection, account: str, name: str) -> SubBudget:
-    """The account's sub-budget of that name.
+    """The sub-budget of an account with this name.
 
     Raises:
         InvalidRequest: no such sub-budget.
@@ -211,34 +211,37 @@ def get_sub_budget(connection: Connection, account: str, name: str) -> SubBudget
 
 
 def spent_in(connection: Connection, account: str, blocks: Iterable[str], allotment: str = "") -> Spent:
-    """What is spent in each of these blocks, by the account and by an allotment of it, where anything was charged."""
+    """What the account and one of its sub-budgets have spent in those of ``blocks`` that were ever charged."""
     return _spent(fetch(connection, _SPENT, {"account": account, "blocks": list(blocks), "allotment": allotment}))
 
 
 def all_spent(connection: Connection, account: str) -> Spent:
-    """What is spent in every block of an account in which anything was charged."""
+    """What the account and its sub-budgets have spent in every block that was ever charged."""
     return _spent(fetch(connection, _ALL_SPENT, {"account": account}))
 
 
 def frozen(connection: Connection) -> str:
-    """Why nothing may be written; empty where all may."""
+    """The reason why the ledger is frozen; empty if it is not frozen."""
     return str(fetch(connection, _FROZEN, {})[0].audit_head_frozen)
 
 
 def get_charge(connection: Connection, charge_id: str) -> Charge:
-    """The charge of that id.
+    """The charge with this id.
 
     Raises:
-        InvalidRequest: there is none.
+        InvalidRequest: no such charge.
     """
     return charge_in_context(connection, charge_id)[0]
 
 
 def charge_in_context(connection: Connection, charge_id: str) -> tuple[Charge, bool, str]:
-    """The charge of that id; whether its own blocks pay, and not ``all``; and why nothing may be written.
+    """The charge with this id, and what a change of it depends on.
+
+    The second value is whether the blocks of its account pay one by one (``unit_stays``), the third is the reason why
+    the ledger is frozen (empty if it is not).
 
     Raises:
-        InvalidRequest: there is none.
+        InvalidRequest: no such charge.
     """
     rows = fetch(connection, _CHARGE, {"charge": charge_id})
     if not rows:
@@ -252,18 +255,18 @@ def charge_in_context(connection: Connection, charge_id: str) -> tuple[Charge, b
 
 
 def reserved_before(connection: Connection, moment: str) -> tuple[Charge, ...]:
-    """The reservations that nobody has renewed since ``moment``, in the order they were made."""
+    """The reservations without a heartbeat since ``moment``, in the order of their reservation."""
     return tuple(charge_of(row) for row in fetch(connection, _RESERVED, {"before": moment}))
 
 
 def latest_charge(connection: Connection, account: str, release: str) -> Charge | None:
-    """The last charge that was made of a release key."""
+    """The latest charge of a release key; None if the key was never charged."""
     rows = fetch(connection, _LATEST, {"account": account, "release": release})
     return charge_of(rows[0]) if rows else None
 
 
 def charges_of(connection: Connection, account: str) -> tuple[Charge, ...]:
-    """All charges of an account, in the order they were reserved."""
+    """All charges of an account, in the order of their reservation."""
     return tuple(charge_of(row) for row in fetch(connection, _HISTORY, {"account": account}))
 
 
@@ -276,14 +279,14 @@ SELECT NOT row_security_active('audit_log') OR EXISTS (
 
 
 def sees_all(connection: Connection) -> bool:
-    """Whether row-level security hides no account from this role."""
+    """Whether row-level security lets this role see every account."""
     return connection.dialect.name != "postgresql" or bool(fetch(connection, _SEES_ALL, {})[0].yes)
 
 
 def reservation_context(
     connection: Connection, account: str, release: str, blocks: Iterable[str], allotment: str
 ) -> ReservationContext:
-    """What a reservation looks at, in one query; ``blocks`` holds ``all`` too where it might pay.
+    """What a reservation is decided on, read by one query; ``blocks`` must include ``all`` if ``all`` may pay.
 
     Raises:
         InvalidRequest: no such account.
@@ -303,7 +306,7 @@ def reservation_context(
 
 
 def no_account(name: str) -> InvalidRequest:
-    """The refusal of an account that is not there."""
+    """The error for an account that does not exist."""
     return InvalidRequest(
         "account",
         value=name,
@@ -313,12 +316,12 @@ def no_account(name: str) -> InvalidRequest:
 
 
 def no_sub_budget(account: str, name: str) -> InvalidRequest:
-    """The refusal of an allotment that is not there."""
+    """The error for a sub-budget that does not exist."""
     return InvalidRequest(
         "allotment",
         value=name,
-        requirement=f"must be an allotment of account {account}",
-        remedy="`dp-budget allot` makes one; leave it out to charge the account alone",
+        requirement=f"must be a sub-budget of account {account}",
+        remedy="`dp-budget allot` creates one; leave it out to charge the account alone",
     )
 
 

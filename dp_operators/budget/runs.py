@@ -1,4 +1,4 @@
-"""What a charge's applications do: each start is in the log before it happens, and a draw before it counts."""
+"""The runs of a charge: each start is logged before the application starts, each draw before it can be used."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from spark_jobs.contract.errors import InvalidRequest
 
 
 def start_run(connection: Connection, charge_id: str, *, actor: str) -> Run:
-    """Enter the start of an application for a charge; from here on rows may have been read for it.
+    """Log the start of an application for a charge; from now on it counts as having read rows.
 
     Raises:
         InvalidRequest: no such charge.
-        ChargeConflict: it is burnt or void, so that nothing may be made for it.
+        ChargeConflict: the charge is burnt or void, so nothing may be drawn for it.
     """
     charge = _writable(connection, charge_id)
     if charge.state not in (ChargeState.RESERVED, ChargeState.COMMITTED):
-        raise _already_ended(charge, "nothing can be run for it")
+        raise _already_ended(charge, "nothing can run for it")
     number = charge.runs + 1
     started = replace(charge, runs=number, open_runs=(*charge.open_runs, number))
     _write(connection, charge, started, audit.RUN_STARTED, {"run": number}, actor=actor)
@@ -35,7 +35,7 @@ def run_key(connection: Connection, charge_id: str) -> bytes:
     """The secret of a charge's runs.
 
     Raises:
-        InvalidRequest: no such charge.
+        InvalidRequest: no such charge, or the database does not show the secret to this role.
     """
     secret = rows.run_key(connection, charge_id)
     if secret is None:
@@ -43,18 +43,18 @@ def run_key(connection: Connection, charge_id: str) -> bytes:
         raise InvalidRequest(
             "charge",
             value=charge.id,
-            requirement="has no secret that this role may see",
-            remedy="ask with a role that may charge its account",
+            requirement="has no secret that this role can read",
+            remedy="use a role that may charge its account",
         )
     return bytes.fromhex(secret)
 
 
 def end_run(connection: Connection, charge_id: str, number: int, *, actor: str) -> Charge:
-    """Enter that an application read no row, or find it entered.
+    """Log that an application read no row; one that is logged already changes nothing.
 
     Raises:
         InvalidRequest: no such charge, or no such run of it.
-        ChargeConflict: the charge is settled.
+        ChargeConflict: the charge is committed, burnt or void.
     """
     charge = _writable(connection, charge_id)
     if not 1 <= number <= charge.runs:
@@ -64,18 +64,18 @@ def end_run(connection: Connection, charge_id: str, number: int, *, actor: str) 
     if number not in charge.open_runs:
         return charge
     if charge.state is not ChargeState.RESERVED:
-        raise _already_ended(charge, "its runs are history")
+        raise _already_ended(charge, "its runs can no longer change")
     ended = replace(charge, open_runs=tuple(run for run in charge.open_runs if run != number))
     _write(connection, charge, ended, audit.RUN_ENDED, {"run": number}, actor=actor)
     return ended
 
 
 def record_draw(connection: Connection, charge_id: str, draw_sha256: str, *, actor: str) -> Charge:
-    """Enter the hash of a charge's one draw, or find it entered.
+    """Log the hash of a charge's draw; a draw that is logged already changes nothing.
 
     Raises:
         InvalidRequest: no such charge.
-        ChargeConflict: another draw is recorded, or the charge was settled without one.
+        ChargeConflict: another draw is recorded, or the charge ended without one.
     """
     charge, _, frozen = rows.charge_in_context(connection, charge_id)
     if charge.draw_sha256 == draw_sha256:
@@ -89,7 +89,7 @@ def record_draw(connection: Connection, charge_id: str, draw_sha256: str, *, act
         )
     require_thawed(frozen)
     if charge.state is not ChargeState.RESERVED:
-        raise _already_ended(charge, "no draw of it can count")
+        raise _already_ended(charge, "no draw can be recorded for it")
     drawn = replace(charge, draw_sha256=draw_sha256)
     _write(connection, charge, drawn, audit.DRAW_RECORDED, {"draw_sha256": draw_sha256}, actor=actor)
     return drawn
@@ -115,5 +115,5 @@ def _already_ended(charge: Charge, what: str) -> ChargeConflict:
         "charge",
         value=charge.id,
         requirement=f"is {charge.state}, and {what}",
-        remedy=f"go on from what release {charge.release} has become",
+        remedy=f"use release {charge.release} as it is",
     )

@@ -1,7 +1,7 @@
-"""The ledger's tables, as its queries see them; ``migrations`` makes them.
+"""The ledger's tables for its queries; ``migrations`` creates them.
 
-Every amount is a decimal written out in full, in text: SQLite would keep it as a float, and a sum that a database
-rounds is a lost cost. Amounts are added in Python.
+Every amount is stored as text, a decimal in full: SQLite would store a float, and a rounded sum could lose a cost.
+Amounts are added in Python.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 
 REVISION = "0005"
-"""The alembic revision that this version of the program works with."""
+"""The alembic revision that this version of the program uses."""
 
 VERSION_TABLE = "ledger_version"
 
@@ -44,17 +44,17 @@ accounts = Table(
     Column("unit_stays", Integer, nullable=False, server_default="1"),
     Column("slack", Text, nullable=False, server_default="0"),
     Column("public_sizes", Integer, nullable=False, server_default="0"),
-    # canonical JSON of the folders that its releases may go to
+    # canonical JSON of the folders that its releases may be written to
     Column("outputs", Text, nullable=False, server_default="[]"),
 )
 
 account_tables = Table(
     "account_tables",
     metadata,
-    # the key says it: a table belongs to at most one account
+    # primary key: a table belongs to at most one account
     Column("identity", Text, primary_key=True),
     Column("account", Text, ForeignKey("accounts.name"), nullable=False, index=True),
-    # canonical JSON of what the table is; NULL where nobody has said so yet
+    # canonical JSON of the table's binding; NULL until it is described
     Column("binding", Text),
 )
 
@@ -74,10 +74,10 @@ block_totals = Table(
     "block_totals",
     metadata,
     Column("account", Text, ForeignKey("accounts.name"), primary_key=True),
-    # empty for what the account itself has spent
+    # empty for the account itself
     Column("allotment", Text, primary_key=True),
     Column("block", Text, primary_key=True),
-    # reserved, committed and burnt together
+    # the sum of reserved, committed and burnt costs
     Column("epsilon", Text, nullable=False),
     Column("delta", Text, nullable=False),
     Column("rho", Text),
@@ -115,21 +115,21 @@ charges = Table(
     Column("renewed_at", Text, nullable=False),
     Column("settled_at", Text),
     Column("allotment", Text, nullable=False, server_default=""),
-    # what the draw says that its mechanisms spent, told at the commit; ``events`` is what was planned
+    # the mechanism events of the draw, written at the commit; ``events`` are the planned ones
     Column("drawn_events", Text),
-    # how many times an application was started for it, and the numbers of those that may have read a row
+    # the number of applications started for it, and which of them may have read a row
     Column("runs", Integer, nullable=False, server_default="0"),
     Column("open_runs", Text, nullable=False, server_default="[]"),
-    # the hash of its one draw; empty where a restored ledger knows only that there was one
+    # the hash of its draw; empty if a restored ledger knows only that there was one
     Column("draw_sha256", Text),
-    # who changed it last and why, for the server to enter into the log
+    # who changed it last and why, from which the server writes the log entry
     Column("changed_by", Text, nullable=False, server_default=""),
     Column("change_reason", Text, nullable=False, server_default=""),
     CheckConstraint("state IN ('reserved', 'committed', 'burnt', 'void')", name="charge_state"),
     UniqueConstraint("account", "release_key", "generation", name="charge_generation"),
 )
 
-# a second line of defence for I2: one charge of a release key lives, whatever the program does
+# a second defence of I2: at most one charge of a release key is not void, whatever the program does
 Index(
     "charge_alive",
     charges.c.account,
@@ -139,7 +139,7 @@ Index(
     postgresql_where=text("state <> 'void'"),
 )
 
-# a table of its own, so that who may see charges need not see what opens their drafts
+# a separate table, so that a role can see charges without the secrets that open their drafts
 run_keys = Table(
     "run_keys",
     metadata,
@@ -162,7 +162,7 @@ audit_log = Table(
     Column("hash", Text, nullable=False),
 )
 
-# one row, nobody's to read: a server seals entries with it, so that a store can show what a restored ledger forgot
+# one row that no role can read: the server seals entries with it, so that a store can prove what a restored ledger lost
 seal_secret = Table(
     "seal_secret",
     metadata,
@@ -171,7 +171,7 @@ seal_secret = Table(
     CheckConstraint("id = 1", name="seal_secret_is_one_row"),
 )
 
-# one row, the last entry's; every change moves it, so that changes happen one after the other
+# one row, for the last entry; every change updates it, so changes happen one after another
 audit_head = Table(
     "audit_head",
     metadata,
@@ -179,7 +179,7 @@ audit_head = Table(
     Column("seq", Integer, nullable=False),
     Column("previous", Text, nullable=False),
     Column("hash", Text, nullable=False),
-    # why nothing may be written for now; empty where all may
+    # why the ledger is frozen; empty if it is not
     Column("frozen", Text, nullable=False, server_default=""),
     CheckConstraint("id = 1", name="audit_head_is_one_row"),
 )

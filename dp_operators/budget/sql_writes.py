@@ -1,12 +1,13 @@
-"""How charges are written.
+"""Writes charges.
 
-On SQLite the transaction has the file to itself: what was looked at still holds, and the rows are simply written.
+On SQLite the transaction has locked the file: what it read is still true, and the rows are simply written.
 
-On PostgreSQL each change is one statement that carries its own guard: room in every block, or a charge that is still as
-it was seen. It takes its row locks, and gives them back before any client hears of it. So nobody waits for another's
-network or processor, and a worker that is paused or killed holds nothing. Where a guard fails, nothing is written, and
-the caller looks again. The server itself checks what is written, moves the totals (``migrations/blocks_of_0005``), and
-enters each change into the audit log (``migrations/guards_of_0005``), whose head is locked before the totals.
+On PostgreSQL each change is one statement with its own guard: room in every block, or a charge that has not changed
+since it was read. The statement takes its row locks and releases them before the client gets the result. So no call
+waits for the network or processor of another, and a worker that is paused or killed holds no lock. Where a guard fails
+nothing is written, and the caller reads again. The server itself checks what is written, updates the totals
+(``migrations/blocks_of_0005``) and writes each change into the audit log (``migrations/guards_of_0005``), whose head is
+locked before the totals.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from dp_operators.budget.values import Charge
 from spark_jobs.contract.store.failpoints import failpoint
 
 _MAKE = insert(charges)
-# what becomes of a charge; and what of it must be as it was seen, or else somebody else was faster
+# the columns that a change writes, and those that must still have the values that were read
 _CHANGING = ("state", "manifest_sha256", "settled_at", "drawn_events", "runs", "open_runs", "draw_sha256")
 _GUARDED = ("state", "runs", "open_runs", "draw_sha256")
 _BY = ("changed_by", "change_reason")
@@ -67,14 +68,14 @@ def write_reservation(
     totals: Spent,
     fresh: Collection[tuple[str, str]],
 ) -> int:
-    """Write a new charge, the blocks' totals after it, and its entry in the log; the entry's number.
+    """Write a new charge, the new totals of its blocks and its log entry; return the number of the entry.
 
     Args:
-        connection: in a change of the ledger.
+        connection: a connection in a change of the ledger.
         charge: the charge.
-        entry: its entry.
-        totals: what is spent in each block that pays, by the account and the allotment, once the charge is.
-        fresh: those of them in which nothing was charged before.
+        entry: its log entry.
+        totals: the new totals, by sub-budget and block.
+        fresh: the keys of ``totals`` that have no row yet.
 
     Raises:
         Overtaken: another charge took the room meanwhile.
@@ -104,14 +105,14 @@ def write_change(
     *,
     totals: Spent | None = None,
 ) -> None:
-    """Write what becomes of a charge, the blocks' totals if it was given back, and its entry in the log.
+    """Write a change of a charge, the new totals of its blocks if it is given back, and its log entry.
 
     Args:
-        connection: in a change of the ledger.
+        connection: a connection in a change of the ledger.
         before: the charge as it was read.
-        changed: the charge as it is from now on.
-        entry: the log's entry.
-        totals: what is spent in each block that paid, where the charge is given back.
+        changed: the charge after the change.
+        entry: its log entry.
+        totals: the new totals, by sub-budget and block, if the charge is given back.
 
     Raises:
         Overtaken: another call changed the charge meanwhile.

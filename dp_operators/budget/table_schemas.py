@@ -1,4 +1,4 @@
-"""What an administrator says of a table when it is bound, from options, from files, and from what was bound before."""
+"""Builds the binding of a table from options, from schema files and from the earlier binding."""
 
 from __future__ import annotations
 
@@ -45,21 +45,22 @@ def binding_of(
     public_columns: Iterable[str] = (),
     before: Mapping[str, Any] | None = None,
 ) -> TableBinding:
-    """What a table is, of what is given here and, where nothing is, of what was bound before.
+    """The binding of a table from what is given here and, for the rest, from its earlier binding.
 
     Args:
         table: a path, a URI or ``catalog:db.name``.
-        schema: a JSON file of a binding or of its columns, a Parquet file, or a folder of Parquet files as a snapshot
-            is read; of a csv file the names in its first line, whose types ``columns`` gives.
+        schema: a JSON file of a binding or of its columns, a Parquet file, or a folder of Parquet files laid out like a
+            snapshot of the table; or a csv file, whose header gives the names and ``columns`` the types.
         columns: names and types, such as ``id int, paid decimal(10,2)``.
-        form: ``parquet``, ``csv`` or ``catalog``; by default that of the table's name.
-        version_columns: the partition columns that make a state.
-        version_folders: how many folders deep a state lies below the table; 1 by default.
-        public_columns: columns that are public, on top of those that were before.
-        before: the fields of the binding that there is.
+        form: ``parquet``, ``csv`` or ``catalog``; by default the earlier or the schema's format, else ``catalog`` for a
+            catalog name and ``parquet`` for a path.
+        version_columns: the partition columns that make a version.
+        version_folders: how many folders deep a version is below the table; 1 by default.
+        public_columns: columns that are public, in addition to those of the earlier binding.
+        before: the fields of the earlier binding.
 
     Raises:
-        InvalidRequest: nothing says what the columns are, a file cannot be read, or they make no binding.
+        InvalidRequest: the columns are not given, a file cannot be read, or the fields are not a valid binding.
     """
     fields: dict[str, Any] = {**(before or {}), **({} if schema is None else _of_file(schema))}
     if columns is not None:
@@ -67,8 +68,8 @@ def binding_of(
         header = fields.pop("header", None)
         if header is not None and header != list(typed):
             raise InvalidRequest(
-                "columns", value=columns, requirement=f"must be those of the header of {schema}, in its order",
-                remedy="give each of them its type",
+                "columns", value=columns, requirement=f"must be the header of {schema}, in the same order",
+                remedy="give the type of each",
             )  # fmt: skip
         fields["columns"] = typed
     if "columns" not in fields:
@@ -87,7 +88,7 @@ def binding_of(
 
 
 def shown(binding: TableBinding) -> str:
-    """A binding on the lines that somebody confirms."""
+    """A binding as text, for an administrator to confirm."""
     width = max(len(name) for name in binding.names)
     lines = [f"table {binding.table}, {binding.format}; a version is {binding.version.describe()}"]
     for column in binding.columns:
@@ -99,7 +100,7 @@ def shown(binding: TableBinding) -> str:
 def _version(columns: tuple[str, ...], folders: int | None) -> dict[str, Any] | None:
     if columns and folders is not None:
         raise InvalidRequest(
-            "version", value=", ".join(columns), requirement="is made of partition columns or of folders, not of both",
+            "version", value=", ".join(columns), requirement="must be partition columns or folders, not both",
             remedy="leave out --version-folders",
         )  # fmt: skip
     if columns:
@@ -108,13 +109,13 @@ def _version(columns: tuple[str, ...], folders: int | None) -> dict[str, Any] | 
 
 
 def _of_text(columns: str) -> dict[str, str]:
-    """The columns in ``id int, paid decimal(10,2)``."""
+    """The columns in text such as ``id int, paid decimal(10,2)``."""
     typed: dict[str, str] = {}
     for part in re.split(r",(?![^(]*\))", columns):
         name, _, type_text = part.strip().partition(" ")
         if not name or not type_text.strip() or name in typed:
             raise InvalidRequest(
-                "columns", value=columns, requirement="must be different names with a type each",
+                "columns", value=columns, requirement="must be distinct names, each with a type",
                 remedy="write them like 'id int, region string', or name a JSON file by --schema",
             )  # fmt: skip
         typed[name] = type_text.strip()
@@ -123,7 +124,7 @@ def _of_text(columns: str) -> dict[str, str]:
 
 def _of_file(path: Path) -> dict[str, Any]:
     unreadable = InvalidRequest(
-        "schema", value=str(path), requirement="must be a file or a folder that says what a table's columns are",
+        "schema", value=str(path), requirement="must be a file or folder with the columns of a table",
         remedy="name a Parquet file, a folder of them, a csv file, or a JSON file with the field columns",
     )  # fmt: skip
     try:
@@ -141,7 +142,7 @@ def _of_file(path: Path) -> dict[str, Any]:
 
 
 def _of_parquet(path: Path) -> dict[str, str]:
-    """The columns of a Parquet file, or of the first one in a folder and of the folders on the way to it."""
+    """The columns of a Parquet file; of a folder, those of its first file and of the partition folders on its path."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -161,13 +162,13 @@ def _of_parquet(path: Path) -> dict[str, str]:
 
 
 def _types_from_spark(metadata: Mapping[bytes, bytes]) -> dict[str, str]:
-    """The simple types that Spark wrote into the file itself, and reads it by."""
+    """The simple types that Spark stored in the file's metadata and reads the file by."""
     fields = json.loads(metadata.get(b"org.apache.spark.sql.parquet.row.metadata", b'{"fields": []}'))["fields"]
     return {field["name"]: normal_type(field["type"]) for field in fields if isinstance(field["type"], str)}
 
 
 def _spark_type(of: Any) -> str:
-    """How Spark writes the type that it reads a Parquet column as; of types that cannot be read, Arrow's own words."""
+    """Spark's name of the type that it reads a Parquet column as; Arrow's name if Spark cannot read it."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(of):

@@ -1,6 +1,6 @@
-"""What changes the ledger: each function looks, decides, and writes only if what it saw still holds.
+"""Changes of the ledger: each function reads, decides, and writes only if what it read is still true.
 
-I3 rests on ``write_reservation``: between looking at a block's total and writing the next one nobody else writes it, or
+I3 rests on ``write_reservation``: between reading a block's total and writing the next one no other call writes it, or
 nothing is written at all.
 """
 
@@ -37,9 +37,9 @@ _MAKE_KEY = insert(run_keys)
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """A charge that is asked for; what is None there is the account's.
+    """A requested charge; ``neighbours`` and ``unit`` are the account's if they are None.
 
-    One that was forgotten has its old id, ``restored``, and is entered even while the ledger is frozen.
+    A charge that is restored has its old id in ``restored`` and is written even while the ledger is frozen.
     """
 
     account: str
@@ -60,10 +60,10 @@ class Order:
 
 
 def open_account(connection: Connection, wanted: Account) -> Account:
-    """Open an account, or find it open as wanted.
+    """Open an account; one that is open with the same settings is returned.
 
     Raises:
-        InvalidRequest: it is open otherwise, or its tables and folders of releases overlap with others.
+        InvalidRequest: it is open with other settings, or its tables or folders overlap with others.
     """
     existing = rows.find_account(connection, wanted.name)
     if existing is not None:
@@ -88,12 +88,12 @@ def open_account(connection: Connection, wanted: Account) -> Account:
 
 
 def reserve(connection: Connection, order: Order) -> Charge:
-    """Charge an account, or find the charge that the same order made before.
+    """Charge an account, or return the charge that the same order created before.
 
     Raises:
-        InvalidRequest: no such account, table or block, or another relation or unit than the account's.
+        InvalidRequest: no such account, table or block, or a relation or unit that is not the account's.
         ChargeConflict: the release key is charged for another request or cost.
-        BudgetExceeded: a block cannot bear it.
+        BudgetExceeded: a block has no room for the cost.
     """
     context = rows.reservation_context(connection, order.account, order.release, {*order.blocks, ALL}, order.allotment)
     account = context.account
@@ -126,7 +126,7 @@ def reserve(connection: Connection, order: Order) -> Charge:
         reserved_at=at,
         renewed_at=at,
         settled_at=None,
-        # nobody knows whether one that was forgotten has run
+        # a restored charge may have run
         runs=1 if order.restored else 0,
         open_runs=(1,) if order.restored else (),
     )
@@ -146,7 +146,7 @@ def reserve(connection: Connection, order: Order) -> Charge:
         totals=totals,
         fresh=totals.keys() - context.spent.keys(),
     )
-    if connection.dialect.name != "postgresql":  # whose server makes it
+    if connection.dialect.name != "postgresql":  # there the server creates it
         connection.execute(_MAKE_KEY, {"charge": charge.id, "run_key": secrets.token_hex(_SECRET_BYTES)})
     return replace(charge, entry=seq)
 
@@ -159,11 +159,11 @@ def totals_after(
     blocks: tuple[str, ...],
     cost: Budget,
 ) -> rows.Spent:
-    """What is spent in each block that pays once ``cost`` is, by the account and by the allotment that was asked for.
+    """The totals after ``cost`` of each block that pays, for the account and for the requested sub-budget.
 
     Raises:
-        InvalidRequest: no such allotment.
-        BudgetExceeded: a block cannot bear it.
+        InvalidRequest: the requested sub-budget does not exist.
+        BudgetExceeded: a block has no room for the cost.
     """
     if requested and sub_budget is None:
         raise rows.no_sub_budget(account.name, requested)
@@ -173,7 +173,7 @@ def totals_after(
         limits = limits_of(account.composition, payer.cap, payer.slack)
         name = payer.name if isinstance(payer, SubBudget) else ""
         empty = nothing(account.composition)
-        # blocks that were charged together have spent the same
+        # blocks that were charged together have equal totals
         after: dict[tuple[Any, ...], Budget] = {}
         for block in account.paying(blocks):
             before = spent.get((name, block), empty)
@@ -197,12 +197,12 @@ def end_reservation(
     reason: str = "",
     while_frozen: bool = False,
 ) -> Charge:
-    """Move a reserved charge to its final state, or find it there.
+    """Move a reserved charge to its final state; one that is in this state already is returned.
 
     Raises:
         InvalidRequest: no such charge.
-        ChargeConflict: it is settled another way, or with another manifest; or it is to be given back though rows may
-            have been read for it, or committed though its draw is not known.
+        ChargeConflict: it ended in another state or with another manifest; or it is to be given back though rows may
+            have been read for it, or committed though no draw is recorded.
     """
     charge, unit_stays, frozen = rows.charge_in_context(connection, charge_id)
     if charge.state is not ChargeState.RESERVED:
@@ -237,14 +237,14 @@ def end_reservation(
 
 
 def _require_ready(charge: Charge, state: ChargeState) -> None:
-    """Refuse to give back what may have been drawn, and to commit what nobody knows the draw of."""
+    """Reject giving back a charge that may have a draw, and committing one without a recorded draw."""
     if state is ChargeState.VOID and charge.may_have_drawn:
-        why = "its draw is known" if charge.draw_sha256 is not None else "an application was started for it"
+        why = "its draw is recorded" if charge.draw_sha256 is not None else "an application was started for it"
         raise ChargeConflict(
             "charge",
             value=charge.id,
-            requirement=f"can no longer be void: {why}, so that rows may have been read",
-            remedy="burn it: what it was charged stays spent",
+            requirement=f"can no longer be void: {why}, so rows may have been read",
+            remedy="burn it, which leaves its cost spent",
         )
     if state is ChargeState.COMMITTED and charge.draw_sha256 is None:
         raise ChargeConflict(
@@ -256,7 +256,7 @@ def _require_ready(charge: Charge, state: ChargeState) -> None:
 
 
 def renew(connection: Connection, charge_id: str) -> Charge:
-    """Say that somebody still works on a reserved charge. A heartbeat is no change of the ledger: it is not logged.
+    """Record a heartbeat of a reserved charge; heartbeats are not logged.
 
     Raises:
         InvalidRequest: no such charge.
@@ -266,24 +266,24 @@ def renew(connection: Connection, charge_id: str) -> Charge:
 
 
 def _as_wanted(existing: Account, wanted: Account) -> Account:
-    # what was bound after the account was opened is no other account
+    # what is bound after the account was opened may differ
     terms = (*_TERMS, *(field for field in _LATER_TERMS if getattr(wanted, field)))
     for field in terms:
         if getattr(existing, field) != getattr(wanted, field):
             raise InvalidRequest(
                 "account",
                 value=existing.name,
-                requirement=f"is open already, with another {field}",
-                remedy="open an account of another name; `dp-budget show` tells how this one is set",
+                requirement=f"is already open with another {field}",
+                remedy="open an account with another name; `dp-budget show` prints the settings of this one",
             )
     return existing
 
 
 def require_thawed(frozen: str) -> None:
-    """Refuse to write to a ledger that is frozen.
+    """Reject a change of a frozen ledger.
 
     Raises:
-        LedgerFrozen: it is.
+        LedgerFrozen: the ledger is frozen.
     """
     if frozen:
         raise LedgerFrozen(frozen)
@@ -309,8 +309,8 @@ def _other_terms(what: str, requested: str, account: str, of_account: str) -> In
     return InvalidRequest(
         what,
         value=requested,
-        requirement=f"account {account} keeps {of_account}, and costs about different ones cannot be added",
-        remedy="ask for the account's, or charge another account",
+        requirement=f"must be that of account {account}, {of_account}: costs under different ones cannot be added",
+        remedy="use the account's, or charge another account",
     )
 
 
@@ -333,6 +333,4 @@ def _already(charge: Charge, state: ChargeState, manifest_sha256: str | None) ->
         bound = f"is committed with another manifest, {charge.manifest_sha256 or 'none'}"
     else:
         return charge
-    raise ChargeConflict(
-        "charge", value=charge.id, requirement=bound, remedy=f"go on from what release {charge.release} has become"
-    )
+    raise ChargeConflict("charge", value=charge.id, requirement=bound, remedy=f"use release {charge.release} as it is")

@@ -1,4 +1,4 @@
-"""A ledger moved to another database, with its audit log, so that nothing is forgotten and nothing is spent twice."""
+"""Moves a ledger with its audit log to another database, so that no spend is lost or counted twice."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ _CHUNK = 500
 
 
 def move(source: PrivacyLedger, target: PrivacyLedger, *, actor: str) -> Head:
-    """Copy a ledger into an empty one, whose tables are made if need be; the old one is frozen for good.
+    """Copy a ledger into an empty database, creating its tables if necessary; the old ledger stays frozen.
 
-    The old ledger is frozen before anything is read, so no charge can be made that the new one would not know. Doing it
-    again after a failure goes on: what was copied was copied in one transaction.
+    The old ledger is frozen before it is read, so no charge can be missing from the new one. After a failure the move
+    can be repeated: all rows are copied in one transaction.
 
     Args:
         source: the ledger.
         target: an empty database.
-        actor: who asks, for both audit logs.
+        actor: who requests it, for both audit logs.
 
     Returns:
-        The new ledger's head.
+        The head of the new ledger's log.
 
     Raises:
-        InvalidRequest: the old ledger is not sound, or the new one holds something already.
+        InvalidRequest: the old ledger fails its verification, or the new one is not empty.
         LedgerUnavailable: one of them cannot be reached.
     """
     if source.name == target.name:
@@ -90,7 +90,7 @@ def _write(connection: Connection, contents: dict[str, list[dict[str, Any]]], na
     if read_head(connection).seq:
         raise InvalidRequest("to", value=name, requirement="must be an empty ledger", remedy="name a new database")
     on_server = connection.dialect.name == "postgresql"
-    if on_server:  # the totals, the keys and the log come with the charges that made them
+    if on_server:  # the copied rows already include the totals, keys and log entries that triggers would write
         run(connection, "ALTER TABLE charges DISABLE TRIGGER USER; ALTER TABLE audit_log DISABLE TRIGGER USER")
     for table in _TABLES[:-1]:
         rows = contents[table.name]

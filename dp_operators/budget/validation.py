@@ -1,4 +1,4 @@
-"""What callers hand to the ledger, checked before it is asked anything."""
+"""Checks the arguments of the ledger's methods before the database is used."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from spark_jobs.contract.store.objects import require_store
 
 
 def name_of(what: str, value: Any, *, limit: int = 200) -> str:
-    """``value`` as a name: printable text of 1 to ``limit`` bytes, as UTF-8, without spaces around it.
+    """``value`` as a name: printable text of 1 to ``limit`` UTF-8 bytes without spaces around it.
 
     Raises:
-        InvalidRequest: it is none.
+        InvalidRequest: it is not a name.
     """
-    # bytes, because a database bounds those of an index
+    # bytes, because databases limit the bytes of an index entry
     if isinstance(value, str) and value.isprintable() and value == value.strip() and 0 < len(value.encode()) <= limit:
         return value
     raise InvalidRequest(
@@ -33,7 +33,7 @@ def name_of(what: str, value: Any, *, limit: int = 200) -> str:
 
 
 def note(what: str, value: Any, *, limit: int = 500) -> str:
-    """``value`` as a name, or nothing.
+    """``value`` as a name, or the empty text for None.
 
     Raises:
         InvalidRequest: it is neither.
@@ -45,7 +45,7 @@ def relation(value: Any) -> Neighbours:
     """``value`` as a neighbour relation.
 
     Raises:
-        InvalidRequest: it is none.
+        InvalidRequest: it is not one.
     """
     try:
         return Neighbours(value)
@@ -62,7 +62,7 @@ def privacy_unit(value: Any) -> PrivacyUnit:
     """``value`` as a privacy unit.
 
     Raises:
-        InvalidRequest: it is none.
+        InvalidRequest: it is not one.
     """
     if isinstance(value, PrivacyUnit):
         return value
@@ -73,19 +73,19 @@ def privacy_unit(value: Any) -> PrivacyUnit:
 
 
 def table_identity(table: Any) -> str:
-    """A table's one name, from any spelling of its path or of its catalog's name.
+    """The canonical identity of a table, from any spelling of its path or catalog name.
 
     Raises:
-        InvalidRequest: something that names no table.
+        InvalidRequest: it is not the name of a table.
     """
     return Place.parse(name_of("table", table, limit=2000), what="table").identity
 
 
 def table_identities(tables: Iterable[Any]) -> tuple[str, ...]:
-    """The tables' identities, each once, sorted.
+    """The distinct identities of tables, sorted.
 
     Raises:
-        InvalidRequest: something that names no table.
+        InvalidRequest: one is not the name of a table.
     """
     if isinstance(tables, str):
         tables = (tables,)
@@ -93,10 +93,10 @@ def table_identities(tables: Iterable[Any]) -> tuple[str, ...]:
 
 
 def bound_identities(tables: Iterable[Any]) -> tuple[str, ...]:
-    """The identities of tables that are to be bound: where a symbolic link on this machine leads elsewhere, of that.
+    """The identities of tables that are to be bound, with symbolic links on this machine resolved.
 
     Raises:
-        InvalidRequest: something that names no table, or one of them lies within another.
+        InvalidRequest: one is not the name of a table, or lies within another.
     """
     places = [Place.parse(identity, what="table").resolved(what="table") for identity in table_identities(tables)]
     for place in places:
@@ -107,21 +107,21 @@ def bound_identities(tables: Iterable[Any]) -> tuple[str, ...]:
 
 
 def nested_table(table: str, other: str, account: str | None = None) -> InvalidRequest:
-    """The refusal of a table that holds another one, or lies within it."""
+    """The error for a table that contains another table, or lies within it."""
     whose = "" if account is None else f", which is bound to account {account}"
     return InvalidRequest(
         "table",
         value=table,
-        requirement=f"must neither hold table {other} nor lie within it{whose}",
-        remedy="rows would be read on two accounts: bind one of the two folders",
+        requirement=f"must not contain, or lie within, table {other}{whose}",
+        remedy="bind one of the two folders, or rows could be read on two accounts",
     )
 
 
 def bound_tables(tables: Iterable[Any]) -> dict[str, Any]:
-    """The tables by identity, each with its binding in plain JSON types; None where only the identity is given.
+    """The bindings of tables by identity, in plain JSON types; None for a table that is given by its name alone.
 
     Raises:
-        InvalidRequest: something that names no table, or one table twice.
+        InvalidRequest: one is not the name of a table, or a table is described in two ways.
     """
     if isinstance(tables, (str, Mapping)) or hasattr(tables, "model_dump"):
         tables = (tables,)
@@ -142,10 +142,10 @@ def _plain(binding: Any) -> dict[str, Any]:
 
 
 def output_uris(outputs: Iterable[Any]) -> tuple[str, ...]:
-    """The folders' URIs, each once, sorted; of a symbolic link on this machine, where it leads.
+    """The distinct URIs of folders, sorted, with symbolic links on this machine resolved.
 
     Raises:
-        InvalidRequest: something that names no folder, or one of a store that releases cannot go to.
+        InvalidRequest: one is not a folder, or its store cannot have releases.
     """
     if isinstance(outputs, str):
         outputs = (outputs,)
@@ -157,10 +157,10 @@ def output_uris(outputs: Iterable[Any]) -> tuple[str, ...]:
 
 
 def key_values(keys: Iterable[Any]) -> tuple[Any, ...]:
-    """Keys of groups: texts, whole numbers or truth values, each once.
+    """Keys of groups: distinct texts, integers or booleans.
 
     Raises:
-        InvalidRequest: no keys, something else, or a key twice.
+        InvalidRequest: there are no keys, a key is of another type, or a key is repeated.
     """
     values = tuple(keys)
     if not values or not all(isinstance(key, (str, int)) for key in values):
@@ -170,7 +170,7 @@ def key_values(keys: Iterable[Any]) -> tuple[Any, ...]:
             remedy="write them to a file, one a line",
         )
     if len({(type(key), key) for key in values}) < len(values):
-        raise InvalidRequest("keys", requirement="must be different from each other", remedy="name each key once")
+        raise InvalidRequest("keys", requirement="must be distinct", remedy="give each key once")
     return values
 
 
@@ -178,7 +178,7 @@ def sha256_of(what: str, value: Any) -> str:
     """``value`` as a SHA-256 in hexadecimal digits.
 
     Raises:
-        InvalidRequest: it is none.
+        InvalidRequest: it is not one.
     """
     if isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value):
         return value
@@ -186,10 +186,10 @@ def sha256_of(what: str, value: Any) -> str:
 
 
 def block_names(blocks: Iterable[Any]) -> tuple[str, ...]:
-    """The blocks' names, each once, sorted; ``2026-01..2026-03`` names those by time from the first to the last.
+    """The distinct names of blocks, sorted; ``2026-01..2026-03`` is a range of blocks by time, both ends included.
 
     Raises:
-        InvalidRequest: no block, something that names none, or a range of too many.
+        InvalidRequest: there is no block, one is not a name, or a range has too many blocks.
     """
     if isinstance(blocks, str):
         blocks = (blocks,)
@@ -200,10 +200,10 @@ def block_names(blocks: Iterable[Any]) -> tuple[str, ...]:
 
 
 def event_list(events: Iterable[Any]) -> str:
-    """The mechanisms' events as canonical JSON.
+    """Mechanism events as canonical JSON.
 
     Raises:
-        InvalidRequest: something that JSON does not hold.
+        InvalidRequest: JSON cannot represent them.
     """
     try:
         return canonical(list(events))
@@ -216,19 +216,19 @@ def event_list(events: Iterable[Any]) -> str:
 
 
 def block_expression(value: Any) -> BlockExpression | None:
-    """``value``, text such as ``day(visited_at)`` or its fields, as a block expression; None for none.
+    """``value``, which is text such as ``day(visited_at)`` or its fields, as a block expression; None stays None.
 
     Raises:
-        InvalidRequest: it is none.
+        InvalidRequest: it is not a block expression.
     """
     return value if value is None or isinstance(value, BlockExpression) else BlockExpression.parse(value)
 
 
 def stays(value: bool | None, blocks: BlockExpression | None, unit: PrivacyUnit, neighbours: Neighbours) -> bool:
-    """Whether each unit lies in one block for ever: a row does, of others somebody has to say so.
+    """Whether each unit stays in one block: by default a row does, and a unit with a column does not.
 
     Raises:
-        InvalidRequest: it does not, and a unit's replacement may lie in another block.
+        InvalidRequest: it does not, and the relation replaces units, whose replacement may be in another block.
     """
     if blocks is None:
         return True
@@ -237,8 +237,7 @@ def stays(value: bool | None, blocks: BlockExpression | None, unit: PrivacyUnit,
         raise InvalidRequest(
             "neighbours",
             value=neighbours.value,
-            requirement="must be add_remove where a unit may lie in several blocks: the rows of a block are not "
-            "public there",
-            remedy="ask for add_remove, under which a replacement counts twice",
+            requirement="must be add_remove where a unit may be in several blocks, whose sizes are not public",
+            remedy="use add_remove, under which a replacement counts twice",
         )
     return unit_stays

@@ -1,4 +1,4 @@
-"""What the ledger answers with: frozen values, free of any database."""
+"""The values that the ledger returns: frozen and independent of any database."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ __all__ = [
 
 
 class ChargeState(StrEnum):
-    """What became of a charge: ``reserved -> committed | burnt | void``.
+    """The state of a charge: ``reserved -> committed | burnt | void``.
 
     ``RESERVED`` counts as spent. ``COMMITTED`` paid for a published release, ``BURNT`` for a draw that is never
-    published. ``VOID`` was given back: no draw of it can ever exist.
+    published. ``VOID`` was given back: it can never have a draw.
     """
 
     RESERVED = "reserved"
@@ -43,23 +43,24 @@ class ChargeState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """A dataset and what may be learnt from it.
+    """The privacy budget of a dataset.
 
     Attributes:
         name: the account's name.
-        cap: what the charges of any one block may add up to; of an account that composes as ``zcdp``, its rho, and
-            the epsilon that is at delta; of an ``approximate`` one, rho is what the squares may add up to.
+        cap: the limit on the charges of any one block. Of a ``zcdp`` account it is rho, with the epsilon that this
+            implies at delta; of an ``approximate`` account, rho is the limit on the sum of squares.
         composition: how charges add up; see ``dp_operators.budget.composition``.
-        slack: the part of the cap's delta that charges may not use, because it pays for adding up squares.
-        neighbours: the relation that its guarantee, and so every charge's, is about.
-        unit: whom the guarantee protects.
-        tables: identities of the tables bound to it, sorted.
-        bindings: what each of them is, by identity, in plain JSON types; those that nobody has described are left out.
-        outputs: canonical URIs of the folders that its releases may go to, sorted.
-        blocks: how the tables' rows fall into blocks; None if ``all`` is the only one.
-        unit_stays: whether each privacy unit lies in one block for ever, so that blocks are paid for one by one;
-            otherwise each charge is added to ``all``, whatever blocks it reads.
-        public_sizes: what was declared before tables had public columns; it allows nothing any more.
+        slack: the part of the cap's delta that charges cannot use, because it pays for the sum of squares.
+        neighbours: the neighbour relation of the guarantee, and so of every charge.
+        unit: the privacy unit that the guarantee protects.
+        tables: the identities of its bound tables, sorted.
+        bindings: the bindings of these tables by identity, in plain JSON types, without tables that are not described
+            yet.
+        outputs: the canonical URIs of the folders that its releases may be written to, sorted.
+        blocks: the expression that assigns the tables' rows to blocks; None if ``all`` is the only block.
+        unit_stays: whether each privacy unit stays in one block, so that blocks pay one by one; otherwise every charge
+            is added to ``all``, whatever blocks it reads.
+        public_sizes: a declaration from before tables had public columns; it has no effect any more.
         opened_at: UTC, ISO 8601.
         opened_by: who opened it.
     """
@@ -80,10 +81,10 @@ class Account:
     opened_by: str
 
     def require_blocks(self, blocks: tuple[str, ...]) -> None:
-        """Refuse names that are no blocks of this account.
+        """Reject names that are not blocks of this account.
 
         Raises:
-            InvalidRequest: one is none.
+            InvalidRequest: a name is not a block.
         """
         if blocks == (ALL,) and (self.blocks is None or not self.unit_stays):
             return
@@ -96,13 +97,13 @@ class Account:
             raise InvalidRequest(
                 "blocks",
                 value=ALL,
-                requirement=f"is no block of account {self.name}, which pays for each block of {self.blocks}",
+                requirement=f"is not a block of account {self.name}, which pays for each block of {self.blocks}",
                 remedy="name the blocks that are read",
             )
         self.blocks.require(blocks)
 
     def written(self, blocks: tuple[str, ...]) -> tuple[str, ...]:
-        """``blocks``, those by time that follow each other as one range."""
+        """``blocks`` with consecutive blocks by time written as one range."""
         return blocks if self.blocks is None else self.blocks.compact(blocks)
 
     def paying(self, blocks: tuple[str, ...]) -> tuple[str, ...]:
@@ -112,13 +113,15 @@ class Account:
 
 @dataclass(frozen=True, kw_only=True)
 class SubBudget:
-    """A part of an account, for a team or a DAG: a charge to it must fit its cap in each block, and the account's.
+    """A cap within an account for a team or a DAG: a charge to it must fit in both, the sub-budget and the account.
+
+    The parameter ``allotment`` and the option ``--allotment`` name it.
 
     Attributes:
-        account: the account.
-        name: the allotment's name in it.
-        cap: what its charges may add up to in any one block.
-        slack: as the account's.
+        account: the account's name.
+        name: the sub-budget's name in the account.
+        cap: the limit on its charges in any one block.
+        slack: as for the account.
     """
 
     account: str
@@ -129,28 +132,28 @@ class SubBudget:
 
 @dataclass(frozen=True, kw_only=True)
 class Charge:
-    """What one release costs an account.
+    """The cost of one release to an account.
 
     Attributes:
-        id: names the charge, and the place of its one draw.
+        id: identifies the charge and the location of its draw.
         account: the account that pays.
         release: the release key.
-        generation: 1, and one more for each charge of this key that was given back before.
-        entry: number of the audit log's entry that reserved it; charges are listed in this order.
-        state: what became of it.
-        cost: exact.
+        generation: 1 plus the number of earlier charges of this key, all of which are void.
+        entry: number of the log entry of its reservation; charges are listed in this order.
+        state: its state.
+        cost: the exact cost.
         blocks: the blocks that are read, sorted.
-        allotment: the allotment that pays with the account; empty for none.
-        events: the mechanisms' events, as they were planned when the charge was reserved.
-        drawn_events: what they spent, as it was told at the commit; None where nobody has told.
+        allotment: the name of the sub-budget that pays with the account; empty for none.
+        events: the planned mechanism events, from its reservation.
+        drawn_events: the mechanism events of its draw, from its end; None if they are unknown.
         neighbours, unit: the account's.
-        request_sha256: hash of the request it pays for.
-        manifest_sha256: hash of the one manifest it may publish; None until it is committed with one.
+        request_sha256: hash of the request that it pays for.
+        manifest_sha256: hash of the one manifest that may be published for it; None before its commit.
         actor: who reserved it.
-        runs: how many times an application was started for it.
-        open_runs: the numbers of those that have not stated that they read no row.
-        draw_sha256: hash of its one draw, once the ledger knows it; empty for a restored charge, whose draw it forgot.
-        reserved_at, renewed_at, settled_at: UTC, ISO 8601; None where it has not happened.
+        runs: the number of applications that were started for it.
+        open_runs: the numbers of those runs that have not stated that they read no row.
+        draw_sha256: hash of its draw, once recorded; empty for a restored charge, whose draw the ledger has lost.
+        reserved_at, renewed_at, settled_at: when it was reserved, last renewed and ended; UTC, ISO 8601, or None.
     """
 
     id: str
@@ -178,7 +181,7 @@ class Charge:
 
     @property
     def may_have_drawn(self) -> bool:
-        """Whether rows may have been read for it, so that it can no longer be given back."""
+        """Whether rows may have been read for it, so that it cannot be given back."""
         return bool(self.open_runs) or self.draw_sha256 is not None
 
 
@@ -187,8 +190,8 @@ class Run:
     """One start of an application for a charge.
 
     Attributes:
-        number: 1 for the charge's first.
-        key: the charge's secret of 32 bytes, the same for all its runs: what an application leaves is sealed with it.
+        number: 1 for the charge's first run.
+        key: the charge's secret of 32 bytes, the same for all its runs, which seals what an application writes.
     """
 
     number: int
@@ -197,13 +200,13 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class KeyList:
-    """A list of keys that an administrator registered for an account's requests.
+    """A public list of keys that an administrator registered for an account's requests.
 
     Attributes:
-        account: the account.
-        name: the list's name in it.
+        account: the account's name.
+        name: the list's name in the account.
         sha256: hash of the keys' canonical JSON.
-        keys: the keys, each once, in the order they were given.
+        keys: the distinct keys, in the order they were given.
         registered_at: UTC, ISO 8601.
         registered_by: who registered them.
     """
@@ -218,7 +221,7 @@ class KeyList:
 
 @dataclass(frozen=True, kw_only=True)
 class Head:
-    """The end of the audit log: how many entries it has, and the hash of the last."""
+    """The end of the audit log: the number and the hash of its last entry."""
 
     seq: int
     hash: str
@@ -230,17 +233,17 @@ class AuditEntry:
 
     Attributes:
         seq: 1, 2, 3, ...
-        at: when, UTC, ISO 8601.
-        actor: who.
-        action: what: ``opened``, ``raised``, ``allotted``, ``table bound``, ``outputs bound``, ``keys registered``,
+        at: the time of the change; UTC, ISO 8601.
+        actor: who made it.
+        action: ``opened``, ``raised``, ``allotted``, ``table bound``, ``outputs bound``, ``keys registered``,
             ``reserved``, ``run started``, ``run ended``, ``draw recorded``, ``committed``, ``burnt``, ``void``,
             ``frozen`` or ``thawed``.
-        account: the account it happened to; empty for what happened to the whole ledger.
-        charge: the charge it happened to; empty for an account's own changes.
-        reason: why, where a reason was given.
+        account: the account that was changed; empty for a change of the whole ledger.
+        charge: the charge that was changed; empty for a change of the account itself.
+        reason: why, if a reason was given.
         details: canonical JSON of everything else that changed.
-        previous: hash of the entry before, 64 zeros for the first.
-        hash: SHA-256 of all of the above; see ``dp_operators.budget.audit.entry_hash``.
+        previous: hash of the entry before; 64 zeros for the first entry.
+        hash: SHA-256 of all fields above; see ``dp_operators.budget.audit.entry_hash``.
     """
 
     seq: int
@@ -257,11 +260,11 @@ class AuditEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class Verification:
-    """What a ledger looks like beside its audit log.
+    """The comparison of a ledger with its audit log.
 
     Attributes:
-        head: where the log ended.
-        findings: every difference, in words; none in a sound ledger.
+        head: the end of the log.
+        findings: a description of every difference; empty for a sound ledger.
     """
 
     head: Head
@@ -269,10 +272,10 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing differs."""
+        """Whether there is no difference."""
         return not self.findings
 
 
 def exact_budget(epsilon: Decimal, delta: Decimal = Decimal(0), rho: Decimal | None = None) -> Budget:
-    """A budget of sums, which may have more digits than a single cost may be given with."""
+    """A budget of exact sums, which may have more digits than a single cost may."""
     return Budget.model_construct(epsilon=epsilon, delta=delta, rho=rho)

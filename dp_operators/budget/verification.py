@@ -1,4 +1,4 @@
-"""Everything recomputed from the audit log alone, and held against the ledger's tables."""
+"""Recomputes the ledger from the audit log alone, and compares the result with the tables."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from dp_operators.budget.values import ALL, AuditEntry, ChargeState, Verificatio
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget
 
-# a heartbeat is no change; keys are logged by their hash; who changed a charge last and why is the log's to say
+# heartbeats are not logged; keys are logged by their hash; the last change's author and reason are in the log
 _NOT_LOGGED = ("renewed_at", "keys", "changed_by", "change_reason")
-# a server keeps JSON as it was written
+# PostgreSQL stores JSON text as it was written
 _JSON = ("blocks", "events", "drawn_events")
 
 _Rows = dict[tuple[Any, ...], dict[str, Any]]
 
 
 class Replay:
-    """The ledger's rows as the audit log tells them, one entry after the other."""
+    """The ledger's rows, as the entries of the audit log rebuild them one after another."""
 
     def __init__(self) -> None:
         self.accounts: _Rows = {}
@@ -54,7 +54,7 @@ class Replay:
         self.charges: _Rows = {}
         self.key_lists: _Rows = {}
         self.frozen = ""
-        # those of earlier schemas do not say what ran for them
+        # entries of earlier schemas do not have runs
         self._charges_with_runs: set[str] = set()
         self._steps: dict[str, Callable[[AuditEntry, dict[str, Any]], Iterator[str]]] = {
             OPENED: self._opened,
@@ -75,11 +75,11 @@ class Replay:
         }
 
     def step(self, entry: AuditEntry) -> Iterator[str]:
-        """Take one entry in; what is wrong with it, in words."""
+        """Apply one entry, and describe what is wrong with it."""
         details = json.loads(entry.details)
         step = self._steps.get(entry.action)
         if step is None:
-            yield f"entry {entry.seq}: {entry.action} is no action of this ledger"
+            yield f"entry {entry.seq}: {entry.action} is not an action of this ledger"
         else:
             yield from step(entry, details)
 
@@ -89,7 +89,7 @@ class Replay:
         tables, bindings = details.pop("tables"), details.pop("bindings", {})
         self.accounts[entry.account,] = {
             "name": entry.account,
-            # what earlier schemas' entries do not say
+            # defaults for fields that entries of earlier schemas lack
             "blocks": None,
             "unit_stays": 1,
             "slack": "0",
@@ -120,7 +120,7 @@ class Replay:
     def _allotted(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
         name = details["name"]
         if (entry.account, name) in self.allotments:
-            yield f"entry {entry.seq}: makes allotment {name} of account {entry.account} again"
+            yield f"entry {entry.seq}: creates sub-budget {name} of account {entry.account} again"
         self.allotments[entry.account, name] = {"account": entry.account, **details}
 
     def _table_bound(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
@@ -179,13 +179,13 @@ class Replay:
             total = added(self._total(place), cost)
             if not fits(limits_of(account["composition"], _amount(cap), Decimal(cap["slack"])), total):
                 where = f"block {block} of account {entry.account}"
-                yield f"entry {entry.seq}: takes {f'allotment {payer} in {where}' if payer else where} over its cap"
+                yield f"entry {entry.seq}: takes {f'sub-budget {payer} in {where}' if payer else where} over its cap"
             self._set_total(place, total)
 
     def _ended(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
         charge = self.charges[entry.charge,]
         if charge["state"] != ChargeState.RESERVED:
-            yield f"entry {entry.seq}: settles charge {entry.charge} again"
+            yield f"entry {entry.seq}: ends charge {entry.charge} again"
         if "draw_sha256" in details:
             charge["draw_sha256"] = details["draw_sha256"]
         if entry.charge in self._charges_with_runs:
@@ -243,16 +243,16 @@ def _amount(row: Mapping[str, Any]) -> Budget:
 
 
 def verify(connection: Connection) -> Verification:
-    """Whether the log is whole and every row of the ledger is what the log says.
+    """Compare the audit log with itself and with every row of the ledger.
 
     Raises:
-        InvalidRequest: the database shows this role only a part of it.
+        InvalidRequest: the database shows this role only a part of the ledger.
     """
     if not sees_all(connection):
         raise InvalidRequest(
             "ledger",
-            requirement="must be seen whole to be verified, and this role sees some of its accounts",
-            remedy="ask with a role that may view them all: `dp-budget grants ROLE --may view`",
+            requirement="can only be verified by a role that sees all accounts",
+            remedy="use such a role: `dp-budget grants ROLE --may view`",
         )
     head = read_head(connection)
     findings: list[str] = []
@@ -270,7 +270,7 @@ def verify(connection: Connection) -> Verification:
     for what, table, replayed_rows in (
         ("account", accounts, replay.accounts),
         ("table", account_tables, replay.account_tables),
-        ("allotment", allotments, replay.allotments),
+        ("sub-budget", allotments, replay.allotments),
         ("total", block_totals, replay.block_totals),
         ("keys", key_lists, replay.key_lists),
         ("charge", charges, replay.charges),
@@ -292,7 +292,7 @@ def _differences(connection: Connection, what: str, table: Table, replayed_rows:
         name = f"{what} {', '.join(str(part) for part in key if part != '')}"
         if key not in replayed_rows:
             if table is block_totals and _is_nothing(row._mapping):
-                continue  # a block that somebody was about to charge
+                continue  # a row that was created before a charge that failed
             yield f"{name}: is not in the log"
             continue
         for column in columns:

@@ -1,4 +1,4 @@
-"""The Airflow connection to the privacy ledger."""
+"""The Airflow hook of the privacy ledger."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 class PrivacyLedgerHook(BaseHook):
-    """Opens the privacy ledger behind a connection of type ``privacy_ledger``.
+    """Opens the privacy ledger of a connection of type ``privacy_ledger``.
 
-    The connection names a database of the ledger's own, never Airflow's metadata database, in one of three ways:
-    host, port, schema, login and password of a PostgreSQL server; the extra ``path``, full path of a SQLite file; or
-    the extra ``url``, a SQLAlchemy URL of either kind. The extra ``deployment`` names this Airflow deployment in
+    The connection names the ledger's own database, never Airflow's metadata database, in one of three ways: host, port,
+    schema, login and password of a PostgreSQL server; the extra ``path``, the absolute path of a SQLite file; or the
+    extra ``url``, a SQLAlchemy URL of either kind. The extra ``deployment`` identifies this Airflow deployment in
     release keys, for ledgers that several deployments share.
 
     Args:
-        privacy_ledger_conn_id: the connection.
+        privacy_ledger_conn_id: the id of the connection.
     """
 
     conn_name_attr = "privacy_ledger_conn_id"
@@ -39,28 +39,28 @@ class PrivacyLedgerHook(BaseHook):
         self.privacy_ledger_conn_id = privacy_ledger_conn_id
 
     def get_ledger(self) -> PrivacyLedger:
-        """The ledger; nothing is read from it yet.
+        """The ledger; its database is not used before the first call.
 
         Raises:
             InvalidRequest: no such connection, or one that does not name a ledger.
-            LedgerUnavailable: it cannot be reached.
+            LedgerUnavailable: the ledger cannot be reached.
         """
         from dp_operators.budget import PrivacyLedger
 
         return PrivacyLedger(ledger_url(self._connection()))
 
     def get_conn(self) -> PrivacyLedger:
-        """The same as ``get_ledger``, by the name that Airflow's hooks share."""
+        """The same as ``get_ledger``, under the name that all Airflow hooks have."""
         return self.get_ledger()
 
     @property
     def deployment(self) -> str | None:
-        """The connection's name for this Airflow deployment, if it gives one."""
+        """The name of this Airflow deployment in the connection; None if it has none."""
         name = self._connection().extra_dejson.get("deployment")
         return str(name) if name else None
 
     def test_connection(self) -> tuple[bool, str]:
-        """Whether the ledger answers, and a line that says so or why not."""
+        """Whether the ledger answers, and a message for Airflow's connection form."""
         from dp_operators.budget import LedgerUnavailable
 
         try:
@@ -82,10 +82,10 @@ class PrivacyLedgerHook(BaseHook):
 
 
 def ledger_url(connection: Connection) -> str:
-    """The URL that a connection of type ``privacy_ledger`` names; its passwords are masked in logs from here on.
+    """The URL of the ledger in a connection of type ``privacy_ledger``; its passwords are masked in logs from now on.
 
     Raises:
-        InvalidRequest: another type of connection, or not exactly one of host, path and url, or no database's name.
+        InvalidRequest: another type of connection, not exactly one of host, path and url, or a host without a database.
     """
     from sqlalchemy import URL, make_url
     from sqlalchemy.exc import ArgumentError
@@ -122,9 +122,9 @@ def ledger_url(connection: Connection) -> str:
         try:
             url = make_url(str(given["url"]))
         except (ArgumentError, ValueError):
-            # the text itself may hold a password
+            # no value: the URL may contain a password
             raise InvalidRequest(
-                f"{what} url", requirement="must be a URL", remedy="see SQLAlchemy's form of them"
+                f"{what} url", requirement="must be a database URL", remedy="write it as SQLAlchemy does"
             ) from None
     for secret in (url.password, *(value for name, value in url.query.items() if "password" in name)):
         if secret:

@@ -62,7 +62,7 @@ def test_opening_an_account_again_otherwise_is_refused(ledger: PrivacyLedger, ch
     settings = {"epsilon": "1", "tables": ["/lake/visits"]}
     before = ledger.open_account("visits", **settings)
 
-    with pytest.raises(InvalidRequest, match=f"account: got 'visits'; is open already, with another {field};"):
+    with pytest.raises(InvalidRequest, match=f"account: got 'visits'; is already open with another {field};"):
         ledger.open_account("visits", **{**settings, **change})
     assert ledger.account("visits") == before
     assert len(ledger.log()) == 1
@@ -92,11 +92,11 @@ def test_no_table_lies_within_another(ledger: PrivacyLedger, bound: str, wanted:
     ledger.open_account("visits", epsilon=1, tables=[bound])
     for name in ("copies", "visits2"):
         with pytest.raises(
-            InvalidRequest, match=r"must neither hold table .* bound to account visits; rows would"
+            InvalidRequest, match=r"must not contain, or lie within, table .* bound to account visits; bind one"
         ) as no:
             ledger.open_account(name, epsilon=1, tables=["gs://elsewhere/t", wanted])
         assert "\n" not in str(no.value)
-    with pytest.raises(InvalidRequest, match="must neither hold table"):
+    with pytest.raises(InvalidRequest, match="must not contain, or lie within, table"):
         ledger.open_account("both", epsilon=1, tables=[wanted.replace("/t", "/u"), bound.replace("/t", "/u")])
     assert [account.name for account in ledger.accounts()] == ["visits"]
     assert len(ledger.log()) == 1
@@ -123,12 +123,12 @@ def test_two_names_of_a_table_are_one_table(ledger: PrivacyLedger, tmp_path: Pat
 @pytest.mark.parametrize(
     ("outputs", "words"),
     [
-        (["/lake/visits/releases"], "output: .*must neither hold table file:///lake/visits nor lie within it"),
-        (["/lake"], "output: .*must neither hold table file:///lake/"),
-        (["/r", "/lake/theirs/x"], "hold table file:///lake/theirs of account others nor lie within it"),
-        (["/releases/others"], "must neither hold file:///releases/others nor lie within it, where releases of others"),
-        (["/releases"], "must neither hold file:///releases/others nor lie within it, where releases of others go"),
-        (["/releases/others/x"], "must neither hold file:///releases/others nor lie within it, where releases of"),
+        (["/lake/visits/releases"], "output: .*must not contain, or lie within, table file:///lake/visits"),
+        (["/lake"], "output: .*must not contain, or lie within, table file:///lake/"),
+        (["/r", "/lake/theirs/x"], "or lie within, table file:///lake/theirs of account others"),
+        (["/releases/others"], "must not contain, or lie within, file:///releases/others, a folder of account other"),
+        (["/releases"], "must not contain, or lie within, file:///releases/others, a folder of account other"),
+        (["/releases/others/x"], "must not contain, or lie within, file:///releases/others, a folder of account other"),
         (["releases"], "must be an absolute path or a URI"),
         (["/r#"], "must not hold any of"),
         (["gs://bucket/r"], "must be a store with conditional put"),
@@ -156,10 +156,12 @@ def test_no_table_is_bound_where_releases_go(ledger: PrivacyLedger) -> None:
     head = ledger.head()
     for table in ("/releases/others/x", "/releases", "/"):
         with pytest.raises(
-            InvalidRequest, match="table: .*must neither hold folder of releases .* of account others nor"
+            InvalidRequest, match="table: .*must not contain, or lie within, folder of releases .* of account others"
         ):
             ledger.open_account("copies", epsilon=1, tables=[table])
-    with pytest.raises(InvalidRequest, match="must neither hold folder of releases file:///releases/others nor"):
+    with pytest.raises(
+        InvalidRequest, match="must not contain, or lie within, folder of releases file:///releases/others"
+    ):
         ledger.bind_table("others", bound("/releases/others/t"), actor="dora", reason="tests")
     assert ledger.head() == head
 
@@ -197,7 +199,7 @@ def test_tables_that_an_earlier_version_bound_within_each_other_pay_for_nothing(
         ledger_url, "UPDATE account_tables SET identity = 'catalog:a.b' WHERE identity = 'catalog:spark_catalog.a.b'"
     )
     for table in ("/t", "/t/sub"):
-        with pytest.raises(InvalidRequest, match="must neither hold table .* nor lie within it"):
+        with pytest.raises(InvalidRequest, match="must not contain, or lie within, table "):
             ledger.account_for_table(table)
     with pytest.raises(InvalidRequest, match="is bound to account short"):
         ledger.open_account("full", epsilon=1, tables=["catalog:spark_catalog.a.b"])
@@ -223,10 +225,13 @@ def test_account_for_a_table_is_found_by_any_spelling(ledger: PrivacyLedger) -> 
         ({"epsilon": "plenty"}, "epsilon: got 'plenty'; must be a finite decimal number"),
         ({"epsilon": None}, "epsilon: must be a finite decimal number"),
         ({"epsilon": "1e13"}, "must be above 0 and at most 10^12"),
-        ({"epsilon": 1, "delta": "1e-6"}, "delta: got '1e-6'; has no place in an account that composes as pure"),
-        ({"epsilon": 1, "rho": "0.5"}, "rho: got '0.5'; has no place in an account that composes as pure"),
-        ({"epsilon": 1, "composition": "zcdp"}, "delta: got '0'; must be above 0: epsilon is told at it"),
-        ({"rho": 1, "epsilon": 1, "composition": "approximate"}, "rho: got 1; has no place"),
+        ({"epsilon": 1, "delta": "1e-6"}, "delta: got '1e-6'; cannot be used in an account whose composition is pure"),
+        ({"epsilon": 1, "rho": "0.5"}, "rho: got '0.5'; cannot be used in an account whose composition is pure"),
+        (
+            {"epsilon": 1, "composition": "zcdp"},
+            "delta: got '0'; must be above 0: it is the delta at which epsilon is reported",
+        ),
+        ({"rho": 1, "epsilon": 1, "composition": "approximate"}, "rho: got 1; cannot be used"),
         ({"epsilon": 1, "composition": "sum"}, "composition: got 'sum'; must be one of pure, zcdp, approximate"),
         ({"epsilon": 1, "neighbours": "some"}, "neighbours: got 'some'; must be one of add_remove, replace_one"),
         ({"epsilon": 1, "unit": {"max_rows": 0}}, "unit.max_rows: got 0; must be a whole number"),

@@ -100,10 +100,10 @@ TAMPERING = {
     "an entry's number": ("UPDATE audit_log SET seq = 90 WHERE seq = 8", "entry 8: is missing"),
     "an entry is gone": ("DELETE FROM audit_log WHERE seq = 8", "entry 8: is missing; the next is 9"),
     "the first entry is gone": ("DELETE FROM audit_log WHERE seq = 1", "entry 1: is missing; the next is 2"),
-    "the tail is cut": ("DELETE FROM audit_log WHERE seq = 11", "the head is at entry 11, the log ends otherwise"),
-    "the log is empty": ("DELETE FROM audit_log", "the head is at entry 11, the log ends otherwise"),
+    "the tail is cut": ("DELETE FROM audit_log WHERE seq = 11", "the head is at entry 11, but the log ends"),
+    "the log is empty": ("DELETE FROM audit_log", "the head is at entry 11, but the log ends"),
     "the head's number": ("UPDATE audit_head SET seq = 12", "the head is at entry 12"),
-    "the head's hash": ("UPDATE audit_head SET hash = 'x'", "the head is at entry 11, the log ends otherwise"),
+    "the head's hash": ("UPDATE audit_head SET hash = 'x'", "the head is at entry 11, but the log ends"),
     "a charge's state": (
         "UPDATE charges SET state = 'committed' WHERE release_key = 'r1'",
         "state is committed, the log says burnt",
@@ -131,8 +131,11 @@ TAMPERING = {
         "UPDATE accounts SET unit_stays = 0 WHERE name = 'visits'",
         "unit_stays is 0, the log says 1",
     ),
-    "an allotment's cap": ("UPDATE allotments SET epsilon = '9'", "allotment visits, team: epsilon is 9, the log says"),
-    "an allotment is gone": ("DELETE FROM allotments", "allotment visits, team: is missing"),
+    "an allotment's cap": (
+        "UPDATE allotments SET epsilon = '9'",
+        "sub-budget visits, team: epsilon is 9, the log says",
+    ),
+    "an allotment is gone": ("DELETE FROM allotments", "sub-budget visits, team: is missing"),
     "an allotment's total": (
         "UPDATE block_totals SET epsilon = '0' WHERE allotment = 'team'",
         "total visits, team, all: epsilon is 0, the log says 0.125",
@@ -201,15 +204,15 @@ LOWERED = '{"allotment":"","delta":"0","epsilon":"0.9","rho":null,"slack":"0"}'
 @pytest.mark.parametrize(
     ("action", "change", "finding"),
     [
-        ("committed", {}, "settles charge c again"),
+        ("committed", {}, "ends charge c again"),
         ("opened", {}, "opens account visits again"),
         ("opened", {"account": "others"}, "binds table file:///lake/visits to a second account"),
         ("raised", {"details": LOWERED}, "lowers the cap of account visits"),
         ("raised", {"actor": ""}, "raises a cap without an author and a reason"),
         ("raised", {"reason": ""}, "raises a cap without an author and a reason"),
-        ("allotted", {}, "makes allotment team of account visits again"),
+        ("allotted", {}, "creates sub-budget team of account visits again"),
         ("reserved", {}, "takes block all of account visits over its cap"),
-        ("refilled", {}, "refilled is no action of this ledger"),
+        ("refilled", {}, "refilled is not an action of this ledger"),
         ("void", {"charge": "no-such"}, "cannot be replayed"),
     ],
 )

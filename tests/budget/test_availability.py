@@ -53,7 +53,7 @@ def test_locked_ledger_is_unavailable_for_writes_and_open_for_reads(
     charge = ledger.reserve("visits", release="first", epsilon="0.5")
     hasty = PrivacyLedger(ledger_url, patience=0.1)
     with locked(ledger_url):
-        with pytest.raises(LedgerUnavailable, match="another writer holds it; nothing is released until it answers"):
+        with pytest.raises(LedgerUnavailable, match="another writer has locked it; nothing is released until"):
             write(hasty, charge.id)
         assert hasty.charge(charge.id) == charge
         assert hasty.verify()

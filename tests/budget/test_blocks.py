@@ -80,9 +80,11 @@ def test_somebody_may_say_that_units_stay_in_their_blocks(ledger: PrivacyLedger)
 
 def test_replacement_needs_units_that_stay(ledger: PrivacyLedger) -> None:
     """The number of rows of a block is not public where a replacement may lie in another."""
-    with pytest.raises(InvalidRequest, match="neighbours: got 'replace_one'; must be add_remove where a unit may lie"):
+    with pytest.raises(
+        InvalidRequest, match="neighbours: got 'replace_one'; must be add_remove where a unit may be in"
+    ):
         ledger.open_account("visits", epsilon=1, unit=PERSON, neighbours="replace_one", blocks="day(d)")
-    with pytest.raises(InvalidRequest, match="must be add_remove where a unit may lie"):
+    with pytest.raises(InvalidRequest, match="must be add_remove where a unit may be in"):
         ledger.open_account("visits", epsilon=1, neighbours="replace_one", blocks="day(d)", unit_stays=False)
     assert ledger.open_account("rows", epsilon=1, neighbours="replace_one", blocks="day(d)").unit_stays
 
@@ -90,8 +92,8 @@ def test_replacement_needs_units_that_stay(ledger: PrivacyLedger) -> None:
 @pytest.mark.parametrize(
     ("blocks", "message"),
     [
-        ("all", "blocks: got 'all'; is no block of account visits, which pays for each block of day(visited_at)"),
-        (["all", DAYS[0]], "blocks: got 'all'; is no block"),
+        ("all", "blocks: got 'all'; is not a block of account visits, which pays for each block of day(visited_at)"),
+        (["all", DAYS[0]], "blocks: got 'all'; is not a block"),
         ("2026-11-31", "must be a day in UTC, as day(visited_at) has it; write it as 2026-11-21"),
         ("2026-11", "must be a day in UTC"),
         ("2026-11-21T00", "must be a day in UTC"),
@@ -109,7 +111,7 @@ def test_blocks_are_values_of_the_account_s_expression(ledger: PrivacyLedger, bl
 
 def test_value_named_all_is_no_block(ledger: PrivacyLedger) -> None:
     ledger.open_account("visits", epsilon="1", blocks="value(region)")
-    with pytest.raises(InvalidRequest, match="is no block of account visits"):
+    with pytest.raises(InvalidRequest, match="is not a block of account visits"):
         ledger.reserve("visits", release="a", epsilon="0.1", blocks="all")
 
 
@@ -121,7 +123,7 @@ def test_opening_again_with_other_blocks_is_refused(ledger: PrivacyLedger) -> No
         ({"blocks": None}, "blocks"),
         ({"unit_stays": False}, "unit_"),
     ):
-        with pytest.raises(InvalidRequest, match=f"is open already, with another {field}"):
+        with pytest.raises(InvalidRequest, match=f"is already open with another {field}"):
             ledger.open_account("visits", **{"epsilon": 1, "blocks": "day(a)", **change})  # type: ignore[arg-type]
 
 
@@ -188,7 +190,7 @@ def test_ranges_and_days_beside_them_pay_each_day_once(ledger: PrivacyLedger, le
     assert execute(ledger_url, "SELECT blocks FROM charges") == [('["2026-11-20..2026-11-22","2026-11-24"]',)]
     assert spent(ledger) == dict.fromkeys(charge.blocks, Decimal("0.25"))
     assert ledger.blocks("visits", allotment="team") == ledger.blocks("visits")
-    with pytest.raises(BudgetExceeded, match="allotment team in block 2026-11-20 of account visits has 0.25 of 0.5"):
+    with pytest.raises(BudgetExceeded, match="sub-budget team in block 2026-11-20 of account visits has 0.25 of 0.5"):
         ledger.reserve("visits", release="s", epsilon="0.3", blocks="2026-11-01..2026-11-30", allotment="team")
     assert ledger.affordable("visits", epsilon="0.1", blocks="2026-11-19..2026-11-20")["2026-11-19"].epsilon == 1
     assert ledger.verification().findings == ()

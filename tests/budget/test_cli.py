@@ -141,7 +141,7 @@ def test_no_command_shows_the_help(dp_budget) -> None:
         (["open", "new", "--epsilon", "-1"], "epsilon: got '-1'; must be above 0"),
         (["open", "new", "--epsilon", "nan"], "epsilon: got 'nan'; must be a finite decimal number"),
         (["open", "new", "--epsilon", "plenty"], "epsilon: got 'plenty'; must be a finite decimal number"),
-        (["open", "new", "--epsilon", "1", "--delta", "1e-6"], "delta: got '1e-6'; has no place"),
+        (["open", "new", "--epsilon", "1", "--delta", "1e-6"], "delta: got '1e-6'; cannot be used"),
         (["open", "new", "--epsilon", "1", "--composition", "zcdp"], "delta: got '0'; must be above 0"),
         (["open", "new", "--epsilon", "1", "--neighbours", "few"], "neighbours: got 'few'; must be one of"),
         (
@@ -149,7 +149,7 @@ def test_no_command_shows_the_help(dp_budget) -> None:
             "max_rows: got 0; must be a whole number",
         ),
         (["open", "new", "--epsilon", "1", "--table", "/lake/visits"], "is bound to account visits"),
-        (["open", "visits", "--epsilon", "3"], "is open already, with another cap"),
+        (["open", "visits", "--epsilon", "3"], "is already open with another cap"),
         (["open", "new"], "epsilon: must be a finite decimal number"),
         (["open", "new", "--epsilon", "1", "--max-rows", "many"], "Invalid value for '--max-rows'"),
         (["spend"], "No such command 'spend'"),

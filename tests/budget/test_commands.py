@@ -60,7 +60,7 @@ def test_an_account_opened_earlier_is_bound_to_where_its_releases_go(dp_budget, 
     status, out, err = dp_budget("bind-outputs", "tables", "/lake/visits/out", *why)
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert err.startswith(
-        "dp-budget: output: got 'file:///lake/visits/out'; must neither hold table file:///lake/visits"
+        "dp-budget: output: got 'file:///lake/visits/out'; must not contain, or lie within, table file:///lake/visits"
     )
     assert ledger.head() == head
     assert ledger.verification().findings == ()
@@ -148,7 +148,7 @@ def test_ledger_is_frozen_and_thawed(dp_budget, ledger: PrivacyLedger) -> None:
     assert dp_budget("freeze", "--reason", "restored")[0] == 0
     status, _, err = dp_budget("raise", "visits", "--epsilon", "3", "--reason", "r")
     assert (status, err.count("\n")) == (2, 1)
-    assert "is frozen (restored) and may only be read" in err
+    assert "is frozen (restored) and can only be read" in err
     assert dp_budget("thaw", "--reason", "reconciled")[0] == 0
     assert ledger.frozen() == ""
 

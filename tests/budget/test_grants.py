@@ -214,7 +214,7 @@ def test_unknown_part_or_role_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="role: got ''"):
         grants("", "view")
     assert '"a""b"' in grants('a"b', "view")[0]
-    with pytest.raises(InvalidRequest, match="allotment: got 'team'; must be one that is charged or viewed, of an acc"):
+    with pytest.raises(InvalidRequest, match="allotment: got 'team'; needs an account, and can only be"):
         grants("a", "charge", allotment="team")
     with pytest.raises(InvalidRequest, match="allotment: got 'team'"):
         grants("a", "administer", account="visits", allotment="team")

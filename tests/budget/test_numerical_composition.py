@@ -169,8 +169,8 @@ def test_figure_is_shown_and_exported_where_it_is_asked_for(many: PrivacyLedger)
     assert "if decided beforehand" in shown[0]
     assert f"{told['epsilon']} at 0.000001" in shown[1]
     # the figure never stands without what it is worth
-    assert "had they and their amounts been fixed before the first answer" in shown[-2]
-    assert "Whoever chose a charge by earlier answers may have learnt more" in shown[-1]
+    assert "if they and their amounts had been fixed before the first" in shown[-2]
+    assert "For charges that were chosen after earlier answers only the" in shown[-1]
     assert "earlier answers" not in accounts_table([plain])
 
 

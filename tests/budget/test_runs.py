@@ -55,7 +55,7 @@ REASONS: dict[str, tuple[Callable[[PrivacyLedger, str], object], str]] = {
         lambda ledger, charge: (ledger.start_run(charge), ledger.start_run(charge), ledger.end_run(charge, 1)),
         "an application was started for it",
     ),
-    "a draw": (lambda ledger, charge: ledger.record_draw(charge, DRAW), "its draw is known"),
+    "a draw": (lambda ledger, charge: ledger.record_draw(charge, DRAW), "its draw is recorded"),
 }
 
 
@@ -64,7 +64,7 @@ def test_what_may_have_been_drawn_is_never_given_back(ledger: PrivacyLedger, cha
     begin, why = REASONS[reason]
     begin(ledger, charge.id)
     head = ledger.head()
-    with pytest.raises(ChargeConflict, match=f"can no longer be void: {why}, .*; burn it: what it was charged stays"):
+    with pytest.raises(ChargeConflict, match=f"can no longer be void: {why}, .*; burn it, which leaves its cost spent"):
         ledger.void(charge.id)
     assert ledger.head() == head
     assert left(ledger) == Decimal("0.75")
@@ -128,7 +128,7 @@ def test_files_of_a_committed_release_are_made_again_by_a_further_run(ledger: Pr
     commit(ledger, charge.id, "m")
     again = ledger.start_run(charge.id)
     assert (again.number, again.key) == (2, key)
-    with pytest.raises(ChargeConflict, match="is committed, and its runs are history"):
+    with pytest.raises(ChargeConflict, match="is committed, and its runs can no longer change"):
         ledger.end_run(charge.id, 2)
     assert ledger.verification().findings == ()
 

@@ -22,7 +22,7 @@ def shared(ledger: PrivacyLedger) -> PrivacyLedger:
 
 def test_charge_must_fit_the_allotment_and_the_account(shared: PrivacyLedger) -> None:
     shared.reserve("visits", release="a", epsilon="0.5", allotment="research")
-    with pytest.raises(BudgetExceeded, match="allotment research in account visits has 0 of 0.5 left") as exceeded:
+    with pytest.raises(BudgetExceeded, match="sub-budget research in account visits has 0 of 0.5 left") as exceeded:
         shared.reserve("visits", release="b", epsilon="0.1", allotment="research")
     assert (exceeded.value.allotment, exceeded.value.never_fits) == ("research", False)
     with pytest.raises(BudgetExceeded, match="epsilon: got '0.75'; account visits has 0.5 of 1 left"):
@@ -37,7 +37,7 @@ def test_remaining_of_an_allotment_is_the_lesser_of_both(shared: PrivacyLedger) 
     assert shared.remaining("visits", allotment="research").epsilon == Decimal("0.5")
     shared.reserve("visits", release="a", epsilon="0.75")
     assert shared.remaining("visits", allotment="research").epsilon == Decimal("0.25")
-    with pytest.raises(InvalidRequest, match="allotment: got 'nobody'; must be an allotment of account visits"):
+    with pytest.raises(InvalidRequest, match="allotment: got 'nobody'; must be a sub-budget of account visits"):
         shared.remaining("visits", allotment="nobody")
 
 
@@ -62,7 +62,7 @@ def test_allotment_has_its_cap_in_each_block(ledger: PrivacyLedger) -> None:
     ledger.allot("visits", "team", epsilon="0.5")
     for day in ("2026-11-20", "2026-11-21"):
         ledger.reserve("visits", release=day, epsilon="0.5", blocks=day, allotment="team")
-        with pytest.raises(BudgetExceeded, match=f"allotment team in block {day} of account visits has 0 of 0.5 left"):
+        with pytest.raises(BudgetExceeded, match=f"sub-budget team in block {day} of account visits has 0 of 0.5 left"):
             ledger.reserve("visits", release=f"{day}, again", epsilon="0.1", blocks=day, allotment="team")
     assert ledger.verification().findings == ()
 
@@ -98,9 +98,9 @@ def test_raise_is_an_event_with_an_author_and_a_reason(shared: PrivacyLedger) ->
         ),
         ({"actor": ""}, "actor: got ''; must be printable text"),
         ({"reason": ""}, "reason: got ''; must be printable text"),
-        ({"delta": "1e-6"}, "delta: got '1e-6'; has no place in an account that composes as pure"),
+        ({"delta": "1e-6"}, "delta: got '1e-6'; cannot be used in an account whose composition is pure"),
         ({"allotment": "research", "epsilon": "0.4"}, "must be at least epsilon 0.5"),
-        ({"allotment": "nobody"}, "allotment: got 'nobody'; must be an allotment"),
+        ({"allotment": "nobody"}, "allotment: got 'nobody'; must be a sub-budget"),
     ],
 )
 def test_cap_is_not_lowered_and_not_raised_by_nobody(shared: PrivacyLedger, change: dict, message: str) -> None:
@@ -138,7 +138,7 @@ def test_frozen_ledger_is_read_and_not_written(shared: PrivacyLedger) -> None:
         "allot": lambda: shared.allot("visits", "third", epsilon="1"),
     }
     for write in writes.values():
-        with pytest.raises(InvalidRequest, match="is frozen .restored from the backup of Sunday. and may only be read"):
+        with pytest.raises(InvalidRequest, match="is frozen .restored from the backup of Sunday. and can only be read"):
             write()
     assert shared.remaining("visits").epsilon == Decimal("0.5")
     assert shared.reserve("visits", release="a", epsilon="0.5") == charge

@@ -88,6 +88,6 @@ def test_allotments_keep_deployments_out_of_each_others_way(shared: PrivacyLedge
     for name in ("north", "south"):
         shared.allot("visits", name, epsilon="1")
     released("north", tmp_path, allotment="north")
-    with pytest.raises(AirflowFailException, match="allotment north in account visits has 0 of 1 left"):
+    with pytest.raises(AirflowFailException, match="sub-budget north in account visits has 0 of 1 left"):
         released("north", tmp_path, allotment="north", deployment="north, again")
     released("south", tmp_path, allotment="south")

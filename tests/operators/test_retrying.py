@@ -96,7 +96,7 @@ def test_what_stays_as_it_is_is_never_retried(failure: Exception) -> None:
 def test_locked_ledger_is_asked_again_soon(account: PrivacyLedger) -> None:
     away = locked(account)
     assert isinstance(away, LedgerUnavailable)
-    assert "another writer holds it" in str(away)
+    assert "another writer has locked it" in str(away)
     assert decided(away, PrivacyRetryPolicy()) == ("up_for_retry", 30)
     assert decided(told(away), PrivacyRetryPolicy(soon=timedelta(seconds=5))) == ("up_for_retry", 5)
     # but not more often than the task allows

@@ -58,7 +58,7 @@ def test_account_says_which_rows_lie_in_the_blocks(daily: Lab) -> None:
             {"block_expression": "day(other)"},
             "block_expression: got 'day(other)'; must be that of account daily, day(at)",
         ),
-        ({"blocks": ["all"]}, "blocks: got 'all'; is no block of account daily"),
+        ({"blocks": ["all"]}, "blocks: got 'all'; is not a block of account daily"),
         ({"blocks": ["yesterday"]}, "must be a day in UTC, as day(at) has it"),
         ({"blocks": ["interval"]}, "must be a day in UTC, as day(at) has it"),
     ],
@@ -83,7 +83,9 @@ def test_account_without_blocks_has_none_to_name(daily: Lab) -> None:
 
 def test_allotment_pays_too(daily: Lab) -> None:
     daily.ledger().allot("daily", "team", epsilon="0.5")
-    with pytest.raises(BudgetExceeded, match="allotment team in block 2026-11-20 of account daily has 0.5 of 0.5 left"):
+    with pytest.raises(
+        BudgetExceeded, match="sub-budget team in block 2026-11-20 of account daily has 0.5 of 0.5 left"
+    ):
         made(daily, asking(daily), allotment="team")
     made(daily, asking(daily, budget={"epsilon": "0.5"}), allotment="team")
     assert [charge.allotment for charge in daily.ledger().history("daily")] == ["team"]

@@ -162,7 +162,7 @@ def test_restored_charge_keeps_its_allotment(lab: Lab, tmp_path: Path, known: bo
     ledger.freeze(actor="dba", reason="restored")
     found = reconcile(lab.output, ledger, actor="dpo")
     if not known:
-        assert "allotment: got 'team'; must be an allotment of account people" in found.findings[0]
+        assert "allotment: got 'team'; must be a sub-budget of account people" in found.findings[0]
         ledger.thaw(actor="dpo", reason="to make it again")
         ledger.allot("people", "team", epsilon="3")
         found = reconcile(lab.output, ledger, actor="dpo")
