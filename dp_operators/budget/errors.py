@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Self
 
 from dp_operators.budget.composition import Limits, nothing, room
-from dp_operators.budget.values import ALL, Account
+from dp_operators.budget.values import ALL, Account, Charge
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget, plain
 
@@ -111,6 +112,16 @@ class NotAllowed(InvalidRequest):
 
 class ChargeConflict(InvalidRequest):
     """A release key or a charge is already used in another way. Trying again does not help."""
+
+    @classmethod
+    def of_other_request(cls, charge: Charge) -> Self:
+        """The error for a release key that ``charge`` has already paid for, for another request."""
+        return cls(
+            "release",
+            value=charge.release,
+            requirement=f"is {charge.state} for another request, cost or blocks, by charge {charge.id}",
+            remedy="a release key pays for one request: use another key",
+        )
 
 
 class LedgerUnavailable(Exception):

@@ -29,7 +29,7 @@ from typing import Any
 from dp_operators.budget.composition import half_square
 from dp_operators.budget.values import Charge
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.privacy import MAX_DIGITS, delta_of_rows, exact_decimal, exact_sum, plain
+from spark_jobs.contract.privacy import MAX_DIGITS, Budget, delta_of_rows, exact_decimal, exact_sum, plain
 
 PURE, LAPLACE, GAUSSIAN, APPROXIMATE = ("pure", "laplace", "gaussian", "approximate")
 _AMOUNTS = {PURE: ("epsilon",), LAPLACE: ("epsilon",), GAUSSIAN: ("rho",), APPROXIMATE: ("epsilon", "delta")}
@@ -92,6 +92,13 @@ def is_within_cost(events: Iterable[MechanismEvent], charge: Charge) -> bool:
         and exact_sum(*(event.epsilon for event in events)) <= cost.epsilon
         and exact_sum(*(event.delta for event in events)) <= cost.delta
     )
+
+
+def planned_events(cost: Budget) -> tuple[dict[str, str], ...]:
+    """The events of a request before its draw, as the ledger stores them: one mechanism that spends the whole cost."""
+    if cost.delta == 0:
+        return ({"mechanism": PURE, "epsilon": plain(cost.epsilon)},)
+    return ({"mechanism": APPROXIMATE, "epsilon": plain(cost.epsilon), "delta": plain(cost.delta)},)
 
 
 def drawn_events(draw: Mapping[str, Any], *, max_rows: int) -> tuple[dict[str, str], ...] | None:

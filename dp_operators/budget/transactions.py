@@ -318,12 +318,7 @@ def _same_charge(charge: Charge, order: Order, cost: Budget) -> Charge:
     before = (charge.request_sha256, charge.cost, charge.blocks, charge.allotment)
     if before == (order.request_sha256, cost, order.blocks, order.allotment):
         return charge
-    raise ChargeConflict(
-        "release",
-        value=charge.release,
-        requirement=f"is {charge.state} for another request, cost or blocks, by charge {charge.id}",
-        remedy="a release key pays for one request: use another key",
-    )
+    raise ChargeConflict.of_other_request(charge)
 
 
 def _already(charge: Charge, state: ChargeState, manifest_sha256: str | None) -> Charge:

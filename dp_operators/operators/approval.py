@@ -34,7 +34,7 @@ class RequestMoreBudgetOperator(ApprovalOperator):
         account: the ledger account.
         epsilon, delta, rho: the new cap of each block; a part that is not given stays as it is.
         reason: why more is needed; shown to the person, and written to the audit log.
-        allotment: an allotment of the account, whose cap is raised instead of the account's.
+        allotment: a sub-budget of the account, whose cap is raised instead of the account's.
         privacy_ledger_conn_id: the connection of the ledger; its login needs the grant ``administer``.
         assigned_users: Airflow's own argument: ``{"id", "name"}`` of the users who may approve; by default everybody
             who may respond for the DAG.

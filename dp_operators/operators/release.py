@@ -58,7 +58,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         output: URI of the folder that holds releases.
         blocks: the ledger's blocks to read and charge, or ``interval`` for the blocks of the run's data interval; for a
             ``@daily`` DAG, that is the day before. A manual run has an interval only if it has a partition key.
-        allotment: an allotment of the account that must be able to pay as well.
+        allotment: a sub-budget of the account that must be able to pay as well.
         title: the report's title.
         record: what one row represents, in words for the report.
         scoring: public rules for scores outside the expected range.
@@ -289,8 +289,8 @@ def whole_or_fields(whole: Any, fields: dict[str, Any]) -> Any:
         raise InvalidRequest(
             "request",
             value=f"also {', '.join(sorted(fields))}",
-            requirement="is the whole request",
-            remedy="put these into it, or leave request out",
+            requirement="must be the whole request",
+            remedy="move these fields into it, or leave it out",
         )
     return whole
 

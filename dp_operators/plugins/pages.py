@@ -54,7 +54,7 @@ def account(connection: str, ledger: LedgerReader, name: str, *, nonce: str) -> 
         charges=[_charge(charge, paying) for charge in reversed(charges[-LISTED:])],
         all_charges=len(charges),
         all_blocks=len(spent),
-        allotments=[(part.name, _amount(part.cap, paying)) for part in ledger.sub_budgets(name)],
+        sub_budgets=[(part.name, _amount(part.cap, paying)) for part in ledger.sub_budgets(name)],
         frozen=ledger.frozen(),
         nonce=nonce,
     )

@@ -63,7 +63,7 @@ class AffordabilityCheck:
         """Compare once; the ledger is only read.
 
         Raises:
-            InvalidRequest: there is no such account, block or allotment, or the account cannot count this cost.
+            InvalidRequest: there is no such account, block or sub-budget, or the account cannot count this cost.
             LedgerUnavailable: the ledger cannot be reached.
         """
         cost = Budget(epsilon=self.epsilon, delta=self.delta).require_positive()

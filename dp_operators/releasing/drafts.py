@@ -51,7 +51,7 @@ def require_releases(store: ObjectStore, output: str) -> None:
     if next(iter(store.names(output)), None) is None:
         raise InvalidRequest(
             "output", value=output, requirement="must be a folder of releases, and it is empty",
-            remedy="correct the path: it is the folder that releases lie in",
+            remedy="correct the path of the folder that holds releases",
         )  # fmt: skip
 
 

@@ -144,7 +144,7 @@ def fitted_model(uri: object, ledger: LedgerReader, *, kind: object = None) -> d
     release = committed.release
     if kind not in (None, *FITS):
         raise InvalidRequest(
-            "model.kind", value=kind, requirement=f"must be one of {', '.join(FITS)}", remedy="say which fit is meant"
+            "model.kind", value=kind, requirement=f"must be one of {', '.join(FITS)}", remedy="choose the fit to use"
         )
     kinds = [name for name, fit in FITS.items() if fit in release.results and kind in (None, name)]
     if len(kinds) != 1:
@@ -152,14 +152,14 @@ def fitted_model(uri: object, ledger: LedgerReader, *, kind: object = None) -> d
             "model.release",
             value=uri,
             requirement="holds both a linear and a logistic fit" if kinds else "must hold a fitted model",
-            remedy="say which by kind" if kinds else f"name a release of {' or '.join(FITS.values())}",
+            remedy="give its kind" if kinds else f"name a release of {' or '.join(FITS.values())}",
         )
     model = release.results[FITS[kinds[0]]]["model"]
     if model is None:
         raise InvalidRequest(
             "model.release",
             value=uri,
-            requirement="holds no model: through its noise, there were too few rows to fit one",
+            requirement="holds no model: its noisy counts were too small to fit one",
             remedy="name another release, or fit again with more of the budget",
         )
     return {**model, "fitted_by": release.key, "release": committed.uri}

@@ -32,7 +32,7 @@ class ReleaseKey:
     def __post_init__(self) -> None:
         for name in ("deployment", "dag_id", "run", "task_id"):
             if not getattr(self, name):
-                raise InvalidRequest(f"key.{name}", value="", requirement="must not be empty", remedy="give it")
+                raise InvalidRequest(f"key.{name}", value="", requirement="must not be empty", remedy="give a name")
 
     def __str__(self) -> str:
         """The key in one line; ``parse`` recovers every part, so that different keys give different lines."""

@@ -52,7 +52,7 @@ def check_before_charge(
         request: what to release, completed by the account's terms.
         ledger: holds the account that would pay.
         runner: would run the application.
-        allotment: an allotment of the account that must be able to pay as well.
+        allotment: a sub-budget of the account that must be able to pay as well.
         writing: whether the check of the output may create objects, which it removes again. If False, a folder on this
             machine is checked with an unnamed file; an object store can only be checked by creating an object.
 
@@ -84,12 +84,7 @@ def forecast(
     charge = ledger.find_charge(account, key)
     if charge is not None and charge.state is not ChargeState.VOID:
         if not pays_for(charge, request) or charge.allotment != (allotment or ""):
-            raise ChargeConflict(
-                "release",
-                value=key,
-                requirement=f"is {charge.state} for another request, cost or blocks, by charge {charge.id}",
-                remedy="a release key pays for one request: use another key",
-            )
+            raise ChargeConflict.of_other_request(charge)
         if charge.state is ChargeState.BURNT:
             raise ReleaseClosed(f"release {key} {SPENT}")
         if charge.state is ChargeState.RESERVED and charge.request_sha256 != request.sha256:

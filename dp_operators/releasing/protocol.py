@@ -39,6 +39,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from dp_operators.budget import ChargeConflict, ChargeState
+from dp_operators.budget.mechanism_events import planned_events
 from dp_operators.releasing.drafts import Draft, document, missing_files, publish
 from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.errors import (
@@ -61,7 +62,6 @@ from dp_operators.releasing.processes import Progress
 from dp_operators.releasing.requests import (
     account_state,
     complete,
-    events,
     require_charged,
     require_own_output,
 )
@@ -128,7 +128,7 @@ def release(
         runner: runs the Spark application.
         key: names the release; every attempt at one release has the same key.
         check: the release contract; any error that it raises ends the attempt before the commit.
-        allotment: an allotment of the account that must be able to pay as well.
+        allotment: a sub-budget of the account that must be able to pay as well.
         actor: who requests it, for the audit log.
         progress: receives public lines about the stages of the release.
 
@@ -208,7 +208,7 @@ class _Attempt:
             epsilon=self.request.budget.epsilon,
             delta=self.request.budget.delta,
             blocks=self.request.blocks,
-            events=events(self.request),
+            events=planned_events(self.request.budget),
             allotment=self.allotment,
             request_sha256=request_sha256,
             neighbours=self.request.neighbours,

@@ -15,7 +15,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import ALL, INTERVAL
 from spark_jobs.contract.expressions.parser import check_filter
 from spark_jobs.contract.places import Place
-from spark_jobs.contract.privacy import Budget, plain
+from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.objects import require_store
 
@@ -150,20 +150,12 @@ def check_budget(request: ReleaseRequest, ledger: PrivacyLedger, allotment: str 
 
     Raises:
         BudgetExceeded: a block cannot pay.
-        InvalidRequest: there is no such block or allotment.
+        InvalidRequest: there is no such block or sub-budget.
         LedgerUnavailable: the ledger cannot be reached.
     """
     name, _ = require_charged(request)
     cost = price(request)
     return ledger.affordable(name, epsilon=cost.epsilon, delta=cost.delta, blocks=request.blocks, allotment=allotment)
-
-
-def events(request: ReleaseRequest) -> tuple[dict[str, str], ...]:
-    """The planned mechanism event of a request: its mechanisms together spend at most its whole budget."""
-    cost = price(request)
-    if cost.delta == 0:
-        return ({"mechanism": "pure", "epsilon": plain(cost.epsilon)},)
-    return ({"mechanism": "approximate", "epsilon": plain(cost.epsilon), "delta": plain(cost.delta)},)
 
 
 def require_charged(request: ReleaseRequest) -> tuple[str, str]:
@@ -201,7 +193,7 @@ def require_output(output: str, account: Account) -> None:
         raise InvalidRequest(
             "output",
             value=output,
-            requirement=f"must lie within what account {account.name} is bound to: {', '.join(account.outputs)}",
+            requirement=f"must lie within a folder of account {account.name}: {', '.join(account.outputs)}",
             remedy="name a folder there, or have another bound: `dp-budget bind-outputs`",
         )
     place.require_real(what="output")

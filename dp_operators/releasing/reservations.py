@@ -55,7 +55,7 @@ def give_back(
         raise InvalidRequest(
             "key",
             value=str(key),
-            requirement="must be the key of a reservation of this very request",
+            requirement="must be the key of a reservation for this request",
             remedy="give the request as it was charged: the release's folder holds it",
         )
     if charge.state is not ChargeState.RESERVED:

@@ -225,7 +225,7 @@ class SparkSubmitRunner(_ProcessRunner):
             raise InvalidRequest(
                 "deploy_mode",
                 value=f"cluster, with master {self.master}",
-                requirement="must be 'client' there: only YARN and Kubernetes run Python drivers",
+                requirement="must be 'client' with this master: only YARN and Kubernetes run Python drivers",
                 remedy="use client mode, YARN or Kubernetes",
             )
 

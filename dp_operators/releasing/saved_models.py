@@ -41,7 +41,7 @@ def with_saved_model(request: ReleaseRequest, ledger: LedgerReader) -> ReleaseRe
         raise InvalidRequest(
             "model.sha256",
             requirement=f"is required of a pipeline that is not in a store of {' or '.join(WORKER_SCHEMES)}",
-            remedy="copy the pipeline there, or give the hash that `dp-budget hash-pipeline` prints of a copy",
+            remedy="copy the pipeline there, or give the hash that `dp-budget hash-pipeline` prints for a copy",
         )  # fmt: skip
     bound = model.model_copy(update={"sha256": read_pipeline(model.path).sha256})
     return request.model_copy(update={"model": bound})

@@ -54,7 +54,7 @@ class PrivacyBudgetSensor(BaseSensorOperator):
         account: the ledger account.
         epsilon, delta: the cost of the release, as exact decimals; templated, like ``account``, ``blocks`` and the ids.
         blocks: the ledger's blocks to charge, or ``interval`` for the blocks of the run's data interval.
-        allotment: an allotment of the account that must be able to pay as well.
+        allotment: a sub-budget of the account that must be able to pay as well.
         on_exhausted: what to do while the budget does not suffice. ``wait``: check again until ``timeout``, as a cap
             may be raised or a reservation given back; ``fail``: fail without a retry; ``skip``: skip this task and its
             downstream tasks. A cost above the cap itself always fails, unless it is skipped.

@@ -79,7 +79,7 @@ def test_a_model_itself_is_left_alone(place: Place) -> None:
 @pytest.mark.slow
 def test_a_release_with_both_fits_is_asked_for_one(place: Place) -> None:
     uri = place.write(results={"logistic_fit": {"model": LOGISTIC}, "linear_fit": {"model": LINEAR}})
-    assert "holds both a linear and a logistic fit; say which by kind" in place.refusal(uri)
+    assert "holds both a linear and a logistic fit; give its kind" in place.refusal(uri)
     assert fitted_model(uri, place.ledger, kind="linear")["kind"] == "linear"
     assert with_references({"model": {"release": uri, "kind": "logistic"}}, place.ledger)["model"] == {
         **LOGISTIC,

@@ -69,7 +69,7 @@ def test_no_account_can_take_the_release_key_of_another(lab):
     before = lab.ledger().head()
     for output in (lab.output, f"{lab.output}/below", str(lab.folder)):
         request = make_request(output, account="others", table=table)
-        with pytest.raises(InvalidRequest, match=r"^output: .* must lie within what account others is bound to"):
+        with pytest.raises(InvalidRequest, match=r"^output: .* must lie within a folder of account others"):
             lab.release(request=request, runner=NoRunner())
     assert lab.ledger().head() == before
     assert not Path(lab.output).exists()

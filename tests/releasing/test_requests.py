@@ -52,7 +52,7 @@ BAD = {
     "unknown block": ({"blocks": ["2026-11"]}, "block"),
     "above the cap": ({"budget": {"epsilon": "10.5"}}, "has 10 of 10 left"),
     "store without exclusive create": ({"output": "memory://releases"}, "must be a path or a URI of"),
-    "folder that is not its": ({"output": "/proc/no/such"}, "must lie within what account people is bound to"),
+    "folder that is not its": ({"output": "/proc/no/such"}, "must lie within a folder of account people"),
 }
 
 
@@ -86,13 +86,13 @@ def test_folder_that_cannot_be_written_costs_nothing(lab, ledger):
 
 
 OUTPUTS = {
-    "a folder that its author can write": ("{folder}/mine", "must lie within what account people is bound to"),
-    "above the account's": ("{folder}", "must lie within what account people is bound to"),
-    "beside it": ("{output}2", "must lie within what account people is bound to"),
+    "a folder that its author can write": ("{folder}/mine", "must lie within a folder of account people"),
+    "above the account's": ("{folder}", "must lie within a folder of account people"),
+    "beside it": ("{output}2", "must lie within a folder of account people"),
     "out of it again": ("{output}/../mine", "must not hold the segments . and .."),
-    "another account's table": ("/lake/theirs/v2", "must lie within what account people is bound to"),
+    "another account's table": ("/lake/theirs/v2", "must lie within a folder of account people"),
     "a link out of it": ("{output}/link", "must not lead through a symbolic link"),
-    "another store": ("s3://releases", "must lie within what account people is bound to"),
+    "another store": ("s3://releases", "must lie within a folder of account people"),
     "with a fragment": ("{output}/x#", "must not hold any of"),
 }
 

@@ -212,7 +212,7 @@ def test_another_request_under_the_key_is_a_conflict(upgraded: PrivacyLedger, fi
         before = dict(first_store.objects)
         with pytest.raises(ChargeConflict, match="a release key pays for one request: use another key"):
             attempt(upgraded, task, VISITS, runner=HereRunner(), **change)
-        with pytest.raises(InvalidRequest, match="this very request"):
+        with pytest.raises(InvalidRequest, match="a reservation for this request"):
             give_back(ReleaseRequest.parse({**VISITS, **change}), ledger=upgraded, key=key(task), reason="r")
         assert (first_store.objects, upgraded.head()) == (before, head)
 
