@@ -1,4 +1,4 @@
-"""Where the scores of both classes lie, by noisy counts that are paid for, and the cells that are placed by them."""
+"""Noisy histograms that locate the scores of both classes, and the cells that are placed by them."""
 
 from __future__ import annotations
 
@@ -16,33 +16,36 @@ from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 
 LOCATING_SHARE = Decimal("0.15")
-"""Of the budget, for where the scores lie, before anything else is known."""
+"""Share of the budget for the first histogram."""
 FIRST_CELLS, REFINED_CELLS = 24, 24
 USUAL_ROUNDS, MAX_ROUNDS = 3, 4
 REFINING_COST, REFINING_SHARES = 100, (0.05, 0.1)
-"""A closer look costs this many rows' worth of signal, which tells a 24th of the rows from no row by three sigma,
-within these shares of the budget; both classes are looked at, so that a small one gets its cells."""
+"""A refined histogram counts the classes separately, so that a small class gets cells too. Its share of the budget is
+this cost over the signal, which makes a 24th of the rows three standard deviations of noise, within these bounds."""
 CROWDED_BELOW, CROWDED_BELOW_AT_LOW_SIGNAL = 10.0, 2.5
-"""Rows that crowd in fewer cells than this (by the inverse of the sum of squared shares) are looked at more closely."""
+"""Effective numbers of cells in use (inverse of the sum of squared shares) below which a histogram is refined."""
 MIN_SIGNAL, REFINING_SIGNAL, LARGE_SIGNAL = 100, 1_000, 3_000
-"""Rows times epsilon from which a closer look is worth its cost if hardly any cells are in use, if few are, and in any
-case: the second look tells the classes apart, the third has cells for both of them."""
+"""Rows times epsilon from which a refined histogram is worth its cost: if very few cells are in use, if few are, and
+always. The second histogram separates the classes, the third has cells for both."""
 FINER_SIGNAL, FULL_GRID_SIGNAL = 8_000, 200_000
-"""Rows times epsilon from which cells may be finer, and from which a tree over the whole grid is as good as a few
-cells, and exact about ties."""
+"""Rows times epsilon from which cells may be finer, and from which a tree over the whole grid is as accurate as few
+cells; the tree is also exact about ties."""
 GUESS_CENTRE, GUESS_WIDTH = -0.5, 1.2
-"""Where scores lie, before they are seen: a logistic law of their log-odds, from about 0.02 to 0.95."""
+"""Prior of the scores: a logistic distribution of their log-odds, which covers about 0.02 to 0.95."""
 
 
 def auto_cuts(located: tuple[NoisyCells, ...], signal: float, *, grid: int, points: int, finer: int = 1) -> Int64Array:
-    """The cells that ``auto`` counts: all of the grid where signal is ample, else as many of equal depth as it allows.
+    """The cells that ``auto`` counts: the whole grid if the signal is large, else cells of equal depth.
 
     Args:
-        located: what was bought to place them.
-        signal: rows times epsilon, as the looks say it.
-        grid: fine cells.
-        points: of the curve; cells are no more than they.
-        finer: how many times as many cells there are from ``FINER_SIGNAL``.
+        located: histograms that locate the scores.
+        signal: rows times epsilon, estimated by the histograms.
+        grid: number of fine cells.
+        points: points of the curve; an upper bound of the number of cells.
+        finer: factor of the number of cells from ``FINER_SIGNAL``.
+
+    Returns:
+        Cuts of the grid.
     """
     if signal >= FULL_GRID_SIGNAL:
         return equal_width(grid, grid)
@@ -51,15 +54,17 @@ def auto_cuts(located: tuple[NoisyCells, ...], signal: float, *, grid: int, poin
 
 
 def place_cells(histogram: NoisyCells, *, grid: int, cells: int) -> Int64Array:
-    """Cells of equal depth by the last look; where it is the first one, which is coarse, by a guess as well.
+    """Cells of equal depth by the last histogram, with a prior if that is the first one, which is coarse.
 
-    The guess weighs as much as the noise in the sum of the look's counts: where that drowns the rows, it places the
-    cells.
+    The prior weighs as much as the noise in the histogram's total, so it decides if that noise exceeds the rows.
 
     Args:
-        histogram: noisy counts, paid for.
-        grid: fine cells.
-        cells: at most ``grid``.
+        histogram: noisy counts.
+        grid: number of fine cells.
+        cells: number of cells to place, at most ``grid``.
+
+    Returns:
+        Cuts of the grid.
     """
     if histogram.counts.ndim > 1:
         return equal_depth(histogram.cuts, histogram.weights(), grid=grid, cells=cells, keep_edges=True)
@@ -71,16 +76,16 @@ def place_cells(histogram: NoisyCells, *, grid: int, cells: int) -> Int64Array:
 def locate_scores(
     counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise, enough_signal: float = math.inf
 ) -> tuple[tuple[NoisyCells, ...], float]:
-    """The noisy counts that say where the scores of both classes lie, and rows times epsilon as they say it.
+    """Noisy histograms that locate the scores of both classes, and the estimate of rows times epsilon.
 
-    Each look counts disjoint cells, placed by the looks before it; looks compose in sequence.
+    Privacy: each histogram counts disjoint cells, which earlier histograms placed; histograms compose sequentially.
 
     Args:
-        counts: exact counts of both classes; private.
-        meter: pays for the looks.
+        counts: exact counts of both classes, shape (2, grid); private.
+        meter: pays for the histograms.
         neighbours: the relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
-        enough_signal: rows times epsilon from which the first look is enough.
+        enough_signal: rows times epsilon from which one histogram is enough.
     """
     rounds = _first_round(counts, meter=meter, neighbours=neighbours, noise=noise)
     signal = max(rounds[0].total, 1.0) * float(meter.granted.epsilon) / rows_changed(neighbours)
@@ -94,15 +99,15 @@ def locate_scores(
 
 
 def are_tied(located: tuple[NoisyCells, ...]) -> bool:
-    """Whether every look found the rows crowded in few cells: their scores then take few values."""
+    """Whether every histogram has most rows in few cells, as if the scores take few values."""
     return len(located) == MAX_ROUNDS and _crowded(located[-1], math.inf)
 
 
 def cells_for(signal: float) -> int:
-    """Cells of equal depth that balance noise, which grows with the root of their number, and what cells hide.
+    """Number of cells that balances the noise, which grows with its root, and the resolution.
 
     Args:
-        signal: rows times epsilon, both as released.
+        signal: rows times epsilon, both released.
     """
     return max(4, math.ceil(0.45 * math.pow(signal, 0.4)))
 

@@ -1,8 +1,8 @@
-"""What a diagnostic is: its options, the measurement that is paid for, and what becomes of it.
+"""The types of a diagnostic: terms, measurement, draw, and the diagnostic itself.
 
-A ``Measurement`` is what is paid for and drawn. From exact statistics it makes a draw: noisy numbers, with what they
-cost. A ``Diagnostic`` summarises a draw as a result, which costs nothing. Several diagnostics may summarise one
-measurement.
+A ``Measurement`` spends budget: it turns exact statistics into a draw, which holds noisy numbers and their cost. A
+``Diagnostic`` summarises a draw as a result, which is post-processing and costs nothing. Several diagnostics may
+summarise one measurement.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _D = TypeVar("_D", covariant=True)
 
 
 class Terms(Frozen):
-    """Under what terms a measurement is made.
+    """Budget, neighbouring relation and noise of a measurement.
 
     Attributes:
-        epsilon: what it may cost; floats are read as Python prints them.
-        delta: the same, for methods that spend delta; the others spend none.
+        epsilon: largest epsilon that it may spend; floats are read as Python prints them.
+        delta: largest delta that it may spend; methods of pure differential privacy spend none.
         neighbours: the relation of the guarantee. ``REPLACE_ONE`` doubles the noise of counts.
-        noise: sampler of the mechanism's noise (``SecureNoise`` in production); ``SeededNoise`` stamps what is made
-            with it NOT PRIVATE.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production); ``SeededNoise`` marks
+            every result NOT PRIVATE.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -53,22 +53,22 @@ class Terms(Frozen):
     noise: Annotated[Noise, SkipValidation] = SecureNoise()
 
     def meter(self) -> BudgetMeter:
-        """A meter that holds the budget.
+        """A meter with this budget.
 
         Raises:
-            InvalidRequest: it is not a budget above 0.
+            InvalidRequest: the budget is not above 0.
         """
         return BudgetMeter(self.epsilon, self.delta)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Draw:
-    """Noisy numbers, and the public facts needed to read them: all that is kept of a table once noise was drawn.
+    """Noisy numbers, with the public facts that their summary needs; the only output of a measurement.
 
     Attributes:
         neighbours: the relation of the guarantee.
         guarantee: ``contract.release.PRIVATE`` or ``NOT_PRIVATE``.
-        spendings: what each step cost; together, what the measurement cost.
+        spendings: cost of each step; they add up to the cost of the measurement.
     """
 
     neighbours: Neighbours
@@ -77,56 +77,56 @@ class Draw:
 
     @property
     def epsilon(self) -> Decimal:
-        """What the measurement cost."""
+        """Epsilon that the measurement spent."""
         return exact_sum(*(spending.epsilon for spending in self.spendings))
 
     @property
     def delta(self) -> Decimal:
-        """What it cost in delta."""
+        """Delta that the measurement spent."""
         return exact_sum(*(spending.delta for spending in self.spendings))
 
     def to_dict(self) -> dict[str, Any]:
-        """The draw as plain JSON types; ``Measurement.decode`` is the way back."""
+        """The draw as plain JSON types; ``Measurement.decode`` is the inverse."""
         encoded: dict[str, Any] = codec.encode(self)
         return encoded
 
 
 class MeasureFunction(Protocol[_S, _D]):
-    """How noise is drawn: from exact statistics, under terms, with the diagnostic's options."""
+    """The function of a measurement: exact statistics, options and terms to a draw."""
 
     def __call__(self, statistic: _S, options: Any, terms: Terms, /) -> _D:
-        """A draw of the statistic."""
+        """Draw the noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement(Generic[S, D]):
-    """What is paid for and drawn.
+    """The random part of one or several diagnostics; it alone spends budget.
 
     Attributes:
-        draw: the type of what is drawn.
-        measure: draws it: ``measure(statistic, options, terms)``. ``options`` are the diagnostic's settings, or the
-            entry of a request that has them.
+        draw: type of the draw.
+        measure: draws the noise: ``measure(statistic, options, terms)``. ``options`` are the diagnostic's settings, or
+            an entry of a request with these settings.
     """
 
     draw: type[D]
     measure: MeasureFunction[S, D]
 
     def decode(self, data: Any) -> D:
-        """The draw that ``Draw.to_dict`` described."""
+        """The draw that ``Draw.to_dict`` encoded."""
         return codec.decode(self.draw, data)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnostic(Generic[P, S, D, R]):
-    """A kind of release.
+    """A kind of diagnostic.
 
     Attributes:
-        options: the entry of a request that asks for it; its ``kind``, ``checks`` and ``figures`` are the diagnostic's.
-        call: the settings together with ``Terms``: the arguments of ``release``.
-        measurement: what is paid for.
-        summarise: makes the result of a draw: ``summarise(draw, seed=...)``, the same for the same draw and seed.
-        read_shared: reads the draw of a measurement that several diagnostics share as one of the diagnostic's own;
-            None for a diagnostic that cannot share.
+        options: type of its entry in a request; holds its ``kind``, ``checks`` and ``figures``.
+        call: type of the arguments of ``release``: the settings and ``Terms``.
+        measurement: its random part.
+        summarise: turns a draw into a result: ``summarise(draw, seed=...)``; a function of the draw and the seed.
+        read_shared: converts the draw of a measurement that several diagnostics share to a draw of this diagnostic;
+            None if the diagnostic cannot share a measurement.
     """
 
     options: type[Options]
@@ -137,39 +137,39 @@ class Diagnostic(Generic[P, S, D, R]):
 
     @property
     def kind(self) -> str:
-        """What a request calls it."""
+        """Its name in a request."""
         return str(self.options.model_fields["kind"].default)
 
     def measure(self, statistic: S, /, *args: P.args, **options: P.kwargs) -> D:
-        """Draw the noise; arguments and refusals as ``release``."""
+        """Draw the noise; arguments and errors are those of ``release``."""
         return self._measure(statistic, self.call(*args, **options))
 
     def release(self, statistic: S, /, *args: P.args, **options: P.kwargs) -> R:
-        """Measure and summarise in one call; private whatever the rows are.
+        """Measure and summarise in one call. The result is differentially private for every table.
 
         Args:
             statistic: exact statistics of the rows; private.
-            args: none.
+            args: none; all options are keywords.
             options: ``epsilon``, ``delta``, ``neighbours`` and ``noise`` (``Terms``), and the diagnostic's settings.
 
         Raises:
-            InvalidRequest: an option is out of its bounds, or the budget is not one that the method can work with.
+            InvalidRequest: an option is out of bounds, or the method cannot work with the budget.
         """
         terms = self.call(*args, **options)
         draw = self._measure(statistic, terms)
         return self.summarise(draw, seed=int(terms.noise.words(1)[0] >> 1))
 
     def _measure(self, statistic: S, terms: Terms) -> D:
-        terms.meter()  # what is no budget is refused before an option that does not fit it
+        terms.meter()  # an invalid budget is reported before an option that does not fit it
         return self.measurement.measure(statistic, terms, terms)
 
     def render(self, result: R, request: ReleaseRequest) -> Rendering:
-        """The result's pictures, data columns and section of the report."""
+        """The pictures, data columns and report section of a result."""
         rendering: Rendering = import_module(f"spark_jobs.diagnostics.{self.kind}.page").render(result, request)
         return rendering
 
 
 def diagnostic(kind: str) -> Diagnostic[Any, Any, Any, Any]:
-    """The diagnostic that a request calls ``kind``."""
+    """The diagnostic of this name in a request."""
     registered: Diagnostic[Any, Any, Any, Any] = import_module(f"spark_jobs.diagnostics.{kind}").DIAGNOSTIC
     return registered

@@ -1,8 +1,8 @@
-"""Where the rows of both classes may be expected to lie, finely, by what was released; free post-processing.
+"""Expected rows of both classes in fine cells, estimated from released counts; post-processing.
 
-Inside counted cells nothing is known but what the laws of ``roc_curve.expectation`` expect and what coarser or finer
-looks have said. The laws make the start; each look in turn scales what lies in its cells to what it counted, as far as
-its noise lets it speak.
+Inside counted cells only the score distributions of ``roc_curve.smoothing_prior`` and other histograms carry
+information. The estimate starts from the distributions. Each histogram then scales the rows in each of its cells
+towards its count, up to what its noise may explain.
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ from spark_jobs.mechanisms.cells import cuts_at, equal_log_odds, log_odds
 
 FINE = 1_024
 DISCOUNTED_SIGMAS = 2.0
-"""A look is believed as far as it is further from what was expected than this many standard deviations of its noise."""
+"""Standard deviations of noise by which the deviation of a count from the expected rows is discounted."""
 MIN_KEPT = 0.25
-"""Of what was expected; a look does not take all of it away."""
+"""Share of the expected rows that a histogram leaves at least."""
 _TINY = 1e-9
 
 
 def fine_cuts(grid: int, *cuts: Int64Array) -> Int64Array:
-    """A fine partition, even in log-odds, that has these cuts among its own."""
+    """A fine partition, even in log-odds, that contains these cuts."""
     return np.unique(np.concatenate([equal_log_odds(grid, min(FINE, grid)), *cuts]))
 
 
 def cell_of(cuts: Int64Array, coarse: Int64Array) -> Int64Array:
-    """The cell of a coarser partition that each cell of a finer one lies in."""
+    """For each cell of a partition, the cell of a coarser partition that contains it."""
     return np.asarray(np.searchsorted(coarse, cuts[:-1], side="right") - 1, dtype=np.int64)
 
 
 def sums(rows: FloatArray, cell: Int64Array) -> FloatArray:
-    """Sums along the last axis over runs of equal ``cell``, of which there is at least one fine cell in each."""
+    """Sums along the last axis over runs of equal ``cell``."""
     starts = np.flatnonzero(np.diff(cell, prepend=-1))
     total: FloatArray = np.add.reduceat(rows, starts, axis=-1)
     return total
 
 
 def expected_rows(start: FloatArray, cuts: Int64Array, observations: Sequence[Observation]) -> FloatArray:
-    """Rows of both classes in the cells of a fine partition, by looks; shape (2, k).
+    """Expected rows of both classes in the cells of a fine partition, given noisy counts; shape (2, k).
 
     Args:
-        start: what is expected before them, not negative; shape (2, k).
-        cuts: the fine partition, which has the looks' cuts among its own.
-        observations: what was counted, the coarsest first.
+        start: expected rows before the counts, not negative; shape (2, k).
+        cuts: the fine partition; it contains the cuts of all observations.
+        observations: the noisy counts, coarsest cells first.
     """
     rows = start + _TINY
     for observation in observations:
@@ -63,15 +63,15 @@ def expected_rows(start: FloatArray, cuts: Int64Array, observations: Sequence[Ob
 def narrow_at_top(
     rows: FloatArray, cuts: Int64Array, *, grid: int, cells: int, nearest: float, part: float
 ) -> Int64Array:
-    """Cuts of cells of which some hold equal shares of the rows, and some are the narrower the nearer the top they lie.
+    """Cuts of cells that have equal shares of the rows, and become narrower towards the highest scores.
 
     Args:
-        rows: what is expected in a fine partition; shape (2, k).
-        cuts: that partition.
-        grid: fine cells.
-        cells: how many; at most ``grid``.
-        nearest: rows from the top below which cells do not become narrower.
-        part: how much of the cells follows the logarithm of the rows above, the rest both classes' shares.
+        rows: expected rows in a fine partition; shape (2, k).
+        cuts: the fine partition.
+        grid: number of fine cells of the score grid.
+        cells: number of cells to place, at most ``grid``.
+        nearest: number of rows from the top within which cells do not become narrower.
+        part: weight of the logarithm of the rows above, against the shares of both classes.
     """
     falling = rows[:, ::-1]
     depth = np.cumsum((falling / np.maximum(falling.sum(axis=-1, keepdims=True), 1.0)).sum(axis=0))

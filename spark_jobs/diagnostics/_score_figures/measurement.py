@@ -1,9 +1,9 @@
-"""The random part of a release of one figure, AUC or average precision: the figure with noise, or counts with noise.
+"""The measurement of one figure, AUC or average precision: the figure with noise, or noisy counts.
 
-``direct`` releases add noise to the exact figure, scaled by a smooth bound of its sensitivity (Boyd, Lantz, Page 2015,
-with exact local sensitivities and tight constants). That scale depends on the classes' sizes, so an interval needs
-noisy sizes, which are paid for; without them the noise's size stays private too, and there is no interval.
-``counts`` releases are made from noisy counts of both classes, as a ROC curve is, and need nothing more.
+*Direct* releases add noise to the exact figure, scaled by a smooth bound of its sensitivity (Boyd, Lantz, Page 2015,
+with exact local sensitivities and tight constants). The scale depends on the sizes of the classes, so an interval needs
+noisy sizes, which cost budget. Without them the scale stays private, and there is no interval. Releases from *counts*
+compute the figure from noisy counts of both classes, like a ROC curve, and have an interval at no further cost.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ from spark_jobs.statistics import ScoreCounts
 
 Figure = Literal["auc", "average_precision"]
 SIZES_SHARE = Decimal("0.05")
-"""Of the budget, for the noisy class sizes that an interval needs."""
+"""Share of the budget for the noisy class sizes that an interval needs."""
 COUNTS_ABOVE = 60
-"""Epsilon from which counts are nearer to the exact figure than a direct release, which spends at most 10."""
+"""Epsilon from which counts are more accurate than a direct release, which spends at most 10."""
 _DIGITS = 60
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FigureDraw(Draw):
-    """The draw: the noisy figure or the noisy counts it will be made from, and the public facts needed to read them.
+    """The noisy figure, or the noisy counts that it is computed from.
 
     Attributes:
         figure: ``auc`` or ``average_precision``.
-        method: ``polynomial``, ``cauchy``, ``laplace``, ``counts`` or ``weighted_counts``: as requested, or as ``auto``
-            and the looks at the scores chose.
+        method: ``polynomial``, ``cauchy``, ``laplace``, ``counts`` or ``weighted_counts``; if the request has ``auto``,
+            the method that was chosen.
         confidence: nominal level of the interval.
-        value: the noisy figure; None where it is made from counts.
-        sizes: noisy sizes of the classes, negatives first; None where they were not paid for.
+        value: the noisy figure of a direct release; otherwise None.
+        sizes: noisy sizes of the classes, negatives first; None if they were not paid for.
         counts: the noisy counts; None for a direct release.
-        weighted: the noisy sum of weights over all rows; None but for ``weighted_counts``.
+        weighted: the noisy weighted sum over all rows; None unless the method is ``weighted_counts``.
     """
 
     figure: str
@@ -76,17 +76,17 @@ class FigureDraw(Draw):
 def measure_figure(
     statistic: ScoreCounts, options: AucSettings | AveragePrecisionSettings, terms: Terms, *, figure: Figure
 ) -> FigureDraw:
-    """Draw the noise of one figure; ``(epsilon, delta)``-DP, pure but for ``laplace``.
+    """Draw the noise of one figure; ``epsilon``-DP, and ``(epsilon, delta)``-DP for ``laplace``.
 
-    Spendings compose sequentially: for a direct release the noisy sizes of the classes, which are disjoint, then the
-    figure; for others see ``roc_curve.measurement`` and ``weighted.measure_precision``. A direct release spends at most
-    10 of epsilon (``mechanisms.pure_release``).
+    Steps compose sequentially. A direct release spends on the noisy sizes of the classes, which are disjoint, and then
+    on the figure; it spends at most 10 of epsilon (``mechanisms.pure_release``). For the other methods see
+    ``roc_curve.measurement`` and ``weighted.measure_precision``.
 
     Args:
         statistic: exact counts of both classes; private.
         options: the settings.
         terms: budget, relation and noise; delta is spent by ``laplace`` alone.
-        figure: which.
+        figure: ``auc`` or ``average_precision``.
 
     Raises:
         InvalidRequest: ``laplace`` without a delta above 0.
@@ -131,7 +131,7 @@ def measure_figure(
 
 
 def _automatic(figure: Figure, epsilon: Decimal, *, interval: bool) -> str:
-    """The method of ``auto``, by public facts; that of an average precision is left to the looks at the scores."""
+    """The method of ``auto``, by public facts; for an average precision, noisy histograms choose it later."""
     if figure == "average_precision":
         return "auto"
     rest = epsilon * (1 - SIZES_SHARE) if interval else epsilon
@@ -147,10 +147,10 @@ def _direct(
     terms: Terms,
     interval: bool,
 ) -> tuple[float, tuple[int, int] | None]:
-    """The noisy figure, and the noisy sizes of the classes where an interval is wanted."""
+    """The noisy figure and, for an interval, the noisy sizes of the classes."""
     neighbours, noise = terms.neighbours, terms.noise
     rest = meter.granted.epsilon * (1 - SIZES_SHARE) if interval else meter.granted.epsilon
-    # refused now if at all: once sizes are drawn it would be too late
+    # a budget that does not fit must be rejected before the noise of the sizes is drawn
     noise_shape(method, min(rest, MAX_EPSILON), meter.remaining_delta)
     sizes = _sizes(statistic, meter=meter, neighbours=neighbours, noise=noise) if interval else None
     cost, delta = min(meter.remaining, MAX_EPSILON), meter.remaining_delta if method == "laplace" else Decimal(0)
@@ -172,7 +172,7 @@ def noise_shape(method: str, epsilon: Decimal, delta: Decimal) -> SmoothNoise:
 
 
 def bound_for(figure: str, sizes: tuple[int, int], *, shape: SmoothNoise, neighbours: Neighbours) -> float:
-    """The smooth bound that a table with these class sizes has."""
+    """The smooth bound of the sensitivity for these class sizes, negatives first."""
     if figure == "auc":
         return auc_bound(*sizes, neighbours=neighbours, smoothness=shape.smoothness)
     return average_precision_bound(sizes[1], neighbours=neighbours, smoothness=shape.smoothness)

@@ -1,8 +1,8 @@
 """Average precision from noisy counts of both classes.
 
-A cell that is one score counts as scikit-learn counts tied rows: all its positives at the precision of its end. In a
-wider cell the order of rows is unseen; if it is random, both classes thin out evenly, and the precision of its
-positives averages to an integral with a closed form.
+In a cell of one score, all positives have the precision at its lower end, as tied rows have in scikit-learn. In a wider
+cell the order of the rows is unknown. If it is random, the mean precision of its positives is an integral with a closed
+form.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from spark_jobs.mechanisms.noise import SeededNoise
 
 FINE_POINTS = 1_024
 UNSEEN = 0.12
-"""Chosen so that nine tenths of 90 % intervals hold over tables of several shapes.
+"""Chosen so that 90 % intervals have their nominal coverage on tables of several shapes.
 
 See ``docs/explanation/mechanisms/auc.md``.
 """
 
 
 def precision_from_counts(measurement: RocDraw, traced: Trace, *, seed: int) -> tuple[float, tuple[float, float]]:
-    """The figure and its interval, by seeded simulation of the noise, of a curve that is defined.
+    """The average precision of a defined curve, with its interval by seeded simulation of the noise.
 
     Args:
         measurement: the noisy counts.
-        traced: the curve they make.
-        seed: public.
+        traced: their curve.
+        seed: public seed of the simulation.
     """
     value = precision_of_curve(traced.edges, traced.sizes)
     copies = _copies(measurement, traced, seed=seed)
@@ -43,7 +43,7 @@ def precision_from_counts(measurement: RocDraw, traced: Trace, *, seed: int) -> 
 
 
 def _copies(measurement: RocDraw, traced: Trace, *, seed: int) -> FloatArray:
-    """The figure of the counts that copies are drawn about, and then of each copy."""
+    """The figure of the counts that copies are drawn about, followed by the figures of the copies."""
     exact, drawn = simulated_counts(measurement, traced.edges, traced.sizes, noise=SeededNoise(seed))
     pairs = [exact, *zip(*drawn, strict=True)]
     figures = []
@@ -54,10 +54,10 @@ def _copies(measurement: RocDraw, traced: Trace, *, seed: int) -> FloatArray:
 
 
 def _unseen_stddev(curve: Edges, sizes: tuple[float, float]) -> float:
-    """What the order of rows inside the counted cells, which nothing measured, may add.
+    """Standard deviation of the figure through the unknown order of rows inside counted cells.
 
-    In each wide cell the figure lies between those of all negatives first and all positives first; a share
-    ``UNSEEN`` of that range counts as one standard deviation of the cell's own.
+    In each wide cell the figure lies between that of all negatives first and that of all positives first. A share
+    ``UNSEEN`` of this range counts as the standard deviation of the cell.
     """
     false, true = curve.fpr * sizes[0], curve.tpr * sizes[1]
     p, q = np.diff(true), np.diff(false)
@@ -74,7 +74,7 @@ def _positives_first(t: FloatArray, f: FloatArray, p: FloatArray) -> FloatArray:
 
 
 def precision_of_curve(curve: Edges, sizes: tuple[float, float]) -> float:
-    """The figure that a curve and its class sizes, negatives first, make."""
+    """The average precision of a curve with these class sizes, negatives first."""
     points = choose_points(curve, min(max(FINE_POINTS, curve.cuts.size - 1), int(curve.cuts[0])))
     fpr, tpr = read(curve, points, curve.straight)
     below = np.append(curve.cuts[0], points.cuts)
@@ -83,12 +83,12 @@ def precision_of_curve(curve: Edges, sizes: tuple[float, float]) -> float:
 
 
 def average_precision_of(false: FloatArray, true: FloatArray, tied: BoolArray) -> FloatArray:
-    """Average precision of courses of counts: false and true positives above falling thresholds, from (0, 0).
+    """Average precision from counts of false and true positives at falling thresholds, starting at (0, 0).
 
     Args:
-        false: never falling along the last axis; shape (..., k + 1).
-        true: the same.
-        tied: whether each step is of one score; shape (k,).
+        false: false positives, never falling along the last axis; shape (..., k + 1).
+        true: true positives, likewise.
+        tied: whether each step is a single score; shape (k,).
     """
     p, q = np.diff(true), np.diff(false)
     t, rows = true[..., :-1], true[..., :-1] + false[..., :-1]
@@ -98,7 +98,7 @@ def average_precision_of(false: FloatArray, true: FloatArray, tied: BoolArray) -
         c = 1 + q / p
         growth = np.log1p(c * p / rows)
         inside = p / c + (t - rows / c) / c * growth
-        starting = p / c  # nothing above: the precision is constant
+        starting = p / c  # no rows above: the precision is constant
         spread = np.where(p > 0, np.where(rows > 0, inside, starting), 0.0)
         mean = np.where(tied, at_end, spread).sum(axis=-1) / true[..., -1]
     return np.asarray(np.where(true[..., -1] > 0, np.clip(mean, 0.0, 1.0), 0.0), dtype=np.float64)

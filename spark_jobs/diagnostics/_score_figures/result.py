@@ -1,4 +1,4 @@
-"""A released figure of a classifier."""
+"""The released result of one figure."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ from spark_jobs.diagnostics.undefined import plain_fields
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreFigure:
-    """One released number in [0, 1] with its interval.
+    """One released number in [0, 1], with its interval.
 
-    The interval covers what the exact counts of the same rows would give: it measures the noise, not the sampling of
-    the rows.
+    The interval is for the figure of the same rows without noise: it measures the noise, not the sampling of the rows.
 
     Attributes:
-        value: the figure; None where it is undefined.
-        interval: at level ``confidence``; None too where the noisy sizes it needs were not paid for.
-        positives, negatives: noisy class sizes; None where they were not paid for.
-        status: ``ok``; ``undefined`` where a noisy class size is below 1 or below three standard deviations of its
-            noise: value and interval are then None; ``unchecked`` where the sizes were not paid for, so that nothing
-            tells whether there were rows enough.
-        method: how noise was scaled.
+        value: the figure; None if it is undefined.
+        interval: interval at level ``confidence``; None if the figure is undefined, or the noisy sizes that it needs
+            were not paid for.
+        positives, negatives: noisy class sizes; None if they were not paid for.
+        status: ``ok``; ``undefined`` if a noisy class size is below 1 or below three standard deviations of its noise;
+            ``unchecked`` if the sizes were not paid for.
+        method: method of the release; never ``auto``.
         confidence: nominal level.
-        epsilon, delta: what the release cost.
+        epsilon, delta: cost of the release.
         neighbours: the relation of the guarantee.
         guarantee: ``differentially private`` or ``NOT PRIVATE``.
     """

@@ -1,4 +1,4 @@
-"""From a draw to a released figure with its interval: deterministic, and free of charge."""
+"""The summary of a draw as a released figure with its interval; deterministic post-processing."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.pure_release import quantile
 
 SIZES_PART = 0.25
-"""Of the chance that an interval misses, what is left to the sizes being smaller than they seem."""
+"""Share of an interval's error probability for the case that the classes are smaller than their noisy sizes."""
 R = TypeVar("R", bound=ScoreFigure)
 
 
 def summarise_as(result_type: type[R], measurement: FigureDraw, *, seed: int) -> R:
-    """The figure that a measurement makes; the same measurement and seed give the same figure.
+    """The result of a draw; a function of the draw and the seed.
 
     Args:
-        result_type: the type of the result.
+        result_type: type of the result.
         measurement: the draw.
-        seed: of the simulations behind intervals from counts; public.
+        seed: public seed of the simulations behind intervals from counts.
     """
     fields = _from_counts(measurement, seed=seed) if measurement.counts is not None else _direct(measurement)
     released = result_type(
@@ -62,16 +62,17 @@ def _direct(measurement: FigureDraw) -> dict[str, Any]:
 
 
 def min_size(measurement: FigureDraw) -> float:
-    """What a noisy class size must reach for a direct release to be defined: three standard deviations of its noise."""
+    """Smallest noisy class size of a defined direct release: three standard deviations of its noise, and at least 1."""
     scale = laplace_scale(measurement.spendings[0].epsilon, rows_changed(measurement.neighbours))
     return max(1.0, DEFINED_ABOVE * math.sqrt(laplace_variance(scale)))
 
 
 def half_width(measurement: FigureDraw) -> float:
-    """How far the noise may have moved a direct release, at the measurement's level.
+    """Half the width of the interval of a direct release.
 
-    The noise is scaled by a bound that falls as the smaller class grows. A lower confidence limit of both sizes gives
-    an upper one of the scale; its chance of failing and that of the noise add up to what the level leaves.
+    The scale of the noise is a bound that falls as the smaller class grows. Lower confidence limits of both sizes give
+    an upper limit of the scale. The error probability of these limits and that of the noise's quantile add up to one
+    minus the confidence level.
     """
     if measurement.sizes is None:
         return math.inf
@@ -80,7 +81,7 @@ def half_width(measurement: FigureDraw) -> float:
     # a two-sided geometric variable of scale b exceeds t with probability below e^(-t / b); either size may fail
     slack = scale * math.log(2 / (SIZES_PART * miss))
     smallest = tuple(max(math.floor(size - slack), 0) for size in measurement.sizes)
-    more = tuple(size + 1 for size in smallest)  # under REPLACE_ONE no row at all has a smaller bound than one has
+    more = tuple(size + 1 for size in smallest)  # under REPLACE_ONE the bound is smaller for no rows than for one
     shape, neighbours = measurement.shape, measurement.neighbours
     bound = max(
         bound_for(measurement.figure, (sizes[0], sizes[1]), shape=shape, neighbours=neighbours)

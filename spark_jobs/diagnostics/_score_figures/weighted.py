@@ -1,8 +1,8 @@
-"""Average precision from counts of both classes and one weighted sum over all rows that the counts have chosen.
+"""Average precision from noisy counts of both classes and one noisy sum over all rows, whose weights the counts choose.
 
-Three rounds: looks at the scores, as for a ROC curve; counts of both classes in a few cells, narrow at the top of the
-ranking; a sum of weights over all rows, which are what one row changes in the figure that the counts make
-(``weights``). The first two cost three tenths of what the looks leave, the sum the rest.
+There are three rounds: histograms that locate the scores, as for a ROC curve; counts of both classes in a few cells,
+which are narrow at the highest scores; and a weighted sum over all rows. A row's weight is its influence on the average
+precision of the counts (``weights``). The counts cost three tenths of what the histograms leave, the sum the rest.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from spark_jobs.mechanisms.weighted_sums import WeightedSum, weighted_sum
 from spark_jobs.statistics import ScoreCounts
 
 FINER = 2
-"""How many times as many cells as a curve counts alone have: the precision changes most at the top of the ranking."""
+"""Factor of the number of cells over a ROC curve's: the precision changes most at the highest scores."""
 COUNTS_SHARE = Decimal("0.3")
-"""Of what the looks leave, for the counts: they choose weights, the sum of which takes their noise away again."""
+"""Share for the counts of what the histograms leave; the weighted sum corrects most of the counts' error."""
 MIN_SIGNAL = 1_100
-"""Rows times epsilon from which the sum is worth its cost; below, a prior says more about counts than it would."""
+"""Rows times epsilon from which the sum is worth its cost; below, the prior of the counts is more informative."""
 FULL_GRID_EPSILON = 10
-"""Epsilon from which noise of counts on the whole grid hides less than the remainder that no weights take away."""
+"""Epsilon from which counts on the whole grid have a smaller error than the remainder of the linear correction."""
 MAX_CELLS, NEAREST, PART = 128, 20.0, 0.5
-"""Cells at most; rows times epsilon from the top, and the part of the cells that follow its logarithm."""
+"""Largest number of cells; ``nearest``, in rows times epsilon, and ``part`` of ``narrow_at_top``."""
 WEIGHTS_SEED = 1
 
 
@@ -51,17 +51,17 @@ def measure_precision(
     noise: Noise,
     confidence: float,
 ) -> tuple[roc.RocDraw, WeightedSum | None]:
-    """Counts of both classes and a noisy sum of weights; what is left of the meter's epsilon is spent.
+    """Noisy counts of both classes and a noisy weighted sum; all of the meter's epsilon is spent.
 
-    Rounds compose in sequence: the looks, the counts of disjoint cells, the sum. What each of them measures depends on
-    public facts and on what earlier ones released (adaptive composition). There is no sum, and all is spent on counts,
-    where the looks find scores that take few values, or so many rows and so large an epsilon that the whole grid can be
-    counted; and by ``auto``, where they find few rows.
+    Rounds compose sequentially: the histograms, the counts of disjoint cells, the sum. Each round depends on public
+    facts and on earlier releases alone (adaptive composition). All is spent on counts, and the sum is None, if scores
+    take few values, or the whole grid can be counted (many rows and a large epsilon). With ``auto`` this holds for few
+    rows too. The noisy histograms decide these cases.
 
     Args:
         statistic: exact counts; private.
         method: ``auto`` or ``weighted_counts``.
-        meter: pays.
+        meter: pays for all rounds.
         neighbours: the relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
         confidence: nominal level of the interval.
@@ -84,7 +84,7 @@ def measure_precision(
         cuts = _cells(located, signal, grid=grid)
         portion = COUNTS_SHARE * meter.remaining / meter.granted.epsilon
         cost = meter.spend_share(round(portion, 6), label=f"counts of both classes in {cuts.size - 1} cells")
-        # every count by itself: at the top, single cells matter
+        # a flat tree: at the highest scores single cells matter
         tree = Tree(cells=cuts.size - 1, branching=cuts.size - 1, root="absent")
     negatives, positives = (
         noisy_tree(totals(row, cuts), tree=tree, epsilon=cost, neighbours=neighbours, noise=noise) for row in counts
@@ -112,7 +112,7 @@ def measure_precision(
 
 def _cells(located: tuple[NoisyCells, ...], signal: float, *, grid: int) -> Int64Array:
     cells = min(score_cells.cells_for(signal), MAX_CELLS, grid)
-    if located[-1].counts.ndim == 1:  # so few rows that the classes were not told apart
+    if located[-1].counts.ndim == 1:  # too few rows for a histogram of each class
         return score_cells.place_cells(located[-1], grid=grid, cells=cells)
     observations = [as_observation(cells) for cells in located]
     cuts = fine_cuts(grid, *(observation.cuts for observation in observations))
@@ -125,13 +125,13 @@ def _cells(located: tuple[NoisyCells, ...], signal: float, *, grid: int) -> Int6
 def precision_from_sum(
     counts: roc.RocDraw, weighted: WeightedSum, traced: Trace, *, seed: int
 ) -> tuple[float, tuple[float, float]]:
-    """The figure and its interval, of a curve that is defined.
+    """The average precision of a defined curve, with its interval.
 
     Args:
         counts: noisy counts.
-        weighted: the noisy sum of the weights that they chose.
-        traced: the curve that the counts make.
-        seed: of the copies by which both are read; public.
+        weighted: the noisy weighted sum.
+        traced: the curve of the counts.
+        seed: public seed of the posterior draws.
     """
     copies = draw_copies(counts, seed=seed, cuts=weighted.weights.cuts)
     return precision_given(copies, weighted.weights, weighted.total, scale=weighted.scale, confidence=counts.confidence)

@@ -1,16 +1,14 @@
-"""What one row changes in an average precision, by released counts; and the figure from a sum of such changes.
+"""The influence of one row on an average precision, and the one-step estimate from a sum of influences.
 
-The average precision is nearly linear in the rows, near any given counts: what it differs from that of the released
-counts is, but for a remainder of second order, the sum over all rows of what each of them changes (the influence
-function; one-step estimates: Bickel, Klaassen, Ritov, Wellner 1993). So a second measurement, one sum of public
-weights over all rows, takes away most of what the noise of the counts and the unseen order of rows inside cells have
-done. Its sensitivity is the largest weight, which for these rows is far below the worst case that smooth bounds
-must allow for, and weights of the few rows at the very top, which are the largest ones, are cut off.
+Near given counts, the average precision is almost linear in the rows. Up to a remainder of second order, its difference
+from the figure of the released counts is the sum of the influences of all rows (one-step estimates: Bickel, Klaassen,
+Ritov, Wellner 1993). So a second measurement, one sum of public weights over all rows, corrects most of the error from
+the noise of the counts and from the unknown order of rows inside cells. Its sensitivity is the largest weight, which is
+far below the worst case of smooth bounds. The largest weights, of the few rows with the highest scores, are clipped.
 
-What is left unknown is told by copies: counts drawn as the released ones leave them possible (posterior draws,
-``roc_curve.expectation``), rows in random order inside cells. How low weights are cut off is chosen so that the
-copies' figures, given their sums with noise, vary least; the same copies give the estimate (a regression of figures
-on sums) and its interval.
+Posterior draws of the counts (``roc_curve.smoothing_prior``), with rows in random order inside cells, measure the
+remaining uncertainty. The clipping threshold is chosen to minimise the variance of the draws' figures given their noisy
+sums. The same draws give the estimate, a regression of figures on sums, and its interval.
 """
 
 from __future__ import annotations
@@ -39,27 +37,27 @@ from spark_jobs.mechanisms.weighted_sums import LARGEST, CellWeights
 
 COPIES, INSIDE, QUANTILES = 256, 7, 256
 NEAREST, PART = 5.0, 0.7
-"""Rows times epsilon from the top, and the part of quantiles that follow its logarithm: the fine partition's."""
+"""``nearest``, in rows times epsilon, and ``part`` of ``narrow_at_top`` for the fine partition."""
 CUT_OFF_AT = 0.5 ** (np.arange(9) / 2)
-"""Of the largest weight: where weights may be cut off."""
+"""Candidates for the clipping threshold, as shares of the largest weight."""
 WIDER = 2.0
-"""The copies' sums are taken to be known this many times less well than they vary: no law foresees everything."""
+"""Factor of the standard deviation of the copies' sums, because the prior does not cover every distribution."""
 BEYOND = 2.0
-"""And what no sum explains of their figures varies this many times as much, in an interval."""
+"""Factor, in intervals, of the deviations of figures that the sums do not explain, for the same reason."""
 SUM_PLACES, SUM_QUANTILES, REACH = 1_001, 64, 12.0
 _TINY, MAX_ROWS = 1e-9, 1e15
-"""Whatever noise makes of counts, there is a figure: none of no rows at all, and no more rows than can be drawn."""
+"""Bounds of expected rows in a cell, so that every figure is defined and Poisson variates can be drawn."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Copies:
-    """Counts as they may be, by what was released: of both classes in a fine partition, ascending scores.
+    """Posterior draws of the counts of both classes in a fine partition, ascending scores.
 
     Attributes:
         cuts: the fine partition.
-        middle: the estimate about which weights are taken; shape (2, k).
-        drawn: shape (copies, 2, k).
-        figures: the average precision of each copy.
+        middle: estimate of the counts at which influences are computed; shape (2, k).
+        drawn: the draws; shape (copies, 2, k).
+        figures: average precision of each draw; shape (copies,).
     """
 
     cuts: Int64Array
@@ -72,10 +70,10 @@ def draw_copies(measurement: roc.RocDraw, *, seed: int, cuts: Int64Array | None 
     """Posterior draws of fine counts; a deterministic function of released values.
 
     Args:
-        measurement: noisy counts in cells, with the looks that placed them.
-        seed: public.
-        cuts: the fine partition; None to choose it. It follows from what was released, but for the last bits of
-            another machine: who holds weights gives theirs.
+        measurement: noisy counts in cells, with the histograms that placed them.
+        seed: public seed.
+        cuts: the fine partition; None to choose it from released values. Rounding differs between machines, so whoever
+            has weights passes their partition.
     """
     posterior, counted = posterior_of_draw(measurement), measurement.cuts
     observations = [as_observation(cells) for cells in measurement.located]
@@ -91,7 +89,7 @@ def draw_copies(measurement: roc.RocDraw, *, seed: int, cuts: Int64Array | None 
 def _partition(
     measurement: roc.RocDraw, posterior: Posterior, expected: FloatArray, observations: list[Observation]
 ) -> Int64Array:
-    """A fine partition that is finest at the top, and has all cuts that were counted between."""
+    """A fine partition that is finest at the highest scores and contains the cuts of all counts."""
     grid, counted = measurement.grid, measurement.cuts
     cuts = fine_cuts(grid, counted, *(observation.cuts for observation in observations))
     rows = _spread(expected, counted, cuts, expected_rows(posterior.expected_by_laws(cuts), cuts, observations))
@@ -103,12 +101,12 @@ def _partition(
 
 
 def choose_weights(measurement: roc.RocDraw, *, epsilon: float, seed: int) -> CellWeights:
-    """The weights whose noisy sum leaves least unknown of the figure; from released values alone.
+    """The weights whose noisy sum leaves the smallest variance of the figure; from released values alone.
 
     Args:
-        measurement: noisy counts in cells, with the looks that placed them.
-        epsilon: what the sum will cost.
-        seed: public.
+        measurement: noisy counts in cells, with the histograms that placed them.
+        epsilon: budget of the sum.
+        seed: public seed.
     """
     copies = draw_copies(measurement, seed=seed)
     changes = influence(copies.middle, copies.cuts)
@@ -124,24 +122,24 @@ def choose_weights(measurement: roc.RocDraw, *, epsilon: float, seed: int) -> Ce
 
 
 def _residual_variance(copies: Copies, weights: CellWeights, noise: float) -> float:
-    """The variance of the figures that a noisy sum leaves."""
+    """The variance of the figures given the noisy sum, by linear regression."""
     total = np.einsum("jck,ck->j", copies.drawn, weights.weights.astype(np.float64))
     (own, both), (_, of_sums) = np.cov(copies.figures, total)
     return float(own - both**2 / (of_sums + noise))
 
 
 def influence(rows: FloatArray, cuts: Int64Array) -> FloatArray:
-    """What one more row in each cell changes in the average precision; shape (2, k), ascending scores.
+    """The change of the average precision through one more row in each cell; shape (2, k), ascending scores.
 
-    A row changes the precision of all positives below it, half of those in its own cell if that is wide, and a
-    positive one brings its own.
+    A row changes the precision of all positives below it and of half the positives in its own cell, if that is wide. A
+    positive row adds its own precision.
 
     Args:
-        rows: of both classes in cells, not negative; shape (2, k), ascending scores.
+        rows: rows of both classes in the cells, not negative; shape (2, k), ascending scores.
         cuts: the cells.
     """
     negatives, positives = rows[0, ::-1], rows[1, ::-1]
-    # where its order is unseen, a cell's positives lie at its middle on average
+    # in random order, the positives of a cell lie at its middle on average
     part = np.where(np.diff(cuts)[::-1] == 1, 0.0, 0.5)
     true = np.cumsum(positives) - part * positives
     all_ = np.maximum(true + np.cumsum(negatives) - part * negatives, 0.5)
@@ -160,16 +158,23 @@ def influence(rows: FloatArray, cuts: Int64Array) -> FloatArray:
 def precision_given(
     copies: Copies, weights: CellWeights, total: int, *, scale: float, confidence: float
 ) -> tuple[float, tuple[float, float]]:
-    """The average precision and its interval, by copies and the noisy sum of weights.
+    """The average precision and its interval, from posterior draws and the noisy weighted sum.
 
-    Figures are regressed on sums. Of the exact sum two things are known: how the copies' sums vary, taken ``WIDER``,
-    and the released one, whose noise is two-sided exponential of this scale.
+    Figures are regressed on sums. The posterior of the exact sum combines a normal distribution with the draws' mean
+    and ``WIDER`` times their standard deviation, and the released sum with its two-sided exponential noise.
+
+    Args:
+        copies: the posterior draws.
+        weights: the weights.
+        total: the released sum.
+        scale: scale of its noise.
+        confidence: nominal level of the interval.
     """
     totals = np.einsum("jck,ck->j", copies.drawn, weights.weights.astype(np.float64))
     (_, both), (_, of_sums) = np.cov(copies.figures, totals)
     slope = both / max(of_sums, _TINY)
     place, spread = float(totals.mean()), max(WIDER * float(totals.std()), _TINY)
-    # the density's mode, and places at the distances of both of its factors around it
+    # the mode of the density, and places around it at multiples of both scales
     mode = float(np.clip(total, place - spread**2 / scale, place + spread**2 / scale))
     steps = np.linspace(-REACH, REACH, SUM_PLACES)
     at = np.unique(np.concatenate([mode + spread * steps, mode + scale * steps]))
@@ -186,12 +191,13 @@ def precision_given(
 
 
 def _draws(posterior: Posterior, fine: Int64Array, departs: FloatArray, noise: SeededNoise) -> FloatArray:
-    """Fine counts drawn from the posterior, in random order inside their cells.
+    """Posterior draws of fine counts.
 
-    There each copy has its own law's course, times what the looks found beyond the laws (``departs``).
+    Inside a counted cell, each draw follows its own distribution of scores, times ``departs``: the ratio of the rows
+    that the histograms suggest to those that the distributions expect.
     """
     counted = posterior.observations[0]
-    # systematic resampling: as many copies of each law as its weight says, but for one
+    # systematic resampling: the number of copies of each law differs from its expectation by less than one
     order = (np.arange(COPIES) + 0.5) / COPIES
     picked = np.searchsorted(np.cumsum(posterior.weights.ravel()), order).clip(0, posterior.weights.size - 1)
     family, law = np.unravel_index(picked, posterior.weights.shape)
@@ -221,14 +227,14 @@ def _draws(posterior: Posterior, fine: Int64Array, departs: FloatArray, noise: S
 
 
 def _spread(counts: FloatArray, counted: Int64Array, fine: Int64Array, rows: FloatArray) -> FloatArray:
-    """Counts of cells, laid out over finer ones as ``rows`` are."""
+    """Counts of cells, distributed over finer cells in proportion to ``rows``."""
     cell = cell_of(fine, counted)
     spread: FloatArray = rows * (counts / sums(rows, cell))[..., cell]
     return spread
 
 
 def _rising(counts: FloatArray) -> FloatArray:
-    """The counts of which sums from the top never fall, nearest to these."""
+    """The nearest counts whose sums from the highest score never fall."""
     flat = counts.reshape(-1, counts.shape[-1])
     above = np.concatenate([np.zeros((flat.shape[0], 1)), np.cumsum(flat[:, ::-1], axis=-1)], axis=-1)
     rising = np.stack([np.diff(monotone(row))[::-1] for row in above])

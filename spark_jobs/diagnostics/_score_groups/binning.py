@@ -1,7 +1,8 @@
-"""Where groups of scores begin and end: bins of near-equal numbers of rows, and which of them are counted together.
+"""Bins of scores, and the groups of bins that are counted together.
 
-Bins are what a release shows, and their number is the request's. Groups are runs of bins that are counted as one,
-fewer where rows times epsilon is small; both are functions of the request and of noisy counts that were paid for.
+A release shows bins of near-equal numbers of rows; their number is set by the request. A group is a run of bins that is
+counted as one; there are fewer groups if rows times epsilon is small. Bins and groups depend only on the request and on
+noisy counts that were paid for.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from spark_jobs.mechanisms.trees import best_tree
 FIRST_SHARE = Decimal("0.12")
 HISTOGRAM_CELLS = 24
 REFINING_COST, REFINING_SHARES = 80, (0.04, 0.08)
-"""A closer look costs this many rows' worth of signal, within these shares of the budget."""
+"""A refined histogram gets this cost over the signal as its share of the budget, within these bounds."""
 REFINING_SIGNAL, FULL_GRID_SIGNAL = 500, 200_000
-"""Rows times epsilon from which a closer look, and a tree over the whole grid, are worth their cost."""
+"""Rows times epsilon from which a refined histogram, and a tree over the whole grid, are worth their cost."""
 SIZE_SHARE, MEDIANS_SHARE, MERGING_SHARE = Decimal("0.05"), Decimal("0.15"), Decimal("0.15")
 FAILURE = 0.1
-"""Chance that a merged group is smaller than half an average bin (Chen 2018 printed 0.9, which keeps the promise in
-one case of ten)."""
+"""Probability that a merged group is smaller than half an average bin. (Chen 2018 printed 0.9, at which nine of ten
+groups may be smaller.)"""
 MIN_GROUPS = 3
 
 
@@ -42,8 +43,8 @@ class Placement:
     """Bins and groups.
 
     Attributes:
-        bins: cuts of the grid; their number is fixed by the request.
-        ends: for each group the number of bins up to its end, ascending, the last one all of them.
+        bins: edges of the bins, as cuts of the grid; their number is fixed by the request.
+        ends: number of bins up to the end of each group; ascending, the last one is the number of all bins.
     """
 
     bins: Int64Array
@@ -51,21 +52,22 @@ class Placement:
 
     @property
     def cuts(self) -> Int64Array:
-        """The groups as cuts of the grid."""
+        """Edges of the groups, as cuts of the grid."""
         return np.concatenate([self.bins[:1], self.bins[self.ends]])
 
 
 def bins_by_noisy_histogram(
     counts: Int64Array, bins: int, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
 ) -> Placement:
-    """Bins of near-equal depth by one or two noisy histograms, or by a tree where rows are ample.
+    """Bins of near-equal depth by one or two noisy histograms, or by a noisy tree if there are many rows.
 
-    Privacy: each look counts the rows in disjoint cells, placed by the looks before it; looks compose in sequence.
+    Privacy: each histogram counts disjoint cells, which the earlier one placed; both compose sequentially, as does the
+    tree.
 
     Args:
         counts: exact counts of the fine cells, both classes together; private.
-        bins: at most as many as there are cells.
-        meter: pays for the looks.
+        bins: number of bins, at most the number of fine cells.
+        meter: pays for the histograms.
         neighbours: the relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
     """
@@ -89,11 +91,11 @@ def bins_by_noisy_histogram(
 
 
 def groups_for(signal: float, bins: int) -> int:
-    """Groups to count: as many as noise and sampling let one tell apart, at most one for each bin.
+    """Number of groups that balances noise and resolution; at most one for each bin.
 
     Args:
-        signal: rows times epsilon, both as released.
-        bins: of the request.
+        signal: rows times epsilon, both released.
+        bins: number of bins of the request.
     """
     return min(bins, max(MIN_GROUPS, math.ceil(0.45 * math.pow(signal, 0.4))))
 
@@ -101,16 +103,17 @@ def groups_for(signal: float, bins: int) -> int:
 def bins_by_medians(
     counts: Int64Array, bins: int, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
 ) -> Placement:
-    """Recursive medians, then merging until each group has enough rows: the first two steps of PriBRP, corrected.
+    """Recursive medians, merged until each group has enough rows: the first two steps of PriBRP, corrected.
 
-    Privacy: a noisy size of the table; ``log2(bins)`` levels of medians, of which an added or removed row sees one a
-    level and a replaced one two (one at the root); the merging of nested counts (``merge_cells``). In sequence. Medians
-    are chosen by permute-and-flip, which is pure and hits the median where smooth sensitivity falls back on midpoints.
+    Privacy: three steps compose sequentially. They are a noisy size of the table, ``log2(bins)`` levels of medians, and
+    the merging of nested counts (``merge_cells``). An added or removed row takes part in one median of each level, a
+    replaced row in two (one at the root). Permute-and-flip chooses the medians. It is pure, and accurate where smooth
+    sensitivity falls back on midpoints.
 
     Args:
         counts: exact counts of the fine cells, both classes together; private.
-        bins: a power of two, at most as many as there are cells.
-        meter: pays for all three.
+        bins: number of bins: a power of two, at most the number of fine cells.
+        meter: pays for all steps.
         neighbours: the relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
     """
@@ -133,7 +136,7 @@ def bins_by_medians(
 def _halve(
     counts: Int64Array, edges: list[int], below: int, epsilon: Decimal, neighbours: Neighbours, noise: Noise
 ) -> list[int]:
-    """Every interval cut at a private median, ``below`` cells or more to each side: a bin is never empty of cells."""
+    """Cut every interval at a private median, with at least ``below`` cells on each side, so that no bin is empty."""
     split = [edges[0]]
     for start, end in pairwise(edges):
         median = private_quantile(counts[start:end], level="0.5", epsilon=epsilon, neighbours=neighbours, noise=noise)
@@ -142,7 +145,7 @@ def _halve(
 
 
 def _by_tree(counts: Int64Array, bins: int, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise) -> Int64Array:
-    """Cuts at the quantiles of a consistent tree over the whole grid."""
+    """Cuts at the quantiles of a consistent noisy tree over the whole grid."""
     cost = meter.spend_share(share(FIRST_SHARE, 2), label="quantiles of the scores")
     tree = noisy_tree(counts, tree=best_tree(counts.size), epsilon=cost, neighbours=neighbours, noise=noise)
     below = monotone(tree.prefix_counts())
@@ -167,5 +170,5 @@ def _histogram(
 
 
 def bins_of_equal_width(grid: int, bins: int) -> Placement:
-    """Bins of equal width, each a group of its own: public, and free."""
+    """Bins of equal width, each a group; public, so they cost nothing."""
     return Placement(bins=equal_width(grid, bins), ends=np.arange(1, bins + 1, dtype=np.int64))

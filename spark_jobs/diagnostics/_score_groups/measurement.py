@@ -1,4 +1,4 @@
-"""The random part of binned residuals and calibration, which is the same: groups of scores and their noisy numbers."""
+"""The measurement of binned residuals and calibrations: groups of scores, with their noisy sums."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from spark_jobs.statistics import ScoreCounts
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GroupsDraw(Draw):
-    """The draw: all noisy numbers of one release, and the public facts needed to read them.
+    """The noisy sums of groups of scores.
 
     Attributes:
-        method: as requested.
+        method: method of the request.
         confidence: nominal level of intervals.
-        bins: what the release shows, as cuts of the grid; as many as the request says.
-        ends: for each counted group the number of bins up to its end.
-        groups: the noisy numbers.
+        bins: edges of the bins that the release shows, as cuts of the grid.
+        ends: number of bins up to the end of each group.
+        groups: noisy positives, negatives and sums of scores of each group.
     """
 
     method: str
@@ -35,11 +35,11 @@ class GroupsDraw(Draw):
 
 
 def measure_groups(statistic: ScoreCounts, options: GroupedSettings, terms: Terms) -> GroupsDraw:
-    """Place groups, then draw their numbers; ``epsilon``-DP for one row added, removed or replaced.
+    """Place groups, then draw their noisy sums; ``epsilon``-DP for one row added, removed or replaced.
 
-    Spendings compose sequentially: what places the groups, then the three numbers of every group, of which a row
-    changes one group's (two groups' when it is replaced). Groups depend on the request and on what was released before,
-    never on the exact counts. The class sizes stay private under ``REPLACE_ONE`` too.
+    Two steps compose sequentially: the placing of the groups, and three noisy sums of every group. A row changes the
+    sums of one group, a replaced row those of two. Groups depend on the request and on earlier releases alone. The
+    sizes of the classes stay private under ``REPLACE_ONE`` too.
 
     Args:
         statistic: exact counts of both classes; private.
@@ -47,7 +47,7 @@ def measure_groups(statistic: ScoreCounts, options: GroupedSettings, terms: Term
         terms: budget, relation and noise; all of epsilon is spent.
 
     Raises:
-        InvalidRequest: more bins than cells, or a number of bins that the method cannot make.
+        InvalidRequest: there are more bins than cells, or the method cannot make this number of bins.
     """
     method, bins = options.method, options.bins_on(statistic.cells)
     meter, neighbours, noise = terms.meter(), terms.neighbours, terms.noise

@@ -1,13 +1,13 @@
-"""From noisy groups to figures that can be read: pools of groups, their residuals, and what a right model would show.
+"""Pools of groups with enough rows, and simulations of their noise; post-processing of a draw.
 
-Everything here is post-processing of a draw. Two simulations, from a public seed, say how far figures may be off:
+Two simulations, from a public seed, measure the error of released figures:
 
-* ``errors``: the noise of privacy drawn again. Its spread about the released figures stands for the spread of the
-  released figures about the exact ones of the same rows (basic bootstrap intervals).
-* ``null``: a model whose scores are true. The labels are drawn again, ``Binomial(rows, predicted)`` in each pool, and
-  noise on top; test statistics and zones are read off these copies, so that p-values account for the noise.
+* ``noisy_copies``: the released figures with fresh noise. Their spread stands for the spread of the released figures
+  about the exact ones of the same rows (basic bootstrap intervals).
+* ``null_copies``: releases of a calibrated model. In each pool labels are drawn as ``Binomial(rows, predicted)``, and
+  noise is added. Zones and p-values come from these copies, so they account for the noise.
 
-The binomial has the variance of equal scores within a pool; unequal ones have less, so tests err on the careful side.
+The binomial has the variance of rows with equal scores. Rows with unequal scores have less, so tests are conservative.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ COPIES = 2000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Triples:
-    """Positives, negatives and sums of scores of pools, released or simulated; arrays of shape (..., k).
+    """Positives, negatives and sums of scores of pools, released or simulated.
 
     Attributes:
-        positives, negatives, scores: the estimates; unbiased, possibly negative.
-        lower, upper: ends of the pools, shape (k,).
+        positives, negatives, scores: unbiased estimates, possibly negative; shape (..., k).
+        lower, upper: ends of the pools, as scores; shape (k,).
     """
 
     positives: FloatArray
@@ -42,58 +42,58 @@ class Triples:
 
     @property
     def rows(self) -> FloatArray:
-        """Rows of each pool, at least 1, to divide by."""
+        """Rows of each pool, at least 1, so that they can divide."""
         return np.maximum(self.positives + self.negatives, 1.0)
 
     @property
     def predicted(self) -> FloatArray:
-        """The mean score of each pool, within its ends; the middle where hardly a row is left."""
+        """Mean score of each pool, clipped to its ends; the middle of a pool with less than one row."""
         few = self.positives + self.negatives < 1.0
         middle = (self.lower + self.upper) / 2
         return np.where(few, middle, np.clip(self.scores / self.rows, self.lower, self.upper))
 
     @property
     def observed(self) -> FloatArray:
-        """The share of positives of each pool, in [0, 1]; the mean score where hardly a row is left."""
+        """Share of positives of each pool, clipped to [0, 1]; the mean score in a pool with less than one row."""
         few = self.positives + self.negatives < 1.0
         return np.where(few, self.predicted, np.clip(self.positives / self.rows, 0.0, 1.0))
 
     @property
     def share(self) -> FloatArray:
-        """``observed`` before anything is clipped: what its interval is made of."""
+        """Share of positives before clipping, for the interval of ``observed``."""
         return self.positives / self.rows
 
     @property
     def residual(self) -> FloatArray:
-        """The mean of label minus score."""
+        """Mean of label minus score."""
         return self.observed - self.predicted
 
     @property
     def excess(self) -> FloatArray:
-        """The sum of label minus score; unbiased."""
+        """Unbiased sum of label minus score."""
         return self.positives - self.scores
 
     @property
     def mean_excess(self) -> FloatArray:
-        """``residual`` before anything is clipped: what intervals are made of."""
+        """Mean of label minus score before clipping, for the interval of ``residual``."""
         return self.excess / self.rows
 
     @property
     def variance(self) -> FloatArray:
-        """What ``excess`` varies by, through the draw of the labels alone, if the scores are true."""
+        """Variance of ``excess`` through the labels of a calibrated model, without noise."""
         return self.rows * self.predicted * (1.0 - self.predicted)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pools:
-    """A draw's pools, with their simulations.
+    """The pools of a draw, with simulated noise.
 
     Attributes:
         released: the released figures.
-        errors: copies of the noise of privacy in positives, negatives and scores; shape (copies, 3, k).
-        pool_of: for each bin, the pool it belongs to; shape (bins,).
-        defined: whether there are enough rows to say anything.
-        noise: where further simulated numbers come from.
+        errors: copies of the noise in positives, negatives and scores; shape (copies, 3, k).
+        pool_of: pool of each bin; shape (bins,).
+        defined: whether the number of rows exceeds its noise clearly.
+        noise: sampler of further simulated numbers, from a public seed.
     """
 
     released: Triples
@@ -104,20 +104,20 @@ class Pools:
 
     @property
     def noise_variance(self) -> FloatArray:
-        """Of the noise of privacy in ``excess``."""
+        """Variance of the noise in ``excess``; shape (k,)."""
         variance: FloatArray = (self.errors[:, 0] - self.errors[:, 2]).var(axis=0)
         return variance
 
     def of_bins(self, values: FloatArray) -> FloatArray:
-        """Values of pools, as published, repeated for every bin of the pool; shape (bins,)."""
+        """Rounded values of pools, repeated for every bin of a pool; shape (bins,)."""
         return rounded(values)[self.pool_of]
 
     def noisy_copies(self) -> Triples:
-        """The released figures with the noise of privacy once more, ``copies`` times."""
+        """Copies of the released figures with fresh noise."""
         return self._with(self.released.positives, self.released.negatives, self.released.scores)
 
     def null_copies(self) -> Triples:
-        """What would be released of a model whose scores are true, ``copies`` times."""
+        """Copies of the release of a calibrated model."""
         rows, predicted = np.round(self.released.rows), self.released.predicted
         trials = np.clip(rows, 0.0, 2.0**62).astype(np.int64)
         positives = self.noise.binomials(trials, predicted, copies=self.errors.shape[0]).astype(np.float64)
@@ -134,13 +134,13 @@ class Pools:
 
 
 def pools(measurement: GroupsDraw, *, seed: int, expected: float = 0.0, copies: int | None = None) -> Pools:
-    """The pools of a draw, and their simulated noise; deterministic.
+    """Pool the groups of a draw, and simulate the noise; a function of its arguments.
 
     Args:
         measurement: the draw.
-        seed: of the simulations; public.
-        expected: rows that a pool must be expected to have of either class.
-        copies: of the noise; None for ``COPIES``.
+        seed: public seed of the simulations.
+        expected: smallest expected number of rows of each class in a pool.
+        copies: number of copies of the noise; None means ``COPIES``.
     """
     groups, noise = measurement.groups, SeededNoise(seed)
     values, errors = groups.values(), groups.errors(copies or COPIES, noise)
@@ -163,10 +163,10 @@ def pools(measurement: GroupsDraw, *, seed: int, expected: float = 0.0, copies: 
 
 
 def _pool_ends(values: FloatArray, row_variances: FloatArray, expected: float) -> list[int]:
-    """Ends of runs of groups with enough rows; what is left over at the end joins the run before it.
+    """Ends of runs of groups with enough rows; the rest at the end joins the run before it.
 
-    That may leave fewer expected rows than were asked for, but not fewer rows than the noise allows: runs are joined
-    until there are enough. If no run has enough there is one, of all groups.
+    The last run may then have fewer expected rows than ``expected``, but runs are joined until its rows exceed their
+    noise. If no run has enough rows, all groups are one run.
     """
 
     def enough(start: int, end: int, expected: float) -> bool:
@@ -187,16 +187,18 @@ def _pool_ends(values: FloatArray, row_variances: FloatArray, expected: float) -
 
 
 def p_value(released: float, copies: FloatArray) -> float:
-    """The share of copies at least as large, the released figure counted among them: never 0."""
+    """The share of figures at least as large, among the copies and the released figure itself; never 0."""
     return float((1 + (copies >= released).sum()) / (1 + copies.size))
 
 
 def either_p_value(released: FloatArray, copies: FloatArray) -> tuple[float, FloatArray]:
-    """One p-value for several statistics, and each one's own: how often the least of a copy's is as small as theirs.
+    """A joint p-value for several statistics, and the p-value of each.
+
+    The joint one is the share of copies whose smallest p-value is at most the smallest released one.
 
     Args:
         released: the statistics, shape (s,).
-        copies: of each under the null, shape (s, copies).
+        copies: their copies under the null hypothesis, shape (s, copies).
     """
     own = np.array([p_value(float(value), row) for value, row in zip(released, copies, strict=True)])
     ranks = np.sort(copies, axis=-1)

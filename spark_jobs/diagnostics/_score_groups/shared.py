@@ -1,4 +1,4 @@
-"""Groups of scores from a measurement that several diagnostics share: post-processing, free of charge."""
+"""Groups of scores from a measurement that several diagnostics share; post-processing."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from spark_jobs.mechanisms.noise import Noise
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MergedGroups(NoisyGroups):
-    """Runs of neighbouring groups, read as one each: their numbers and their noise add up.
+    """Runs of neighbouring groups; the sums of a run, and their noise, add up.
 
     Attributes:
-        parts: the groups as they were released.
-        starts: the first group of each run.
+        parts: the released groups.
+        starts: index of the first group of each run.
     """
 
     parts: NoisyGroups
@@ -41,22 +41,22 @@ class MergedGroups(NoisyGroups):
         )
 
     def values(self) -> FloatArray:
-        """Unbiased estimates of each run's positives, negatives and sum of scores; shape (3, k)."""
+        """Unbiased estimates of the positives, negatives and sum of scores of each run; shape (3, k)."""
         merged: FloatArray = np.add.reduceat(self.parts.values(), self.starts, axis=-1)
         return merged
 
     def errors(self, copies: int, noise: Noise) -> FloatArray:
-        """Fresh draws of the noise in ``values``; (copies, 3, k)."""
+        """Fresh copies of the noise in ``values``; shape (copies, 3, k)."""
         merged: FloatArray = np.add.reduceat(self.parts.errors(copies, noise), self.starts, axis=-1)
         return merged
 
 
 def groups_of_groups(options: GroupedSettings, shared: SharedGroups) -> GroupsDraw:
-    """The draw of binned residuals or of a calibration: groups are joined, or shown as several bins."""
+    """The draw of binned residuals or of a calibration, which merges groups or shows one group as several bins."""
     groups, bins = shared.groups, options.bins or options.default_bins["auto"]
     count = groups.positives.size
     if count >= bins:
-        # runs of groups that hold near-equal numbers of rows, by the noisy counts, one for each bin
+        # one run of groups for each bin, with near-equal noisy numbers of rows
         depth = np.cumsum(np.maximum(groups.positives + groups.negatives, 0) + 1e-3)
         order = np.arange(1, bins)
         starts = np.searchsorted(depth, order / bins * depth[-1])
@@ -78,7 +78,7 @@ def groups_of_groups(options: GroupedSettings, shared: SharedGroups) -> GroupsDr
 
 
 def _split(groups: NoisyGroups, bins: int) -> tuple[Int64Array, Int64Array]:
-    """More bins than groups: every group shown as several bins, so that the release has as many as were asked for."""
+    """Split groups into bins until there are as many as the request asks for."""
     widths, count = np.diff(groups.cuts), groups.positives.size
     parts = np.ones(count, dtype=np.int64)
     for _ in range(bins - count):

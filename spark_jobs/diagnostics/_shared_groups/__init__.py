@@ -1,12 +1,10 @@
-"""One noisy release that several diagnostics of a classifier are made from: paid once, read by all of them.
+"""One measurement that several diagnostics of a classifier share; its cost is paid once.
 
-Groups of scores are placed as a ROC curve places its cells, by a small part of the budget and for both classes. In
-every group three numbers are released: positives, negatives, and the centred sum of scores where a diagnostic needs
-it. A ROC curve reads the counts, binned residuals and calibration read all three; each may join neighbouring groups.
-All of that is post-processing, so the cost is that of the one release, and each diagnostic is as accurate as if it had
-been given the pooled parts of the budget.
+Groups of scores are placed as the cells of a ROC curve are, with a small share of the budget. In every group the
+positives, the negatives and, if a diagnostic needs it, the centred sum of scores are released. A ROC curve uses the
+counts; binned residuals and calibration use all three sums; each may merge neighbouring groups. This is
+post-processing, so each diagnostic has the accuracy of the whole budget.
 
 Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``), or replaced (``REPLACE_ONE``, with twice the
-noise): rounds that place the groups compose in sequence with the groups' numbers, for which see
-``mechanisms.group_sums``.
+noise). The histograms that place the groups compose sequentially with the groups' sums (``mechanisms.group_sums``).
 """

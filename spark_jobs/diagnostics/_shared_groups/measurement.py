@@ -1,4 +1,4 @@
-"""The random part of a shared release: where its groups lie, and their noisy numbers."""
+"""The shared measurement: groups of scores, with their noisy sums."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from spark_jobs.statistics import ScoreCounts
 
 NEED_SUMS = frozenset({"binned_residuals", "calibration"})
 SUMS_SHARE = Decimal("0.1")
-"""Of the budget, for the sums of scores: a sum moves by at most half a group's width, and needs less than a count."""
+"""Share of the budget for the sums of scores. A row changes a sum by at most half a group's width, so it needs less."""
 MAX_GROUPS = 256
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SharedGroups(Draw):
-    """Noisy numbers of groups of scores, and the public facts needed to read them; the counts are the last spending.
+    """The noisy sums of groups of scores; the last spending is that of the counts.
 
     Attributes:
-        groups: the noisy numbers.
-        located: the noisy counts by which the groups were placed.
+        groups: the noisy sums.
+        located: the noisy histograms that placed the groups.
     """
 
     groups: NoisyGroups
@@ -40,12 +40,12 @@ class SharedGroups(Draw):
 def measure_shared(statistic: ScoreCounts, kinds: Collection[str], terms: Terms) -> SharedGroups:
     """Draw the noise of a shared measurement; ``epsilon``-DP for one row added, removed or replaced.
 
-    Spendings compose sequentially: the noisy histograms that place the groups, the sums of scores where one of
-    ``kinds`` needs them, and the counts of both classes. Groups depend on public facts and on earlier releases alone.
+    Steps compose sequentially: the noisy histograms that place the groups, the sums of scores if one of ``kinds``
+    needs them, and the counts of both classes. Groups depend on public facts and on earlier releases alone.
 
     Args:
         statistic: exact counts of both classes; private.
-        kinds: the diagnostics that will be made from it; public.
+        kinds: the diagnostics that will use it; public.
         terms: budget, relation and noise; all of epsilon is spent.
     """
     meter, neighbours, noise = terms.meter(), terms.neighbours, terms.noise
@@ -70,10 +70,10 @@ def measure_shared(statistic: ScoreCounts, kinds: Collection[str], terms: Terms)
 def _groups(
     counts: Int64Array, cuts: Int64Array, of_counts: Decimal, of_sums: Decimal, *, neighbours: Neighbours, noise: Noise
 ) -> NoisyGroups:
-    """The groups' numbers, every group with the same parts of epsilon; without sums those stay 0.
+    """The sums of the groups, at the same epsilons in every group; without sums of scores these stay 0.
 
-    Privacy: ``mechanisms.group_sums`` proves it for any split of each group, so for equal ones; the sums' noise is
-    drawn group by group, as their widths differ.
+    Privacy: ``mechanisms.group_sums`` proves it for any split of epsilon in each group. The noise of the sums of
+    scores is drawn group by group, because the widths of the groups differ.
     """
     rows, size = rows_changed(neighbours), cuts.size - 1
     noisy = noise.laplace(totals(counts, cuts), epsilon=of_counts, l1_sensitivity=rows)

@@ -1,11 +1,11 @@
-"""The private area under the ROC curve: how often a positive row scores above a negative one, ties counting half.
+"""Private area under the ROC curve: the probability that a positive row scores above a negative one; ties count half.
 
-Methods; ``average_precision`` has them too, and another ``auto``:
-    auto: ``polynomial`` up to an epsilon of 60, ``counts`` beyond, where the grid is the only error.
+Methods; ``average_precision`` has them too, with another ``auto``:
+    auto: ``polynomial`` up to an epsilon of 60; ``counts`` beyond, where the grid is the only error.
     polynomial: noise with polynomial tails, scaled by a smooth bound of the figure's sensitivity; pure.
-    cauchy: Cauchy noise with its smallest exact scale; pure, and about half again as wide.
-    laplace: Laplace noise, for a delta; as Boyd, Lantz and Page (2015) released it.
-    counts: from noisy counts of both classes, as a ROC curve is made.
+    cauchy: Cauchy noise with its smallest exact scale; pure, with intervals about half again as wide.
+    laplace: Laplace noise, which needs a delta; the method of Boyd, Lantz and Page (2015).
+    counts: the area of a ROC curve from noisy counts of both classes.
 
 Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``) or replaced (``REPLACE_ONE``);
 ``(epsilon, delta)``-DP for ``laplace``. Proof: the bound holds for every kernel in [0, 1] (Boyd, Lantz, Page,
@@ -36,7 +36,7 @@ __all__ = ["DIAGNOSTIC", "Auc", "FigureDraw", "measure", "release", "summarise"]
 
 @dataclass(frozen=True, kw_only=True)
 class Auc(ScoreFigure):
-    """A released area under the ROC curve; 1/2 where a class is empty."""
+    """A released area under the ROC curve; the exact one is 1/2 if a class is empty."""
 
 
 class Call(AucSettings, Terms):
@@ -44,7 +44,7 @@ class Call(AucSettings, Terms):
 
 
 def summarise(draw: FigureDraw, *, seed: int) -> Auc:
-    """The figure that a draw makes; the same draw and seed give the same one."""
+    """The released figure of a draw; a function of the draw and the seed."""
     return summarise_as(Auc, draw, seed=seed)
 
 

@@ -1,18 +1,18 @@
-"""Private average precision: the mean over the positive rows of the precision at their score.
+"""Private average precision: the mean, over the positive rows, of the precision at their score.
 
 Methods are those of ``spark_jobs.diagnostics.auc``, and:
-    weighted_counts: from noisy counts of both classes in a few cells, narrow at the top of the ranking, and one noisy
-        sum over all rows of weights that these counts choose: what each row changes in the figure.
-    auto: ``weighted_counts`` where there are 1,100 rows times epsilon and more, by the looks at the scores that place
-        the cells, else ``counts``, as where the looks find few values or more than enough signal.
+    weighted_counts: noisy counts of both classes in a few cells, narrow at the highest scores, and one noisy sum over
+        all rows. The counts choose its weights: the influence of each row on the figure.
+    auto: ``weighted_counts`` from 1,100 rows times epsilon, estimated by noisy histograms; otherwise ``counts``, also
+        if scores take few values or the whole grid can be counted.
 
-Direct releases (``polynomial``, ``cauchy``, ``laplace``) take tied negatives first (Boyd, Lantz, Page 2015); counts
-count tied scores as scikit-learn does.
+Direct releases (``polynomial``, ``cauchy``, ``laplace``) rank tied negatives first (Boyd, Lantz, Page 2015); the other
+methods treat ties as scikit-learn does.
 
 Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``) or replaced (``REPLACE_ONE``);
 ``(epsilon, delta)``-DP for ``laplace``. Proof: ``mechanisms.smooth_sensitivity.average_precision_bound`` and
 ``mechanisms.pure_release``, ``diagnostics.roc_curve.measure``, or
-``diagnostics.score_figures.weighted.measure_precision`` and ``mechanisms.weighted_sums``.
+``diagnostics._score_figures.weighted.measure_precision`` and ``mechanisms.weighted_sums``.
 
 Example:
     >>> from spark_jobs.mechanisms.noise import SeededNoise
@@ -39,7 +39,7 @@ __all__ = ["DIAGNOSTIC", "AveragePrecision", "FigureDraw", "measure", "release",
 
 @dataclass(frozen=True, kw_only=True)
 class AveragePrecision(ScoreFigure):
-    """A released average precision; 0 without positives."""
+    """A released average precision; the exact one is 0 if there are no positives."""
 
 
 class Call(AveragePrecisionSettings, Terms):
@@ -47,7 +47,7 @@ class Call(AveragePrecisionSettings, Terms):
 
 
 def summarise(draw: FigureDraw, *, seed: int) -> AveragePrecision:
-    """The figure that a draw makes; the same draw and seed give the same one."""
+    """The released figure of a draw; a function of the draw and the seed."""
     return summarise_as(AveragePrecision, draw, seed=seed)
 
 

@@ -1,4 +1,4 @@
-"""From a draw to released binned residuals: deterministic, and free of charge."""
+"""The summary of a draw as released binned residuals; deterministic post-processing."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from spark_jobs.diagnostics.binned_residuals.result import BinnedResiduals
 from spark_jobs.diagnostics.undefined import publishable
 
 DIRECTIONS = 3
-"""A shift, a tilt and a bow of the log-odds: what a forgotten intercept, slope or square does to residuals."""
+"""Shift, slope and curve of the log-odds: the effects of a missing intercept, slope or square on residuals."""
 
 
 def summarise(draw: GroupsDraw, *, seed: int) -> BinnedResiduals:
-    """The binned residuals that a measurement makes; the same measurement and seed give the same ones.
+    """The result of a draw; a function of the draw and the seed.
 
     Args:
         draw: the draw.
-        seed: of the simulations behind intervals and the p-value; public.
+        seed: public seed of the simulations behind intervals and the p-value.
     """
     pooled = pools(draw, seed=seed)
     residual, predicted = pooled.released.residual, pooled.released.predicted
@@ -43,14 +43,14 @@ def summarise(draw: GroupsDraw, *, seed: int) -> BinnedResiduals:
 
 
 def fit_test(pooled: Pools) -> tuple[float, float, float]:
-    """P-values of the test of fit: of both statistics together, of the trend, of the scatter.
+    """P-values of the test of fit: joint, of the trend, and of the scatter.
 
-    With ``z = excess / sd``, ``sd^2 = variance + noise variance``, the scatter is the sum of the squares of z. If the
-    log-odds are off by ``d(p)``, the excess of a pool is off by ``variance * d`` (its derivative), and z by
-    ``variance / sd * d``. The trend is the squared length of z's projection on these means for ``d = 1, l, l^2``, ``l``
-    the log-odds of the pool's mean score: the score test of three coefficients, where there is no noise. Laws under a
-    model with true scores are simulated, noise included. A model that was fitted (privately) to these very rows shows
-    no shift and no tilt of its own; the test is then careful.
+    With ``z = excess / sd`` and ``sd^2 = variance + noise variance``, the scatter is the sum of the squares of z. An
+    error ``d(p)`` of the log-odds changes the excess of a pool by about ``variance * d``, and z by
+    ``variance / sd * d``. The trend is the squared length of the projection of z on these changes for
+    ``d = 1, l, l^2``, where ``l`` is the log-odds of the pool's mean score; without noise it is the score test of three
+    coefficients. The distributions for a calibrated model are simulated, noise included. If the model was fitted to
+    these rows, even privately, the test is conservative, because the fit removes most of a shift and a slope.
     """
     released, copies = pooled.released, pooled.null_copies().excess
     stddev = np.sqrt(released.variance + pooled.noise_variance)
@@ -69,7 +69,7 @@ def fit_test(pooled: Pools) -> tuple[float, float, float]:
 
 
 def _orthonormal(columns: FloatArray) -> FloatArray:
-    """An orthonormal basis of what the columns span; as many as are told apart."""
+    """An orthonormal basis of the span of the columns, without directions that are numerically 0."""
     left, sizes, _ = np.linalg.svd(columns, full_matrices=False)
     kept: FloatArray = left[:, sizes > 1e-9 * max(float(sizes[0]), 1e-300)]
     return kept

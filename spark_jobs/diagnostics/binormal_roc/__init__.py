@@ -1,10 +1,10 @@
-"""The symmetric binormal ROC curve through a private AUC: one number is bought, and a whole curve is drawn from it.
+"""The symmetric binormal ROC curve with a private AUC: budget is spent on one number alone.
 
-If the scores of both classes are normal with one variance, up to a rising transformation, the curve is
-``TPR = Phi(a + Phi^-1(FPR))`` with ``a = sqrt(2) Phi^-1(AUC)`` (Boyd, Lantz, Page 2015, section 3.3). Where that holds,
-the curve is far more accurate than one from counts; where it does not, it is off by more than its band says.
+If the scores of both classes are normal with equal variance, up to an increasing transformation, the curve is
+``TPR = Phi(a + Phi^-1(FPR))`` with ``a = sqrt(2) Phi^-1(AUC)`` (Boyd, Lantz, Page 2015, section 3.3). Under this
+assumption the curve is far more accurate than one from counts. Otherwise its error may exceed its band.
 
-Guarantee: that of ``spark_jobs.diagnostics.auc``, whose release it is made from; the rest is post-processing.
+Guarantee: that of ``spark_jobs.diagnostics.auc``, which measures the AUC; the rest is post-processing.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ __all__ = ["DIAGNOSTIC", "BinormalDraw", "BinormalRoc", "measure", "release", "s
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BinormalDraw(Draw):
-    """The draw: a noisy AUC with noisy class sizes, and how many points to draw.
+    """A noisy AUC with noisy class sizes.
 
     Attributes:
         area: the draw of the AUC.
-        points: of the curve.
+        points: number of points of the curve.
     """
 
     area: FigureDraw
@@ -45,21 +45,21 @@ class BinormalDraw(Draw):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BinormalRoc:
-    """A released symmetric binormal ROC curve; all arrays have as many values as points were asked for.
+    """A released symmetric binormal ROC curve; the length of all arrays is the request's number of points.
 
-    The band holds the binormal curve of the exact AUC of the same rows. It says nothing of how far the true curve is
-    from a binormal one.
+    The band covers the binormal curve with the exact AUC of the same rows. It does not measure how far the exact curve
+    is from a binormal one.
 
     Attributes:
-        fpr: rates of false positives, even from 0 to 1.
-        tpr: rates of true positives; never falling.
-        tpr_lower, tpr_upper: band at level ``confidence``; simultaneous, as all points follow from one number.
-        separation: ``a``, the distance of the classes' means in standard deviations.
+        fpr: false positive rates, evenly spaced from 0 to 1.
+        tpr: true positive rates; never falling.
+        tpr_lower, tpr_upper: simultaneous band at level ``confidence``.
+        separation: ``a``, the distance of the class means in standard deviations.
         auc, auc_interval: the released area, and its interval.
         positives, negatives: noisy class sizes.
-        status: of the area: ``ok``, or ``undefined``, where the curve is NaN and the figures are None.
+        status: status of the area: ``ok``, or ``undefined``; then the curve is NaN and the figures are None.
         confidence: nominal level.
-        epsilon, delta: what the release cost.
+        epsilon, delta: cost of the release.
         neighbours: the relation of the guarantee.
         guarantee: ``differentially private`` or ``NOT PRIVATE``.
     """
@@ -100,7 +100,7 @@ def measure_area(statistic: ScoreCounts, options: BinormalRocSettings, terms: Te
 
 
 def summarise(measurement: BinormalDraw, *, seed: int) -> BinormalRoc:
-    """The curve that a measurement makes; the same measurement and seed give the same one."""
+    """The released curve of a draw; a function of the draw and the seed."""
     area = auc.summarise(measurement.area, seed=seed)
     positives, negatives = area.positives or 0.0, area.negatives or 0.0
     margin = 1 / (2 * max(min(positives, negatives), 1.0))
@@ -133,7 +133,9 @@ def summarise(measurement: BinormalDraw, *, seed: int) -> BinormalRoc:
 
 
 def separation(area: float, margin: float = 1e-3) -> float:
-    """The distance of the means, in standard deviations, of normal classes with this AUC, kept off its ends.
+    """The distance of the means, in standard deviations, of normal classes with this AUC.
+
+    The AUC is clipped to ``[margin, 1 - margin]``, so that the distance is finite.
 
     >>> round(separation(0.76025), 4)
     1.0

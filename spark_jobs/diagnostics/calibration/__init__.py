@@ -1,14 +1,14 @@
 """Private calibration of a classifier: reliability diagram, Hosmer-Lemeshow test, expected calibration error.
 
 Methods:
-    auto: groups of near-equal depth (deciles by default), placed by one or two noisy histograms, fewer where rows times
-        epsilon is small. The default.
+    auto: groups of near-equal depth (deciles by default), placed by one or two noisy histograms; fewer groups if rows
+        times epsilon is small. The default.
     recursive_medians: groups by recursive medians, merged by nested counts until they are large enough.
-    fixed_bins: groups of equal width; nothing is spent on placing them.
+    fixed_bins: groups of equal width, which cost no budget to place.
 
-In every group the positives, the negatives and the *centred* sum of scores are released (``mechanisms.group_sums``);
-the four sums of the Hosmer-Lemeshow statistic follow from these three (Barczewski, Mawass, Ramon, *Differentially
-private empirical cumulative distribution functions*, algorithm 2, pays for all four).
+In every group the positives, the negatives and the *centred* sum of scores are released (``mechanisms.group_sums``).
+The four sums of the Hosmer-Lemeshow statistic follow from these three; algorithm 2 of Barczewski, Mawass, Ramon,
+*Differentially private empirical cumulative distribution functions*, pays for all four.
 
 Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``), or replaced (``REPLACE_ONE``, with twice the
 noise). See ``_score_groups.measurement``.

@@ -1,10 +1,10 @@
 """Intervals of the Hosmer-Lemeshow statistic and of the calibration error of the exact counts, by inverting tests.
 
 Both are lengths of the vector ``S`` of exact excesses, of which ``S + noise`` was released. Squares and absolute values
-of noise do not average to 0, and near 0 a length is all noise, so that neither bootstrap nor normal intervals hold. A
-length ``t`` belongs to the interval if the released figure is none of the most extreme ones that simulated noise makes
-of a vector of length t (Neyman 1937). The vector's direction is not known; it is taken between the released one and the
-one that the sampling of labels has on average, where every square is as large as its variance.
+of noise do not average to 0, and a length near 0 is mostly noise, so bootstrap and normal intervals do not cover. A
+length ``t`` is in the interval unless the released figure is among the most extreme figures that simulated noise makes
+of a vector of length t (Neyman 1937). The direction of the vector is unknown. It is taken between the released
+direction and the mean direction under the sampling of labels, where every square equals its variance.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _STEPS = 60
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Excesses:
-    """What is known of the exact excesses.
+    """The released excesses of pools, with their variance and noise.
 
     Attributes:
         released: excesses with noise, shape (k,).
-        variance: of each through the sampling of labels, above 0.
+        variance: variance of each through the sampling of labels, above 0; shape (k,).
         noise: copies of the noise, shape (copies, k).
-        rows: of all pools together.
+        rows: noisy number of rows of all pools together.
     """
 
     released: FloatArray
@@ -37,18 +37,18 @@ class Excesses:
 
     @property
     def direction(self) -> FloatArray:
-        """A guess at the exact excesses, with their signs."""
+        """A vector in the presumed direction of the exact excesses; shape (k,)."""
         square = np.maximum(self.released**2 - self.noise.var(axis=0), 0.0) + self.variance
         signed: FloatArray = np.where(self.released < 0, -1.0, 1.0) * np.sqrt(square)
         return signed
 
 
 def statistic_interval(excesses: Excesses, statistic: float, confidence: float) -> tuple[float, float]:
-    """Of ``sum S^2 / variance``.
+    """The interval of ``sum S^2 / variance``.
 
     Args:
-        excesses: what is known.
-        statistic: the same of the released excesses, less the mean of the noise's.
+        excesses: the released excesses.
+        statistic: the sum for the released excesses, less the mean contribution of the noise.
         confidence: nominal level.
     """
     unit = excesses.direction / np.sqrt((excesses.direction**2 / excesses.variance).sum())
@@ -63,7 +63,7 @@ def statistic_interval(excesses: Excesses, statistic: float, confidence: float) 
 
 
 def error_estimate(excesses: Excesses, confidence: float) -> tuple[float, tuple[float, float]]:
-    """Of ``sum |S| / rows``: the length of which the released one is the median, and the interval."""
+    """The estimate of ``sum |S| / rows`` whose simulations have the released figure as median, and the interval."""
     unit = excesses.direction / np.abs(excesses.direction).sum()
 
     def simulate(value: float) -> FloatArray:
@@ -80,7 +80,7 @@ def _ends(simulate: Callable[[float], FloatArray], released: float, confidence: 
 
 
 def _solve(simulate: Callable[[float], FloatArray], released: float, level: float) -> float:
-    """The length of whose simulated figures ``seen`` is the ``level`` quantile; 0 if it lies below all of them."""
+    """The length for which ``released`` is the ``level`` quantile of simulated figures; 0 if none is small enough."""
     low, high = 0.0, 1.0
     while np.quantile(simulate(high), level) < released and high < 2.0**60:
         high *= 2.0

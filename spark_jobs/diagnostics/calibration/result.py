@@ -1,4 +1,4 @@
-"""The released calibration of a classifier."""
+"""The released result of a calibration."""
 
 from __future__ import annotations
 
@@ -12,36 +12,35 @@ from spark_jobs.diagnostics._score_groups.result import PooledBins
 class Calibration(PooledBins):
     """A released reliability diagram, the Hosmer-Lemeshow test, and the expected calibration error.
 
-    All arrays have one length, the number of bins, which the request fixes. Neighbouring bins with too few rows for the
-    noise, or with fewer than five rows expected of either class, are pooled and share all values of their pool but the
-    edges.
+    The length of all arrays is the number of bins, which the request fixes. Neighbouring bins with too few rows for the
+    noise, or with fewer than five expected rows of either class, form one pool and share all values but their edges.
 
     Attributes:
         lower, upper: edges of each bin, as scores.
-        pool: the pool that each bin belongs to; 0, 0, 1, ...
-        predicted: mean score of the pool: the share of positives that the model expects.
+        pool: index of the pool of each bin; 0, 0, 1, ...
+        predicted: mean score of the pool: the share of positives that the model predicts.
         observed: share of positives of the pool.
-        observed_lower, observed_upper: interval of ``observed``, at level ``confidence``: where the exact counts of the
-            same rows would put it. It measures the noise of privacy, not the sampling of the rows.
-        zone_lower, zone_upper: where the observed share of a model with true scores would be released, at this level:
-            the sampling of labels and the noise of privacy together.
+        observed_lower, observed_upper: interval of ``observed`` for the same rows without noise, at level
+            ``confidence``. It measures the noise, not the sampling of the rows.
+        zone_lower, zone_upper: range of the released ``observed`` of a calibrated model, at this level: the sampling of
+            labels and the noise together.
         rows: noisy number of rows of the pool.
-        statistic: the Hosmer-Lemeshow statistic of the exact counts in these pools, estimated: what noise adds to the
-            squares on average is taken off again.
-        statistic_interval: where the exact counts of the same rows would put it, at level ``confidence``.
-        degrees: pools, the degrees of freedom of a model that was fitted on other rows.
-        p_value: how often a model with true scores would be released with pools at least as far off; labels and noise
-            are both drawn again. Comparing ``statistic`` with a chi-squared law would forget the noise.
-        ece: expected calibration error over these pools: the mean distance of ``observed`` from ``predicted``, weighed
-            by rows; what noise adds is taken off as far as it is known.
-        ece_interval: where the exact counts of the same rows would put it, at level ``confidence``.
-        ece_calibrated: what the released error of a model with true scores would stay below, at this level: no model's
-            error is 0 on finitely many rows.
+        statistic: estimate of the Hosmer-Lemeshow statistic of the exact counts in these pools, less the mean
+            contribution of the noise.
+        statistic_interval: its interval for the same rows without noise, at level ``confidence``.
+        degrees: number of pools: the degrees of freedom for a model that was fitted on other rows.
+        p_value: probability that the release of a calibrated model deviates at least as much, by simulation of labels
+            and noise. A comparison of ``statistic`` with a chi-squared distribution would ignore the noise.
+        ece: expected calibration error: the mean distance of ``observed`` from ``predicted``, weighted by rows, with a
+            correction for the noise.
+        ece_interval: its interval for the same rows without noise, at level ``confidence``.
+        ece_calibrated: upper limit, at this level, of the released error of a calibrated model, which is above 0 on
+            finitely many rows.
         positives, negatives: noisy class sizes.
-        status: ``ok``, or ``undefined`` where the noisy number of rows is below three standard deviations of its noise;
-            all values but edges, pools and sizes are then NaN or None.
+        status: ``ok``, or ``undefined`` if the noisy number of rows is below three standard deviations of its noise;
+            then all values except edges, pools, rows and sizes are NaN or None.
         confidence: nominal level.
-        epsilon: what the release cost.
+        epsilon: cost of the release.
         neighbours: the relation of the guarantee.
         guarantee: ``differentially private`` or ``NOT PRIVATE``.
     """

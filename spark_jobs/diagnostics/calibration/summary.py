@@ -1,4 +1,4 @@
-"""From a draw to a released calibration: deterministic, and free of charge."""
+"""The summary of a draw as a released calibration; deterministic post-processing."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from spark_jobs.diagnostics.calibration.result import Calibration
 from spark_jobs.diagnostics.undefined import publishable
 
 EXPECTED = 5.0
-"""Rows that a pool is expected to have of either class, by released figures: below, a chi-squared sum of so few is
-ruled by its smallest denominator (Hosmer, Lemeshow, Sturdivant 2013, section 5.2)."""
+"""Smallest expected number of rows of either class in a pool. With fewer, the smallest denominator dominates the
+chi-squared sum (Hosmer, Lemeshow, Sturdivant 2013, section 5.2)."""
 _MIN_VARIANCE = 1e-9
 
 
@@ -34,11 +34,11 @@ class Figures:
 
 
 def summarise(draw: GroupsDraw, *, seed: int) -> Calibration:
-    """The calibration that a measurement makes; the same measurement and seed give the same one.
+    """The result of a draw; a function of the draw and the seed.
 
     Args:
         draw: the draw.
-        seed: of the simulations behind intervals and the p-value; public.
+        seed: public seed of the simulations behind intervals and the p-value.
     """
     pooled = pools(draw, seed=seed, expected=EXPECTED)
     released, predicted = pooled.released, pooled.released.predicted
@@ -48,7 +48,7 @@ def summarise(draw: GroupsDraw, *, seed: int) -> Calibration:
         zone = central_range(pooled.null_copies().mean_excess, draw.confidence)
         zone_lower, zone_upper = (np.clip(predicted + end, 0.0, 1.0) for end in zone)
         figures = _figures(pooled, draw.confidence)
-    else:  # ``publishable`` leaves no figure of these
+    else:  # placeholders, which ``publishable`` replaces by NaN and None
         observed = lower = upper = zone_lower = zone_upper = predicted
         figures = Figures()
     result = Calibration(
@@ -91,13 +91,13 @@ def _figures(pooled: Pools, confidence: float) -> Figures:
 
 
 def calibration_test(pooled: Pools) -> float:
-    """How often a model with true scores would be released with pools at least as far off, noise included."""
+    """The p-value of perfect calibration, by simulation of labels and noise."""
     noise = pooled.noise_variance
     return p_value(float(_standardised(pooled.released, noise)), _standardised(pooled.null_copies(), noise))
 
 
 def hosmer_lemeshow(released: Triples, noise_variance: FloatArray) -> FloatArray:
-    """``sum (O1 - E1)^2 / E1 + (O0 - E0)^2 / E0``, less what the noise adds to the squares on average.
+    """``sum (O1 - E1)^2 / E1 + (O0 - E0)^2 / E0``, less the mean contribution of the noise.
 
     Both terms of a pool have the numerator ``excess^2``, and ``1 / E1 + 1 / E0 = rows / (E1 E0) = 1 / variance``.
     """
@@ -108,13 +108,13 @@ def hosmer_lemeshow(released: Triples, noise_variance: FloatArray) -> FloatArray
 
 
 def calibration_error(released: Triples) -> FloatArray:
-    """``sum |excess|`` over the number of rows."""
+    """``sum |excess|`` divided by the number of rows."""
     error: FloatArray = np.abs(released.excess).sum(axis=-1) / np.maximum(released.rows.sum(axis=-1), 1.0)
     return error
 
 
 def _standardised(released: Triples, noise_variance: FloatArray) -> FloatArray:
-    """The statistic of the test: every square over its variance under a model with true scores, noise included."""
+    """The statistic of the test: squared excesses over their variances for a calibrated model, noise included."""
     variance = np.maximum(released.variance + noise_variance, _MIN_VARIANCE)
     statistic: FloatArray = (released.excess**2 / variance).sum(axis=-1)
     return statistic

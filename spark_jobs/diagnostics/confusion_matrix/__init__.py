@@ -1,8 +1,8 @@
 """Private confusion matrices at given thresholds, with accuracy, precision, recall, specificity and F1.
 
 Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``), or replaced (``REPLACE_ONE``, with twice the
-noise). Rows are counted between the thresholds, each class by itself: disjoint counts; rates follow from them for
-nothing. See ``measurement.measure_counts``.
+noise). The rows of each class are counted between the thresholds, in disjoint cells; counts and rates at the
+thresholds follow by post-processing. See ``measurement.measure_counts``.
 
 Example:
     >>> from spark_jobs.mechanisms.noise import SeededNoise

@@ -1,4 +1,4 @@
-"""The random part of confusion matrices: noisy counts of both classes between the thresholds."""
+"""The measurement of confusion matrices: noisy counts of both classes between the thresholds."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from spark_jobs.statistics import ScoreCounts
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ConfusionDraw(Draw):
-    """The draw: noisy counts of both classes in the cells between thresholds.
+    """Noisy counts of both classes in the cells between thresholds.
 
     Attributes:
         confidence: nominal level of intervals.
-        grid: cells of the score grid.
+        grid: number of cells of the score grid.
         at: the thresholds, in cells of the grid.
         negatives, positives: noisy counts of each class in the cells between distinct thresholds.
     """
@@ -48,8 +48,8 @@ def cuts_at(at: Sequence[int], grid: int) -> Int64Array:
 def measure_counts(statistic: ScoreCounts, options: ConfusionMatrixSettings, terms: Terms) -> ConfusionDraw:
     """Draw the noise of confusion matrices; ``epsilon``-DP for one row added, removed or replaced.
 
-    Cells between thresholds are disjoint, and so are the classes: one tree for each class at the whole epsilon
-    (``mechanisms.prefix_sums``). With one threshold these are the four cells of the matrix, with noise of scale
+    Cells between thresholds are disjoint, and so are the classes, so each class has a tree at the whole epsilon
+    (``mechanisms.prefix_sums``). With one threshold the cells are the four of the matrix, with noise of scale
     ``1 / epsilon`` (``2 / epsilon`` under ``REPLACE_ONE``).
 
     Args:

@@ -1,4 +1,4 @@
-"""Released confusion matrices."""
+"""The released result of confusion matrices."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ RATES = ("accuracy", "precision", "recall", "specificity", "f1")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ConfusionMatrix:
-    """Released confusion matrices at given thresholds, and rates; all arrays have as many values as thresholds.
+    """Released confusion matrices and rates; the length of all arrays is the number of thresholds.
 
-    Intervals cover what the exact counts of the same rows would give: they measure the noise, not the sampling.
+    Intervals are for the rates of the same rows without noise: they measure the noise, not the sampling of the rows.
 
     Attributes:
-        thresholds: a row counts as positive if its score is at least this; as asked for, rounded up to the score grid.
-        counts: noisy counts at each threshold, by name, at least 0.
-        rates: ``accuracy``, ``precision``, ``recall``, ``specificity`` and ``f1`` at each threshold; NaN where the
-            rows to divide by are fewer than one, or than three standard deviations of their noise.
-        lower, upper: ends of the rates' intervals at level ``confidence``; NaN with their rate.
+        thresholds: the thresholds of the request, rounded up to the score grid. A row is predicted positive if its
+            score is at least the threshold.
+        counts: noisy counts at each threshold, at least 0, by the names in ``COUNTS``.
+        rates: rates at each threshold, by the names in ``RATES``; NaN if the denominator is below 1 or below three
+            standard deviations of its noise.
+        lower, upper: ends of the intervals of the rates at level ``confidence``; NaN where the rate is NaN.
         positives, negatives: noisy class sizes.
-        status: ``ok``, or ``undefined`` where a noisy class size is below 1 or below three standard deviations of its
-            noise; all rates are then NaN.
+        status: ``ok``, or ``undefined`` if a noisy class size is below 1 or below three standard deviations of its
+            noise; then all rates are NaN.
         confidence: nominal level.
-        epsilon: what the release cost.
+        epsilon: cost of the release.
         neighbours: the relation of the guarantee.
         guarantee: ``differentially private`` or ``NOT PRIVATE``.
     """
@@ -49,7 +50,7 @@ class ConfusionMatrix:
     guarantee: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; null for rates without a value."""
+        """Plain JSON types; null for NaN."""
         fields = plain_fields(self)
         named = [("", fields.pop("counts")), ("", fields.pop("rates"))]
         named += [("_lower", fields.pop("lower")), ("_upper", fields.pop("upper"))]

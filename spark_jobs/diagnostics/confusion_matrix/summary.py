@@ -1,4 +1,4 @@
-"""From a draw to released confusion matrices: deterministic, and free of charge."""
+"""The summary of a draw as released confusion matrices; deterministic post-processing."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Named = Mapping[str, FloatArray]
 
 
 def summarise(measurement: ConfusionDraw, *, seed: int) -> ConfusionMatrix:
-    """The matrices that a measurement makes; the same measurement and seed give the same ones.
+    """The result of a draw; a function of the draw and the seed.
 
     Args:
         measurement: the draw.
-        seed: of the simulations behind intervals; public.
+        seed: public seed of the simulations behind intervals.
     """
     index = np.searchsorted(measurement.cuts, measurement.at)
     below = [tree.prefix_counts() for tree in (measurement.negatives, measurement.positives)]
@@ -64,7 +64,7 @@ def summarise(measurement: ConfusionDraw, *, seed: int) -> ConfusionMatrix:
 
 
 def _counts(negatives_below: FloatArray, positives_below: FloatArray, index: NDArray[np.intp]) -> dict[str, FloatArray]:
-    """The four counts at each threshold, from both classes' rows below every cut along the last axis."""
+    """The four counts at each threshold, from the numbers of rows of both classes below every cut (last axis)."""
     tn, fn = negatives_below[..., index], positives_below[..., index]
     fp, tp = negatives_below[..., -1:] - tn, positives_below[..., -1:] - fn
     return dict(zip(COUNTS, (tp, fp, fn, tn), strict=True))
@@ -82,7 +82,7 @@ def _fraction(rate: str, counts: Named) -> tuple[FloatArray, FloatArray]:
 
 
 def _errors(tree: NoisyTree, measurement: ConfusionDraw, noise: SeededNoise) -> FloatArray:
-    """Copies of the noise in one class's prefix counts."""
+    """Copies of the noise in the prefix counts of one class; shape (COPIES, cells + 1)."""
     cells = tree_errors(
         tree,
         epsilon=measurement.spendings[-1].epsilon,
