@@ -285,11 +285,11 @@ def main() -> None:
 
 
 def _request(path: Path, output: str | None, ledger: str | None) -> ReleaseRequest:
-    from dp_operators.releasing import refers, require_no_key_file, with_references
+    from dp_operators.releasing import has_references, require_no_key_file, with_references
 
     fields = load_fields(path)
     require_no_key_file(fields)
-    if refers(fields):
+    if has_references(fields):
         with _closing(ledger) as opened:
             fields = with_references(fields, opened)
     request = ReleaseRequest.parse(fields)

@@ -108,13 +108,13 @@ def _check_diagnostic(entry: Any) -> None:
 
 
 def _check_constant(name: str, value: Any) -> None:
-    _alone(name).parse({name: value})
+    _field_model(name).parse({name: value})
     if name == "where" and value is not None:
         check_filter(value)
 
 
 @lru_cache(maxsize=32)
-def _alone(name: str) -> type[Frozen]:
+def _field_model(name: str) -> type[Frozen]:
     """A model that has only this field of a request."""
     field = ReleaseRequest.model_fields[name]
     return create_model("Field", __base__=Frozen, **{name: (field.annotation, field)})  # type: ignore[call-overload, no-any-return]

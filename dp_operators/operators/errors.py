@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from spark_jobs.contract.errors import InvalidRequest
 
 
-class LedgerAway(AirflowException):
+class LedgerUnreachable(AirflowException):
     """The ledger is locked or cannot be reached; a retry may succeed."""
 
 
@@ -21,8 +21,8 @@ def as_airflow_errors() -> Iterator[None]:
     Raises:
         AirflowFailException: a retry cannot help: a bad request, an exceeded budget, a key that paid for another
             request, or a draft that breaks the release contract.
-        AirflowException: a retry may help: the ledger cannot be reached (``LedgerAway``), or the application failed.
-            The charge stays reserved, and a retry goes on with it.
+        AirflowException: a retry may help: the ledger cannot be reached (``LedgerUnreachable``), or the application
+            failed. The charge stays reserved, and a retry goes on with it.
     """
     from dp_operators.budget import LedgerUnavailable
     from dp_operators.releasing import ReleaseError
@@ -31,8 +31,8 @@ def as_airflow_errors() -> Iterator[None]:
         yield
     except InvalidRequest as refused:
         raise AirflowFailException(str(refused)) from None
-    except LedgerUnavailable as away:
-        raise LedgerAway(str(away)) from None
+    except LedgerUnavailable as unavailable:
+        raise LedgerUnreachable(str(unavailable)) from None
     except ReleaseError as error:
         outcome = AirflowException if error.retryable else AirflowFailException
         raise outcome(str(error)) from None

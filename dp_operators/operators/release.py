@@ -327,11 +327,11 @@ def checked_fields(given: str | Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         InvalidRequest: the fields give no valid request, or name a file of keys.
     """
-    from dp_operators.releasing import refers, require_no_key_file
+    from dp_operators.releasing import has_references, require_no_key_file
 
     fields = request_fields(given)
     require_no_key_file(fields)
-    if not refers(fields):
+    if not has_references(fields):
         ReleaseRequest.parse(fields)
     return fields
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import RetryPolicy
 from airflow.sdk.definitions.retry_policy import RetryDecision
 
-from dp_operators.operators.errors import LedgerAway
+from dp_operators.operators.errors import LedgerUnreachable
 from spark_jobs.contract.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class PrivacyRetryPolicy(RetryPolicy):
 
         if isinstance(exception, InvalidRequest):
             return RetryDecision.fail(reason=str(exception))
-        if isinstance(exception, LedgerUnavailable | LedgerAway):
+        if isinstance(exception, LedgerUnavailable | LedgerUnreachable):
             return RetryDecision.retry(delay=self.soon, reason=str(exception))
         if isinstance(exception, ReleaseError) and not exception.retryable:
             return RetryDecision.fail(reason=str(exception))

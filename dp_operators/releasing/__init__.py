@@ -3,8 +3,8 @@
 from dp_operators.releasing.earlier_releases import (
     earlier_function,
     fitted_model,
+    has_references,
     is_reference,
-    refers,
     require_no_key_file,
     with_references,
 )
@@ -50,11 +50,11 @@ __all__ = [
     "fitted_model",
     "forecast",
     "give_back",
+    "has_references",
     "interval_blocks",
     "is_reference",
     "price",
     "reconcile",
-    "refers",
     "release",
     "release_stale",
     "require_no_key_file",

@@ -47,8 +47,8 @@ class OpenedDraw:
     def mismatches(self, charge: Charge) -> tuple[str, ...]:
         """What in the draw the charge does not pay for, in words; empty for a sound draw.
 
-        The privacy loss of any one noise sample, times the rows of a unit, must not exceed the charge. What the
-        mechanisms spent must add up to the draw's cost, which must be within the charge.
+        The privacy loss of one call of the noise sampler for one row, times the rows of a unit, must not exceed the
+        charge. What the mechanisms spent must add up to the draw's cost, which must be within the charge.
         """
         try:
             with localcontext(prec=200):

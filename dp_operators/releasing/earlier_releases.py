@@ -37,7 +37,7 @@ _COMPARED = "diagnostics.compare_with"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Committed:
+class CommittedRelease:
     """A published release whose manifest is, byte for byte, the one that the ledger committed.
 
     Attributes:
@@ -70,7 +70,7 @@ class Committed:
         return content
 
 
-def committed_release(uri: object, ledger: LedgerReader, *, what: str) -> Committed:
+def committed_release(uri: object, ledger: LedgerReader, *, what: str) -> CommittedRelease:
     """The published release in a folder.
 
     Args:
@@ -124,7 +124,7 @@ def committed_release(uri: object, ledger: LedgerReader, *, what: str) -> Commit
             requirement=f"must lie where account {charge.account} releases",
             remedy="name the release where it was published; dp-budget show lists the account's outputs",
         )
-    return Committed(uri=folder, release=release, what=what)
+    return CommittedRelease(uri=folder, release=release, what=what)
 
 
 def fitted_model(uri: object, ledger: LedgerReader, *, kind: object = None) -> dict[str, Any]:
@@ -222,9 +222,9 @@ def is_reference(given: object) -> bool:
     return isinstance(given, Mapping) and not filled and ("release" in given or "uri" in given)
 
 
-def refers(fields: Mapping[str, Any]) -> bool:
+def has_references(fields: Mapping[str, Any]) -> bool:
     """Whether any field of a request names an earlier release or a registered key list."""
-    return is_reference(fields.get("model")) or any(map(_refers, _entries(fields)))
+    return is_reference(fields.get("model")) or any(map(_has_reference, _entries(fields)))
 
 
 def require_no_key_file(fields: Mapping[str, Any]) -> None:
@@ -260,7 +260,7 @@ def with_references(fields: Mapping[str, Any], ledger: LedgerReader) -> dict[str
     filled = dict(fields)
     if is_reference(fields.get("model")):
         filled["model"] = _model(fields["model"], ledger)
-    if any(map(_refers, _entries(fields))):
+    if any(map(_has_reference, _entries(fields))):
         filled["diagnostics"] = [_filled(entry, fields.get("account"), ledger) for entry in _entries(fields)]
     return filled
 
@@ -303,7 +303,7 @@ def _forged(what: str, key: str | None) -> InvalidRequest:
     )
 
 
-def _refers(entry: Any) -> bool:
+def _has_reference(entry: Any) -> bool:
     return _names_other_model(entry) or _names_earlier(entry) or _names_list(entry)
 
 

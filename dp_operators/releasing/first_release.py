@@ -2,7 +2,7 @@
 
 In the first version a request itself held what the account's binding says of the table now, so the same request has
 another hash today. A charge of that version is recognised by the old hash, computed from today's request; without
-that, a task that is cleared after the upgrade would be refused. Such a charge has two uses, both safe:
+that, a task that is cleared after the upgrade would be refused. Such a charge is handled in one of two ways:
 
 - A committed charge gives the release as it was published. The ledger has the manifest's hash, and the manifest has the
   files' hashes, so that an unsealed draft is used only if it is exactly what was committed.

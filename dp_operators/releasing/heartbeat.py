@@ -35,5 +35,5 @@ class Heartbeat:
         self._last = time.monotonic()
         try:
             self.ledger.renew(self.charge_id)
-        except LedgerUnavailable as away:
-            self.progress(f"the reservation was not renewed: {away.reason}")
+        except LedgerUnavailable as unavailable:
+            self.progress(f"the reservation was not renewed: {unavailable.reason}")

@@ -48,7 +48,7 @@ def check_release_folder(uri: str, ledger: LedgerReader) -> tuple[str, ...]:
         charge = _charge(ledger, release.charge_id)
         return (
             *_files(store, uri, release),
-            *_strangers(store, uri, release),
+            *_unlisted(store, uri, release),
             *_payment(release, charge, sha256(content)),
             *_place(uri, release),
             *_receipt(store.read(f"{uri}/{RECEIPT_NAME}"), release, charge, sha256(content), ledger),
@@ -71,7 +71,7 @@ def _files(store: ObjectStore, uri: str, release: Release) -> Iterator[str]:
             yield f"{file.name}: has SHA-256 {sha256(content)}, the manifest says {file.sha256}"
 
 
-def _strangers(store: ObjectStore, uri: str, release: Release) -> Iterator[str]:
+def _unlisted(store: ObjectStore, uri: str, release: Release) -> Iterator[str]:
     """The objects in the folder that the manifest does not list; drafts are left out."""
     own = {MANIFEST_NAME, RECEIPT_NAME, *(file.name for file in release.files)}
     for name in sorted(store.names(uri)):

@@ -162,8 +162,8 @@ def release(
         if charge.state is ChargeState.BURNT:
             raise ReleaseClosed(f"release {key} {SPENT}")
         if is_of_first_release(charge, request):
-            raise attempt.unfinished(charge, layout)
-        draw, draft = attempt.drafted(charge, layout)
+            raise attempt.end_unfinished(charge, layout)
+        draw, draft = attempt.ensure_draft(charge, layout)
         attempt.commit(charge, draw, draft)
         return attempt.publish(charge, layout, draft)
 
@@ -220,7 +220,7 @@ class _Attempt:
         self.progress(f"charge {charge.id}: {charge.state} epsilon {plain(charge.cost.epsilon)} of {self.account}")
         return charge
 
-    def drafted(self, charge: Charge, layout: ReleaseLayout) -> tuple[OpenedDraw, Draft]:
+    def ensure_draft(self, charge: Charge, layout: ReleaseLayout) -> tuple[OpenedDraw, Draft]:
         """The draw, recorded in the ledger, and a complete draft made from it that meets the release contract."""
         sealed = self._sealed(charge, layout)
         draw = sealed.recorded_draw()
@@ -284,7 +284,7 @@ class _Attempt:
             raise ReleaseDamaged(f"{layout.draft_manifest} is not what the ledger committed")
         return self.publish(charge, layout, draft)
 
-    def unfinished(self, charge: Charge, layout: ReleaseLayout) -> ReleaseClosed:
+    def end_unfinished(self, charge: Charge, layout: ReleaseLayout) -> ReleaseClosed:
         """End a reservation of the first version, and return the error that the attempt ends with."""
         why = f"release {self.key} {UNFINISHED}"
         try:

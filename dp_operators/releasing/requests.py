@@ -232,15 +232,15 @@ def account_state(ledger: PrivacyLedger, charge: Charge) -> AccountState:
         name=account.name,
         composition=account.composition,
         block=block,
-        cap=_shown(account.cap, rho=counted),
-        spent_before=_shown(spent, charge.cost, rho=counted),
-        charged=_shown(charge.cost, rho=counted),
-        remaining=_shown(left[block], rho=counted),
+        cap=_rounded_rest(account.cap, rho=counted),
+        spent_before=_rounded_rest(spent, charge.cost, rho=counted),
+        charged=_rounded_rest(charge.cost, rho=counted),
+        remaining=_rounded_rest(left[block], rho=counted),
         allotment=charge.allotment,
     )
 
 
-def _shown(total: Budget, *less: Budget, rho: bool) -> Budget:
+def _rounded_rest(total: Budget, *less: Budget, rho: bool) -> Budget:
     """``total`` minus the others, rounded for display; the ledger itself never rounds.
 
     Never below 0, although a charge that is given back while its figures are read could make it so.

@@ -84,8 +84,8 @@ def release_stale(
 ) -> tuple[StaleReservation, ...]:
     """Give back every reservation that began in this store and that has not been renewed for a given time.
 
-    This is safe after any time. If a run was started and has not stated that it read no row, its charge is burnt. If a
-    worker wakes up later and draws all the same, nobody opens that sealed draw.
+    This is safe at any age of a reservation. If a run was started and has not stated that it read no row, its charge is
+    burnt. If a suspended worker resumes later and draws noise, its sealed draw is never opened.
 
     Args:
         output: URI of a folder of releases; reservations in other stores stay as they are.

@@ -87,7 +87,7 @@ def require_no_rollback(store: ObjectStore, output: str, account: str, ledger: P
 
 
 def begin_epoch(store: ObjectStore, output: str, ledger: PrivacyLedger) -> None:
-    """After a reconciliation, anchor the newest entry of each account's log in a new epoch.
+    """After a reconciliation, begin a new epoch for each account whose newest anchor is missing from the log.
 
     Raises:
         OSError: the store failed.
@@ -106,7 +106,7 @@ def _holds(ledger: PrivacyLedger, anchor: Anchor) -> bool:
 
 
 def _seal(store: ObjectStore, output: str, account: str, anchor: Anchor) -> str:
-    """The ledger's seal of the anchored entry; empty if the ledger has no server that seals entries."""
+    """The ledger's seal of the anchored entry; empty for a SQLite ledger."""
     content = store.read(f"{anchor_folder(output, account)}/{anchor.name}") or b"{}"
     with suppress(ValueError, AttributeError):
         return str(json.loads(content).get("audit_log", {}).get("seal", ""))

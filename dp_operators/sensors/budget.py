@@ -11,10 +11,10 @@ from airflow.sdk import BaseSensorOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
-from dp_operators.operators.errors import LedgerAway, as_airflow_errors
+from dp_operators.operators.errors import LedgerUnreachable, as_airflow_errors
 from dp_operators.operators.intervals import blocks_of_run
 from dp_operators.operators.keys import deployment_name, release_key
-from dp_operators.triggers.budget import AWAY, NEVER, PAYS, REFUSED, PrivacyBudgetTrigger
+from dp_operators.triggers.budget import NEVER, PAYS, REFUSED, UNREACHABLE, PrivacyBudgetTrigger
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget, plain
 
@@ -140,7 +140,7 @@ class PrivacyBudgetSensor(BaseSensorOperator):
         elif status in (NEVER, REFUSED):
             raise AirflowFailException(self._waiting_line(reason))
         else:
-            raise (LedgerAway if status == AWAY else AirflowException)(self._waiting_line(reason))
+            raise (LedgerUnreachable if status == UNREACHABLE else AirflowException)(self._waiting_line(reason))
 
     def poke(self, context: Context) -> bool:
         """Check once whether the account can pay."""

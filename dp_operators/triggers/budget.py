@@ -13,7 +13,7 @@ from asgiref.sync import sync_to_async
 from dp_operators.hooks.ledger import PrivacyLedgerHook
 from spark_jobs.contract.errors import InvalidRequest
 
-PAYS, NEVER, REFUSED, AWAY = "pays", "never", "refused", "away"
+PAYS, NEVER, REFUSED, UNREACHABLE = "pays", "never", "refused", "away"
 """How the wait ended: the account can pay, can never pay, the check is invalid, or the ledger cannot be reached."""
 
 
@@ -58,8 +58,8 @@ class PrivacyBudgetTrigger(BaseTrigger):
                 affordability = AffordabilityCheck(**self.question).run(ledger)
         except InvalidRequest as refused:
             return {"status": REFUSED, "reason": str(refused)}
-        except LedgerUnavailable as away:
-            return {"status": AWAY, "reason": str(away)}
+        except LedgerUnavailable as unavailable:
+            return {"status": UNREACHABLE, "reason": str(unavailable)}
         if affordability.pays:
             return {"status": PAYS, "reason": affordability.reason}
         return {"status": NEVER, "reason": affordability.reason} if affordability.never else None

@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.operators.approval import RequestMoreBudgetOperator
-from dp_operators.operators.errors import LedgerAway
+from dp_operators.operators.errors import LedgerUnreachable
 from spark_jobs.contract.errors import InvalidRequest
 from tests.support.airflow import make_context
 
@@ -84,7 +84,7 @@ def test_ledger_out_of_reach_may_be_tried_again(connect: Any) -> None:
     connect("privacy_ledger_default", conn_type="privacy_ledger", host="127.0.0.1", port=1, schema="ledger")
     with pytest.raises(AirflowException) as failed:
         request().execute_complete(make_context(), answer())
-    assert type(failed.value) is LedgerAway
+    assert type(failed.value) is LedgerUnreachable
 
 
 def test_question_says_what_is_asked() -> None:

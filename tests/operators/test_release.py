@@ -15,7 +15,7 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from dp_operators.budget import ChargeState, PrivacyLedger
-from dp_operators.operators.errors import LedgerAway
+from dp_operators.operators.errors import LedgerUnreachable
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from dp_operators.release_check import ReleaseCheckFailed
 from dp_operators.releasing import LocalRunner
@@ -289,7 +289,7 @@ class TestFailure:
 
     def test_ledger_out_of_reach_may_be_retried(self, make: Make, connect: Connect, tmp_path: Path) -> None:
         connect("privacy_ledger_default", conn_type="privacy_ledger", host="127.0.0.1", port=1, schema="ledger")
-        assert "cannot be used" in failure(make(), LedgerAway)
+        assert "cannot be used" in failure(make(), LedgerUnreachable)
         assert not (tmp_path / "releases").exists()
 
     @pytest.mark.slow

@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowException
 from airflow.sdk.execution_time.task_runner import _handle_current_task_failed
 
 from dp_operators.budget import BudgetExceeded, ChargeConflict, LedgerUnavailable, NotAllowed, PrivacyLedger
-from dp_operators.operators.errors import LedgerAway, as_airflow_errors
+from dp_operators.operators.errors import LedgerUnreachable, as_airflow_errors
 from dp_operators.operators.retrying import PrivacyRetryPolicy
 from dp_operators.releasing import ReleaseFailed, ReleaseRejected
 from spark_jobs.contract.errors import InvalidRequest
@@ -104,8 +104,8 @@ def test_locked_ledger_is_asked_again_soon(account: PrivacyLedger) -> None:
 
 
 def test_operators_tell_a_locked_ledger_from_other_failures(account: PrivacyLedger) -> None:
-    assert type(told(locked(account))) is LedgerAway
-    assert issubclass(LedgerAway, AirflowException)
+    assert type(told(locked(account))) is LedgerUnreachable
+    assert issubclass(LedgerUnreachable, AirflowException)
     assert type(told(ReleaseFailed("the application ended without a draft"))) is AirflowException
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dp_operators.budget import PrivacyLedger
-from dp_operators.releasing import ReleaseFailed, earlier_function, refers, with_references
+from dp_operators.releasing import ReleaseFailed, earlier_function, has_references, with_references
 from dp_operators.releasing.earlier_releases import require_as_released
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import EcdfOptions
@@ -78,9 +78,9 @@ def test_the_function_is_that_of_the_committed_release(place: Place, ending: str
 def test_a_request_names_it_in_any_form_and_holds_it(place: Place, form: str) -> None:
     uri = place.write()
     named = {"uri": uri, "release": {"release": uri}, "xcom": {"uri": uri, "key": KEY, "cost": {}}}[form]
-    assert refers(fields(named))
+    assert has_references(fields(named))
     filled = with_references(fields(named), place.ledger)
-    assert not refers(filled)
+    assert not has_references(filled)
     assert with_references(filled, place.ledger) == filled
     request = ReleaseRequest.parse(filled)
     assert ReleaseRequest.from_json(request.to_json()) == request

@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from dp_operators.budget import PrivacyLedger
-from dp_operators.releasing import ReleaseFailed, check_request, fitted_model, is_reference, refers, with_references
+from dp_operators.releasing import (
+    ReleaseFailed,
+    check_request,
+    fitted_model,
+    has_references,
+    is_reference,
+    with_references,
+)
 from dp_operators.releasing.earlier_releases import require_as_released
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
@@ -150,9 +157,9 @@ def test_the_model_of_a_comparison_may_be_another_release(place: Place) -> None:
     one, other = place.write(key="test/fit/1"), place.write(key="test/fit/2")
     compared = {"kind": "roc_comparison", "other": {"release": other}}
     fields = {**a_request().to_dict(), "model": {"release": one}, "diagnostics": ["roc_curve", compared]}
-    assert refers(fields)
+    assert has_references(fields)
     filled = with_references(fields, place.ledger)
-    assert not refers(filled)
+    assert not has_references(filled)
     assert filled["diagnostics"][0] == "roc_curve"
     assert filled["diagnostics"][1]["other"] == {
         **LOGISTIC,

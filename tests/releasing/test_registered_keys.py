@@ -10,7 +10,7 @@ import pytest
 from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.cli import run
 from dp_operators.cli import app
-from dp_operators.releasing import refers, with_references
+from dp_operators.releasing import has_references, with_references
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
 
@@ -43,9 +43,9 @@ def fields(groups: Any, **changes: Any) -> dict[str, Any]:
 def test_a_request_names_a_registered_list_and_holds_its_keys(ledger: PrivacyLedger) -> None:
     ledger.register_keys("children", "tracts", ["001", "002"], actor="admin")
     named = fields({"list": "tracts"})
-    assert refers(named)
+    assert has_references(named)
     filled = with_references(named, ledger)
-    assert not refers(filled)
+    assert not has_references(filled)
     request, listed = ReleaseRequest.parse(filled), ReleaseRequest.parse(fields(["001", "002"]))
     assert request.sha256 == listed.sha256
 

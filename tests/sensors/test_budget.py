@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dp_operators.budget import BudgetExceeded, PrivacyLedger
-from dp_operators.operators.errors import LedgerAway
+from dp_operators.operators.errors import LedgerUnreachable
 from dp_operators.operators.intervals import blocks_of_run
 from dp_operators.operators.keys import release_key
 from dp_operators.releasing.affordability import Affordability
@@ -276,7 +276,7 @@ class TestDeferred:
         [
             ({"status": "never", "reason": "r"}, AirflowFailException),
             ({"status": "refused", "reason": "r"}, AirflowFailException),
-            ({"status": "away", "reason": "r"}, LedgerAway),
+            ({"status": "away", "reason": "r"}, LedgerUnreachable),
             ({}, AirflowException),
             (None, AirflowException),
         ],
