@@ -76,7 +76,7 @@ def test_asks_in_the_accounts_composition(airflow_ledger: PrivacyLedger) -> None
     with pytest.raises(AirflowFailException, match=r"delta 0\.000001 is above the cap 0\.0000005 of account visits"):
         poke(delta="1e-6")
     airflow_ledger.open_account("pure", epsilon="2")
-    with pytest.raises(AirflowFailException, match="delta: got 0.000001; has no place"):
+    with pytest.raises(AirflowFailException, match="delta: got 0.000001; cannot be used in an account"):
         poke(account="pure", delta="1e-6")
 
 
