@@ -101,7 +101,7 @@ def bound_identities(tables: Iterable[Any]) -> tuple[str, ...]:
     places = [Place.parse(identity, what="table").resolved(what="table") for identity in table_identities(tables)]
     for place in places:
         for other in places:
-            if place != other and place.holds(other):
+            if place != other and place.contains(other):
                 raise nested_table(other.identity, place.identity)
     return tuple(sorted({place.identity for place in places}))
 

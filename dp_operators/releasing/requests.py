@@ -189,7 +189,7 @@ def require_output(output: str, account: Account) -> None:
             requirement=f"account {account.name} is bound to no folder for its releases",
             remedy=f"have one bound: `dp-budget bind-outputs {account.name} {output}`",
         )
-    if not any(Place.parse(bound).holds(place) for bound in account.outputs):
+    if not any(Place.parse(bound).contains(place) for bound in account.outputs):
         raise InvalidRequest(
             "output",
             value=output,

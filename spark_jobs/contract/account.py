@@ -1,4 +1,4 @@
-"""What a ledger account held when a release was reserved, as the report shows it."""
+"""The figures of a ledger account at the moment a release was reserved, as the report shows them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from spark_jobs.contract.values import Frozen
 _NAME = "account.json"
 
 Composition = Literal["pure", "zcdp", "approximate"]
-"""How the charges of an account add up."""
+"""How the costs of an account's charges are composed."""
 
 
 class AccountState(Frozen):
-    """The account's figures at the moment of the reservation; every attempt of one release is given the same.
+    """An account's figures at the moment of a reservation; all attempts at one release get the same figures.
 
     Attributes:
-        name: the account.
-        composition: how its charges add up.
-        block: the block the figures are about: of the charged blocks the one with the least left.
-        cap: what the block may ever spend.
-        spent_before: what was reserved, committed or burnt before this release.
-        charged: what this release reserved; never less than what its mechanisms spend.
-        remaining: what was left after it.
-        allotment: the allotment that was charged as well; empty for none.
+        name: the account's name.
+        composition: how the costs of its charges are composed.
+        block: the block that the figures describe: of the charged blocks, the one with the smallest remainder.
+        cap: the most that the block may ever spend.
+        spent_before: what had been reserved, committed or burnt before this release.
+        charged: what this release reserved; at least what its mechanisms spend.
+        remaining: what was left afterwards.
+        allotment: the account's allotment that was charged as well; empty if none was.
     """
 
     name: str
@@ -40,19 +40,20 @@ class AccountState(Frozen):
     allotment: str = ""
 
     def sealed(self, seal: Seal) -> bytes:
-        """The object beside a charged request: the figures, sealed, so that nobody else can write a report's figures.
+        """The content of ``account.json``, with the figures sealed so that nobody else can write a report's figures.
 
-        The allotment is readable: a ledger that was restored without the charge, and so without its secret, needs it.
+        The allotment stays readable: a ledger restored from a backup without the charge needs it, and has lost the
+        secret of the charge.
         """
         figures = base64.b64encode(seal.close(_NAME, self.model_dump_json().encode())).decode()
         return json.dumps({"format": 1, "allotment": self.allotment, "figures": figures}).encode()
 
     @classmethod
     def opened(cls, content: bytes, seal: Seal) -> Self:
-        """The figures in what ``sealed`` gave.
+        """Read back what ``sealed`` returned.
 
         Raises:
-            SealBroken: it did not.
+            SealBroken: ``content`` was not made by ``sealed`` under this seal.
         """
         try:
             figures = base64.b64decode(json.loads(content)["figures"], validate=True)

@@ -1,8 +1,8 @@
-"""What an account says of a table: how it is read, its columns, what names its states, and what of a row is public.
+"""How an account binds a table: its format, its columns, how its states are named, and which columns are public.
 
-A charged request names a table and a state of it, and nothing else: all of this is the account's. If a request could
-choose a column's type, one row could lie in block ``7`` as a whole number and in block ``7.0`` as a double, and be
-released twice under one cap.
+A charged request names a table and one of its states; the account fixes everything else. If a request could choose a
+column's type, one row could lie in block ``7`` as a whole number and in block ``7.0`` as a double, and be released
+twice under one cap.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class BoundColumn(Frozen):
     """A column of a table.
 
     Attributes:
-        name: as the table spells it.
-        type: as Spark writes it, such as ``int``, ``string`` or ``decimal(10,2)``.
+        name: its name, as the table spells it.
+        type: its type, as Spark writes it, such as ``int``, ``string`` or ``decimal(10,2)``.
     """
 
     name: ColumnName
@@ -47,17 +47,17 @@ class BoundColumn(Frozen):
 
     @property
     def kind(self) -> Kind | None:
-        """What it holds; None for types that cannot be read."""
+        """The kind of its values; None for a type that cannot be read."""
         return kind_of_type(self.type)
 
 
 class TableVersion(Frozen):
-    """How the states of a table are named; a snapshot names one in this way and in no other.
+    """How the states of a table are named; every snapshot of the table must name its state in this way.
 
     Attributes:
-        by: the form of ``Snapshot`` that is used.
-        columns: of ``partition``, the partition columns that make a state; a snapshot pins all of them, and no other.
-        folders: of ``path_version``, how many folders deep a state lies below the table's path.
+        by: the form of ``Snapshot`` that names a state.
+        columns: for ``partition``: the partition columns that identify a state; a snapshot pins exactly these.
+        folders: for ``path_version``: how many folders below the table's path a state lies.
     """
 
     by: Literal["path_version", "partition", "table_version"]
@@ -69,18 +69,18 @@ class TableVersion(Frozen):
         if (self.by == "partition") != bool(self.columns):
             raise InvalidRequest(
                 "columns", value=", ".join(self.columns) or None,
-                requirement="names the columns of a version that is a partition, and of no other",
-                remedy="name every partition column that tells one state of the table from another",
+                requirement="must list partition columns if by is partition, and be empty otherwise",
+                remedy="list every partition column that distinguishes one state of the table from another",
             )  # fmt: skip
         if self.by != "path_version" and self.folders != 1:
             raise InvalidRequest(
-                "folders", value=self.folders, requirement="is for versions that are folders of the table's path",
+                "folders", value=self.folders, requirement="may be given only if by is path_version",
                 remedy="leave it out",
             )  # fmt: skip
         return self
 
     def describe(self) -> str:
-        """The form in words, for refusals and for who confirms it."""
+        """The form in words, for messages and for the person who confirms it."""
         if self.by == "partition":
             return f"the partition columns {', '.join(self.columns)}"
         if self.by == "table_version":
@@ -89,16 +89,16 @@ class TableVersion(Frozen):
 
 
 class TableBinding(Frozen):
-    """What an account says of one of its tables.
+    """The terms that an account fixes for one of its tables.
 
     Attributes:
-        table: the table's identity; taken in any form that a request may name it in.
+        table: the table's identity; accepted in any form in which a request may name it.
         format: ``parquet`` or ``csv`` (a path), or ``catalog``.
-        columns: names and types, in order; of csv, the columns of the header in the order of the file, and then those
-            that folders give. Also taken as a mapping of names to types.
+        columns: names and types, in order. For csv: the columns of the header, in the order of the file, and then those
+            that partition folders add. Also accepted as a mapping of names to types.
         version: how the table's states are named.
-        public_columns: the columns whose values are public and stay when a row is replaced: what filters, groups and
-            blocks may read where sizes are public.
+        public_columns: the columns whose values are public and do not change when a row is replaced. Where sizes are
+            public, filters, groups and blocks may read only these.
     """
 
     table: Annotated[str, Field(min_length=1, max_length=2000)]
@@ -136,14 +136,14 @@ class TableBinding(Frozen):
     def _fits(self) -> Self:
         if (self.format == "catalog") != self.table.startswith("catalog:"):
             raise InvalidRequest(
-                "format", value=self.format, requirement=f"must be that of {self.table}",
-                remedy="catalog is the format of catalog:db.name; parquet and csv are those of paths",
+                "format", value=self.format, requirement=f"must match the table {self.table}",
+                remedy="use catalog for catalog:db.name, and parquet or csv for a path",
             )  # fmt: skip
         other_form = "path_version" if self.format == "catalog" else "table_version"
         if self.version.by == other_form:
             raise InvalidRequest(
-                "version.by", value=other_form, requirement=f"does not name states of a {self.format} table",
-                remedy="catalog tables are pinned by table_version or partition, paths by path_version or partition",
+                "version.by", value=other_form, requirement=f"cannot name the states of a {self.format} table",
+                remedy="use table_version or partition for catalog tables, and path_version or partition for paths",
             )  # fmt: skip
         if self.format == "csv":
             require_csv_columns(self.columns)
@@ -154,7 +154,7 @@ class TableBinding(Frozen):
         return self
 
     def _require_exact_versions(self) -> None:
-        """Refuse version columns in which two values could be pinned at once: folders ``v=1`` and ``v=01``, say."""
+        """Reject version columns in which one pinned value could match two folders, such as ``v=1`` and ``v=01``."""
         kinds: tuple[Kind, ...] = (Kind.STRING,)
         if self.format == "catalog":
             kinds = (Kind.STRING, Kind.INTEGER, Kind.DATE)
@@ -164,7 +164,7 @@ class TableBinding(Frozen):
                 raise InvalidRequest(
                     "version.columns", value=name,
                     requirement=f"must be of type {' or '.join(kinds)}, not {column.type}",
-                    remedy="folders give text: bind the column as string",
+                    remedy="bind the column as string, because folder names are text",
                 )  # fmt: skip
 
     @property
@@ -178,14 +178,18 @@ class TableBinding(Frozen):
         return {column.name: column.type for column in self.columns}
 
     def column(self, name: str) -> BoundColumn | None:
-        """The column of that name, whatever its case; None if there is none."""
+        """The column with this name, ignoring case; None if the table has no such column."""
         return next((column for column in self.columns if column.name.lower() == name.lower()), None)
 
     def require_column(self, name: str, field: str) -> BoundColumn:
-        """The column of that name.
+        """The column with this name, ignoring case.
+
+        Args:
+            name: the column's name.
+            field: the field that names the column, for the message.
 
         Raises:
-            InvalidRequest: about ``field``; there is none.
+            InvalidRequest: the table has no such column.
         """
         column = self.column(name)
         if column is None:
@@ -193,16 +197,17 @@ class TableBinding(Frozen):
         return column
 
     def require_terms(self, unit: PrivacyUnit, blocks: BlockExpression | None) -> None:
-        """Refuse a table in which the account's unit or blocks would have no column, or one of which rows could move.
+        """Reject a table without the columns of the account's unit and blocks, or with types that cannot be used there.
 
         Raises:
-            InvalidRequest: a column is missing, or its type gives a row no block that stays: the text of a double
-                depends on the version of Java, and a time of day alone becomes a moment of the day of the run.
+            InvalidRequest: a column is missing, or its type does not assign a row to one fixed block: the text of a
+                double depends on the version of Java, and Spark completes a bare time of day with the date of the run.
         """
         if unit.column is not None and self.require_column(unit.column, "unit.column").kind is None:
             raise InvalidRequest(
-                "unit.column", value=unit.column, requirement="must be a column of simple values", remedy="name another"
-            )
+                "unit.column", value=unit.column, requirement="must be a column of simple values",
+                remedy="name another column",
+            )  # fmt: skip
         if blocks is None:
             return
         column = self.require_column(blocks.column, "blocks")
@@ -210,23 +215,24 @@ class TableBinding(Frozen):
         if column.kind not in kinds:
             raise InvalidRequest(
                 "blocks", value=str(blocks),
-                requirement=f"must be of a column of type {', '.join(kinds)}, not {column.type}",
+                requirement=f"must use a column of type {', '.join(kinds)}, not {column.type}",
                 remedy="name another column, or bind it as another type",
             )  # fmt: skip
 
     def require_extends(self, older: TableBinding) -> None:
-        """Refuse to take the place of ``older`` by anything but more columns and more public ones.
+        """Reject this binding unless all it does is add columns or public columns to ``older``.
 
         Raises:
-            InvalidRequest: what was bound would change: a row that was paid for under one type would be another row.
+            InvalidRequest: it changes something that was bound, so that a row that was paid for under one type would
+                become another row.
         """
         kept = [column for column in self.columns if column in older.columns]
         same = (self.table, self.format, self.version) == (older.table, older.format, older.version)
         if not same or tuple(kept) != older.columns or not set(older.public_columns) <= set(self.public_columns):
             raise InvalidRequest(
                 "binding", value=self.table,
-                requirement="can only be given more columns and more public columns, in the order that it has",
-                remedy="open an account for a new table, and leave this one as it is",
+                requirement="may only gain columns and public columns, and must keep the order of its columns",
+                remedy="leave this binding as it is, and open an account for the new table",
             )  # fmt: skip
 
     def _no_column(self, field: str, name: str) -> InvalidRequest:
@@ -239,32 +245,36 @@ class TableBinding(Frozen):
 
 
 def columns_of_mapping(value: Any) -> Any:
-    """``value`` as a list of columns, where it maps names to types."""
+    """Turn a mapping of names to types into a list of columns; return anything else unchanged."""
     return [{"name": name, "type": of} for name, of in value.items()] if isinstance(value, dict) else value
 
 
 def require_csv_columns(columns: Iterable[BoundColumn]) -> None:
-    """Refuse columns that no csv file has.
+    """Reject columns that a csv file cannot have.
 
     Raises:
-        InvalidRequest: a type that text is not converted to, or a name with spaces around it, which a header loses.
+        InvalidRequest: text cannot be converted to a column's type, or a name has spaces around it, which are lost when
+            a header is read.
     """
     for column in columns:
         if not is_csv_type(column.type):
             raise InvalidRequest(
                 f"columns.{column.name}", value=column.type,
-                requirement=f"must be one of {', '.join(CSV_TYPES)}, decimal(p,s)", remedy="correct the type",
+                requirement=f"must be one of {', '.join(CSV_TYPES)} or decimal(p,s)", remedy="correct the type",
             )  # fmt: skip
         if column.name != column.name.strip():
             raise InvalidRequest(
-                "columns", value=column.name, requirement="must have no space around it", remedy="write the bare name"
+                "columns", value=column.name, requirement="must have no spaces around it", remedy="remove them"
             )
 
 
 def _require_once(names: Iterable[str], what: str) -> None:
-    """Refuse names that are one to Spark, which does not tell upper case from lower case."""
+    """Reject names that Spark takes for the same, because it ignores case."""
     ((name, times),) = Counter(name.lower() for name in names).most_common(1) or [("", 0)]
     if times > 1:
         raise InvalidRequest(
-            what, value=name, requirement="is there more than once", remedy="columns must differ in more than case"
+            what,
+            value=name,
+            requirement="must be listed once",
+            remedy="give columns names that differ in more than case",
         )

@@ -1,7 +1,7 @@
-"""Whether a request fits a table, by the names and types of its columns: no value is looked at, so it can be known
-before anything is charged.
+"""Whether a request fits a table, judged by the names and types of its columns alone, before anything is charged.
 
-The application says the same of the table that it finds. Only the stages of a saved pipeline are left to it.
+The application repeats the check on the table that it reads. Only the stages of a saved pipeline are checked there for
+the first time.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _MAX_DIGITS = 20
 
 
 def check_columns(request: ReleaseRequest, types: Mapping[str, str]) -> None:
-    """Refuse a table that has not the columns which ``request`` reads, or has them of types that it cannot use.
+    """Reject a table that lacks columns which ``request`` reads, or has them with types that it cannot use.
 
     Args:
-        request: what is to be released.
-        types: the table's columns and their types, as Spark writes them.
+        request: the request.
+        types: the type of each of the table's columns, as Spark writes it.
 
     Raises:
-        InvalidRequest: about the first thing that does not fit: a column, the inside of an expression, a class of the
-            label, a level, or a key of a group.
+        InvalidRequest: for the first mismatch: a column, a part of an expression, a class of the label, a level, or the
+            key of a group.
     """
     table = _Table(types)
     for need in needs(request, types):
@@ -75,13 +75,13 @@ def check_columns(request: ReleaseRequest, types: Mapping[str, str]) -> None:
 
 
 class _Table:
-    """Columns by name, with what they hold."""
+    """A table's columns, with the type of each."""
 
     def __init__(self, types: Mapping[str, str]) -> None:
         self.types = types
 
     def require(self, need: ColumnNeed) -> Kind:
-        """What the column that is needed holds."""
+        """The kind of the values in the needed column."""
         name = need.spelling_in(self.types)
         if name is None:
             raise need.missing(self.types)
@@ -91,16 +91,16 @@ class _Table:
         return kind
 
     def require_condition(self, text: str) -> None:
-        """Refuse a filter that is no condition here."""
+        """Reject a filter that is not a condition on this table."""
         kind = self._kind(parse(text, what="where"), field="where", text=text)
         if kind not in (Kind.BOOLEAN, None):
             raise InvalidRequest(
-                "where", value=text, requirement=f"needs a {Kind.BOOLEAN} where it has a {kind}",
+                "where", value=text, requirement=f"must be of type {Kind.BOOLEAN}, not {kind}",
                 remedy=f"compare or cast it: TRY_CAST(... AS {Kind.BOOLEAN.name})",
             )  # fmt: skip
 
     def require_amount(self, need: ColumnNeed) -> None:
-        """Refuse what is no number or boolean: a column spelled exactly so, else an expression."""
+        """Reject a column, or else an expression, whose values are neither numbers nor booleans."""
         if need.spelling_in(self.types):
             self.require(need)
             return
@@ -109,7 +109,7 @@ class _Table:
             raise InvalidRequest(
                 need.field,
                 value=need.name,
-                requirement=f"must be a number or boolean, not a {kind}",
+                requirement=f"must be of type number or boolean, not {kind}",
                 remedy=need.remedy,
             )
 
@@ -155,10 +155,10 @@ def _check_levels(need: ColumnNeed, levels: Mapping[str, float] | tuple[str, ...
 
 
 def level_value(need: ColumnNeed, level: str, kind: Kind | None) -> Literalish:
-    """A level of a column of ``kind``, as the column holds it.
+    """``level`` as a value of a column of ``kind``.
 
     Raises:
-        InvalidRequest: it is none of the column's.
+        InvalidRequest: a column of this kind cannot contain it.
     """
     if kind is Kind.STRING:
         return level
@@ -170,13 +170,13 @@ def level_value(need: ColumnNeed, level: str, kind: Kind | None) -> Literalish:
     raise InvalidRequest(
         f"{need.field}.{need.name}",
         value=level,
-        requirement=f"must name levels of a column of type {kind}",
+        requirement=f"must be a value of a column of type {kind}",
         remedy="write true and false, or whole numbers",
     )
 
 
 def _check_value(value: Literalish, field: str) -> None:
-    """Refuse a constant that no column can hold: half of a surrogate pair, or a number beyond doubles."""
+    """Reject a constant that no column can hold: half of a surrogate pair, or a number beyond doubles."""
     try:
         holdable = value.encode() is not None if isinstance(value, str) else math.isfinite(float(value))
     except (UnicodeEncodeError, OverflowError):
@@ -188,13 +188,13 @@ def _check_value(value: Literalish, field: str) -> None:
 
 
 def _check_keys(statistic: PointCells | PointSums, table: _Table) -> None:
-    """Refuse keys that no row of a column of whole numbers could have: their groups would be empty without a word."""
+    """Reject keys that no row of a column of whole numbers can have; their groups would silently stay empty."""
     if table.require(group_need(str(statistic.group_by))) is not Kind.INTEGER:
         return
     for key in statistic.groups or ():
         if isinstance(key, str) and not re.fullmatch(r"0|-?[1-9][0-9]{0,18}", key):
             raise InvalidRequest(
                 "diagnostics.groups", value=key,
-                requirement=f"must be whole numbers, as the column {statistic.group_by} holds",
+                requirement=f"must be whole numbers, like the values of the column {statistic.group_by}",
                 remedy="write them without leading zeros, or name the column that holds them as text",
             )  # fmt: skip

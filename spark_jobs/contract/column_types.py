@@ -1,4 +1,4 @@
-"""Types of columns as Spark writes them, and the kinds of value that they hold."""
+"""Types of columns as Spark writes them, and the kinds of their values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What a column holds, as far as expressions and models care."""
+    """The kinds of values that expressions and models distinguish."""
 
     INTEGER = "integer"
     NUMBER = "number"
@@ -28,7 +28,7 @@ TYPES = {
 """The names of Spark's types of each kind; columns of other types cannot be read."""
 
 CSV_TYPES = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "date", "timestamp")
-"""What a csv column may be converted to, beside ``decimal(p,s)``."""
+"""The types that a csv column may be converted to, besides ``decimal(p,s)``."""
 
 _KINDS = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), Kind.INTEGER),
@@ -44,14 +44,14 @@ _DECIMAL = re.compile(r"decimal\((\d{1,2}),(\d{1,2})\)")
 
 
 def normal_type(text: str) -> str:
-    """One spelling for one simple type (``INTEGER`` is ``int``); other types, such as structs, stay as they are."""
+    """The canonical spelling of a simple type (``int`` for ``INTEGER``); others, such as structs, stay unchanged."""
     simple = re.sub(r"\s", "", text.lower())
     simple = _SYNONYMS.get(simple, simple)
     return simple if kind_of_type(simple) is not None else text.strip()
 
 
 def kind_of_type(type_text: str) -> Kind | None:
-    """What a column of this type, spelled as ``normal_type`` spells it, holds; None for types that cannot be read."""
+    """The kind of a type in its canonical spelling (``normal_type``); None for a type that cannot be read."""
     if _SIZED_TEXT.fullmatch(type_text):
         return Kind.STRING
     if _is_decimal(type_text):
@@ -60,7 +60,7 @@ def kind_of_type(type_text: str) -> Kind | None:
 
 
 def is_csv_type(type_text: str) -> bool:
-    """Whether a csv column may be converted to this type, spelled as ``normal_type`` spells it."""
+    """Whether a csv column may be converted to this type, given in its canonical spelling (``normal_type``)."""
     return type_text in CSV_TYPES or _is_decimal(type_text)
 
 

@@ -1,6 +1,6 @@
-"""The columns a request reads and the kinds of value they may hold: the input contract, stated once.
+"""The columns that a request reads, and the kinds of values that they may have: the contract for input tables.
 
-Names and types of columns are public; nothing here looks at a value.
+Names and types of columns are public; no value is read here.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _TYPE_CHARACTERS = 60
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnNeed:
-    """A column that must be there.
+    """A column that a request needs.
 
     Attributes:
-        name: the column, as the request spells it.
+        name: the column's name, as the request spells it.
         field: the field of the request that names it.
-        kinds: what it may hold.
-        remedy: what to do where it holds something else.
+        kinds: the kinds of values that it may have.
+        remedy: what the user can do if it has another kind.
     """
 
     name: str
@@ -51,14 +51,14 @@ class ColumnNeed:
     remedy: str = "name another column, or change its type in the table"
 
     def spelling_in(self, columns: Collection[str]) -> str | None:
-        """The column's own spelling in ``columns``: the same, else the one that differs in case alone."""
+        """The name in ``columns`` that matches: the same, or else the only one that differs in case alone."""
         alike = [column for column in columns if column.lower() == self.name.lower()]
         if self.name in columns:
             return self.name
         return alike[0] if len(alike) == 1 else None
 
     def missing(self, columns: Collection[str]) -> InvalidRequest:
-        """The refusal of a table that has ``columns`` alone."""
+        """The error for a table that has only ``columns``."""
         listed = ", ".join(list(columns)[:_LISTED]) + (", ..." if len(columns) > _LISTED else "")
         return InvalidRequest(
             self.field,
@@ -70,7 +70,7 @@ class ColumnNeed:
         )
 
     def mistyped(self, type_name: str) -> InvalidRequest:
-        """The refusal of a table whose column is of ``type_name``."""
+        """The error for a table in which the column has the type ``type_name``."""
         type_name = type_name if len(type_name) <= _TYPE_CHARACTERS else type_name[:_TYPE_CHARACTERS] + "..."
         kinds = " or ".join(part for part in (", ".join(self.kinds[:-1]), self.kinds[-1]) if part)
         return InvalidRequest(
@@ -79,9 +79,9 @@ class ColumnNeed:
 
 
 def needs(request: ReleaseRequest, columns: Collection[str]) -> tuple[ColumnNeed, ...]:
-    """What ``request`` needs of a table with ``columns``, in the order of the request's fields.
+    """The columns that ``request`` needs in a table with ``columns``, in the order of the request's fields.
 
-    The inputs of a saved pipeline are not among them: they are known where it is read.
+    The inputs of a saved pipeline are not among them; they become known when the pipeline is read.
     """
     return tuple(_needs(request, columns))
 
@@ -134,7 +134,7 @@ def _counted(statistic: Statistic, columns: Collection[str]) -> Iterator[ColumnN
 
 
 def _amount(need: ColumnNeed, columns: Collection[str]) -> Iterator[ColumnNeed]:
-    """What a feature or an outcome reads: the column that is spelled so, else those of the expression."""
+    """The columns that a feature or an outcome reads: the column of that name, or else those in the expression."""
     yield from (need,) if need.spelling_in(columns) else _reads(need.name, need.field)
 
 
@@ -144,7 +144,7 @@ def _reads(text: str, field: str) -> Iterator[ColumnNeed]:
 
 
 def label_need(label: Label) -> ColumnNeed:
-    """The label's column: its kind follows from how the request spells the two classes.
+    """The label's column; the two classes, as the request spells them, decide which kinds it may have.
 
     Raises:
         InvalidRequest: one class is text and the other is not.
@@ -155,7 +155,7 @@ def label_need(label: Label) -> ColumnNeed:
             "label.negative",
             value=label.negative,
             requirement="must be of the same type as label.positive",
-            remedy="write both classes as the column holds them: both as text or both as numbers",
+            remedy="write both classes as they are in the column: both as text or both as numbers",
         )
     if all(texts):
         kinds: tuple[Kind, ...] = (Kind.STRING,)
@@ -167,24 +167,24 @@ def label_need(label: Label) -> ColumnNeed:
         name=label.column,
         field="label.column",
         kinds=kinds,
-        remedy="write label.positive and label.negative as this column holds them, e.g. '1' for text",
+        remedy="write label.positive and label.negative as they are in this column, e.g. '1' for text",
     )
 
 
 def score_need(name: str) -> ColumnNeed:
-    """The column that holds a ``columns`` model's scores."""
+    """The column of scores that a ``columns`` model names."""
     return ColumnNeed(name=name, field="model.score", kinds=SCORE_KINDS)
 
 
 def value_need(name: str) -> ColumnNeed:
-    """A column of numbers that a diagnostic is about."""
+    """The column of numbers that a diagnostic describes."""
     return ColumnNeed(
         name=name, field="diagnostics.column", kinds=FEATURE_KINDS, remedy="name a column of numbers or booleans"
     )
 
 
 def amount_need(name: str, option: str) -> ColumnNeed:
-    """A column of numbers, or an expression of columns, that is the ``option`` of a diagnostic."""
+    """A diagnostic's ``option`` that is a column of numbers or an expression."""
     return ColumnNeed(
         name=name,
         field=f"diagnostics.{option}",
@@ -194,14 +194,14 @@ def amount_need(name: str, option: str) -> ColumnNeed:
 
 
 def group_need(name: str) -> ColumnNeed:
-    """The column that says which group a row is of."""
+    """The column that assigns rows to groups."""
     return ColumnNeed(
-        name=name, field="diagnostics.group_by", kinds=GROUP_KINDS, remedy="name a column of texts or whole numbers"
+        name=name, field="diagnostics.group_by", kinds=GROUP_KINDS, remedy="name a column of text or whole numbers"
     )
 
 
 def levels_need(name: str) -> ColumnNeed:
-    """A column whose levels a fit lists."""
+    """A categorical column of a fit."""
     return ColumnNeed(
         name=name,
         field="diagnostics.categorical",
@@ -211,7 +211,7 @@ def levels_need(name: str) -> ColumnNeed:
 
 
 def feature_need(name: str) -> ColumnNeed:
-    """A feature that is a column."""
+    """A column that is a feature of the model."""
     return ColumnNeed(
         name=name,
         field="model.coefficients",
@@ -221,7 +221,7 @@ def feature_need(name: str) -> ColumnNeed:
 
 
 def categorical_need(name: str) -> ColumnNeed:
-    """A column that ``model.categorical`` lists levels of."""
+    """A categorical column of the model."""
     return ColumnNeed(
         name=name,
         field="model.categorical",

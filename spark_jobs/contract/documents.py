@@ -1,8 +1,8 @@
-"""JSON and YAML documents as plain values, read strictly: what a person wrote is what is read, or it is refused.
+"""Strict readers of JSON and YAML: a document means exactly what its author wrote, or it is rejected.
 
-YAML is read by the rules of YAML 1.2's core schema, so that ``yes`` and ``1:30`` are texts and ``010`` is ten; numbers
-with a fraction are exact decimals. Keys that stand twice, anchors, aliases and tags, numbers out of every range,
-documents that are too long or nested too deeply are refused, with the line and the column where these are known.
+YAML follows the core schema of YAML 1.2, so that ``yes`` and ``1:30`` are text and ``010`` is ten. Numbers with a
+fraction become exact decimals. Duplicate keys, anchors, aliases, tags, numbers out of range, and documents that are too
+long or nested too deeply are rejected, with the line and the column where these are known.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from spark_jobs.contract.errors import InvalidRequest
 MAX_BYTES = 64 * 2**20
 MAX_DEPTH = 50
 MAX_EXPONENT = 400
-"""Powers of ten of a number; a float reaches 308."""
+"""The largest power of ten in a number; a float reaches 308."""
 MAX_INTEGER_DIGITS = 400
 
 _INTEGER = re.compile(r"[-+]?[0-9]+", re.ASCII)
@@ -31,10 +31,11 @@ def parse_json(text: str | bytes, *, what: str = "request") -> Any:
 
     Args:
         text: the document.
-        what: names it in a refusal.
+        what: what the document is, for messages.
 
     Raises:
-        InvalidRequest: no JSON, too long, too deep, a key that stands twice, or a number out of range.
+        InvalidRequest: the text is not JSON, is too long or nested too deeply, or has a duplicate key or a number out
+            of range.
     """
     _require_size(text, what)
     try:
@@ -51,12 +52,12 @@ def parse_json(text: str | bytes, *, what: str = "request") -> Any:
         place = f"line {error.lineno}, column {error.colno}"
         raise InvalidRequest(
             what,
-            requirement=f"must be a JSON document; it ceases to be one at {place}",
-            remedy="check its syntax there",
+            requirement=f"must be a JSON document, but has a syntax error at {place}",
+            remedy="correct its syntax there",
         ) from None
     except InvalidRequest:
         raise
-    except ValueError:  # bytes that are no text
+    except ValueError:  # bytes that are not text
         raise InvalidRequest(
             what, requirement="must be a JSON document in UTF-8", remedy="check its encoding"
         ) from None
@@ -69,10 +70,11 @@ def parse_yaml(text: str | bytes, *, what: str = "request") -> Any:
 
     Args:
         text: the document.
-        what: names it in a refusal.
+        what: what the document is, for messages.
 
     Raises:
-        InvalidRequest: no YAML, too long, too deep, a key that stands twice, an anchor, or a number out of range.
+        InvalidRequest: the text is not YAML, is too long or nested too deeply, or has a duplicate key, an anchor, a tag
+            or a number out of range.
     """
     import yaml
 
@@ -83,11 +85,11 @@ def parse_yaml(text: str | bytes, *, what: str = "request") -> Any:
         raise _too_deep(what) from None
     except yaml.YAMLError as error:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
-        where = "" if mark is None else f"; it ceases to be one at {_place(mark)}"
+        where = "" if mark is None else f", but has a syntax error at {_place(mark)}"
         raise InvalidRequest(
             what,
             requirement=f"must be a YAML document{where}",
-            remedy=f"check its syntax: {problem or 'it cannot be read'}",
+            remedy=f"correct its syntax: {problem or 'it cannot be read'}",
         ) from None
     _require_depth(data, what)
     return data
@@ -105,19 +107,20 @@ def _loader() -> Any:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """YAML 1.2's core schema, without anchors and tags, with keys that stand once."""
+        """The core schema of YAML 1.2 without anchors, tags and duplicate keys."""
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             event: Any = self.peek_event()  # type: ignore[no-untyped-call]
             if isinstance(event, yaml.events.AliasEvent) or getattr(event, "anchor", None) is not None:
+                place = _place(event.start_mark)
                 raise InvalidRequest(
-                    "request", requirement=f"must have no anchors and aliases, as {_place(event.start_mark)} has",
+                    "request", requirement=f"must have no anchors and aliases, but has one at {place}",
                     remedy="write the value out where it is used",
                 )  # fmt: skip
-            if getattr(event, "tag", None) is not None:  # !!int "x" would fail in ways of its own
+            if getattr(event, "tag", None) is not None:  # !!int "x" would raise an error of another kind
                 raise InvalidRequest(
-                    "request", requirement=f"must have no tags, as {_place(event.start_mark)} has",
-                    remedy="write the value alone",
+                    "request", requirement=f"must have no tags, but has one at {_place(event.start_mark)}",
+                    remedy="write the value without its tag",
                 )  # fmt: skip
             return super().compose_node(parent, index)
 
@@ -128,7 +131,7 @@ def _loader() -> Any:
                 if not isinstance(key, Hashable) or key in keys:
                     raise InvalidRequest(
                         "request", value=key,
-                        requirement=f"must have each key once, and {_place(key_node.start_mark)} has one again",
+                        requirement=f"must have each key once, but repeats one at {_place(key_node.start_mark)}",
                         remedy="remove one of them",
                     )  # fmt: skip
                 keys.add(key)
@@ -145,7 +148,7 @@ def _dumper() -> Any:
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        """Quotes what the loader would read as something else than text."""
+        """Quotes text that the loader would read as another type."""
 
         def ignore_aliases(self, data: Any) -> bool:
             return True
@@ -155,7 +158,7 @@ def _dumper() -> Any:
             style = None if text.isprintable() else '"'
             return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
-    # YAML 1.1's rules as well, so that other programs read the same texts
+    # YAML 1.1's rules as well, so that other programs read the same text
     both = {first: list(rules) for first, rules in yaml.SafeDumper.yaml_implicit_resolvers.items()}
     for first, rules in _resolvers().items():
         both[first] = [*rules, *both.get(first, ())]
@@ -189,7 +192,7 @@ def _unique(pairs: list[tuple[str, Any]], what: str) -> dict[str, Any]:
 
 
 def _fraction(text: str, what: str) -> Decimal:
-    # counted in the text: an exponent of billions is an overflow even to a Decimal
+    # read from the text, because an exponent of billions overflows even a Decimal
     exponent = re.search(r"[eE][-+]?0*([0-9]*)\Z", text)
     if exponent is not None and (len(exponent[1]) > len(str(MAX_EXPONENT)) or int(exponent[1] or 0) > MAX_EXPONENT):
         raise _out_of_range(text, what)
@@ -210,13 +213,13 @@ def _out_of_range(text: str, what: str) -> InvalidRequest:
 
 
 def _not_a_number(name: str, what: str) -> Any:
-    raise InvalidRequest(what, value=name, requirement="must have finite numbers alone", remedy="correct the number")
+    raise InvalidRequest(what, value=name, requirement="must have only finite numbers", remedy="correct the number")
 
 
 def _require_size(text: str | bytes, what: str) -> None:
     if len(text) > MAX_BYTES:
         raise InvalidRequest(
-            what, value=f"{len(text)} bytes", requirement=f"must have at most {MAX_BYTES}", remedy="make it shorter"
+            what, value=f"{len(text)} bytes", requirement=f"must have at most {MAX_BYTES} bytes", remedy="shorten it"
         )
 
 
@@ -235,7 +238,7 @@ def _require_depth(data: Any, what: str) -> None:
 
 
 def _too_deep(what: str) -> InvalidRequest:
-    return InvalidRequest(what, requirement=f"must be nested at most {MAX_DEPTH} deep", remedy="make it flatter")
+    return InvalidRequest(what, requirement=f"must be nested at most {MAX_DEPTH} levels deep", remedy="flatten it")
 
 
 def _place(mark: Any) -> str:

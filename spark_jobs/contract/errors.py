@@ -1,19 +1,19 @@
-"""The one error a user meets: a request, a schema or a configuration that cannot be served.
+"""The error that users see: a request, schema or configuration that cannot be served.
 
-Bad *data* never raises it: which error, or whether there is one, would be an exact answer about people.
+The *data* never causes it: whether there is an error, and which one, would be an exact answer about people.
 """
 
 from __future__ import annotations
 
 
 class InvalidRequest(ValueError):
-    """A request, schema or configuration that cannot be served, in one line.
+    """A request, schema or configuration that cannot be served; its message is one line.
 
     Args:
-        field: the field, parameter or thing that is wrong, e.g. ``"budget.epsilon"``.
-        value: what the user gave there; never a data value.
+        field: the field, parameter or object that is wrong, e.g. ``"budget.epsilon"``.
+        value: what the user gave there; never a value from the data.
         requirement: what would be accepted.
-        remedy: what to do about it.
+        remedy: what the user can do about it.
     """
 
     def __init__(self, field: str, *, value: object = None, requirement: str, remedy: str) -> None:
@@ -24,23 +24,23 @@ class InvalidRequest(ValueError):
         super().__init__(self._line())
 
     def __reduce__(self) -> tuple[object, ...]:
-        # an exception is otherwise made again from its text alone, which is no argument of any of these
+        # by default an exception is unpickled from its message alone, which is not what its class takes
         return (_restored, (type(self), self.args, vars(self)))
 
     def to_dict(self) -> dict[str, str | None]:
-        """The fields, to carry the refusal across a process boundary."""
+        """The fields as plain JSON types, to pass the error to another process."""
         return {"field": self.field, "value": self.value, "requirement": self.requirement, "remedy": self.remedy}
 
     @classmethod
     def from_dict(cls, fields: dict[str, str | None]) -> InvalidRequest:
-        """The refusal that ``to_dict`` described."""
+        """The error that ``to_dict`` described."""
         refusal = cls(str(fields["field"]), requirement=str(fields["requirement"]), remedy=str(fields["remedy"]))
         refusal.value = fields.get("value")
         refusal.args = (refusal._line(),)
         return refusal
 
     def within(self, part: str) -> InvalidRequest:
-        """The same refusal, about a field of ``part``."""
+        """The same error, for a field inside ``part``."""
         return InvalidRequest.from_dict({**self.to_dict(), "field": f"{part}.{self.field}".rstrip(".")})
 
     def _line(self) -> str:
@@ -50,7 +50,7 @@ class InvalidRequest(ValueError):
 
 
 def _restored(kind: type[InvalidRequest], args: tuple[object, ...], fields: dict[str, object]) -> InvalidRequest:
-    """The refusal that another process raised."""
+    """Unpickle the error that another process raised."""
     refusal = kind.__new__(kind, *args)
     vars(refusal).update(fields)
     return refusal

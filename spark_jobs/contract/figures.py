@@ -1,9 +1,9 @@
-"""The status of a released result, and what is published of its figures where noise leaves none: null.
+"""The status of a released result; an undefined result publishes null in place of its figures.
 
-Whether a result is defined is decided by noisy sizes alone. Where it is not, every figure is null (None in Python, NaN
-in arrays, null in the manifest and in data files): a number there would be read as a finding. What stays are the public
-facts, the noisy sizes that decided, and the noisy counts themselves. Which fields are figures is declared by the
-options of each kind (``contract.options``).
+Noisy sizes alone decide whether a result is defined. If it is not, every figure is null (None in Python, NaN in arrays,
+null in the manifest and in data files), because a number would be mistaken for a finding. Public facts, the noisy sizes
+that decided, and the noisy counts themselves are still published. The options of each kind declare which of its fields
+are figures (``contract.options``).
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Any
 
 OK, UNDEFINED, PARTLY = "ok", "undefined", "partly undefined"
 SHRUNK, UNCHECKED = "shrunk", "unchecked"
-"""Of a fit with a ridge, and of a score figure whose noisy sizes were not paid for."""
+"""The status of a fit with a ridge, and of a score figure whose noisy sizes were not paid for."""
 STATUSES = (OK, SHRUNK, UNCHECKED, UNDEFINED)
-"""What the status of one result can be."""
+"""The possible statuses of a single result."""
 DEFINED_ABOVE = 3.0
-"""Standard deviations of its noise that a noisy size must reach for the result to be defined."""
+"""How many standard deviations of its noise a noisy size must reach for the result to be defined."""
 
 _NO_FIGURES = {"level", "confidence"}
-"""What is public inside a figure that has fields of its own."""
+"""The public fields inside a figure that is an object."""
 
 
 def status_of(result: Mapping[str, Any]) -> str:
-    """The status of one result; of a result in groups, ``partly undefined`` where some of them are undefined."""
+    """The status of a result; a result by groups is ``partly undefined`` if some, but not all, groups are undefined."""
     status = result.get("status", OK)
     if isinstance(status, str):
         return status
@@ -33,12 +33,12 @@ def status_of(result: Mapping[str, Any]) -> str:
 
 
 def undefined_kinds(statuses: Mapping[str, str]) -> tuple[str, ...]:
-    """The kinds that have no figure at all."""
+    """The kinds whose result is undefined as a whole."""
     return tuple(kind for kind, status in statuses.items() if status == UNDEFINED)
 
 
 def is_withheld(figures: Iterable[str], result: Mapping[str, Any]) -> bool:
-    """Whether every one of these fields of a result is null, but for what is public inside it."""
+    """Whether all of these fields of a result are null, except for the public fields inside them."""
     return all(_is_null(result[name]) for name in figures)
 
 

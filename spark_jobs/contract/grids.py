@@ -1,4 +1,4 @@
-"""Which bounds and cells make a grid of values: known from a request, whatever the rows."""
+"""Which bounds and numbers of cells make a valid grid of values; the request alone decides, whatever the rows."""
 
 from __future__ import annotations
 
@@ -8,28 +8,30 @@ from collections.abc import Sequence
 from spark_jobs.contract.errors import InvalidRequest
 
 MAX_BOUND = 1e100
-"""Of public bounds and units in a request, and its inverse of their distance: slopes, axes and squares stay finite."""
+"""The largest size of public bounds and units in a request; its inverse is the smallest distance of two bounds and the
+smallest unit. Slopes, axes and squares then stay finite."""
 LARGEST = 2.0**1000
-"""Bounds and units of any grid stay within this and its inverse: nothing on the way to a position overflows."""
+"""The largest size of bounds and units of any grid, whose inverse is the smallest: computing a position never
+overflows."""
 FINEST = 2.0**-48
-"""The least width of a cell, as a share of the larger bound."""
+"""The smallest width of a cell, as a fraction of the larger bound."""
 DEFAULT_LOG_UNIT = 2.0**-20
-"""Where a logarithmic grid holds 0 and no unit is given: this share of its larger bound is the unit."""
+"""The default unit of a logarithmic grid that contains 0, as a fraction of its larger bound."""
 RESIDUAL_DOUBLINGS, RESIDUAL_STEPS = 60, 64
-"""Of the axes that residuals are counted on: doublings of the unit, and cells of each of them."""
+"""For each axis of the grid of residuals: how often the unit is doubled, and the number of cells in each doubling."""
 RESIDUAL_KEYS = (2 * RESIDUAL_STEPS * (RESIDUAL_DOUBLINGS + 2)) ** 2
-"""Cells of ``statistics.ResidualCounts``, of which most are empty: 7936 of either axis."""
+"""The number of cells of ``statistics.ResidualCounts``, 7936 along each axis; most of them are empty."""
 
 
 def are_bounds(values: Sequence[float]) -> bool:
-    """Whether these are two public bounds that a request may give: ascending, finite, and neither vast nor as one."""
+    """Whether a request may give these public bounds: two finite, ascending numbers, not too large or too close."""
     return (
         len(values) == 2 and -MAX_BOUND <= values[0] < values[1] <= MAX_BOUND and values[1] - values[0] >= 1 / MAX_BOUND
     )
 
 
 def unit_of_log(lower: float, upper: float, unit: float | None = None) -> float:
-    """The smallest size that a logarithmic grid tells apart from 0: ``unit``, or what its bounds make of None."""
+    """The smallest size that a logarithmic grid distinguishes from 0: ``unit``, or a default that the bounds give."""
     if unit is not None:
         return float(unit)
     nearer = 0.0 if lower <= 0 <= upper else min(abs(lower), abs(upper))
@@ -37,11 +39,11 @@ def unit_of_log(lower: float, upper: float, unit: float | None = None) -> float:
 
 
 def check_grid(*, lower: float, upper: float, cells: int, scale: str, unit: float | None) -> None:
-    """Refuse bounds and cells that make no grid (``statistics.ValueGrid``).
+    """Reject bounds and cells that do not make a valid grid (``statistics.ValueGrid``).
 
     Raises:
-        InvalidRequest: the bounds are no numbers in ascending order, or the cells too narrow for them, or the unit is
-            none of a logarithmic grid between them.
+        InvalidRequest: the bounds are not numbers in ascending order, the cells are too narrow for double precision, or
+            the unit does not suit a logarithmic grid between the bounds.
     """
     if not (-LARGEST <= lower < upper <= LARGEST) or math.isinf(1 / (upper - lower)):
         raise InvalidRequest(
@@ -54,7 +56,7 @@ def check_grid(*, lower: float, upper: float, cells: int, scale: str, unit: floa
         raise InvalidRequest(
             "cells",
             value=cells,
-            requirement="must leave cells that double precision can tell apart",
+            requirement="must leave cells that double precision can distinguish",
             remedy="give fewer cells, or bounds that are further apart",
         )
     if scale not in ("linear", "log"):
@@ -62,11 +64,11 @@ def check_grid(*, lower: float, upper: float, cells: int, scale: str, unit: floa
     if scale == "log":
         _check_unit(lower, upper, cells, unit_of_log(lower, upper, unit))
     elif unit is not None:
-        raise InvalidRequest("unit", value=unit, requirement="is of scale: log", remedy="leave it out")
+        raise InvalidRequest("unit", value=unit, requirement="may be given only with scale: log", remedy="leave it out")
 
 
 def steps_of_log(lower: float, upper: float, cells: int, unit: float) -> int:
-    """Cells of one doubling, of a logarithmic grid of at most ``cells`` cells; below 1 where they do not suffice."""
+    """The cells per doubling of a logarithmic grid with at most ``cells`` cells; 0 if these are too few."""
     sides = [_doublings(abs(bound) / unit) for bound in (lower, upper)]
     span = sides[1] - sides[0] if lower >= 0 else sum(sides) if upper > 0 else sides[0] - sides[1]
     return max(0, math.floor((cells - 4) / span))
@@ -90,7 +92,7 @@ def _check_unit(lower: float, upper: float, cells: int, unit: float) -> None:
 
 
 def _doublings(size: float) -> float:
-    """Position of ``size`` units in doublings: linear within each of them, 0 up to the unit."""
+    """The position of a value of ``size`` units, in doublings: linear within each doubling, 0 up to one unit."""
     if size < 1:
         return 0.0
     mantissa, exponent = math.frexp(size)

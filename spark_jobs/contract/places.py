@@ -1,9 +1,9 @@
-"""Where a table or a release lies: one name for each place, from which alone the path that is read is made.
+"""Where a table or a release lies: each place has one name, and the path that is read follows from that name alone.
 
 A request names its table by text, an account is bound to a table, and Spark reads a path. If each understood the text
 in its own way, a request could be charged to one table and read another. So text is parsed here and nowhere else, and
-whatever two programs could understand in two ways is refused: relative paths, ``.`` and ``..``, ``#``, ``?`` and ``%``,
-patterns, control characters, two ways to write one accented letter.
+whatever two programs could understand in two ways is rejected: relative paths, ``.`` and ``..``, ``#``, ``?`` and
+``%``, patterns, control characters, and accented letters that are not in Unicode's composed form.
 
 =========================  ================================================================================
 text                       place
@@ -15,7 +15,8 @@ text                       place
 ``catalog:Sales.Visits``   ``catalog:spark_catalog.sales.visits``: the first of three parts names the catalog
 =========================  ================================================================================
 
-Other schemes are refused: they would be second names for the same files (``webhdfs``, ``viewfs``), or no lake.
+Other schemes are rejected: they would be second names for the same files (``webhdfs``, ``viewfs``), or are not those of
+a data lake.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _SCHEMES = {
     "abfs": "abfss",
     "abfss": "abfss",
 }
-# what Hadoop has a connector for without further settings
+# the scheme for which Hadoop has a connector without further settings
 _READ_AS = {"s3": "s3a"}
 _DEFAULT_PORTS = {"hdfs": ":8020"}
 
@@ -69,8 +70,8 @@ class Place:
     """A folder of a lake or of a store of releases, or a table of a catalog.
 
     Attributes:
-        identity: its one name: what accounts are bound to and the ledger compares.
-        path: what Spark is given to read: a URI, or for a table of a catalog its full name.
+        identity: its only name, to which accounts are bound and which the ledger compares.
+        path: what Spark reads: a URI, or the full name of a catalog's table.
     """
 
     identity: str
@@ -82,10 +83,10 @@ class Place:
 
         Args:
             text: what a user wrote.
-            what: the field it stands in, for the refusal.
+            what: the field that contains it, for messages.
 
         Raises:
-            InvalidRequest: it names none, or could be understood in more than one way.
+            InvalidRequest: the text does not name a place, or could be understood in more than one way.
         """
         if text.lower().startswith(CATALOG):
             return cls.of_catalog(text[len(CATALOG) :], what=what)
@@ -96,7 +97,7 @@ class Place:
         """The folder that ``text`` names, an absolute path or a URI.
 
         Raises:
-            InvalidRequest: as ``parse``.
+            InvalidRequest: as for ``parse``.
         """
         _require_plain(text, what)
         match = _URI.fullmatch(text)
@@ -119,7 +120,7 @@ class Place:
         segments = [segment for segment in (path or "").split("/") if segment]
         if "." in segments or ".." in segments:
             raise InvalidRequest(
-                what, value=text, requirement="must not hold the segments . and ..", remedy="write the path out"
+                what, value=text, requirement="must not contain the segments . and ..", remedy="write the path out"
             )
         return cls._of(scheme, _authority(scheme, authority, text, what), segments)
 
@@ -127,10 +128,10 @@ class Place:
     def of_catalog(cls, name: str, *, what: str = "name") -> Place:
         """The place of a catalog's table, e.g. ``sales.visits`` or ``lake.sales.visits``; case does not matter.
 
-        A name of two parts is one of Spark's own catalog, ``spark_catalog``, whatever catalog a session has as default.
+        A name of two parts belongs to Spark's own catalog, ``spark_catalog``, whatever a session's default catalog is.
 
         Raises:
-            InvalidRequest: it is no such name.
+            InvalidRequest: it is not such a name.
         """
         parts = name.split(".")
         plain = all(_NAME.fullmatch(part) for part in parts) and 2 <= len(parts) <= _CATALOG_PARTS
@@ -150,62 +151,62 @@ class Place:
         return cls(identity=f"{scheme}{rest}", path=f"{_READ_AS.get(scheme, scheme)}{rest}")
 
     def below(self, version: str, *, what: str = "path_version") -> Place:
-        """The folder ``version`` of this one, a plain relative path such as ``v3`` or ``2026/11/21``.
+        """The folder below this one at the plain relative path ``version``, such as ``v3`` or ``2026/11/21``.
 
         Raises:
-            InvalidRequest: it is no such path.
+            InvalidRequest: ``version`` is not such a path.
         """
         require_relative(version, what)
         add = version if self.identity.endswith("/") else f"/{version}"
         return Place(identity=f"{self.identity}{add}", path=f"{self.path}{add}")
 
-    def holds(self, other: Place) -> bool:
+    def contains(self, other: Place) -> bool:
         """Whether ``other`` is this place or lies below it."""
         end = "." if self.identity.startswith(CATALOG) else "/"
         return f"{other.identity.rstrip(end)}{end}".startswith(f"{self.identity.rstrip(end)}{end}")
 
     def overlaps(self, other: Place) -> bool:
-        """Whether one of the two holds the other."""
-        return self.holds(other) or other.holds(self)
+        """Whether one of the two contains the other."""
+        return self.contains(other) or other.contains(self)
 
     @property
     def local(self) -> str | None:
-        """The path on this machine, where it is a place of a file system that machines mount."""
+        """The path on this machine, if the place is on a mounted file system; else None."""
         return self.identity.removeprefix("file://") if self.identity.startswith("file://") else None
 
     @property
     def folder(self) -> str:
-        """The place as a store of releases knows it: a path of this machine, or the identity."""
+        """The place as a store of releases names it: the path on this machine, or else the identity."""
         return self.identity if self.local is None else self.local
 
     def resolved(self, *, what: str = "path") -> Place:
-        """The place that symbolic links on this machine lead to; itself where there are none, or it is not local.
+        """The place with the symbolic links of this machine resolved; itself if there are none or it is not local.
 
         Raises:
-            InvalidRequest: they lead to a folder that cannot be named.
+            InvalidRequest: the links lead to a folder whose path is not allowed.
         """
         return self if self.local is None else Place.parse(os.path.realpath(self.local), what=what)
 
     def require_real(self, *, what: str = "path") -> None:
-        """Refuse a place that a symbolic link on this machine leads away from: it would be another one's second name.
+        """Reject a place on this machine whose path has a symbolic link: it would be a second name of another place.
 
         Raises:
-            InvalidRequest: there is such a link.
+            InvalidRequest: its path has a symbolic link.
         """
         if self.local is not None and os.path.realpath(self.local) != self.local:
             raise InvalidRequest(
                 what,
                 value=self.identity,
                 requirement="must not lead through a symbolic link",
-                remedy="name the folder itself: the ledger knows it by that name alone",
+                remedy="name the folder itself, because the ledger knows it by that name alone",
             )
 
 
 def require_relative(version: str, what: str) -> None:
-    """Refuse what is no plain relative path below a folder.
+    """Reject anything but a plain relative path below a folder.
 
     Raises:
-        InvalidRequest: it is none.
+        InvalidRequest: ``version`` is not such a path.
     """
     _require_plain(version, what)
     if any(segment in ("", ".", "..") for segment in version.split("/")):
@@ -218,32 +219,34 @@ def require_relative(version: str, what: str) -> None:
 
 
 def _require_plain(text: str, what: str) -> None:
-    """Refuse characters that Python, Hadoop and Spark's reader do not all take for part of a name."""
+    """Reject characters that are not part of a name to all of Python, Hadoop and Spark's readers."""
     spaced = any(segment != segment.strip() for segment in text.split("/"))
     if not text or not text.isprintable() or spaced or text != unicodedata.normalize("NFC", text):
         raise InvalidRequest(
             what,
             value=text,
-            requirement="must be printable text in Unicode's composed form (NFC), its folders' names without spaces "
-            "around",
-            remedy="write the folder's name, and rename it where it is none of that",
+            requirement="must be printable text in Unicode's composed form (NFC), with no spaces around the names of "
+            "folders",
+            remedy="correct the path, or rename the folder",
         )
-    # a pattern would read versions side by side, and a person twice
+    # a pattern would read several versions together, and a person more than once
     if any(character in text for character in f"{_PATTERNS}#%"):
         raise InvalidRequest(
             what,
             value=text,
-            requirement=f"must not hold any of {' '.join(_PATTERNS)} # %",
+            requirement=f"must not contain any of {' '.join(_PATTERNS)} # %",
             remedy="name one folder as it is, without patterns and escapes",
         )
 
 
 def _authority(scheme: str, written: str | None, text: str, what: str) -> str:
-    """The host, bucket or container of a URI, in its one spelling."""
-    pattern, bound, example = _AUTHORITIES[scheme]
+    """The host, bucket or container of a URI, in its canonical spelling."""
+    pattern, description, example = _AUTHORITIES[scheme]
     authority = (written or "//")[2:]
     if not pattern.fullmatch(authority):
-        raise InvalidRequest(what, value=text, requirement=f"must name {bound}", remedy=f"write it like {example}")
+        raise InvalidRequest(
+            what, value=text, requirement=f"must name {description}", remedy=f"write it like {example}"
+        )
     if scheme == "file":
         return ""
     return authority.lower().removesuffix(_DEFAULT_PORTS.get(scheme, "//"))

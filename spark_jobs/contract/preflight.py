@@ -1,8 +1,8 @@
-"""What is refused before a charge: all that a request, and what its account says of the table, decide by themselves.
+"""Checks before a charge: everything that the request and the account's terms for its table decide without the data.
 
-A dry run, the operator, the command line and the application call the same function, the last one before it reads a
-row. What it passes is not refused any more: not by the mechanisms, for each part of the budget is at least what its
-diagnostics can be released with; and not by the driver's memory, for the counts of a request have a most.
+A dry run, the operator, the command line and the application call the same function, the application before it reads a
+row. A request that passes is not rejected later: each part of the budget suffices for the mechanisms of its
+diagnostics, and the counts are few enough for the driver's memory.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from spark_jobs.contract.request import ReleaseRequest
 
 
 def preflight(request: ReleaseRequest) -> None:
-    """Refuse a request that could be charged and then not be released.
+    """Reject a request that could be charged but not released.
 
     Args:
-        request: what is to be released; its table's columns are looked at where they are known, as they are once the
-            account's terms are filled in.
+        request: the request; its table's columns are checked if they are known, as they are once the account's terms
+            are filled in.
 
     Raises:
-        InvalidRequest: a part of the budget is too small for what it pays for, the counts would be too many, or the
-            table has not the columns that are read, or has them of other types.
+        InvalidRequest: a part of the budget is too small for the diagnostics that it pays for, there would be too many
+            counts, or the table lacks columns that are read, or has them with other types.
     """
     require_budget(request)
     require_size(request)
@@ -32,10 +32,10 @@ def preflight(request: ReleaseRequest) -> None:
 
 
 def require_budget(request: ReleaseRequest) -> None:
-    """Refuse a budget of which some part is too small for a diagnostic that it pays for, in any order of them.
+    """Reject a budget with a part that is too small for a diagnostic that it pays for.
 
     Raises:
-        InvalidRequest: it is, naming the least of the diagnostic.
+        InvalidRequest: a part is too small; the message gives the smallest that the diagnostic needs.
     """
     for part in split_budget(request):
         for options in part.diagnostics:
@@ -43,10 +43,10 @@ def require_budget(request: ReleaseRequest) -> None:
 
 
 def require_size(request: ReleaseRequest) -> None:
-    """Refuse statistics with more counts and sums than a driver is sure to hold, whatever the number of rows.
+    """Reject statistics with more counts and sums than the driver is sure to hold in memory, whatever the rows.
 
     Raises:
-        InvalidRequest: they have.
+        InvalidRequest: there are more.
     """
     sizes = {statistic: statistic.max_keys for statistic in request.statistics}
     total = sum(sizes.values())
@@ -54,6 +54,6 @@ def require_size(request: ReleaseRequest) -> None:
         return
     largest = max(sizes, key=lambda statistic: sizes[statistic])
     raise InvalidRequest(
-        "diagnostics", value=f"{total:,} counts", requirement=f"must be made of at most {MAX_KEYS:,} counts",
+        "diagnostics", value=f"{total:,} counts", requirement=f"must need at most {MAX_KEYS:,} counts",
         remedy=largest.remedy_for_size,
     )  # fmt: skip

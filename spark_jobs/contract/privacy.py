@@ -15,9 +15,10 @@ from spark_jobs.contract.values import Frozen
 
 MAX_EPSILON = Decimal(10) ** 12
 MAX_DIGITS = 30
-"""Decimals of a cost, before and after the point together: sums of them stay exact in every database."""
+"""The most digits of a cost, before and after the point together; sums of costs then stay exact in every database."""
 MAX_GROUP_EPSILON = 100
-"""The epsilon of all rows of a unit but one above which their delta is nearly 1, were one's the least there is."""
+"""If all rows of a unit but one together spend more epsilon than this, the unit's delta is nearly 1 even for the
+smallest delta of one row that a ledger can record."""
 
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
@@ -39,19 +40,19 @@ def exact_decimal(value: Any, *, what: str = "number") -> Decimal:
     """``value`` as an exact finite decimal; floats are read as Python prints them, strings as written.
 
     Raises:
-        InvalidRequest: not a number, not finite, or more digits than a ledger keeps.
+        InvalidRequest: the value is not a finite number, or has more digits than a ledger can record.
     """
-    bound = "must be a finite decimal number"
+    requirement = "must be a finite decimal number"
     remedy = f"write it as a number or a string such as '0.5', with at most {MAX_DIGITS} digits"
     if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
-        raise InvalidRequest(what, value=value, requirement=bound, remedy=remedy)
+        raise InvalidRequest(what, value=value, requirement=requirement, remedy=remedy)
     text = float.__repr__(value) if isinstance(value, float) else str(value).strip()
     if not _NUMBER.fullmatch(text):
-        raise InvalidRequest(what, value=value, requirement=bound, remedy=remedy)
+        raise InvalidRequest(what, value=value, requirement=requirement, remedy=remedy)
     try:
         number = Decimal(text)
-    except InvalidOperation:  # an exponent beyond any
-        raise InvalidRequest(what, value=value, requirement=bound, remedy=remedy) from None
+    except InvalidOperation:  # an exponent beyond what Decimal can represent
+        raise InvalidRequest(what, value=value, requirement=requirement, remedy=remedy) from None
     if number and abs(number.adjusted()) > 2 * MAX_DIGITS:  # before it is written out
         raise InvalidRequest(what, value=value, requirement=f"must have at most {MAX_DIGITS} digits", remedy=remedy)
     number = number.normalize(Context(prec=1000))
@@ -74,7 +75,7 @@ def exact_sum(*numbers: Decimal) -> Decimal:
 
 
 def exact_difference(number: Decimal, *parts: Decimal) -> Decimal:
-    """``number`` less all ``parts``, exactly; a minus sign alone would round to the 28 digits of Python's default."""
+    """``number`` minus all ``parts``, exactly; the operator ``-`` rounds to the 28 digits of Python's context."""
     return exact_sum(number, *(part.copy_negate() for part in parts))
 
 
@@ -85,17 +86,17 @@ def float_below(number: Decimal) -> float:
 
 
 def share(number: Decimal, parts: int) -> Decimal:
-    """``number / parts``, rounded down so that ``parts`` of it never exceed ``number``."""
+    """``number / parts``, rounded down so that ``parts`` times the result never exceeds ``number``."""
     with localcontext(prec=60, rounding=ROUND_FLOOR):
         part = number / parts
         return part.quantize(Decimal(1).scaleb(max(part.adjusted() + 1, 0) - MAX_DIGITS))
 
 
 def delta_of_rows(epsilon: Decimal, delta: Decimal, rows: int) -> Decimal:
-    """The delta that ``rows`` rows lose to a mechanism which is (``epsilon``, ``delta``)-DP for one of them.
+    """The delta for a unit of ``rows`` rows of a mechanism that is (``epsilon``, ``delta``)-DP for one row.
 
-    It is ``(e^(k epsilon) - 1) / (e^epsilon - 1)`` times that of one row, rounded up; the epsilon is ``k`` times that
-    of one row (group privacy: Vadhan 2017, lemma 2.2).
+    For ``k`` rows it is ``(e^(k epsilon) - 1) / (e^epsilon - 1)`` times that of one row, rounded up; the epsilon is
+    ``k`` times that of one row (group privacy: Vadhan 2017, lemma 2.2).
     """
     if rows == 1 or delta == 0:
         return delta
@@ -116,9 +117,9 @@ class Budget(Frozen):
     """A privacy cost or allowance ``(epsilon, delta)``, as exact decimals.
 
     Attributes:
-        epsilon: above 0 and at most 10^12 (a cost); 0 is allowed only where ``Budget.zero()`` made it.
+        epsilon: at least 0 and at most 10^12; a cost must be above 0 (``require_positive``).
         delta: at least 0 and below 1; 0 is pure differential privacy.
-        rho: the zCDP parameter, where an account counts in it; None elsewhere.
+        rho: the zCDP parameter, for accounts that compose in zCDP; None elsewhere.
     """
 
     epsilon: Annotated[ExactDecimal, _exact]
@@ -154,7 +155,7 @@ class Budget(Frozen):
         return self
 
     def require_positive(self) -> Self:
-        """This budget, refused unless it can pay for noise at all.
+        """This budget, after checking that it can pay for noise at all.
 
         Raises:
             InvalidRequest: epsilon is 0.
@@ -173,8 +174,8 @@ class PrivacyUnit(Frozen):
     """What one person owns in the table: a single row, or up to ``max_rows`` rows that share ``column``.
 
     Attributes:
-        column: the column that names the unit; None when every row is a unit of its own.
-        max_rows: rows of one unit that are kept; each mechanism then runs at epsilon / max_rows.
+        column: the column that identifies the unit; None if every row is a unit of its own.
+        max_rows: the most rows of one unit that are used; each mechanism then runs at epsilon / max_rows.
     """
 
     column: str | None = None
@@ -193,7 +194,7 @@ class PrivacyUnit(Frozen):
                 "max_rows",
                 value=rows,
                 requirement="must be a whole number from 1 to 1000000",
-                remedy="give the rows one unit may contribute",
+                remedy="give the number of rows that one unit may contribute",
             )
         if data.get("column") in (None, "") and rows != 1:
             raise InvalidRequest(

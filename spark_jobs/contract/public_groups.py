@@ -1,8 +1,8 @@
-"""Keys of groups from a public file: for a draft, and for an administrator who registers them in a ledger.
+"""Keys of groups from a public file, for a draft or for an administrator who registers them in a ledger.
 
-Which groups a release has must not depend on the private rows: an empty group is released like any other. Whether a
-file is public is for an administrator to say, so a charged request names no file: it lists its keys, or names a list
-that is registered. No refusal says what a file holds, not even its columns.
+The groups of a release must not depend on the private rows; an empty group is released like any other. Only an
+administrator can decide that a file is public, so a charged request does not name a file: it lists its keys, or names a
+registered list. No message reveals what a file contains, not even its columns.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class KeyFile(Frozen):
     Attributes:
         path: a path or an ``s3://`` URI; ``.csv`` with a header, ``.json`` (a list of keys, or of objects) or
             ``.parquet``.
-        column: which column holds the keys; may be left out where there is one.
+        column: the column of the keys; may be left out if the file has only one column.
     """
 
     path: Annotated[str, Field(min_length=1)]
@@ -51,10 +51,10 @@ def names_file(groups: object) -> bool:
 
 
 def with_public_groups(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a request, with the keys of its groups where a file is named: each once, in the file's order.
+    """The fields of a request, with the name of a file replaced by its keys: each once, in the file's order.
 
     Raises:
-        InvalidRequest: the file cannot be read, lists no keys, or lies within the table.
+        InvalidRequest: the file cannot be read, has no valid keys, or lies within the table.
     """
     entries = fields.get("diagnostics")
     if not isinstance(entries, (list, tuple)):
@@ -68,8 +68,8 @@ def _resolved(entry: Any, table: Any) -> Any:
         return entry
     if is_registered(groups):
         raise InvalidRequest(
-            _FIELD, value=groups, requirement="names a list of an account, which only a ledger knows",
-            remedy="ask by the operator or by dp-budget run, or list the keys",
+            _FIELD, value=groups, requirement="names a registered list, which only the ledger knows",
+            remedy="run the request by the operator or by dp-budget run, or list the keys",
         )  # fmt: skip
     try:
         named = KeyFile.parse({"path": groups} if isinstance(groups, str) else dict(groups))
@@ -83,7 +83,7 @@ def read_keys(file: KeyFile) -> tuple[str | int, ...]:
     """The keys in a public file, each once, in the file's order.
 
     Raises:
-        InvalidRequest: it cannot be read, or holds no keys; what it holds is not said.
+        InvalidRequest: the file cannot be read or has no valid keys; the message does not reveal its contents.
     """
     try:
         return require_keys(list(dict.fromkeys(_keys(file))))
@@ -92,28 +92,30 @@ def read_keys(file: KeyFile) -> tuple[str | int, ...]:
             raise
         raise InvalidRequest(
             f"{_FIELD}.path", value=file.path,
-            requirement=f"must hold 1 to {MAX_GROUPS} different keys: texts of 1 to {MAX_KEY_CHARACTERS} characters "
-            "or whole "
-            "numbers of 64 bits",
-            remedy="write the keys to a file of their own, as the column holds them",
+            requirement=f"must contain 1 to {MAX_GROUPS} different keys: texts of 1 to {MAX_KEY_CHARACTERS} characters "
+            "or whole numbers of 64 bits",
+            remedy="write the keys to a file of their own, as they are in the column",
         ) from None  # fmt: skip
     except TypeError:  # keys that are lists or objects
         raise InvalidRequest(
-            f"{_FIELD}.path", value=file.path, requirement="must hold texts or whole numbers", remedy="check the file"
+            f"{_FIELD}.path",
+            value=file.path,
+            requirement="must contain texts or whole numbers",
+            remedy="check the file",
         ) from None
 
 
 def _require_apart(path: str, table: Any) -> None:
-    """Refuse a file of the private table: keys that are read off its rows would say who is in it."""
+    """Reject a file of the private table: keys that are read from its rows would reveal who is in it."""
     file = _place_of(path)
     try:
         place = Place.of_folder(str(table.get("path"))) if isinstance(table, Mapping) else None
     except InvalidRequest:
         return  # of a catalog, or refused with the rest of the request
-    if place is not None and (place.holds(file) or place.resolved().holds(file.resolved())):
+    if place is not None and (place.contains(file) or place.resolved().contains(file.resolved())):
         raise InvalidRequest(
             f"{_FIELD}.path", value=path,
-            requirement="must not lie within the table: keys read off its rows are not public",
+            requirement="must not lie within the table, because keys that are read from its rows are not public",
             remedy="name a file that was made without the table",
         )  # fmt: skip
 
@@ -140,7 +142,7 @@ def _keys(named: KeyFile) -> Iterable[Any]:
             f"{_FIELD}.path",
             value=named.path,
             requirement=f"must be a {suffix} file as its name says",
-            remedy="check it",
+            remedy="check the file",
         ) from None
 
 
@@ -199,7 +201,7 @@ def _place(names: Sequence[str], column: str | None) -> int:
         return 0
     if column is None or column not in names:
         raise InvalidRequest(
-            "column", value=column, requirement="must be a column of the file, named where it has several",
-            remedy="name the column that holds the keys",
+            "column", value=column, requirement="must be a column of the file, and is required if the file has several",
+            remedy="name the column of the keys",
         )  # fmt: skip
     return list(names).index(column)

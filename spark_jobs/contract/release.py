@@ -38,11 +38,11 @@ class ReleaseFile(Frozen):
 
 
 class PartSpending(Frozen):
-    """What one mechanism spent of a part, for a whole privacy unit.
+    """What one mechanism spent of a part's budget, for a whole privacy unit.
 
     Attributes:
-        label: what for, in words.
-        epsilon, delta: how much, exact.
+        label: what it was spent on, in words.
+        epsilon, delta: the exact cost.
     """
 
     label: str
@@ -51,12 +51,12 @@ class PartSpending(Frozen):
 
 
 class ReleasePart(Frozen):
-    """One part of a release's cost, and what it bought.
+    """One part of a release's cost, and the diagnostics that it paid for.
 
     Attributes:
-        kinds: the diagnostics that it pays for; several are made from one noisy release that they share.
-        cost: what the part cost; the parts add up to the release's cost.
-        spendings: what each mechanism of the part spent, in order; empty where nothing is known of them.
+        kinds: the kinds of these diagnostics; several share one noisy release.
+        cost: the cost of the part; the parts add up to the release's cost.
+        spendings: what each mechanism of the part spent, in order; empty if that is not known.
     """
 
     kinds: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -73,18 +73,18 @@ class Release(Frozen):
         charge_id: the ledger's charge; None for a draft outside the ledger.
         status: ``CHARGED`` (a ledger's charge pays for it) or ``UNCHARGED``.
         guarantee: ``differentially private``, or ``NOT PRIVATE`` where the noise came from a seed.
-        request_sha256: hash of the request it answers.
-        request: that request.
+        request_sha256: hash of the request.
+        request: the request itself.
         cost: what the mechanisms spent of the request's budget; never more.
         neighbours, unit: the relation and the unit of the guarantee.
         statement: the guarantee in plain words.
         rules: the public per-record rules that were applied.
-        assumptions: what the guarantee or the reading rests on.
+        assumptions: the assumptions of the guarantee, and of the interpretation of the results.
         drawn_at: when the noise was drawn (UTC, ISO 8601).
-        parts: what each part of the cost bought, and which diagnostics share a part.
-        results: each diagnostic's released values, by its kind; null is a figure that noise leaves undefined.
+        parts: the parts of the cost, and the diagnostics that each of them paid for.
+        results: each diagnostic's released values, by its kind; null marks a figure that the noise leaves undefined.
         files: every other file of the release.
-        versions: of the programs that made it.
+        versions: the versions of the programs that made it.
     """
 
     format: int = FORMAT
@@ -108,7 +108,7 @@ class Release(Frozen):
 
     @property
     def statuses(self) -> dict[str, str]:
-        """By kind, whether its result is defined (``contract.figures``)."""
+        """The status of each kind's result (``contract.figures``)."""
         return {kind: status_of(result) for kind, result in self.results.items()}
 
     def to_json(self) -> str:
@@ -120,7 +120,7 @@ class Release(Frozen):
         """The release in a manifest.
 
         Raises:
-            InvalidRequest: not a manifest of this format.
+            InvalidRequest: the text is not a manifest of this format.
         """
         try:
             data = json.loads(text)
@@ -139,7 +139,7 @@ class Release(Frozen):
         """The release in a YAML manifest.
 
         Raises:
-            InvalidRequest: not YAML, or not a manifest of this format.
+            InvalidRequest: the text is not YAML, or not a manifest of this format.
         """
         import yaml
 

@@ -1,4 +1,4 @@
-"""The one document on which the Airflow side and the Spark side meet."""
+"""The request of a release: the document that the Airflow side and the Spark side exchange."""
 
 from __future__ import annotations
 
@@ -22,28 +22,29 @@ from spark_jobs.contract.tables import Label, LinearModel, LogisticModel, Model,
 from spark_jobs.contract.values import Frozen, did_you_mean
 
 MAX_RECORD = 60
-"""Characters of what a row is called."""
+"""The most characters of ``record``, the noun for one row."""
 
 
 class ReleaseRequest(Frozen):
-    """Everything that shapes a release; its hash is what the ledger's charge is tied to.
+    """Everything that shapes a release; the ledger's charge is tied to its hash.
 
     Attributes:
         account: the ledger account that pays; None only for a draft outside the ledger.
-        table: the pinned table; of a request that is to be charged its path or name, and its state.
+        table: the pinned table; a request that is to be charged gives only its path or name, and its state.
         where: an optional filter of the allow-list; rows for which it is not true are left out.
-        label: the 0/1 outcome, of diagnostics of a classifier.
-        model: where scores or fitted values come from, of diagnostics of a model. A label or a model that nothing in
-            the request needs is not read.
-        scoring: public rules for scores that do not fit.
+        label: the 0/1 outcome, for diagnostics of a classifier.
+        model: the source of scores or fitted values, for diagnostics of a model. A label or a model that no diagnostic
+            of the request needs is not read.
+        scoring: the public rule for scores outside [0, 1].
         diagnostics: what to release; each kind at most once.
         budget: the full cost of the release.
         neighbours: the relation of the guarantee.
         unit: the privacy unit.
-        blocks: the ledger's blocks that are read and charged; ``2026-01..2026-03`` names each from one to the other.
-        block_expression: which rows lie in which block: the account's, which is filled in where it is left out.
-        output: URI of the folder that holds releases.
-        title: a line for the report.
+        blocks: the ledger's blocks that are read and charged; ``2026-01..2026-03`` stands for the blocks from the first
+            to the last.
+        block_expression: which rows lie in which block; filled in from the account if it is left out.
+        output: URI of the folder for releases.
+        title: a title line for the report.
         record: what one row stands for, as a short noun such as ``"person-year"``, which the report quotes.
     """
 
@@ -66,14 +67,14 @@ class ReleaseRequest(Frozen):
     @field_validator("record")
     @classmethod
     def _short_noun(cls, value: str | None) -> str | None:
-        # it stands in the paragraph on who is protected, which a sentence of the request's own could turn round
+        # the report quotes it in the paragraph on who is protected, whose meaning a whole sentence could reverse
         words = [] if value is None else re.split("[ -]", value)
         if value is not None and (len(value) > MAX_RECORD or not all(word.isalnum() for word in words)):
             raise InvalidRequest(
                 "", value=value,
-                requirement=f"must be words of letters and digits, with single spaces or hyphens: {MAX_RECORD} "
-                "characters",
-                remedy="name what one row is by a short noun, such as 'person-year'",
+                requirement="must be words of letters and digits with single spaces or hyphens between them, at most "
+                f"{MAX_RECORD} characters",
+                remedy="give a short noun for what one row is, such as 'person-year'",
             )  # fmt: skip
         return value
 
@@ -100,7 +101,10 @@ class ReleaseRequest(Frozen):
                 )
             if kinds.count(kind) > 1:
                 raise InvalidRequest(
-                    "kind", value=kind, requirement="may be asked for once", remedy="ask for it in a release of its own"
+                    "kind",
+                    value=kind,
+                    requirement="must be requested once",
+                    remedy="request it again in another release",
                 )
         return tuple(_options(entry) for entry in entries)
 
@@ -132,50 +136,50 @@ class ReleaseRequest(Frozen):
             if any(statistic.of_label for statistic in options.statistics) and self.label is None:
                 raise InvalidRequest(
                     "label", requirement=f"is required by {options.kind}",
-                    remedy="name the column of the 0/1 outcome, with its two values where they are others",
+                    remedy="name the column of the 0/1 outcome, with its two values if they are not 0 and 1",
                 )  # fmt: skip
             if any(statistic.of_model is not None for statistic in options.statistics) and self.model is None:
                 raise InvalidRequest(
                     "model", requirement=f"is required by {options.kind}",
-                    remedy="say where scores or fitted values come from, e.g. a column of them",
+                    remedy="name the source of scores or fitted values, e.g. a column of scores",
                 )  # fmt: skip
 
     @property
     def uses_label(self) -> bool:
-        """Whether anything that is asked for is counted from the label."""
+        """Whether any diagnostic reads the label."""
         return any(statistic.of_label for statistic in self.statistics)
 
     @property
     def uses_model(self) -> bool:
-        """Whether anything that is asked for is counted from what the model gives."""
+        """Whether any diagnostic reads the output of the model."""
         return any(statistic.of_model is not None for statistic in self.statistics)
 
     @property
     def output_of_model(self) -> str:
-        """What the model gives that is asked for, in words: scores, fitted values, or both."""
+        """Which output of the model the diagnostics read, in words: scores, fitted values, or both."""
         return " and ".join(dict.fromkeys(s.of_model for s in self.statistics if s.of_model is not None))
 
     @property
     def needed_label(self) -> Label:
-        """The label, for what needs it: a request without it would have been refused."""
+        """The label, for diagnostics that need one; without it the request would have been rejected."""
         if self.label is None:
             raise ValueError("the request has no label")
         return self.label
 
     @property
     def needed_model(self) -> Model:
-        """The model, for what needs it: a request without it would have been refused."""
+        """The model, for diagnostics that need one; without it the request would have been rejected."""
         if self.model is None:
             raise ValueError("the request has no model")
         return self.model
 
     @property
     def knows_public_columns(self) -> bool:
-        """Whether it is known which columns are public: a request that is to be charged does not say it itself."""
+        """Whether the public columns are known; a charged request gets them from its account."""
         return self.account is None or self.table.is_bound
 
     def sizes_are_public(self, statistic: Statistic) -> bool:
-        """Whether something that is made from ``statistic`` takes for public which rows it goes through."""
+        """Whether a diagnostic that uses ``statistic`` takes the number of rows that it uses to be public."""
         return any(
             statistic in options.statistics and options.sizes_are_public(self.neighbours)
             for options in self.diagnostics
@@ -183,30 +187,30 @@ class ReleaseRequest(Frozen):
 
     @property
     def block_filter(self) -> str | None:
-        """The filter that is true of the rows of the charged blocks alone; None where they are all rows.
+        """The filter that is true only for the rows of the charged blocks; None if they contain all rows.
 
         Raises:
-            InvalidRequest: blocks are named, and nothing says which rows lie in them.
+            InvalidRequest: blocks are named without an expression that assigns rows to them.
         """
         if self.blocks == (ALL,):
             return None
         if self.block_expression is None:
             raise InvalidRequest(
                 "block_expression",
-                requirement="is required where blocks are named",
-                remedy="say which rows lie in them, as the account does, e.g. 'day(visited_at)'",
+                requirement="is required if blocks are named",
+                remedy="give the account's block expression, e.g. 'day(visited_at)'",
             )
         return self.block_expression.predicate(self.blocks)
 
     @property
     def written_blocks(self) -> str:
-        """The blocks in words, those by time that follow each other as one range."""
+        """The blocks in words, with consecutive blocks by time as ranges."""
         expression = self.block_expression
         return ", ".join(self.blocks if expression is None else expression.compact(self.blocks))
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:
-        """What Spark counts for the diagnostics: each statistic once, in the order in which they are asked for."""
+        """The statistics that Spark counts for the diagnostics: each once, in the order of the diagnostics."""
         return tuple(dict.fromkeys(statistic for options in self.diagnostics for statistic in options.statistics))
 
     def to_dict(self) -> dict[str, Any]:
@@ -226,7 +230,7 @@ class ReleaseRequest(Frozen):
         """The request in a JSON document.
 
         Raises:
-            InvalidRequest: not JSON, or not a request.
+            InvalidRequest: the text is not JSON, or not a request.
         """
         return cls.parse(json_fields(text))
 
@@ -235,25 +239,25 @@ class ReleaseRequest(Frozen):
         """The request in a YAML document.
 
         Raises:
-            InvalidRequest: not YAML, or not a request.
+            InvalidRequest: the text is not YAML, or not a request.
         """
         return cls.parse(_an_object(parse_yaml(text)))
 
     @classmethod
     def from_file(cls, path: str | Path) -> Self:
-        """The request in a ``.json``, ``.yaml`` or ``.yml`` file, and in the public files that it names.
+        """The request in a ``.json``, ``.yaml`` or ``.yml`` file, with the keys of the public files that it names.
 
         Raises:
-            InvalidRequest: no such file, or no request in it.
+            InvalidRequest: the file cannot be read, or does not contain a request.
         """
         return cls.build(load_fields(path))
 
     @classmethod
     def build(cls, fields: Mapping[str, Any]) -> Self:
-        """The request in its fields, with the keys of groups that they name a public file for.
+        """The request with these fields, after replacing the names of public files by the keys in them.
 
         Raises:
-            InvalidRequest: they make no request, or a file cannot be read.
+            InvalidRequest: the fields do not make a request, or a file cannot be read.
         """
         return cls.parse(with_public_groups(fields))
 
@@ -272,7 +276,7 @@ def json_fields(text: str | bytes) -> dict[str, Any]:
     """The fields of a request in a JSON document.
 
     Raises:
-        InvalidRequest: not JSON, or no object.
+        InvalidRequest: the text is not a JSON object.
     """
     return _an_object(parse_json(text))
 
@@ -281,7 +285,7 @@ def load_fields(path: str | Path) -> dict[str, Any]:
     """The fields of a request in a ``.json``, ``.yaml`` or ``.yml`` file.
 
     Raises:
-        InvalidRequest: no such file, or no object in it.
+        InvalidRequest: the file cannot be read, or does not contain an object.
     """
     path = Path(path)
     try:
@@ -297,7 +301,7 @@ def load_model(path: str | Path) -> dict[str, Any]:
     """The model in a JSON file, as a request's ``model`` field takes it.
 
     Raises:
-        InvalidRequest: no such file, or no JSON object in it.
+        InvalidRequest: the file cannot be read, or does not contain a JSON object.
     """
     try:
         text = Path(path).read_bytes()

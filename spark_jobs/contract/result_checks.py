@@ -1,11 +1,11 @@
-"""What a released result meets: rules that the options of each kind declare, and the rules that a result breaks.
+"""Rules for released results: the options of each kind declare them, and ``violations`` lists those that are broken.
 
-Rules read the JSON form of a result. It is noisy already, so a broken rule says nothing about anybody: it is an error
-of the program. It is reported as a line that states the rule, and never a value.
+Rules read the JSON form of a result. It is noisy already, so a broken rule reveals nothing about anyone: it is an error
+of the program. It is reported as a line that states the rule, never a value.
 
-Names are those of fields. ``distance.value`` is the field ``value`` of the object ``distance``, and null where the
-object is. A field holds a number or lists of numbers; a rule for numbers is one for each of them. Where a rule is
-``nullable``, they may be null.
+Rules name fields. ``distance.value`` is the field ``value`` of the object ``distance``, and null if the object is null.
+A field is a number or a list of numbers, possibly nested; a rule for numbers applies to each of them. If a rule is
+``nullable``, numbers may be null.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from spark_jobs.contract.figures import STATUSES, UNDEFINED, is_withheld
 
 Fields = Mapping[str, Any]
-ANOTHER_FORM = "the result has another form"
+EXPECTED_FORM = "the result has the form that its kind declares"
 _ERRORS_OF_FORM = (KeyError, TypeError, IndexError, ValueError, OverflowError)
 
 
@@ -30,8 +30,8 @@ class ResultCheck:
 
     Attributes:
         names: the fields that it reads.
-        broken: gives a line for each part of the rule that a result breaks; raises ``KeyError``, ``TypeError``,
-            ``IndexError``, ``ValueError`` or ``OverflowError`` if the result has not the form that the rule is for.
+        broken: returns a line for each part of the rule that a result breaks; raises ``KeyError``, ``TypeError``,
+            ``IndexError``, ``ValueError`` or ``OverflowError`` if the result does not have the form that it expects.
     """
 
     names: tuple[str, ...]
@@ -39,38 +39,38 @@ class ResultCheck:
 
 
 class NotANumberError(ValueError):
-    """A field holds NaN; the message is the line that says so."""
+    """A field contains NaN; the message is the line that states the rule."""
 
 
-def departures(result: Fields, *, figures: tuple[str, ...], checks: tuple[ResultCheck, ...]) -> list[str]:
-    """The rules that a result breaks, each once; of an undefined result, whether one of its figures is not null.
+def violations(result: Fields, *, figures: tuple[str, ...], checks: tuple[ResultCheck, ...]) -> list[str]:
+    """The rules that a result breaks, each once; the only rule for an undefined result is that its figures are null.
 
     Args:
         result: the JSON form of a result.
-        figures: the fields that are null in an undefined result; none if the result has a status for each group.
-        checks: the rules for a result that is defined.
+        figures: the fields that are null in an undefined result; empty if the result has a status for each group.
+        checks: the rules for a defined result.
     """
     lines: list[str] = []
     try:
         if figures and result["status"] == UNDEFINED:
             return [] if is_withheld(figures, result) else ["every figure of an undefined result is null"]
     except _ERRORS_OF_FORM:
-        return [ANOTHER_FORM]
+        return [EXPECTED_FORM]
     for check in (among("status", values=STATUSES), *checks):
         try:
             lines += check.broken(result)
         except NotANumberError as error:
             lines.append(str(error))
         except _ERRORS_OF_FORM:
-            lines.append(ANOTHER_FORM)
+            lines.append(EXPECTED_FORM)
     return list(dict.fromkeys(lines))
 
 
 def value_at(result: Fields, name: str) -> Any:
-    """The value of a field, by its name with dots; null inside an object that is null.
+    """The value of a field, by its dotted name; null inside an object that is null.
 
     Raises:
-        KeyError, TypeError: there is no such field.
+        KeyError, TypeError: the result has no such field.
     """
     value: Any = result
     for part in name.split("."):
@@ -79,16 +79,16 @@ def value_at(result: Fields, name: str) -> Any:
 
 
 def numbers(result: Fields, name: str, *, nullable: bool = False) -> list[Any]:
-    """All numbers of a field, in order; null among them where the field may have none.
+    """All numbers of a field, in order, and its nulls if it is ``nullable``.
 
     Raises:
-        KeyError, TypeError: there is no such field, or it holds something else.
-        NotANumberError: it holds NaN.
+        KeyError, TypeError: the result has no such field, or the field contains something other than numbers.
+        NotANumberError: the field contains NaN.
     """
     values = list(_flat(value_at(result, name)))
     for value in values:
         if isinstance(value, bool) or not (isinstance(value, (int, float)) or (nullable and value is None)):
-            raise TypeError(f"{name} holds something else than numbers")
+            raise TypeError(f"{name} contains something other than numbers")
     if any(value is not None and math.isnan(value) for value in values):
         raise NotANumberError(f"{name} is a number")
     return values
@@ -105,14 +105,14 @@ def _flat(value: Any) -> Iterator[Any]:
 def _listed(result: Fields, name: str) -> list[Any]:
     value = value_at(result, name)
     if not isinstance(value, list):
-        raise TypeError(f"{name} is no list")
+        raise TypeError(f"{name} is not a list")
     return value
 
 
 def _per_field(
     names: tuple[str, ...], rule: str, holds: Callable[[list[Any]], bool], nullable: bool = False
 ) -> ResultCheck:
-    """A rule for the numbers of each field by itself."""
+    """A rule for the numbers of each single field."""
 
     def broken(result: Fields) -> Iterator[str]:
         for name in names:
@@ -137,7 +137,7 @@ def within(*names: str, low: float = 0, high: float = 1, nullable: bool = False)
 
 
 def finite(*names: str, low: float | None = None, nullable: bool = False) -> ResultCheck:
-    """Numbers are finite, and not below ``low`` where that is given."""
+    """Numbers are finite, and not below ``low`` if it is given."""
 
     def holds(values: list[Any]) -> bool:
         return all(math.isfinite(value) and (low is None or value >= low) for value in values)
@@ -165,22 +165,22 @@ def _steps(
 
 
 def never_falls(*names: str) -> ResultCheck:
-    """No number is below the one before."""
+    """No number is below the previous one."""
     return _steps(names, "never falls", operator.ge)
 
 
 def never_rises(*names: str, nullable: bool = False) -> ResultCheck:
-    """No number is above the one before."""
+    """No number is above the previous one."""
     return _steps(names, "never rises", operator.le, nullable)
 
 
 def always_rises(*names: str) -> ResultCheck:
-    """Every number is above the one before."""
+    """Every number is above the previous one."""
     return _steps(names, "always rises", operator.gt)
 
 
 def counts_up(*names: str) -> ResultCheck:
-    """Every number is the one before, or one more."""
+    """Every number is the previous one, or one more."""
     return _steps(names, "goes up by 0 or 1 at a time", lambda right, left: right - left in (0, 1))
 
 
@@ -196,7 +196,7 @@ def interval(*names: str) -> ResultCheck:
 
 
 def among(*names: str, values: tuple[str, ...]) -> ResultCheck:
-    """Values are some of a public list."""
+    """All values are in a public list."""
 
     def broken(result: Fields) -> Iterator[str]:
         for name in names:
@@ -217,7 +217,7 @@ def null_first(name: str) -> ResultCheck:
 
 
 def ascending(*names: str, nullable: bool = False) -> ResultCheck:
-    """In every place, numbers do not fall from one field to the next."""
+    """At every position, numbers do not decrease from one field to the next."""
 
     def broken(result: Fields) -> Iterator[str]:
         for lower, upper in pairwise(names):
@@ -229,7 +229,7 @@ def ascending(*names: str, nullable: bool = False) -> ResultCheck:
 
 
 def inside(name: str, ends_of: str, *, nullable: bool = False) -> ResultCheck:
-    """The numbers of a field lie in the interval that another field gives by its two ends."""
+    """The numbers of a field lie in the interval in the field ``ends_of``."""
 
     def holds(result: Fields) -> bool:
         if nullable and value_at(result, ends_of) is None:
@@ -241,7 +241,7 @@ def inside(name: str, ends_of: str, *, nullable: bool = False) -> ResultCheck:
 
 
 def adjoining(lower: str, upper: str, *, first: float, last: float) -> ResultCheck:
-    """Of bins, each begins where the one before ends, the first at ``first``; the last one ends at ``last``."""
+    """Each bin begins where the previous one ends; the first begins at ``first``, and the last ends at ``last``."""
     line = f"{lower} and {upper} follow each other from {first:g} to {last:g}"
     return _together(
         (lower, upper), line, lambda result: [*numbers(result, lower), last] == [first, *numbers(result, upper)]
@@ -249,18 +249,18 @@ def adjoining(lower: str, upper: str, *, first: float, last: float) -> ResultChe
 
 
 def same_length(*names: str) -> ResultCheck:
-    """Lists have one length."""
-    line = f"{', '.join(names)} have one length"
+    """All lists have the same length."""
+    line = f"{', '.join(names)} have the same length"
     return _together(names, line, lambda result: len({len(_listed(result, name)) for name in names}) == 1)
 
 
 def shape(*names: str, sizes: tuple[str, ...], more: int = 0) -> ResultCheck:
-    """Lists have, along each axis, the size that is the number in a field, or the length of the list in it.
+    """Along each axis, lists have the size that a field gives: its number, or the length of its list.
 
     Args:
         names: the lists.
-        sizes: a field for each axis; null stands for 1.
-        more: how much longer the lists are than that, along every axis.
+        sizes: the field for each axis; null stands for 1.
+        more: how much longer than that the lists are, along every axis.
     """
 
     def holds(result: Fields) -> bool:
@@ -284,7 +284,7 @@ def _has_shape(value: Any, sizes: list[int]) -> bool:
 
 
 def add_up(*parts: str, total: str) -> ResultCheck:
-    """The numbers of some fields add up to the number of another."""
+    """The numbers of some fields add up to the number in another."""
 
     def holds(result: Fields) -> bool:
         return [sum(value for name in parts for value in numbers(result, name))] == numbers(result, total)
@@ -293,7 +293,7 @@ def add_up(*parts: str, total: str) -> ResultCheck:
 
 
 def null_together(*names: str) -> ResultCheck:
-    """Fields are null together; lists, in the same places."""
+    """Fields are null together, and lists in the same positions."""
 
     def holds(result: Fields) -> bool:
         values = [value_at(result, name) for name in names]
@@ -304,7 +304,7 @@ def null_together(*names: str) -> ResultCheck:
 
 
 def null_where(*names: str, by: str, value: str, only: bool = True) -> ResultCheck:
-    """Lists are null where the list ``by`` has a value, and, if ``only``, nowhere else."""
+    """Lists are null where the list ``by`` has the given value, and, if ``only``, nowhere else."""
 
     def holds(result: Fields) -> bool:
         null = [entry == value for entry in _listed(result, by)]
@@ -319,7 +319,7 @@ def null_where(*names: str, by: str, value: str, only: bool = True) -> ResultChe
 
 
 def rows(name: str, *checks: ResultCheck) -> ResultCheck:
-    """Each object of a list meets some rules."""
+    """Each object of a list meets the given rules."""
 
     def broken(result: Fields) -> Iterator[str]:
         for row in _listed(result, name):
@@ -330,9 +330,9 @@ def rows(name: str, *checks: ResultCheck) -> ResultCheck:
 
 
 def part(name: str, *, figures: tuple[str, ...], checks: tuple[ResultCheck, ...]) -> ResultCheck:
-    """A field is a result of its own, with a status of its own."""
+    """A field is itself a result, with its own status."""
     inner = (*figures, *(read for check in checks for read in check.names))
     return ResultCheck(
         names=(name, *(f"{name}.{read}" for read in inner)),
-        broken=lambda result: [f"{name}: {line}" for line in departures(result[name], figures=figures, checks=checks)],
+        broken=lambda result: [f"{name}: {line}" for line in violations(result[name], figures=figures, checks=checks)],
     )

@@ -1,4 +1,4 @@
-"""The secret salt that decides which rows of a unit are kept, and where it comes from."""
+"""The secret salt that decides which rows of a unit are used, and where it is read from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MIN_SALT_BYTES = 16
 
 
 def read_salt(environ: Mapping[str, str]) -> bytes:
-    """The secret salt of ``DP_DIAGNOSTICS_SALT``, or of the file that ``DP_DIAGNOSTICS_SALT_FILE`` names.
+    """The secret salt in ``DP_DIAGNOSTICS_SALT``, or in the file that ``DP_DIAGNOSTICS_SALT_FILE`` names.
 
     Raises:
         InvalidRequest: neither is set, both are, the file cannot be read, or the salt is shorter than 16 bytes.
@@ -22,8 +22,7 @@ def read_salt(environ: Mapping[str, str]) -> bytes:
     if bool(text) == bool(path):
         raise InvalidRequest(
             SALT_VARIABLE,
-            requirement=f"exactly one of {SALT_VARIABLE} and {SALT_FILE_VARIABLE} must be set where the unit is a "
-            "column",
+            requirement=f"exactly one of {SALT_VARIABLE} and {SALT_FILE_VARIABLE} must be set if the unit is a column",
             remedy=f"mount a secret of {MIN_SALT_BYTES} random bytes or more, and keep it the same for all attempts",
         )
     try:
@@ -38,7 +37,7 @@ def read_salt(environ: Mapping[str, str]) -> bytes:
     if len(salt) < MIN_SALT_BYTES:
         raise InvalidRequest(
             SALT_VARIABLE if text else SALT_FILE_VARIABLE,
-            requirement=f"must hold at least {MIN_SALT_BYTES} bytes",
-            remedy="use a longer secret, e.g. of openssl rand -hex 32",
+            requirement=f"must have at least {MIN_SALT_BYTES} bytes",
+            remedy="use a longer secret, e.g. from openssl rand -hex 32",
         )
     return salt

@@ -140,7 +140,7 @@ class TableSource(Frozen):
         return self
 
     def _require_version(self, version: TableVersion) -> None:
-        """Refuse a snapshot that names no state, or several: read side by side, they hold one person several times."""
+        """Reject a snapshot that names no state, or several: read side by side, they hold one person several times."""
         given = self.snapshot.form
         if given != version.by:
             raise InvalidRequest(
@@ -167,7 +167,7 @@ class TableSource(Frozen):
             self._require_exact(name, value)
 
     def _require_exact(self, name: str, value: Literalish) -> None:
-        """Refuse a value that is no value of its column as it is: the number 1 is both of the folders v=1 and v=01."""
+        """Reject a value that is no value of its column as it is: the number 1 is both of the folders v=1 and v=01."""
         column = next((column for column in self.columns or () if column.name.lower() == name.lower()), None)
         if column is None or column.kind is None:
             return

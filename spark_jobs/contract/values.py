@@ -36,7 +36,7 @@ class Frozen(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _numbers_as_written(cls, data: Any) -> Any:
-        """Refuse what pydantic alone would take for a number: ``"1_0"``, and ``true`` for 1."""
+        """Reject what pydantic alone would take for a number: ``"1_0"``, and ``true`` for 1."""
         if isinstance(data, dict):
             for name in _numeric_fields(cls):
                 _require_numbers(name, data.get(name))

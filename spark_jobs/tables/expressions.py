@@ -82,7 +82,7 @@ def amount_column(need: ColumnNeed, schema: StructType) -> Column:
     scope = _Scope(schema=schema, field=need.field, text=need.name)
     amount = scope.translate(parse(need.name, what=need.field))
     if amount.kind not in (*need.kinds, None):
-        scope.rules.refuse(f"must be a number or boolean, not a {amount.kind}", need.remedy)
+        scope.rules.refuse(f"must be of type number or boolean, not {amount.kind}", need.remedy)
     return as_double(amount)
 
 

@@ -53,7 +53,7 @@ def test_all_is_every_row_and_a_filter_comes_on_top(spark: SparkSession, table: 
 def test_blocks_that_nothing_explains_are_refused_and_rules_name_those_that_are_read(
     spark: SparkSession, table: dict[str, Any]
 ) -> None:
-    with pytest.raises(InvalidRequest, match="block_expression: is required where blocks are named"):
+    with pytest.raises(InvalidRequest, match="block_expression: is required if blocks are named"):
         prepare(spark, request(table=table, blocks=["2026-11-21"]))
     told = rules(request(table=table, blocks=["2026-11-21"], block_expression="day(at)"))
     assert any("lie in the charged blocks 2026-11-21 of day(at), in UTC" in line for line in told)

@@ -125,13 +125,13 @@ def test_rules_tell_what_becomes_of_values_and_of_nothing_else() -> None:
     ("fields", "line"),
     [
         ({"bounds": [0, 1]}, "diagnostics.bounds: got"),
-        ({"scale": "log"}, "diagnostics.scale: got 'log'; is of a column"),
+        ({"scale": "log"}, "diagnostics.scale: got 'log'; may be given only with a column"),
         (
             {"column": "a", "bounds": [1, 0]},
             "diagnostics.bounds: got [1.0, 0.0]; must be two finite numbers in ascending",
         ),
         ({"column": "a", "bounds": [0, "inf"]}, "diagnostics.bounds: got"),
-        ({"column": "a", "bounds": [0, 1], "unit": 1}, "diagnostics.unit: got 1.0; is of scale: log"),
+        ({"column": "a", "bounds": [0, 1], "unit": 1}, "diagnostics.unit: got 1.0; may be given only with scale: log"),
         ({"column": "a", "cells": 1000}, "diagnostics.cells: got 1000"),
         ({"column": "a", "colour": "red"}, "diagnostics.colour: is not a field"),
         ({"reference": {"distribution": "normal", "parameters": [0]}}, "diagnostics.reference.parameters: got [0.0]"),

@@ -56,7 +56,7 @@ def test_account_opened_earlier_is_bound_later_and_never_otherwise(opened: Priva
     assert [entry.action for entry in opened.log("others")] == ["opened", "table bound"]
     head = opened.head()
     for other in ({"columns": VISITS["columns"][:1]}, {"format": "csv"}, {"version": {"by": "partition"}}):
-        with pytest.raises(InvalidRequest, match="can only be|must be that of|version.columns: names"):
+        with pytest.raises(InvalidRequest, match="cannot name|must match|may only gain|version.columns: must list"):
             opened.bind_table("others", {**binding, **other}, **WHO)
     assert opened.head() == head
     assert opened.verification().findings == ()
@@ -79,7 +79,7 @@ NO_TERMS = {
         "unit.column: got 'person'; must be a column of the bound",
     ),
     "blocks without a column": ({"blocks": "day(seen_at)"}, "blocks: got 'seen_at'; must be a column of the bound"),
-    "days of whole numbers": ({"blocks": "day(id)"}, "blocks: got .*; must be of a column of type .*, not bigint"),
+    "days of whole numbers": ({"blocks": "day(id)"}, "blocks: got .*; must use a column of type .*, not bigint"),
 }
 
 

@@ -50,7 +50,7 @@ def test_a_schema_that_has_what_is_needed_passes(spark: SparkSession, schema: St
         (
             a_request(label="c"),
             "label.column: got 'c'; must be of type boolean, integer or number, not string; "
-            "write label.positive and label.negative as this column holds them, e.g. '1' for text",
+            "write label.positive and label.negative as they are in this column, e.g. '1' for text",
         ),
         (
             a_request(model={"kind": "columns", "basis": "public", "score": "c"}),

@@ -19,7 +19,7 @@ from spark_jobs.contract.options import (
     LogisticFitOptions,
     ReferenceDistribution,
 )
-from spark_jobs.contract.result_checks import ANOTHER_FORM, departures
+from spark_jobs.contract.result_checks import EXPECTED_FORM, violations
 from spark_jobs.diagnostics import ecdf, linear_fit, logistic_fit, roc_comparison
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import CrossProducts, ScoreCounts
@@ -137,10 +137,10 @@ NAN = float("nan")
 BROKEN = [
     (rules.within("a"), {"a": [0, 1]}, {"a": [0, 1.1]}, "a is within [0, 1]"),
     (rules.within("a"), {"a": 1}, {"a": NAN}, "a is a number"),
-    (rules.within("a"), {"a": 0}, {"a": None}, ANOTHER_FORM),
-    (rules.within("a"), {"a": 0}, {"a": True}, ANOTHER_FORM),
+    (rules.within("a"), {"a": 0}, {"a": None}, EXPECTED_FORM),
+    (rules.within("a"), {"a": 0}, {"a": True}, EXPECTED_FORM),
     (rules.within("a", nullable=True), {"a": [None, 0]}, {"a": [None, -1]}, "a is within [0, 1]"),
-    (rules.within("a.b"), {"a": {"b": 0}}, {"a": {}}, ANOTHER_FORM),
+    (rules.within("a.b"), {"a": {"b": 0}}, {"a": {}}, EXPECTED_FORM),
     (rules.finite("a"), {"a": -1}, {"a": float("inf")}, "a is finite"),
     (rules.finite("a", low=0), {"a": 0}, {"a": -1}, "a is finite and not below 0"),
     (rules.positive("a"), {"a": [1]}, {"a": [0]}, "a is above 0"),
@@ -150,15 +150,15 @@ BROKEN = [
     (rules.always_rises("a"), {"a": [1, 2]}, {"a": [1, 1]}, "a always rises"),
     (rules.counts_up("a"), {"a": [0, 0, 1]}, {"a": [0, 2]}, "a goes up by 0 or 1 at a time"),
     (rules.ends("a", first=0, last=1), {"a": [0, 3, 1]}, {"a": [0, 3]}, "a runs from 0 to 1"),
-    (rules.ends("a", first=0, last=1), {"a": [0, 1]}, {"a": []}, ANOTHER_FORM),
+    (rules.ends("a", first=0, last=1), {"a": [0, 1]}, {"a": []}, EXPECTED_FORM),
     (rules.interval("a"), {"a": [1, 1]}, {"a": [2, 1]}, "a is an interval"),
     (rules.interval("a"), {"a": [1, 2]}, {"a": [1]}, "a is an interval"),
     (rules.among("a", values=("x", "y")), {"a": ["x"]}, {"a": ["z"]}, "a is one of x, y"),
     (rules.null_first("a"), {"a": [None, 1]}, {"a": [None, None]}, "a is null in the first place and nowhere else"),
     (rules.ascending("a", "b"), {"a": [0], "b": [0]}, {"a": [1], "b": [0]}, "b is not below a"),
-    (rules.ascending("a", "b"), {"a": [0], "b": [0]}, {"a": [0], "b": [0, 1]}, ANOTHER_FORM),
+    (rules.ascending("a", "b"), {"a": [0], "b": [0]}, {"a": [0], "b": [0, 1]}, EXPECTED_FORM),
     (rules.inside("a", "b"), {"a": [1, 2], "b": [1, 2]}, {"a": 3, "b": [1, 2]}, "a is within b"),
-    (rules.inside("a", "b"), {"a": 1, "b": [1, 2]}, {"a": 1, "b": None}, ANOTHER_FORM),
+    (rules.inside("a", "b"), {"a": 1, "b": [1, 2]}, {"a": 1, "b": None}, EXPECTED_FORM),
     (rules.inside("a", "b", nullable=True), {"a": 1, "b": None}, {"a": 3, "b": [1, 2]}, "a is within b"),
     (
         rules.adjoining("a", "b", first=0, last=1),
@@ -166,7 +166,7 @@ BROKEN = [
         {"a": [0, 0.6], "b": [0.5, 1]},
         "a and b follow each other from 0 to 1",
     ),
-    (rules.same_length("a", "b"), {"a": [1], "b": [2]}, {"a": [1], "b": []}, "a, b have one length"),
+    (rules.same_length("a", "b"), {"a": [1], "b": [2]}, {"a": [1], "b": []}, "a, b have the same length"),
     (rules.shape("a", sizes=("n", "k")), {"a": [[1, 2]], "n": None, "k": [3, 4]}, {"a": [[1]], "n": 1, "k": 2},
      "the size of a is n by k"),
     (rules.shape("a", sizes=("n",), more=1), {"a": [1, 2], "n": 1}, {"a": [1], "n": 1}, "the size of a is n + 1"),
@@ -179,7 +179,7 @@ BROKEN = [
     (rules.null_where("a", by="b", value="x", only=False), {"a": [None], "b": ["y"]}, {"a": [1], "b": ["x"]},
      "a are null where b is x"),
     (rules.rows("a", rules.within("b")), {"a": [{"b": 1}]}, {"a": [{"b": 1}, {"b": 2}]}, "a: b is within [0, 1]"),
-    (rules.rows("a", rules.within("b")), {"a": []}, {"a": {"b": 1}}, ANOTHER_FORM),
+    (rules.rows("a", rules.within("b")), {"a": []}, {"a": {"b": 1}}, EXPECTED_FORM),
 ]  # fmt: skip
 
 
@@ -188,4 +188,4 @@ def test_every_rule_passes_what_meets_it_and_names_what_breaks_it(
     check: rules.ResultCheck, kept: dict[str, Any], broken: dict[str, Any], line: str
 ) -> None:
     for fields, lines in ((kept, []), (broken, [line])):
-        assert departures({"status": "ok", **fields}, figures=(), checks=(check,)) == lines
+        assert violations({"status": "ok", **fields}, figures=(), checks=(check,)) == lines

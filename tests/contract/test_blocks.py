@@ -38,11 +38,11 @@ def test_expression_is_read_from_text_and_written_back(text: str, by: str, colum
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("day", "must be such as 'day(visited_at)'"),
-        ("day()", "must be such as"),
+        ("day", "must have a form such as 'day(visited_at)'"),
+        ("day()", "must have a form such as"),
         ("week(d)", "name one of value, year, month, day, hour and a column"),
-        ("day(d: 1, 2)", "must be different values, of an expression by value"),
-        ("value(r: a, a)", "must be different values"),
+        ("day(d: 1, 2)", "must be distinct, and are allowed only in an expression by value"),
+        ("value(r: a, a)", "must be distinct"),
         ("value(r: a, )", "values"),
     ],
 )
@@ -110,7 +110,7 @@ def test_blocks_cover_an_interval_once_and_their_predicate_is_the_interval(by: B
     [
         (dt.datetime(2026, 11, 21, tzinfo=UTC), dt.datetime(2026, 11, 21, tzinfo=UTC), "that is not empty"),
         (dt.datetime(2026, 11, 22, tzinfo=UTC), dt.datetime(2026, 11, 21, tzinfo=UTC), "that is not empty"),
-        (dt.datetime(2026, 11, 21), dt.datetime(2026, 11, 22), "with a time zone"),
+        (dt.datetime(2026, 11, 21), dt.datetime(2026, 11, 22), "has a time zone"),
         (dt.datetime(2026, 11, 21, 1, tzinfo=UTC), dt.datetime(2026, 11, 22, 1, tzinfo=UTC), "must begin and end with"),
         (dt.datetime(2026, 11, 21, tzinfo=UTC), dt.datetime(2026, 11, 22, 1, tzinfo=UTC), "must begin and end with"),
         (
@@ -133,7 +133,9 @@ def test_interval_is_taken_in_utc() -> None:
 
 
 def test_values_have_no_intervals() -> None:
-    with pytest.raises(InvalidRequest, match="has no intervals; name the values that are read"):
+    with pytest.raises(
+        InvalidRequest, match="must be by time to be given as a data interval; name the values that are read"
+    ):
         BlockExpression.parse("value(r)").covering(
             dt.datetime(2026, 1, 1, tzinfo=UTC), dt.datetime(2026, 1, 2, tzinfo=UTC)
         )
@@ -201,7 +203,7 @@ def test_what_is_no_range_names_no_blocks(written: str) -> None:
 
 def test_range_of_too_many_is_refused_before_it_is_made() -> None:
     for ranges in (["1900-01-01T00..9998-12-31T23"], ["2000-01-01..2009-12-31", "2010-01-01..2019-12-31"]):
-        with pytest.raises(InvalidRequest, match=f"at most {MAX_CONSECUTIVE} in one release"):
+        with pytest.raises(InvalidRequest, match=f"at most {MAX_CONSECUTIVE} in all"):
             expand_ranges(ranges)
 
 
@@ -209,5 +211,5 @@ def test_value_is_never_a_range() -> None:
     years = BlockExpression.parse("value(year)")
     assert years.compact(["2024", "2025", "2026"]) == ("2024", "2025", "2026")
     assert years.expand(["2024..2026"]) == ("2024..2026",)
-    with pytest.raises(InvalidRequest, match="reads as a range of times"):
+    with pytest.raises(InvalidRequest, match="must not have the form of a range of times"):
         BlockExpression.parse("value(years: 2024..2026)")

@@ -40,28 +40,28 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"diagnostics": [{"kind": "ecdf", "column": "tags"}]},
         "diagnostics.column: got 'tags'; must be of type integer, number or boolean, not array",
     ),
-    "filter of a number and a text": ({"where": "age = 'old'"}, "where: got \"age = 'old'\"; puts a integer and a"),
-    "filter that is no condition": ({"where": "age + 1"}, "where: got 'age + 1'; needs a boolean where"),
+    "filter of a number and a text": ({"where": "age = 'old'"}, "where: got \"age = 'old'\"; must not combine"),
+    "filter that is no condition": ({"where": "age + 1"}, "where: got 'age + 1'; must be of type boolean, not integer"),
     "filter of another column": ({"where": "height > 2"}, "where: got 'height'; must be a column of the table"),
     "cast of text to a time": (
         {"where": "try_cast(name as timestamp) > timestamp '2026-01-31 12:00:00'"},
-        "casts a string to TIMESTAMP, which takes date, timestamp",
+        "cannot cast type string to TIMESTAMP, which accepts date, timestamp",
     ),
     "feature that is text": (
         {"model": {**LINEAR, "coefficients": {"lower(name)": 1.0}}},
-        "model.coefficients: got 'lower(name)'; must be a number or boolean, not a string",
+        "model.coefficients: got 'lower(name)'; must be of type number or boolean, not string",
     ),
     "level that is no number": (
         {"model": {**LINEAR, "categorical": {"county": {"north": 1.0}}}},
-        "model.categorical.county: got 'north'; must name levels of a column of type integer",
+        "model.categorical.county: got 'north'; must be a value of a column of type integer",
     ),
     "level of a fit": (
         {"diagnostics": [{**FIT, "categorical": {"insured": ["yes", "no"]}}]},
-        "diagnostics.categorical.insured: got 'yes'; must name levels of a column of type boolean",
+        "diagnostics.categorical.insured: got 'yes'; must be a value of a column of type boolean",
     ),
     "outcome that is text": (
         {"diagnostics": [{**LINE, "y": "upper(name)"}]},
-        "diagnostics.y: got 'upper(name)'; must be a number or boolean, not a string",
+        "diagnostics.y: got 'upper(name)'; must be of type number or boolean, not string",
     ),
     "group that is a number": (
         {"diagnostics": [{**LINE, "group_by": "wage", "groups": ["1"]}]},
@@ -69,7 +69,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "key with leading zeros": (
         {"diagnostics": [{**LINE, "group_by": "county", "groups": ["01"]}]},
-        "diagnostics.groups: got '01'; must be whole numbers, as the column county holds",
+        "diagnostics.groups: got '01'; must be whole numbers, like the values of the column county",
     ),
     "unit that is missing": ({"unit": {"column": "person"}}, "unit.column: got 'person'; must be a column of the"),
 }  # fmt: skip

@@ -55,12 +55,12 @@ def test_a_request_holds_it_and_its_hash_covers_it() -> None:
     [
         (
             {"bounds": [0, 200]},
-            "with bounds [0.0, 100.0]'; must be on this release's own grid, with bounds [0.0, 200.0]",
+            "with bounds [0.0, 100.0]'; must be on the grid of this release, with bounds [0.0, 200.0]",
         ),
-        ({"cells": 512}, "with cells 256'; must be on this release's own grid, with cells 512"),
+        ({"cells": 512}, "with cells 256'; must be on the grid of this release, with cells 512"),
         ({"scale": "log"}, "with scale linear"),
-        ({"bounds": None}, "needs public bounds of this release too; give the bounds of that release, [0, 100]"),
-        ({"column": None, "bounds": None}, "must be on this release's own grid, with bounds [0.0, 1.0]"),
+        ({"bounds": None}, "needs public bounds for this release too; give the bounds of that release, [0, 100]"),
+        ({"column": None, "bounds": None}, "must be on the grid of this release, with bounds [0.0, 1.0]"),
     ],
 )
 def test_another_grid_is_refused(changes: dict[str, Any], told: str) -> None:
@@ -85,7 +85,9 @@ def test_a_unit_that_is_not_given_follows_from_the_bounds(bounds: tuple[float, f
 
 @pytest.mark.parametrize("named", ["/releases/march", {"release": "/releases/march"}, {"uri": "x", "key": "y"}])
 def test_a_name_is_no_function_where_no_ledger_is_asked(named: Any) -> None:
-    assert "only a ledger can vouch for; ask by the operator or by dp-budget run" in refusal(compare_with=named)
+    assert "only the ledger can verify; run the request by the operator or by dp-budget run" in refusal(
+        compare_with=named
+    )
 
 
 @pytest.mark.parametrize(
@@ -112,5 +114,5 @@ def test_what_is_no_distribution_function_is_refused(changes: dict[str, Any]) ->
 
 
 def test_a_data_file_of_another_release_is_no_function() -> None:
-    with pytest.raises(ValueError, match="another function than the manifest"):
+    with pytest.raises(ValueError, match="the manifest have different functions"):
         EarlierFunction.of(RESULT, CDF[:-1], released_by="march")

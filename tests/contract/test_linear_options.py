@@ -106,8 +106,8 @@ def test_keys_are_kept_as_they_are_written(given: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("changes", "refusal"),
     [
-        ({"unit": 0}, "diagnostics.unit: got 0.0; must be above 0"),
-        ({"unit": -1}, "diagnostics.unit: got -1.0; must be above 0"),
+        ({"unit": 0}, "diagnostics.unit: got 0.0; must be a number between"),
+        ({"unit": -1}, "diagnostics.unit: got -1.0; must be a number between"),
         ({"unit": math.inf}, "diagnostics.unit: got inf; "),
         ({"outcome": None}, "diagnostics.outcome: "),
         ({"outcome": "avg(wage)"}, "diagnostics.outcome: got 'avg(wage)'; "),
@@ -137,8 +137,8 @@ def test_a_bad_residual_plot_is_refused_in_one_line(changes: dict[str, Any], ref
         ({"group_by": None}, "diagnostics.group_by: is required with groups"),
         ({"groups": []}, "diagnostics.groups: got 0; must be from 1 to 100000 keys"),
         ({"groups": list(range(MAX_GROUPS + 1))}, "diagnostics.groups: got 100001; must be from 1 to 100000 keys"),
-        ({"groups": ["a", "b", "a"]}, "diagnostics.groups: got 'a'; is there more than once"),
-        ({"groups": [17, "17"]}, "diagnostics.groups: got '17'; is there more than once"),
+        ({"groups": ["a", "b", "a"]}, "diagnostics.groups: got 'a'; must be listed once"),
+        ({"groups": [17, "17"]}, "diagnostics.groups: got '17'; must be listed once"),
         ({"groups": [1, math.nan]}, "diagnostics.groups: got nan; must be texts"),
         ({"groups": [1.5]}, "diagnostics.groups: got 1.5; must be texts"),
         ({"groups": [None]}, "diagnostics.groups: got 'NoneType'; must be texts"),
@@ -181,8 +181,8 @@ def test_theil_sen_is_refused_where_sizes_are_private(method: str, changes: dict
     with pytest.raises(InvalidRequest) as refused:
         asked(line(method=method, public_sizes=not changes), **changes)
     assert str(refused.value) == (
-        f"diagnostics.method: got '{method}'; is private where sizes are public alone: under neighbours replace_one, "
-        "with public_sizes true; ask for neighbours replace_one, or for another method"
+        f"diagnostics.method: got '{method}'; is private only if sizes are public: with neighbours "
+        "replace_one and public_sizes true; set both, or choose another method"
     )
     assert asked(line(method=method, public_sizes=True), **TRACTS)
 
@@ -200,7 +200,7 @@ def test_sizes_are_public_only_where_nothing_private_chooses_rows(changes: dict[
     if fits:
         assert asked(line(public_sizes=True), **TRACTS, **changes)
     else:
-        with pytest.raises(InvalidRequest, match=r"^diagnostics\.public_sizes: got True; needs a unit of one row: "):
+        with pytest.raises(InvalidRequest, match=r"^diagnostics\.public_sizes: got True; needs the unit to be a row, "):
             asked(line(public_sizes=True), **TRACTS, **changes)
     assert asked(line(public_sizes=True), **changes)
     assert asked(line(), **REPLACED, **changes)
@@ -241,9 +241,11 @@ def test_what_chooses_rows_of_public_number_reads_public_columns_alone(
 
 
 def test_groups_of_public_size_are_of_a_public_column_that_is_neither_x_nor_y() -> None:
-    with pytest.raises(InvalidRequest, match=r"^diagnostics\.group_by: got 'tract'; must read public columns alone"):
+    with pytest.raises(
+        InvalidRequest, match=r"^diagnostics\.group_by: got 'tract'; must be a public column where sizes are public"
+    ):
         asked(line(public_sizes=True), **REPLACED)
-    with pytest.raises(InvalidRequest, match=r"^diagnostics\.group_by: got 'tract'; must not be what x or y reads"):
+    with pytest.raises(InvalidRequest, match=r"^diagnostics\.group_by: got 'tract'; must not be read by x or y"):
         asked(line(public_sizes=True, x="length(tract)"), **TRACTS)
 
 
@@ -261,7 +263,9 @@ def test_one_row_of_each_unit_in_one_group_leaves_the_size_public() -> None:
 
 def test_a_pipeline_that_may_skip_rows_makes_sizes_private() -> None:
     pipeline = {"kind": "spark_ml", "basis": "public", "path": "/m"}
-    with pytest.raises(InvalidRequest, match=r"^diagnostics\.public_sizes: got True; cannot be with a spark_ml model"):
+    with pytest.raises(
+        InvalidRequest, match=r"^diagnostics\.public_sizes: got True; cannot be combined with a spark_ml model"
+    ):
         asked(line(public_sizes=True), plot(), **TRACTS, model=pipeline)
     assert asked(line(), plot(), **REPLACED, model=pipeline)
 

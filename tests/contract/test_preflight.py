@@ -39,7 +39,7 @@ def test_a_part_that_is_too_small_is_refused_wherever_it_stands() -> None:
         for order in permutations([faint, "roc_curve", "confusion_matrix"])
     }
     assert lines == {
-        "budget.epsilon: got '0.00000500 a row for auc'; must leave it at least 0.0001 for each row of a unit; "
+        "budget.epsilon: got '0.00000500 per row for auc'; must leave it at least 0.0001 for each row of a unit; "
         "give more epsilon, a larger weight, fewer diagnostics, or lower unit.max_rows"
     }
 
@@ -57,7 +57,7 @@ def test_a_delta_that_the_rows_of_a_unit_leave_nothing_of_is_refused() -> None:
     preflight(request(diagnostics=[gaussian], budget=budget))
     line = refusal(diagnostics=[gaussian], budget=budget, unit={"column": "person", "max_rows": 3})
     assert line.startswith("budget.delta: got ")
-    assert "a row for linear_regression'; must leave it at least 1E-20" in line
+    assert "per row for linear_regression'; must leave it at least 1E-20" in line
     # whoever takes delta where there is some does without
     fit = {"kind": "linear_fit", "features": {"x": [0, 1]}, "outcome": "y", "outcome_bounds": [0, 1]}
     preflight(request(diagnostics=[fit], budget=budget, unit={"column": "person", "max_rows": 3}))
@@ -69,8 +69,8 @@ def test_more_points_than_a_driver_holds_are_refused(method: str) -> None:
     wanted = {**LINE, "method": method, "public_sizes": True}
     preflight(request(diagnostics=[{**wanted, **keys(63)}], neighbours="replace_one"))
     assert refusal(diagnostics=[{**wanted, **keys(64)}], neighbours="replace_one") == (
-        "diagnostics: got '67,108,928 counts'; must be made of at most 67,108,864 counts; ask for fewer cells, for "
-        "fewer groups, or for a method that needs sums alone, such as noisy_moments"
+        "diagnostics: got '67,108,928 counts'; must need at most 67,108,864 counts; ask for fewer cells, for "
+        "fewer groups, or for a method that needs only sums, such as noisy_moments"
     )
     preflight(request(diagnostics=[{**wanted, **keys(64), "cells": 512}], neighbours="replace_one"))
 

@@ -123,7 +123,7 @@ def test_no_refusal_says_what_a_file_holds(file: Any, name: str, content: Any, c
 
 
 def test_a_list_of_an_account_is_for_a_ledger_to_know() -> None:
-    refused({"list": "tracts"}, "diagnostics.groups: got {'list': 'tracts'}; names a list of an account, which only a")
+    refused({"list": "tracts"}, "diagnostics.groups: got {'list': 'tracts'}; names a registered list, which only the")
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,10 @@ def test_places_that_do_not_fit_are_refused(groups: Any, line: str) -> None:
 
 @pytest.mark.parametrize("path", ["/lake/children/v1/part-0.parquet", "FILE://localhost/lake//children/a.csv"])
 def test_the_private_table_is_no_public_file(path: str) -> None:
-    refused({"path": path}, f"diagnostics.groups.path: got '{path}'; must not lie within the table: keys read off its")
+    refused(
+        {"path": path},
+        f"diagnostics.groups.path: got '{path}'; must not lie within the table, because keys that are read",
+    )
 
 
 def test_links_lead_to_no_public_file_of_the_private_table(tmp_path: Path) -> None:

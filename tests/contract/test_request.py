@@ -72,7 +72,7 @@ def test_numbers_in_json_keep_every_digit() -> None:
         ({"unit": {"column": "user", "max_rows": 0}}, r"^unit\.max_rows: got 0; "),
         ({"diagnostics": ["heat_map"]}, r"^diagnostics\.kind: got 'heat_map'; must be one of roc_curve"),
         ({"diagnostics": []}, r"^diagnostics: "),
-        ({"diagnostics": ["roc_curve", "roc_curve"]}, r"may be asked for once"),
+        ({"diagnostics": ["roc_curve", "roc_curve"]}, r"must be requested once"),
         ({"diagnostics": [{"kind": "roc_curve", "thresholds": 1}]}, r"thresholds: got 1; "),
         ({"diagnostics": [{"kind": "roc_curve", "colour": "red"}]}, r"colour: is not a field"),
         ({"model": {"kind": "oracle"}}, r"^model: "),
@@ -105,7 +105,7 @@ COLUMN = {"kind": "ecdf", "column": "amount", "bounds": [0, 1]}
     ("changes", "line"),
     [
         ({"label": None}, "label: is required by roc_curve; name the column"),
-        ({"model": None}, "model: is required by roc_curve; say where scores"),
+        ({"model": None}, "model: is required by roc_curve; name the source of scores"),
         ({"label": None, "diagnostics": [COLUMN, "calibration"]}, "label: is required by calibration; "),
         ({"model": None, "diagnostics": ["ecdf"]}, "model: is required by ecdf; "),
     ],

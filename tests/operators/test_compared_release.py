@@ -70,7 +70,7 @@ def test_what_cannot_be_compared_ends_the_task_in_a_line_and_reserves_nothing(
     told = {
         "not committed": "must be a release that this ledger has committed",
         "missing": r"must be a folder that holds release\.json",
-        "another grid": "must be on this release's own grid",
+        "another grid": "must be on the grid of this release",
         "another kind": "must hold a distribution function",
     }[fault]
     with pytest.raises(AirflowFailException, match=told) as failed:
@@ -80,7 +80,7 @@ def test_what_cannot_be_compared_ends_the_task_in_a_line_and_reserves_nothing(
 
 
 def test_without_a_ledger_a_name_is_no_request(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequest, match="only a ledger can vouch for"):
+    with pytest.raises(InvalidRequest, match="only the ledger can verify"):
         read_request(operator(tmp_path, {"release": "/releases/march"}).request)
 
 

@@ -41,7 +41,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "delta that is needed": ({"diagnostics": [{"kind": "auc", "method": "laplace"}]}, "budget.delta"),
     "too little epsilon a row": (
         {"epsilon": "0.1", "unit": {"column": "person", "max_rows": 1_000_000}},
-        "budget.epsilon: got '1.00e-7 a row for roc_curve'; must leave it at least 0.000001 for each row",
+        "budget.epsilon: got '1.00e-7 per row for roc_curve'; must leave it at least 0.000001 for each row",
     ),
     "too many counts": (
         {
@@ -49,7 +49,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
                 {**LINES, "method": "dp_grad_descent", "group_by": "tract", "groups": [f"{i:03}" for i in range(99)]}
             ]
         },
-        "diagnostics: got '103,809,123 counts'; must be made of at most 67,108,864 counts; ask for fewer cells",
+        "diagnostics: got '103,809,123 counts'; must need at most 67,108,864 counts; ask for fewer cells",
     ),
     "model without its basis": ({"model": {"kind": "columns", "score": "score"}}, "model.basis: is required"),
     "unknown runner": ({"runner": "abacus"}, "runner: got 'abacus'; must be one of local, spark_submit"),

@@ -71,7 +71,7 @@ def test_request_cannot_say_otherwise(daily: Lab, changes: dict, message: str) -
 
 
 def test_blocks_without_their_expression_are_read_by_nobody(daily: Lab) -> None:
-    with pytest.raises(InvalidRequest, match="block_expression: is required where blocks are named"):
+    with pytest.raises(InvalidRequest, match="block_expression: is required if blocks are named"):
         _ = asking(daily).block_filter
     assert asking(daily, blocks=["all"]).block_filter is None
 

@@ -138,7 +138,7 @@ def test_what_is_no_folder_of_a_release_is_refused(place: Place, uri: object) ->
 def test_another_grid_is_refused_for_the_request(place: Place) -> None:
     filled = with_references(fields(place.write()), place.ledger)
     filled["diagnostics"][1]["bounds"] = [0, 200]
-    with pytest.raises(InvalidRequest, match="must be on this release's own grid"):
+    with pytest.raises(InvalidRequest, match="must be on the grid of this release"):
         ReleaseRequest.parse(filled)
 
 

@@ -38,7 +38,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
                 {**LINE, "method": "dp_grad_descent", "group_by": "tract", "groups": [str(key) for key in range(64)]}
             ]
         },
-        "must be made of at most 67,108,864 counts",
+        "must need at most 67,108,864 counts",
     ),
 }
 
@@ -181,7 +181,7 @@ def test_a_dry_run_leaves_no_folder(lab: Any, ledger: PrivacyLedger) -> None:
     ("changes", "words"),
     [
         ({"label": "no_such_column"}, "label.column: got 'no_such_column'; must be a column of the table"),
-        ({"where": "score = 'high'"}, "where: got \"score = 'high'\"; puts a"),
+        ({"where": "score = 'high'"}, "where: got \"score = 'high'\"; must not combine"),
     ],
 )
 def test_what_the_account_binds_is_looked_at(

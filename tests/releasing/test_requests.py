@@ -29,7 +29,7 @@ BAD = {
     ),
     "text of one table, rows of another": (
         {"table": {"format": "parquet", "path": "/lake/visits#/../theirs", "snapshot": {"path_version": "v1"}}},
-        "table.path: got '/lake/visits#/../theirs'; must not hold any of",
+        "table.path: got '/lake/visits#/../theirs'; must not contain any of",
     ),
     "version of another table": (
         {"table": {"format": "parquet", "path": "/lake/visits", "snapshot": {"path_version": "../theirs"}}},
@@ -89,11 +89,11 @@ OUTPUTS = {
     "a folder that its author can write": ("{folder}/mine", "must lie within a folder of account people"),
     "above the account's": ("{folder}", "must lie within a folder of account people"),
     "beside it": ("{output}2", "must lie within a folder of account people"),
-    "out of it again": ("{output}/../mine", "must not hold the segments . and .."),
+    "out of it again": ("{output}/../mine", "must not contain the segments . and .."),
     "another account's table": ("/lake/theirs/v2", "must lie within a folder of account people"),
     "a link out of it": ("{output}/link", "must not lead through a symbolic link"),
     "another store": ("s3://releases", "must lie within a folder of account people"),
-    "with a fragment": ("{output}/x#", "must not hold any of"),
+    "with a fragment": ("{output}/x#", "must not contain any of"),
 }
 
 

@@ -174,11 +174,11 @@ def test_a_model_of_many_levels_is_one_expression(spark: SparkSession) -> None:
     [
         ({"coefficients": {"nowhere": 1}}, "model.coefficients: got 'nowhere'; must be a column of the table"),
         ({"coefficients": {"c": 1}}, "must be of type integer, number or boolean, not string"),
-        ({"coefficients": {"c + 1": 1}}, "needs a number where it has a string"),
+        ({"coefficients": {"c + 1": 1}}, "needs type number where it has type string"),
         ({"categorical": {"x": {"1": 1}}}, "must be of type string, integer or boolean, not double"),
         ({"categorical": {"nowhere": {"1": 1}}}, "must be a column of the table"),
-        ({"categorical": {"n": {"two": 1}}}, "must name levels of a column of type integer"),
-        ({"categorical": {"b": {"1": 1}}}, "must name levels of a column of type boolean"),
+        ({"categorical": {"n": {"two": 1}}}, "must be a value of a column of type integer"),
+        ({"categorical": {"b": {"1": 1}}}, "must be a value of a column of type boolean"),
         ({"categorical": {"c": {"\udfff": 1}}}, "a value that a column can hold"),
     ],
 )

@@ -1,1 +1,1 @@
-"""SQL expressions of an allow-list: each looks at one row and cannot fail."""
+"""SQL expressions of an allow-list; each is computed from one row and cannot fail."""

@@ -1,7 +1,7 @@
-"""Blocks: disjoint parts of a table, named by a public attribute of its rows.
+"""Blocks: disjoint parts of a table, identified by a public attribute of its rows.
 
-A row lies in the one block that its attribute names, and in none where the attribute is null: such a row is never read.
-The names alone decide which rows a release reads (``predicate``), so nothing reads rows that it does not pay for.
+A row lies in the block that its attribute names; a row whose attribute is null lies in no block and is never read. The
+names of its blocks alone decide which rows a release reads (``predicate``), so it reads only rows that it pays for.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ ALL = "all"
 """The one block of an account without a block expression: every row of its tables."""
 
 INTERVAL = "interval"
-"""Stands for the blocks of a run's data interval, until the run is known."""
+"""Placeholder for the blocks of a DAG run's data interval, until the run is known."""
 
 MAX_BLOCKS = 400
-"""Blocks that one release may name."""
+"""The most blocks that one release may name."""
 
 MAX_CONSECUTIVE = 4_000
-"""Blocks by time that it may name where each follows the one before: ten years of days."""
+"""The most blocks by time that it may name if they are consecutive: ten years of days."""
 
 _TO = ".."
 _MIN_RANGE = 3
@@ -36,7 +36,7 @@ _CALL = re.compile(r"\s*(?P<by>[a-z]+)\s*\((?P<column>[^():]+)(?::(?P<values>[^(
 
 
 class BlockBy(StrEnum):
-    """What of the column makes a row's block: its value, or the UTC interval that it lies in."""
+    """How a column determines a row's block: by its value, or by the UTC interval that its time lies in."""
 
     VALUE = "value"
     YEAR = "year"
@@ -45,19 +45,19 @@ class BlockBy(StrEnum):
     HOUR = "hour"
 
 
-# of a name, what it lacks to be a time that ISO 8601 writes
+# what completes the name of a block to an ISO 8601 time
 _REST = {BlockBy.YEAR: "-01-01", BlockBy.MONTH: "-01", BlockBy.DAY: "", BlockBy.HOUR: ":00"}
 _LENGTHS = {4: BlockBy.YEAR, 7: BlockBy.MONTH, 10: BlockBy.DAY, 13: BlockBy.HOUR}
 _SPELLED = {BlockBy.YEAR: "2026", BlockBy.MONTH: "2026-11", BlockBy.DAY: "2026-11-21", BlockBy.HOUR: "2026-11-21T05"}
 
 
 class BlockExpression(Frozen):
-    """How rows fall into blocks.
+    """How rows are assigned to blocks.
 
     Attributes:
-        by: the column's value, or the hour, day, month or year (UTC) that its date or timestamp lies in.
+        by: the column's value, or the hour, day, month or year (UTC) in which its date or timestamp lies.
         column: a public attribute of a row that never changes.
-        values: for ``value``, the values there can be; None for any.
+        values: for ``value``: the possible values; None allows any value.
     """
 
     by: BlockBy
@@ -74,7 +74,7 @@ class BlockExpression(Frozen):
             raise InvalidRequest(
                 "blocks",
                 value=data,
-                requirement="must be such as 'day(visited_at)' or 'value(region: north, south)'",
+                requirement="must have a form such as 'day(visited_at)' or 'value(region: north, south)'",
                 remedy="name one of " + ", ".join(BlockBy) + " and a column",
             )
         values = [value.strip() for value in match["values"].split(",")] if match["values"] else None
@@ -86,56 +86,57 @@ class BlockExpression(Frozen):
             raise InvalidRequest(
                 "values",
                 value=", ".join(self.values),
-                requirement="must be different values, of an expression by value",
-                remedy="leave the values out",
+                requirement="must be distinct, and are allowed only in an expression by value",
+                remedy="list each value once, or leave the values out",
             )
         for value in self.values or ():
             if _ends(value) is not None:
                 raise InvalidRequest(
                     "values",
                     value=value,
-                    requirement="reads as a range of times",
+                    requirement="must not have the form of a range of times",
                     remedy="give that value another name",
                 )
         return self
 
     def __str__(self) -> str:
-        """The expression as one may write it."""
+        """The expression as a request or an account spells it."""
         return f"{self.by}({self.column}{'' if self.values is None else ': ' + ', '.join(self.values)})"
 
     def require(self, blocks: Iterable[str]) -> None:
-        """Refuse names that are no values of this expression.
+        """Reject names that are not blocks of this expression.
 
         Raises:
-            InvalidRequest: for the first of them, and for more than ``MAX_BLOCKS``.
+            InvalidRequest: for the first such name, or if there are more than ``MAX_BLOCKS`` (``MAX_CONSECUTIVE`` if
+                they are consecutive).
         """
         names = list(blocks)
         consecutive = (
             self.by is not BlockBy.VALUE and len(names) <= MAX_CONSECUTIVE and len(self._spans(sorted(names))) == 1
         )
-        if consecutive:  # each is a name, or there would be no spans
+        if consecutive:  # _spans has raised if one of them is not a block
             return
         if len(names) > MAX_BLOCKS:
             raise InvalidRequest(
                 "blocks",
                 value=len(names),
                 requirement=f"must be at most {MAX_BLOCKS} in one release",
-                remedy="name fewer",
+                remedy="name fewer blocks",
             )
         for name in names:
             if self.by is BlockBy.VALUE:
                 if name in (ALL, INTERVAL):
-                    raise self._no_value(name, "must not be a word of the ledger's own", "give that value another name")
+                    raise self._no_block(name, "must not be a word that the ledger reserves", "rename that value")
                 if self.values is not None and name not in self.values:
-                    raise self._no_value(name, "must be one of " + ", ".join(self.values), "name one of them")
+                    raise self._no_block(name, "must be one of " + ", ".join(self.values), "name one of them")
             else:
                 self._start(name)
 
     def compact(self, blocks: Iterable[str]) -> tuple[str, ...]:
-        """The blocks, sorted, three or more by time that follow each other as ``first..last``; ``expand`` undoes it.
+        """The blocks in order, with three or more consecutive ones by time written as ``first..last``; see ``expand``.
 
         Raises:
-            InvalidRequest: names that are no times of this expression, unless it is by value.
+            InvalidRequest: the expression is by time, and a name is not a block of it.
         """
         names = sorted(set(blocks))
         if self.by is BlockBy.VALUE or names == [ALL]:
@@ -151,29 +152,30 @@ class BlockExpression(Frozen):
         return tuple(written)
 
     def expand(self, written: Iterable[str]) -> tuple[str, ...]:
-        """The names of blocks as ``compact`` writes them.
+        """The names of the blocks that ``compact`` has written, with every range replaced by its blocks.
 
         Raises:
-            InvalidRequest: a range of too many.
+            InvalidRequest: a range has too many blocks.
         """
         return tuple(written) if self.by is BlockBy.VALUE else expand_ranges(written)
 
     def covering(self, start: dt.datetime, end: dt.datetime) -> tuple[str, ...]:
-        """The blocks that make up the interval from ``start`` to ``end``, which is not in it.
+        """The blocks that make up the interval from ``start`` (included) to ``end`` (excluded).
 
         Raises:
-            InvalidRequest: the expression is by value, or the interval is empty, without a time zone, or cuts a block.
+            InvalidRequest: the expression is by value, or the interval is empty, has no time zone, or cuts a block.
         """
         shown = f"{start.isoformat()}/{end.isoformat()}"
         if self.by is BlockBy.VALUE:
             raise InvalidRequest(
-                "blocks", value=str(self), requirement="has no intervals", remedy="name the values that are read"
-            )
+                "blocks", value=str(self), requirement="must be by time to be given as a data interval",
+                remedy="name the values that are read",
+            )  # fmt: skip
         if start.tzinfo is None or end.tzinfo is None or start >= end:
             raise InvalidRequest(
                 "blocks",
                 value=shown,
-                requirement="must be an interval with a time zone that is not empty",
+                requirement="must be an interval that is not empty and has a time zone",
                 remedy="run the DAG on a timetable with data intervals, or name the blocks",
             )
         moment, last = start.astimezone(dt.UTC), end.astimezone(dt.UTC)
@@ -188,17 +190,17 @@ class BlockExpression(Frozen):
             raise InvalidRequest(
                 "blocks",
                 value=shown,
-                requirement=f"must begin and end with a {self.by.value} in UTC, and hold at most {MAX_CONSECUTIVE} of "
+                requirement=f"must begin and end with a {self.by.value} in UTC, and have at most {MAX_CONSECUTIVE} of "
                 "them",
                 remedy=f"give the DAG intervals of whole {self.by.value}s in UTC, or name the blocks",
             )
         return tuple(names)
 
     def predicate(self, blocks: Iterable[str]) -> str:
-        """A filter of the allow-list that is true of the rows of ``blocks`` and of no others.
+        """A filter of the allow-list that is true for the rows of ``blocks`` and for no others.
 
         Raises:
-            InvalidRequest: names that are no values of this expression.
+            InvalidRequest: a name is not a block of this expression.
         """
         names = sorted(set(blocks))
         self.require(names)
@@ -213,7 +215,7 @@ class BlockExpression(Frozen):
         return f"({spans})"
 
     def _spans(self, names: Iterable[str]) -> list[tuple[dt.datetime, dt.datetime]]:
-        """Blocks that follow each other, joined."""
+        """The time intervals of blocks, with consecutive ones joined."""
         spans: list[tuple[dt.datetime, dt.datetime]] = []
         for name in names:
             start = self._start(name)
@@ -227,20 +229,20 @@ class BlockExpression(Frozen):
     def _start(self, name: str) -> dt.datetime:
         start = _time(self.by, name)
         if start is None:
-            raise self._no_value(name, f"must be a {self.by.value} in UTC", f"write it as {_SPELLED[self.by]}")
+            raise self._no_block(name, f"must be a {self.by.value} in UTC", f"write it as {_SPELLED[self.by]}")
         return start
 
-    def _no_value(self, name: str, bound: str, remedy: str) -> InvalidRequest:
-        return InvalidRequest("blocks", value=name, requirement=f"{bound}, as {self} has it", remedy=remedy)
+    def _no_block(self, name: str, requirement: str, remedy: str) -> InvalidRequest:
+        return InvalidRequest("blocks", value=name, requirement=f"{requirement}, for blocks by {self}", remedy=remedy)
 
 
 def expand_ranges(blocks: Iterable[str], *, what: str = "blocks") -> tuple[str, ...]:
-    """Names of blocks, in which ``2026-01..2026-03`` stands for each block by time from the first to the last.
+    """Replace each range, such as ``2026-01..2026-03``, by the blocks by time from the first to the last.
 
-    No block by value has such a name, so that a range is read without knowing the account.
+    No block by value has such a name, so a range can be expanded without knowing the account.
 
     Raises:
-        InvalidRequest: a range that ends before it begins, or of more than ``MAX_CONSECUTIVE`` blocks.
+        InvalidRequest: a range ends before it begins, or there are more than ``MAX_CONSECUTIVE`` blocks.
     """
     names: list[str] = []
     for written in blocks:
@@ -257,7 +259,7 @@ def expand_ranges(blocks: Iterable[str], *, what: str = "blocks") -> tuple[str, 
             raise InvalidRequest(
                 what,
                 value=written,
-                requirement=f"must be from a first block to a last one, and at most {MAX_CONSECUTIVE} in one release",
+                requirement=f"must be a range from a first block to a last one, at most {MAX_CONSECUTIVE} in all",
                 remedy="write a range as 2026-01-01..2026-03-31",
             )
         names += row
@@ -265,7 +267,7 @@ def expand_ranges(blocks: Iterable[str], *, what: str = "blocks") -> tuple[str, 
 
 
 def _ends(written: str) -> tuple[BlockBy, dt.datetime, dt.datetime] | None:
-    """The first and the last of a range of times of one kind; None for any other text."""
+    """The first and the last block of a range by time; None for any other text."""
     first, to, last = written.partition(_TO)
     by = _LENGTHS.get(len(first))
     if not to or by is None or len(first) != len(last):
@@ -275,7 +277,7 @@ def _ends(written: str) -> tuple[BlockBy, dt.datetime, dt.datetime] | None:
 
 
 def _time(by: BlockBy, name: str) -> dt.datetime | None:
-    """When a block by time begins, in UTC; None for what is no name of one: each block has one name."""
+    """The start, in UTC, of the block by time with this name; None if no block has it. Each block has one name."""
     if _LENGTHS.get(len(name)) is not by or _TIME.fullmatch(name) is None:
         return None
     try:

@@ -1,6 +1,6 @@
-"""What kind of value an expression has on a table of known columns: whether it fits is known before it is charged.
+"""The kind of an expression on a table of known columns, so that a mismatch is detected before anything is charged.
 
-``spark_jobs.tables.expressions`` makes Spark columns by the same rules, of which it takes the tables here.
+``spark_jobs.tables.expressions`` builds Spark columns by the same rules, from the constants defined here.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ CASTS: Mapping[tree.CastType, tuple[Kind, ...]] = {
     tree.CastType.STRING: tuple(Kind),
     tree.CastType.BOOLEAN: (*NUMERIC, Kind.BOOLEAN, Kind.STRING),
     tree.CastType.DATE: (Kind.STRING, Kind.DATE, Kind.TIMESTAMP),
-    # not from text: a time of day would become a moment of the day of the run
+    # not from text: Spark would complete a bare time of day with the date of the run
     tree.CastType.TIMESTAMP: (Kind.DATE, Kind.TIMESTAMP),
 }
-"""What each type can be cast from."""
+"""The kinds that can be cast to each type."""
 CAST_KINDS: Mapping[tree.CastType, Kind] = {
     tree.CastType.DOUBLE: Kind.NUMBER,
     tree.CastType.BIGINT: Kind.INTEGER,
@@ -35,7 +35,7 @@ CAST_KINDS: Mapping[tree.CastType, Kind] = {
     tree.CastType.DATE: Kind.DATE,
     tree.CastType.TIMESTAMP: Kind.TIMESTAMP,
 }
-"""What each type holds."""
+"""The kind of each type."""
 ON_DOUBLES = ("EXP", "LN", "SQRT", "POWER")
 ON_TEXT = ("LOWER", "UPPER", "TRIM")
 ON_ANY = ("COALESCE", "LEAST", "GREATEST")
@@ -43,60 +43,61 @@ ON_ANY = ("COALESCE", "LEAST", "GREATEST")
 
 @dataclass(frozen=True, kw_only=True)
 class KindRules:
-    """The rules by which kinds meet, for one expression of a request.
+    """The rules by which kinds combine, for one expression of a request.
 
     Attributes:
-        field: of the request, for messages.
-        text: what was written there.
+        field: the request's field, for messages.
+        text: the expression as it was written there.
     """
 
     field: str
     text: object
 
-    def refuse(self, bound: str, remedy: str) -> NoReturn:
-        """Refuse the expression.
+    def refuse(self, requirement: str, remedy: str) -> NoReturn:
+        """Reject the expression.
 
         Raises:
             InvalidRequest: always.
         """
-        raise InvalidRequest(self.field, value=self.text, requirement=bound, remedy=remedy)
+        raise InvalidRequest(self.field, value=self.text, requirement=requirement, remedy=remedy)
 
     def require(self, kind: Kind | None, wanted: Kind) -> None:
-        """Refuse a kind that does not convert: a whole number does to a number, and NULL to any.
+        """Reject a kind that does not convert to ``wanted``; integers convert to numbers, and NULL to every kind.
 
         Raises:
-            InvalidRequest: it does not.
+            InvalidRequest: the kind does not convert.
         """
         if kind not in (wanted, None) and (kind, wanted) != (Kind.INTEGER, Kind.NUMBER):
             self.refuse(
-                f"needs a {wanted} where it has a {kind}", f"compare or cast it: TRY_CAST(... AS {wanted.name})"
+                f"needs type {wanted} where it has type {kind}", f"compare or cast it: TRY_CAST(... AS {wanted.name})"
             )
 
     def common(self, kinds: Iterable[Kind | None]) -> Kind:
-        """The kind that all of ``kinds`` convert to.
+        """The kind to which all of ``kinds`` convert.
 
         Raises:
-            InvalidRequest: there is none.
+            InvalidRequest: they have no common kind.
         """
         known = {kind for kind in kinds if kind is not None}
         if known == set(NUMERIC):
             return Kind.NUMBER
         if len(known) > 1:
             self.refuse(
-                f"puts a {' and a '.join(sorted(known))} together",
-                "make both one type, by TRY_CAST or by a literal of the other's type such as '1' or DATE '2026-01-31'",
+                f"must not combine the types {' and '.join(sorted(known))}",
+                "give both the same type, by TRY_CAST or by a literal such as '1' or DATE '2026-01-31'",
             )
         return next(iter(known), Kind.STRING)
 
     def cast(self, kind: Kind | None, to: tree.CastType) -> Kind:
-        """What a value of ``kind`` is after the cast.
+        """The kind of a value of ``kind`` after a cast to ``to``.
 
         Raises:
-            InvalidRequest: it cannot be cast.
+            InvalidRequest: ``kind`` cannot be cast to ``to``.
         """
         if kind is not None and kind not in CASTS[to]:
             self.refuse(
-                f"casts a {kind} to {to.name}, which takes {', '.join(CASTS[to])}", "cast it to another type first"
+                f"cannot cast type {kind} to {to.name}, which accepts {', '.join(CASTS[to])}",
+                "cast it to another type first",
             )
         return CAST_KINDS[to]
 
@@ -104,16 +105,16 @@ class KindRules:
 def kind_of_expression(
     expression: tree.Expression, columns: Mapping[str, Kind], *, field: str, text: object
 ) -> Kind | None:
-    """What ``expression`` holds; None for a bare NULL, which fits everywhere.
+    """The kind of ``expression``; None for a bare NULL, which converts to every kind.
 
     Args:
-        expression: what stands in the request.
-        columns: the kind of each column that it reads, by the name that it is written with.
-        field: of the request, for messages.
-        text: what was written there.
+        expression: the parsed expression.
+        columns: the kind of each column that it reads, by the column's name in the expression.
+        field: the request's field, for messages.
+        text: the expression as it was written there.
 
     Raises:
-        InvalidRequest: it puts together what does not fit.
+        InvalidRequest: it combines kinds that do not fit.
     """
     return _Inference(rules=KindRules(field=field, text=text), columns=columns).kind(expression)
 

@@ -1,11 +1,11 @@
-"""The language of filters and features: SQL expressions that look at one row and cannot fail.
+"""The language of filters and features: SQL expressions that are computed from one row and cannot fail.
 
-A text is parsed and at once rebuilt from the few frozen types below. Everything else is refused, and Spark only ever
-runs what is built from these types, never the text, so a text that two parsers read differently lets nothing through.
+A text is parsed and at once rebuilt from the few frozen types of ``tree``. Everything else is rejected. Spark only ever
+runs what is built from these types, never the text, so a text that two parsers understand differently does no harm.
 
-Why so little: a subquery or a window lets one row change all others, a function that may raise answers a yes/no
-question about one person through the exit code, and a cast that fails prints the value it failed on. What the
-expressions mean on every value, and that none of them raises, is ``spark_jobs.tables.expressions``.
+The language is small on purpose: a subquery or a window lets one row change all others, a function that may raise
+answers a yes/no question about one person through the exit code, and a failing cast prints the value that it failed on.
+``spark_jobs.tables.expressions`` defines the value of every expression on every row, and why none of them raises.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ MAX_CHARACTERS = 10_000
 MAX_DEPTH = 100
 MAX_NODES = 2_000
 MAX_NESTING = 20
-"""Brackets, CASEs and signs within each other. The parser spends some 25 calls of Python's stack on each: this stays
-far below its end, so that whether a text is accepted does not depend on who calls."""
+"""The deepest nesting of brackets, CASEs and signs. sqlglot needs some 25 frames of Python's stack for each level; this
+stays far below the recursion limit, so that the caller's own frames do not decide whether a text is accepted."""
 MAX_PATTERN = 200
-"""Characters of a pattern of LIKE."""
+"""The most characters of a LIKE pattern."""
 
-# the parser's name for each function, and ours
+# sqlglot's name for each function, and its name in the language
 _FUNCTION_NAMES = {
     "Abs": "ABS",
     "Coalesce": "COALESCE",
@@ -72,19 +72,19 @@ ALLOWED = (
 
 
 def check_filter(text: str) -> None:
-    """Refuse a filter outside the allow-list.
+    """Reject a filter that is not an expression of the allow-list.
 
     Raises:
-        InvalidRequest: naming what is not allowed, and listing what is.
+        InvalidRequest: it is not one; the message names what is not allowed and lists what is.
     """
     parse(text, what="where")
 
 
 def check_feature(text: str) -> None:
-    """Refuse a feature outside the allow-list.
+    """Reject a feature that is not an expression of the allow-list.
 
     Raises:
-        InvalidRequest: naming what is not allowed, and listing what is.
+        InvalidRequest: it is not one; the message names what is not allowed and lists what is.
     """
     parse(text, what="model.coefficients")
 
@@ -94,10 +94,10 @@ def parse(text: str, *, what: str = "expression") -> Expression:
 
     Args:
         text: one SQL expression in Spark's dialect.
-        what: the request's field it stands in, for the message.
+        what: the request's field that contains it, for messages.
 
     Raises:
-        InvalidRequest: it is no such expression; the message names what is not allowed and lists what is.
+        InvalidRequest: it is not such an expression; the message names what is not allowed and lists what is.
     """
     if len(text) > MAX_CHARACTERS:
         raise InvalidRequest(
@@ -125,13 +125,13 @@ def _syntax_tree(text: str) -> Any:
 
     unreadable = _NotAllowedError("must be one SQL expression", f"check its syntax; use {ALLOWED}")
     try:
-        text.encode()  # a lone surrogate is no text that Spark could take
+        text.encode()  # Spark cannot take a lone surrogate
         tokens = sqlglot.tokenize(text, dialect="spark")
         _check_nesting(tokens)
         statements = sqlglot.parse(text, dialect="spark")
     except (RecursionError, _NotAllowedError):
         raise
-    except Exception:  # whatever the parser trips over is not in the language
+    except Exception:  # whatever sqlglot fails on is not in the language
         raise unreadable from None
     if any(token.comments for token in tokens):
         raise _NotAllowedError("comments are not allowed", "remove them")
@@ -162,8 +162,8 @@ def _check_size(expression: Expression) -> None:
         level = tuple(child for node in level for child in children(node))
 
 
-# From the parser's tree to ours. A node is known by the exact name of its class, and any argument of it that its
-# handler does not name is refused, so that a parser that learns a new word does not teach it to us.
+# From sqlglot's tree to ours. A node is recognised by the exact name of its class, and any argument that its handler
+# does not name is rejected, so that a newer sqlglot cannot extend the language.
 
 
 def _expression(node: Any) -> Expression:
@@ -197,7 +197,7 @@ def _column(node: Any) -> Expression:
     if type(node.this).__name__ != "Identifier":
         raise _NotAllowedError(f"{_spelling(node.this)} is not allowed")
     if any(value for name, value in node.args.items() if name != "this"):
-        raise _NotAllowedError("must name columns without their table", "put `backticks` round a name with a dot")
+        raise _NotAllowedError("must name columns without their table", "put `backticks` around a name with a dot")
     return ColumnReference(name=str(node.this.this))
 
 
@@ -235,7 +235,7 @@ def _binary(node: Any) -> Expression:
 def _junction(node: Any) -> Expression:
     name = type(node).__name__
     parts: list[Expression] = []
-    while type(node).__name__ == name:  # a chain leans to the left, and may be long
+    while type(node).__name__ == name:  # a chain is nested to the left, and may be long
         _only(node, "this", "expression")
         parts.append(_expression(node.expression))
         node = node.this
@@ -251,7 +251,7 @@ def _not(node: Any) -> Expression:
 def _is_null(node: Any) -> Expression:
     _only(node, "this", "expression")
     if type(node.expression).__name__ != "Null":
-        raise _NotAllowedError("IS is allowed before NULL and NOT NULL alone", "write a comparison")
+        raise _NotAllowedError("IS is allowed only before NULL and NOT NULL", "write a comparison")
     return IsNull(part=_expression(node.this))
 
 
@@ -281,16 +281,18 @@ def _like(node: Any) -> Expression:
 
 
 def _matches(part: Expression, pattern: str) -> Expression:
-    """``part LIKE pattern`` by tests of its length and of what it holds where.
+    """``part LIKE pattern`` as tests of the length and of the text at given positions.
 
     Spark's own LIKE is a regular expression: on some values a long pattern overflows the stack, or takes a time that
-    grows with a power of the value's length.
+    grows like a power of the value's length.
     """
     if len(pattern) > MAX_PATTERN:
         raise _NotAllowedError(f"LIKE takes a pattern of at most {MAX_PATTERN} characters", "shorten it")
     head, *rest = pattern.split("%")
     if "\\" in pattern or len(rest) > 2 or (len(rest) == 2 and (head or rest[1])):
-        raise _NotAllowedError("LIKE takes % at its start, at its end or once inside, and no backslash", "simplify it")
+        raise _NotAllowedError(
+            "LIKE takes % at the start or end of its pattern or once inside, and no backslash", "simplify it"
+        )
     if not rest and "_" not in pattern:
         return Compare(op="=", left=part, right=Literal(value=pattern))
     length = Compare(
@@ -300,7 +302,7 @@ def _matches(part: Expression, pattern: str) -> Expression:
     )
     if len(rest) == 2 and rest[0].strip("_"):
         if "_" in rest[0]:
-            raise _NotAllowedError("LIKE takes no _ in what stands between two %", "simplify it")
+            raise _NotAllowedError("LIKE takes no _ between two %", "simplify it")
         return Contains(part=part, text=rest[0])
     tail = rest[0] if len(rest) == 1 else ""
     runs = [Contains(part=part, text=run[0], at=run.start() + 1) for run in re.finditer("[^_]+", head)]
@@ -344,7 +346,8 @@ def _moment(text: str, target: CastType) -> Literal:
             moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
     except (ValueError, OverflowError):
         raise _NotAllowedError(
-            f"{text[:40]!r} is no {target.value}", "write DATE '2026-01-31' or TIMESTAMP '2026-01-31 12:00:00', in UTC"
+            f"{text[:40]!r} is not a {target.value}",
+            "write DATE '2026-01-31' or TIMESTAMP '2026-01-31 12:00:00', in UTC",
         ) from None
     return Literal(value=moment)
 
@@ -354,11 +357,11 @@ def _function(node: Any) -> Expression:
     name = _FUNCTION_NAMES[type(node).__name__]
     arguments = [node.this, node.args.get("expression"), *(node.args.get("expressions") or ())]
     if name in ("YEAR", "MONTH", "DAY") and type(node.this).__name__ == "TsOrDsToDate":
-        _only(node.this, "this")  # the parser's own wrapping; what a user calls by that name carries more
+        _only(node.this, "this")  # sqlglot adds this node itself; a user's call of that name has more arguments
         arguments = [node.this.this]
     present = tuple(_expression(part) for part in arguments if part is not None)
     if name in ("GREATEST", "LEAST") and len(present) < 2:
-        raise _NotAllowedError(f"{name} takes two arguments or more", "add one, or leave the function out")
+        raise _NotAllowedError(f"{name} takes two or more arguments", "add one, or leave the function out")
     return Function(name=name, arguments=present)
 
 

@@ -1,7 +1,7 @@
-"""The types that filters and features are made of: one row in, one value out, and nothing that can fail.
+"""The syntax tree of filters and features: a node maps one row to one value, and cannot fail.
 
-What each means on every value is ``spark_jobs.tables.expressions``; what texts they come from is
-``spark_jobs.contract.expressions.parser``.
+``spark_jobs.contract.expressions.parser`` builds it from text; ``spark_jobs.tables.expressions`` defines the value of
+each node on every row.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import StrEnum
 
 
 class CastType(StrEnum):
-    """What a value may be cast to; a value that does not fit becomes null."""
+    """The types that a value may be cast to; a value that does not fit becomes null."""
 
     DOUBLE = "double"
     BIGINT = "bigint"
@@ -26,14 +26,14 @@ class CastType(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnReference:
-    """A column, by its name as written."""
+    """A reference to a column, by its name as written."""
 
     name: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Literal:
-    """A constant; None is NULL, a datetime has no zone and means UTC."""
+    """A constant; None is NULL, and a datetime has no time zone and is in UTC."""
 
     value: bool | int | float | str | datetime.date | datetime.datetime | None
 
@@ -49,21 +49,21 @@ class Compare:
 
 @dataclass(frozen=True, kw_only=True)
 class And:
-    """True where every part is."""
+    """True where every part is true."""
 
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Or:
-    """True where a part is."""
+    """True where at least one part is true."""
 
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Not:
-    """The opposite of ``part``."""
+    """The negation of ``part``."""
 
     part: Expression
 
@@ -85,12 +85,12 @@ class In:
 
 @dataclass(frozen=True, kw_only=True)
 class Contains:
-    """True where ``part`` contains ``text``: what patterns of LIKE are compiled to, so that nothing backtracks.
+    """True where ``part`` contains ``text``; LIKE patterns are compiled to this, so that nothing backtracks.
 
     Attributes:
-        part: a text.
-        text: what it has to contain, at least one character.
-        at: the character at which ``text`` begins, from 1, or from -1 backwards; None for anywhere.
+        part: an expression of type string.
+        text: what it must contain, at least one character.
+        at: the position of the character at which ``text`` begins: 1 is the first, -1 the last; None for anywhere.
     """
 
     part: Expression
@@ -100,7 +100,7 @@ class Contains:
 
 @dataclass(frozen=True, kw_only=True)
 class Arithmetic:
-    """``left op right`` for an op of ``+ - * /``; null where the result does not exist."""
+    """``left op right`` for an op of ``+ - * /``; null where the result is undefined."""
 
     op: str
     left: Expression
@@ -125,7 +125,7 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Cast:
-    """``part`` as another type; null where it does not fit."""
+    """``part`` converted to another type; null where it does not fit."""
 
     part: Expression
     to: CastType
@@ -137,12 +137,12 @@ Expression = (
 
 
 def columns(expression: Expression) -> tuple[str, ...]:
-    """The columns that ``expression`` reads, each once, in the order they are written."""
+    """The columns that ``expression`` reads, each once, in the order in which they are written."""
     return tuple(dict.fromkeys(node.name for node in _walk(expression) if isinstance(node, ColumnReference)))
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
-    """The expressions that ``expression`` is directly made of."""
+    """The direct subexpressions of ``expression``."""
     match expression:
         case ColumnReference() | Literal():
             return ()

@@ -1,4 +1,4 @@
-"""The kinds of diagnostics that a request may ask for: their options, and the statistics that they are made from."""
+"""The kinds of diagnostics that a request may name: their options, and the statistics that they are computed from."""
 
 from __future__ import annotations
 

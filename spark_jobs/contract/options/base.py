@@ -1,4 +1,4 @@
-"""What all diagnostics of a request have in common, and the classifier's statistic that most of them are made from."""
+"""What the options of all diagnostics have in common, and the statistic of a classifier, which most diagnostics use."""
 
 from __future__ import annotations
 
@@ -15,28 +15,30 @@ from spark_jobs.contract.tables import Model, TableSource
 from spark_jobs.contract.values import Frozen
 
 MIN_EPSILON = Decimal("1e-6")
-"""Of what a diagnostic may spend for one row, unless it needs more: noise of at least a million rows on every count.
-What is smaller is refused: it would be paid for and say nothing."""
+"""The smallest epsilon per row of a diagnostic, unless its kind needs more. Every count then has noise of a million
+rows; less epsilon is rejected, because such a release would be paid for and show nothing."""
 MIN_DELTA = Decimal("1e-20")
-"""The same of delta, where a diagnostic needs any: ten orders above what finite precision costs."""
+"""The smallest delta per row of a diagnostic that needs delta: ten orders of magnitude above what finite precision
+costs."""
 MAX_KEYS = 2**26
-"""How many counts and sums the statistics of one request may have together, whatever the rows. A driver needs some 100
-bytes for each that is not 0: 6 GB at the very most, where every cell of every statistic has rows."""
+"""The most counts and sums that the statistics of one request may have together, whatever the rows. The driver needs
+some 100 bytes for each that is not 0: 6 GB at the very most, if every cell of every statistic has rows."""
 HistogramMethod = Literal["adaptive_grid", "ahp", "dawa", "geometric", "greedy_h", "hb", "laplace", "mwem", "uniform"]
 """A mechanism of ``spark_jobs.mechanisms.histograms``."""
 HistogramChoice = Literal[
     "auto", "adaptive_grid", "ahp", "dawa", "geometric", "greedy_h", "hb", "laplace", "mwem", "uniform"
 ]
 SCORE_CELLS = 65536
-"""Cells of the grid of scores."""
+"""The number of cells of the grid of scores."""
 
 
 class Statistic(Frozen):
     """What Spark counts for a diagnostic. Equal statistics of one request are counted once, all of them in one pass.
 
     Attributes:
-        of_label: whether it is counted from the request's label.
-        of_model: what it is counted from of what the request's model gives, in words; None if of nothing.
+        of_label: whether it reads the request's label.
+        of_model: which output of the request's model it reads, such as ``scores``; None if it does not read the model.
+        remedy_for_size: what the user can do if it has too many counts.
     """
 
     of_label: ClassVar[bool] = False
@@ -45,7 +47,7 @@ class Statistic(Frozen):
 
     @property
     def max_keys(self) -> int:
-        """How many counts or sums it has at most, whatever the rows: what the driver has to hold."""
+        """The most counts or sums that it can have, whatever the rows; the driver must hold them in memory."""
         raise NotImplementedError
 
 
@@ -58,12 +60,12 @@ class ScoreCells(Statistic):
 
     @property
     def max_keys(self) -> int:
-        """A count for each label and cell."""
+        """One count for each label and cell."""
         return 2 * SCORE_CELLS
 
 
 class RequestContext(Protocol):
-    """What ``Options.check`` reads of the request that the options are part of; ``ReleaseRequest`` documents it."""
+    """The part of a request that ``Options.check`` reads; ``ReleaseRequest`` documents it."""
 
     @property
     def table(self) -> TableSource:
@@ -77,7 +79,7 @@ class RequestContext(Protocol):
 
     @property
     def model(self) -> Model | None:
-        """Where scores or fitted values come from, if the request says so."""
+        """The source of scores or fitted values, if the request has one."""
         ...
 
     @property
@@ -112,18 +114,18 @@ class RequestContext(Protocol):
 
 
 class Settings(Frozen):
-    """What can be chosen of a diagnostic whatever the table: the options that Python's ``release`` takes as well."""
+    """The options of a diagnostic that do not depend on the table; Python's ``release`` takes them as well."""
 
 
 class Options(Frozen):
-    """An entry of a request's ``diagnostics``: a kind, with its settings and what it reads of the table.
+    """An entry of a request's ``diagnostics``: a kind, with its settings and the columns that it reads.
 
     Attributes:
-        kind: which diagnostic.
+        kind: the kind of diagnostic.
         weight: its share of the budget, relative to the weights of the request's other diagnostics; 1 if left out.
-        figures: the fields of a result that are null where its status is ``undefined``; none where groups have a status
-            each.
-        checks: what a defined result meets, in its JSON form.
+        figures: the fields of a result that are null if its status is ``undefined``; empty if every group has a status
+            of its own.
+        checks: the rules that the JSON form of a defined result must meet.
     """
 
     figures: ClassVar[tuple[str, ...]]
@@ -146,69 +148,72 @@ class Options(Frozen):
 
     @property
     def effective_weight(self) -> Decimal:
-        """The weight that counts: the request's, or 1."""
+        """The request's weight, or 1 if it was left out."""
         return Decimal(1) if self.weight is None else self.weight
 
     @property
     def statistic(self) -> Statistic:
-        """What Spark has to count for it."""
+        """The statistic that Spark counts for it."""
         return ScoreCells()
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:
-        """All that Spark has to count for it; of several, a measurement is given a tuple in this order."""
+        """All statistics that Spark counts for it; its measurement gets several as a tuple in this order."""
         return (self.statistic,)
 
     @property
     def approximate(self) -> bool:
-        """Whether it spends delta, so that a budget without any is refused."""
+        """Whether it spends delta, so that a budget without delta is rejected."""
         return False
 
     @property
     def accepts_delta(self) -> bool:
-        """Whether it is given a share of the budget's delta: it needs delta, or uses it if there is any."""
+        """Whether it gets a share of the budget's delta, because it needs delta or uses it if there is any."""
         return self.approximate
 
     def sizes_are_public(self, neighbours: Neighbours) -> bool:
-        """Whether it takes for public which rows it goes through."""
+        """Whether it takes the number of rows that it uses to be public."""
         return False
 
     @property
     def can_share(self) -> bool:
-        """Whether it can be made from one noisy measurement together with other diagnostics of the request."""
+        """Whether it can share one noisy measurement with other diagnostics of the request."""
         return False
 
     @property
     def min_epsilon(self) -> Decimal:
-        """The least epsilon, for one row, that it can be released with."""
+        """The smallest epsilon per row with which it can be released."""
         return MIN_EPSILON
 
     def check_share(self, epsilon: Decimal, delta: Decimal) -> None:
-        """Refuse a part of the budget that its mechanisms could not work with.
+        """Reject a share of the budget that is too small for its mechanisms.
 
         Args:
-            epsilon: what it may spend for one row.
-            delta: the same; 0 where it has none.
+            epsilon: the epsilon that it may spend for one row.
+            delta: the delta that it may spend for one row; 0 if it has none.
 
         Raises:
             InvalidRequest: one of them is too small.
         """
         if epsilon < self.min_epsilon:
             raise InvalidRequest(
-                "budget.epsilon", value=f"{epsilon:.3g} a row for {self.kind}",
+                "budget.epsilon", value=f"{epsilon:.3g} per row for {self.kind}",
                 requirement=f"must leave it at least {self.min_epsilon:f} for each row of a unit",
                 remedy="give more epsilon, a larger weight, fewer diagnostics, or lower unit.max_rows",
             )  # fmt: skip
         if self.approximate and delta < MIN_DELTA:
             raise InvalidRequest(
-                "budget.delta", value=f"{delta:.3g} a row for {self.kind}",
+                "budget.delta", value=f"{delta:.3g} per row for {self.kind}",
                 requirement=f"must leave it at least {MIN_DELTA} for each row of a unit",
                 remedy="give more delta, lower unit.max_rows, or choose a method with pure privacy",
             )  # fmt: skip
 
     def check(self, request: RequestContext) -> None:
-        """Refuse what the diagnostic cannot be released under, of the request that it is part of.
+        """Reject a request in which the diagnostic cannot be released.
+
+        Args:
+            request: the request that these options are part of.
 
         Raises:
-            InvalidRequest: naming the field and what would do.
+            InvalidRequest: a field of the request rules the diagnostic out.
         """

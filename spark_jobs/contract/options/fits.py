@@ -1,4 +1,4 @@
-"""Models that are fitted privately: their options, and the exact sums that they are made from."""
+"""Models that are fitted privately: their options, and the exact sums that they are computed from."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from spark_jobs.contract.tables import LinearModel, LogisticModel
 from spark_jobs.contract.values import Frozen
 
 MAX_TERMS = 128
-"""Of a fit, the intercept and the outcome among them: its sums are as many as the pairs of them."""
+"""The most terms of a fit, including the intercept and the outcome; a fit has a sum for each pair of terms."""
 Level = bool | int | str
 FitMethod = Literal["auto", "laplace", "gaussian"]
 InterceptMethod = Literal["matched", "polynomial"]
@@ -35,7 +35,7 @@ Name = Annotated[str, Field(min_length=1, max_length=1000)]
 
 
 class Bounded(Frozen):
-    """A number with public bounds; values beyond them count as the nearer one.
+    """A number with public bounds; values beyond a bound are clipped to it.
 
     Attributes:
         name: a column, or an expression of the allow-list.
@@ -51,7 +51,7 @@ class Bounded(Frozen):
         if not are_bounds((self.lower, self.upper)) or self.middle + self.half <= self.middle:
             raise InvalidRequest(
                 "", value=[self.lower, self.upper],
-                requirement="must be two finite numbers in ascending order, to 1e100",
+                requirement="must be two finite numbers in ascending order, of size 1e100 at most",
                 remedy="give public bounds of the values, such as [0, 100]",
             )  # fmt: skip
         return self
@@ -63,16 +63,16 @@ class Bounded(Frozen):
 
     @property
     def half(self) -> float:
-        """Half of what lies between the bounds."""
+        """Half the distance between the bounds."""
         return self.upper / 2 - self.lower / 2
 
 
 class Levels(Frozen):
-    """A column with public levels, each of which gets a coefficient of its own but the first, which is the reference.
+    """A categorical column with public levels: the first is the reference, and each other one gets a coefficient.
 
     Attributes:
-        column: which.
-        levels: as text; a value that is not listed, or null, counts as the reference.
+        column: the column's name.
+        levels: the levels, as text; a value that is not listed, or null, counts as the reference.
     """
 
     column: Annotated[str, Field(min_length=1, max_length=255)]
@@ -96,11 +96,11 @@ class Levels(Frozen):
 
 
 class _Products(Statistic):
-    """Sums of products of what a fit is made from (``statistics.CrossProducts``).
+    """Sums of products of a fit's terms (``statistics.CrossProducts``).
 
     Attributes:
-        features: numbers.
-        categorical: columns with levels.
+        features: the numerical features.
+        categorical: the categorical columns.
     """
 
     features: tuple[Bounded, ...]
@@ -108,12 +108,12 @@ class _Products(Statistic):
 
     @property
     def terms(self) -> int:
-        """How many numbers a row is: an intercept, the features, the levels beside the reference, and the outcome."""
+        """The number of terms: the intercept, the features, all levels but the references, and the outcome."""
         return 2 + len(self.features) + sum(len(factor.coded_levels) for factor in self.categorical)
 
     @property
     def max_keys(self) -> int:
-        """A sum for each pair of terms."""
+        """One sum for each pair of terms."""
         return self.terms**2
 
 
@@ -121,7 +121,7 @@ class CrossProductCells(_Products):
     """The statistic of a linear fit.
 
     Attributes:
-        outcome: the number that is fitted.
+        outcome: the number that the model predicts.
     """
 
     kind: Literal["cross_products"] = "cross_products"
@@ -129,18 +129,18 @@ class CrossProductCells(_Products):
 
 
 class LabelProductCells(_Products):
-    """The statistic of a logistic fit: the outcome is the request's label, as -1 and 1."""
+    """The statistic of a logistic fit; its outcome is the request's label, as -1 and 1."""
 
     of_label: ClassVar[bool] = True
     kind: Literal["label_products"] = "label_products"
 
 
 class FitSettings(Settings):
-    """How a fit is made from its sums.
+    """How a fit is released from its sums.
 
     Attributes:
-        method: how the sums are noised: ``laplace``, ``gaussian`` (spends delta), or ``auto``: the less noisy one that
-            the budget allows, by public facts alone.
+        method: the noise of the sums: ``laplace``, ``gaussian`` (spends delta), or ``auto`` for the less noisy one that
+            the budget allows, chosen by public facts alone.
         confidence: nominal level of the intervals.
     """
 
@@ -149,11 +149,12 @@ class FitSettings(Settings):
 
 
 class LogisticFitSettings(FitSettings):
-    """How a logistic fit is made from its sums.
+    """How a logistic fit is released from its sums.
 
     Attributes:
-        radius: the linear predictors for which the polynomial stands for the logistic function: up to so much.
-        intercept: ``matched`` to the share of positive rows, or the ``polynomial``'s own.
+        radius: the largest size of a linear predictor for which the polynomial approximates the logistic function.
+        intercept: ``matched`` moves it so that the mean probability is the noisy share of positive rows;
+            ``polynomial`` leaves it as the polynomial gives it.
     """
 
     radius: Annotated[float, Field(ge=1, le=16)] = 4.0
@@ -161,7 +162,7 @@ class LogisticFitSettings(FitSettings):
 
 
 class _FitOptions(FitSettings, Options):
-    """What both fits have.
+    """The options that both kinds of fits have.
 
     Attributes:
         features: columns or expressions of the allow-list, with public bounds: ``{"age": [18, 80]}``.
@@ -189,7 +190,7 @@ class _FitOptions(FitSettings, Options):
             if len(texts) < 2 or len(set(texts)) < len(texts):
                 raise InvalidRequest(
                     name, value=list(levels), requirement="must be two levels or more, each named once",
-                    remedy="list the levels, the one that the others are compared with first",
+                    remedy="list the levels, the reference first",
                 )  # fmt: skip
         return value
 
@@ -211,24 +212,24 @@ class _FitOptions(FitSettings, Options):
         terms = 2 + len(self.features) + sum(len(levels) - 1 for levels in self.categorical.values())
         if terms > MAX_TERMS:
             raise InvalidRequest(
-                "features", value=f"{terms} terms", requirement=f"must be at most {MAX_TERMS}, each level counted",
-                remedy="leave out the least useful, or put rare levels together by an expression",
+                "features", value=f"{terms} terms", requirement=f"must be at most {MAX_TERMS}, counting every level",
+                remedy="leave out the least useful ones, or combine rare levels by an expression",
             )  # fmt: skip
         return self
 
     @property
     def approximate(self) -> bool:
-        """Whether it spends delta, so that a budget without any is refused."""
+        """Whether it spends delta, so that a budget without delta is rejected."""
         return self.method == "gaussian"
 
     @property
     def accepts_delta(self) -> bool:
-        """Whether it is given a share of the budget's delta, if there is any."""
+        """Whether it gets a share of the budget's delta, if there is any."""
         return self.method != "laplace"
 
     @property
     def terms_of_rows(self) -> dict[str, Any]:
-        """What both statistics hold."""
+        """The fields that both statistics have in common."""
         return {
             "features": tuple(_bounded(name, bounds) for name, bounds in self.features.items()),
             "categorical": tuple(
@@ -239,14 +240,14 @@ class _FitOptions(FitSettings, Options):
 
 
 def _model(kind: type[LinearModel | LogisticModel]) -> ResultCheck:
-    """The released model is one that a request takes, with the released coefficients."""
+    """The released model is one that a request accepts, with the released coefficients."""
 
     def broken(result: Fields) -> Iterator[str]:
         coefficients = numbers(result, "coefficients")
         try:
             model = kind.parse(result["model"])
         except InvalidRequest:
-            yield "model is one that a request takes"
+            yield "model is one that a request accepts"
             return
         effects = [value for levels in model.categorical.values() for value in list(levels.values())[1:]]
         if model.basis != "differentially_private":
@@ -269,15 +270,15 @@ _FIT: tuple[ResultCheck, ...] = (
     positive("spans"),
     finite("rows", "ridge", low=0),
 )
-"""What the result of both fits meets."""
+"""The rules for results of both fits."""
 
 
 class LinearFitOptions(_FitOptions):
     """Linear model of several features, fitted by noisy sums.
 
     Attributes:
-        outcome: the number that is fitted, a column or an expression of the allow-list.
-        outcome_bounds: its public bounds; values beyond them count as the nearer one.
+        outcome: the number that the model predicts, a column or an expression of the allow-list.
+        outcome_bounds: its public bounds; values beyond a bound are clipped to it.
     """
 
     figures: ClassVar[tuple[str, ...]] = ("model", *_ENDS, "residual_stddev", "r_squared")
@@ -300,7 +301,7 @@ class LinearFitOptions(_FitOptions):
                 "outcome",
                 value=self.outcome,
                 requirement="must not be among the features",
-                remedy="take it out of them",
+                remedy="remove it from them",
             )
         return self
 
@@ -328,7 +329,7 @@ class LogisticFitOptions(LogisticFitSettings, _FitOptions):
 
 
 def level_text(level: Level) -> str:
-    """A level as a model's ``categorical`` spells it."""
+    """``level`` as text, as a model's ``categorical`` spells it."""
     text = str(level)
     return text if isinstance(level, str) or text not in ("True", "False") else text.lower()
 

@@ -1,4 +1,4 @@
-"""Diagnostics of linear models: residual plots of a given one, and private lines through groups of points."""
+"""Private lines through groups of points: their options, and the statistics that they are computed from."""
 
 from __future__ import annotations
 
@@ -40,24 +40,26 @@ LineMethod = Literal[
 MAX_GROUPS = 100_000
 MAX_KEY_CHARACTERS = 255
 THEIL_SEN = ("dp_exp_theil_sen", "dp_wide_theil_sen", "dp_ss_theil_sen")
-"""Methods that match rows with each other: one row more or less would change many pairs."""
+"""Methods that match rows with each other; one row more or less would change many pairs."""
 GRADIENTS = ("dp_grad_descent", "dp_grad_descent_zcdp")
 MIN_CELLS_OF_MEDIANS = 16
-"""Of either axis, for ``auto`` to choose medians over pairs of rows: in fewer too many pairs share their x."""
+"""The fewest cells of an axis with which ``auto`` chooses medians over pairs of rows; with fewer, too many pairs have
+the same x."""
 MAX_KEYS_OF_AUTO = MAX_KEYS // 2
-"""Of counts by group, for ``auto`` to choose medians: beyond, lines are made from sums."""
+"""The most counts with which ``auto`` chooses medians; with more, lines are computed from sums."""
 SUMS_OF_GROUP = 6
+"""The sums of one group: two numbers of rows, and four sums over its points."""
 
 
 class _PointStatistic(Statistic):
-    """What is counted or summed of points.
+    """Counts or sums of points, by group.
 
     Attributes:
         x, y: columns or expressions.
-        x_bounds, y_bounds: public bounds; values beyond them count at the nearer one.
-        group_by: the column that says which group a row is of; None where all rows are one group.
-        groups: public keys of the groups; rows of others are not counted. None without ``group_by``.
-        cells: of either axis.
+        x_bounds, y_bounds: public bounds; values beyond a bound are clipped to it.
+        group_by: the column that assigns rows to groups; None if all rows are one group.
+        groups: public keys of the groups; rows with other keys are not counted. None without ``group_by``.
+        cells: the number of cells of each axis.
     """
 
     x: str
@@ -70,48 +72,49 @@ class _PointStatistic(Statistic):
 
     @property
     def lines(self) -> int:
-        """How many groups there are: one for each of the keys, or one in all."""
+        """The number of groups: one for each key, or a single one."""
         return 1 if self.groups is None else len(self.groups)
 
 
 class PointCells(_PointStatistic):
-    """The statistic of lines that need single points: rows per group and cell (``statistics.PointCounts``)."""
+    """The statistic of methods that need single points: rows per group and cell (``statistics.PointCounts``)."""
 
     kind: Literal["points"] = "points"
     remedy_for_size: ClassVar[str] = (
-        "ask for fewer cells, for fewer groups, or for a method that needs sums alone, such as noisy_moments"
+        "ask for fewer cells, for fewer groups, or for a method that needs only sums, such as noisy_moments"
     )
 
     @property
     def max_keys(self) -> int:
-        """A count for each cell of each group, and one for its rows without a point."""
+        """One count for each cell of each group, and one for each group's rows without a point."""
         return self.lines * (self.cells**2 + 1)
 
 
 class PointSums(_PointStatistic):
-    """The statistic of lines that need sums alone, per group: of x, y, x^2 and x y (``statistics.Moments``)."""
+    """The statistic of methods that need only sums per group: of x, y, x^2 and x y (``statistics.Moments``)."""
 
     kind: Literal["point_sums"] = "point_sums"
 
     @property
     def max_keys(self) -> int:
-        """The sums of each group: rows with and without a point, and four of the points."""
+        """The sums of each group: its rows with and without a point, and four sums over its points."""
         return self.lines * SUMS_OF_GROUP
 
 
 class LinearRegressionSettings(Settings):
-    """How lines are made from points, or from their sums.
+    """How lines are released from points, or from their sums.
 
     Attributes:
-        method: see ``spark_jobs.diagnostics.linear_regression``; those of zCDP spend delta. Theil-Sen and gradient
-            descent need the single points, of which a request may count 2^26 cells; others need sums.
+        method: see ``spark_jobs.diagnostics.linear_regression``; methods of zCDP spend delta. Theil-Sen and gradient
+            descent need the single points, of which a request may count 2^26 cells; the other methods need sums.
         at: where the line is evaluated, as fractions of the way from the lower bound of x to the upper one.
-        size_bound: a public guess at the rows of a group, from which ``auto`` chooses where sizes are private.
-        matchings: how many partners each row gets, of Theil-Sen methods; None: all others in groups of at most 256
-            rows, else 10.
-        public_sizes: under ``replace_one``, whether each group's size is public, and a row that is replaced stays in
-            its group and within the request's filter: a weaker promise than the relation's, so the request must say it.
-            What decides which rows are used may then read declared public columns alone, and neither x nor y.
+        size_bound: a public estimate of the rows of a group, by which ``auto`` chooses if sizes are private.
+        matchings: for Theil-Sen methods: how many partners each row gets. None stands for all other rows in groups of
+            at most 256 rows, and for 10 in larger groups.
+        public_sizes: under ``replace_one``: whether each group's size is public, and a row that is replaced stays in
+            its group and within the request's filter. This is a weaker guarantee than the relation's, so the request
+            must ask for it. What decides which rows are used may then read only declared public columns, and not what
+            x or y reads.
         confidence: nominal level of intervals.
     """
 
@@ -124,7 +127,7 @@ class LinearRegressionSettings(Settings):
 
     @property
     def spends_delta(self) -> bool:
-        """Whether the method is one of zCDP."""
+        """Whether the method is one of zCDP, which spends delta."""
         return self.method.endswith("_zcdp")
 
 
@@ -138,12 +141,12 @@ class LinearRegressionOptions(LinearRegressionSettings, Options):
     """A private line through the points of each group.
 
     Attributes:
-        x, y: a column of numbers or booleans each, or an expression.
+        x, y: each a column of numbers or booleans, or an expression.
         x_bounds, y_bounds: public bounds of their values, which are clipped to them.
-        group_by: the column that says which group a row is of.
-        groups: public keys of the groups, in the order in which they are released: texts, or whole
-            numbers; compared with the column as text.
-        cells: of either axis, a power of two.
+        group_by: the column that assigns rows to groups.
+        groups: public keys of the groups, in the order in which they are released: texts or whole numbers, which are
+            compared with the column as text.
+        cells: the number of cells of each axis, a power of two.
     """
 
     figures: ClassVar[tuple[str, ...]] = ()
@@ -213,25 +216,25 @@ class LinearRegressionOptions(LinearRegressionSettings, Options):
         if self.group_by is not None and self.groups is None:
             raise InvalidRequest(
                 "groups",
-                requirement="is required with group_by: keys that are read from the rows would not be private",
+                requirement="is required with group_by, because keys that are read from the rows would not be private",
                 remedy="list the groups, or name a registered list of them",
             )  # fmt: skip
         if self.groups is not None and self.group_by is None:
             raise InvalidRequest(
                 "group_by",
                 requirement="is required with groups",
-                remedy="name the column that says which group a row is of",
+                remedy="name the column that assigns rows to groups",
             )
         return self
 
     @property
     def statistic(self) -> Statistic:
-        """Counts of points by group, or their sums where the method needs no more."""
+        """Counts of points by group, or their sums if the method needs no more."""
         names = ("x", "y", "x_bounds", "y_bounds", "group_by", "groups", "cells")
         fields = {name: getattr(self, name) for name in names}
         points = PointCells(**fields)
         if self.method == "auto":
-            # medians, for which points are needed, are chosen where sizes are public alone
+            # medians, which need the points, are chosen only if sizes are public
             medians = self.public_sizes and self.cells >= MIN_CELLS_OF_MEDIANS and points.max_keys <= MAX_KEYS_OF_AUTO
             return points if medians else PointSums(**fields)
         return points if self.method in (*THEIL_SEN, *GRADIENTS) else PointSums(**fields)
@@ -242,22 +245,21 @@ class LinearRegressionOptions(LinearRegressionSettings, Options):
         return self.spends_delta
 
     def sizes_are_public(self, neighbours: Neighbours) -> bool:
-        """Whether the size of each group is public, and a row that is replaced stays in its group."""
+        """Whether the size of each group is public, and a replaced row stays in its group."""
         return neighbours is Neighbours.REPLACE_ONE and self.public_sizes
 
     def check(self, request: RequestContext) -> None:
-        """Refuse Theil-Sen where a group's size is private, and sizes that are called public and are not.
+        """Reject Theil-Sen if a group's size is private, and sizes that are declared public but are not.
 
-        Sizes of what is used stay the same when a row is replaced as long as neither a choice among a unit's rows nor a
-        pipeline decides which rows are used. One row of each unit, all in one group, is no choice of how many.
+        Replacing a row leaves the sizes as they are, as long as neither a selection among a unit's rows nor a pipeline
+        decides which rows are used. Keeping one row of each unit, all in one group, does not change how many are used.
         """
         public = self.sizes_are_public(request.neighbours)
         if self.method in THEIL_SEN and not public:
             raise InvalidRequest(
                 "diagnostics.method", value=self.method,
-                requirement="is private where sizes are public alone: under neighbours replace_one, with "
-                "public_sizes true",
-                remedy="ask for neighbours replace_one, or for another method",
+                requirement="is private only if sizes are public: with neighbours replace_one and public_sizes true",
+                remedy="set both, or choose another method",
             )  # fmt: skip
         if not public:
             return
@@ -265,22 +267,22 @@ class LinearRegressionOptions(LinearRegressionSettings, Options):
         if unit.column is not None and (unit.max_rows > 1 or self.group_by is not None):
             raise InvalidRequest(
                 "diagnostics.public_sizes", value=True,
-                requirement="needs a unit of one row: which rows of a unit are used is secret, and so are the sizes",
+                requirement="needs the unit to be a row, because which rows of a larger unit are used is secret",
                 remedy="set public_sizes to false",
             )  # fmt: skip
         if request.uses_model and isinstance(request.model, SparkMLModel):
             raise InvalidRequest(
                 "diagnostics.public_sizes", value=True,
-                requirement="cannot be with a spark_ml model in one request, for its stages may skip rows",
-                remedy="set public_sizes to false, or ask for the lines in a request of their own",
+                requirement="cannot be combined with a spark_ml model, because its stages may skip rows",
+                remedy="set public_sizes to false, or request the lines in a release of their own",
             )  # fmt: skip
         if request.knows_public_columns:
             self._require_public(request)
 
     def _require_public(self, request: RequestContext) -> None:
-        """Refuse to let anything but public columns, and neither x nor y, decide which rows a line goes through.
+        """Reject filters, groups and blocks that read a column which is not public, or which x or y reads.
 
-        The size of what is used is published exactly: that of ``id = 17 AND sick = true`` would say who is sick.
+        The number of rows in use is published exactly; that of ``id = 17 AND sick = true`` would reveal who is sick.
         """
         public = {name.lower() for name in request.table.public_columns or ()}
         protected = {name.lower() for text in (self.x, self.y) for name in (text, *columns(parse(text)))}
@@ -293,26 +295,26 @@ class LinearRegressionOptions(LinearRegressionSettings, Options):
             if name.lower() not in public:
                 raise InvalidRequest(
                     field, value=name,
-                    requirement="must read public columns alone where sizes are public, which here are "
+                    requirement="must be a public column where sizes are public; the public columns here are "
                     + (", ".join(request.table.public_columns or ()) or "none"),
-                    remedy="leave it out, set public_sizes to false, or have the column declared: `dp-budget bind`",
+                    remedy="leave it out, set public_sizes to false, or declare the column by `dp-budget bind`",
                 )  # fmt: skip
             if name.lower() in protected:
                 raise InvalidRequest(
-                    field, value=name, requirement="must not be what x or y reads where sizes are public",
+                    field, value=name, requirement="must not be read by x or y where sizes are public",
                     remedy="leave it out, or set public_sizes to false",
                 )  # fmt: skip
 
 
 def require_keys(keys: Any) -> Keys:
-    """``keys`` as a tuple, refused unless they are public keys of groups: texts or whole numbers, each once.
+    """``keys`` as a tuple, after checking that they can be keys of groups: texts or whole numbers, each once.
 
     Raises:
-        InvalidRequest: they are not; about the field itself, without a name.
+        InvalidRequest: they cannot; its field is empty, for the caller to add.
     """
     if not isinstance(keys, (list, tuple)):
         raise InvalidRequest(
-            "", value=type(keys).__name__, requirement="must be a list of keys, or name a registered one",
+            "", value=type(keys).__name__, requirement="must be a list of keys, or name a registered list",
             remedy="write it like ['001', '002'] or {'list': 'tracts'}",
         )  # fmt: skip
     if not 1 <= len(keys) <= MAX_GROUPS:
@@ -325,14 +327,14 @@ def require_keys(keys: Any) -> Keys:
             raise InvalidRequest(
                 "", value=key if isinstance(key, (str, int, float)) else type(key).__name__,
                 requirement=f"must be texts of 1 to {MAX_KEY_CHARACTERS} characters or whole numbers of 64 bits",
-                remedy="write the keys as the column holds them, text in quotes",
+                remedy="write the keys as they are in the column, text in quotes",
             )  # fmt: skip
     ((key, times),) = Counter(map(str, keys)).most_common(1)
     if times > 1:
         raise InvalidRequest(
             "",
             value=key,
-            requirement="is there more than once",
+            requirement="must be listed once",
             remedy="name each group once (17 and '17' are one key)",
         )
     return tuple(keys)
@@ -346,20 +348,28 @@ def _is_key(key: Any) -> bool:
 
 def _no_bounds(given: Any) -> InvalidRequest:
     return InvalidRequest(
-        "", value=given, requirement="must be two finite numbers in ascending order, to 1e100",
-        remedy="give public bounds of the values, such as [0, 100000]; values beyond them count there",
+        "", value=given, requirement="must be two finite numbers in ascending order, of size 1e100 at most",
+        remedy="give public bounds, such as [0, 100000], to which values are clipped",
     )  # fmt: skip
 
 
 def power_of_two(value: int) -> int:
-    """``value``, refused unless it is a power of two."""
+    """``value``, after checking that it is a power of two.
+
+    Raises:
+        InvalidRequest: it is not.
+    """
     if value.bit_count() != 1:
         raise InvalidRequest("", value=value, requirement="must be a power of two", remedy="round it, e.g. to 32")
     return value
 
 
 def expression(text: str) -> str:
-    """``text``, refused unless it is an expression of the allow-list."""
+    """``text``, after checking that it is an expression of the allow-list.
+
+    Raises:
+        InvalidRequest: it is not.
+    """
     parse(text, what="")
     return text
 

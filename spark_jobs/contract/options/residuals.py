@@ -1,4 +1,4 @@
-"""Residual plots of a given model: their options, and what they are made from."""
+"""Residual plots of a given model: their options, and the statistic that they are computed from."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class ResidualCells(Statistic):
     """The statistic of a residual plot: rows per cell of fitted value and residual (``statistics.ResidualCounts``).
 
     Attributes:
-        outcome: what the model is about; the residual is the outcome minus the model's own output.
-        unit: the smallest size that matters, of both.
+        outcome: what the model predicts; the residual is the outcome minus the model's output.
+        unit: the smallest size that matters, of fitted values and residuals.
     """
 
     of_model: ClassVar[str | None] = "fitted values"
@@ -43,18 +43,18 @@ class ResidualCells(Statistic):
 
     @property
     def max_keys(self) -> int:
-        """A count for each cell."""
+        """One count for each cell."""
         return RESIDUAL_KEYS
 
 
 class ResidualPlotSettings(Settings):
-    """How a residual plot is made from its counts.
+    """How a residual plot is released from its counts.
 
     Attributes:
         method: the mechanism that releases the counts, a name of ``spark_jobs.mechanisms.histograms``; ``auto`` chooses
             by public facts.
-        bins: of either axis, a power of two; None lets the noise decide.
-        coverage: the fraction of rows that the box should hold along either axis.
+        bins: the number of bins of each axis, a power of two; None derives it from the scale of the noise.
+        coverage: the fraction of rows that the range of each axis should cover.
         confidence: nominal level of intervals.
     """
 
@@ -120,8 +120,8 @@ class ResidualPlotOptions(ResidualPlotSettings, Options):
     def _of_size(cls, value: float) -> float:
         if not 1 / MAX_BOUND <= value <= MAX_BOUND:
             raise InvalidRequest(
-                "", value=value, requirement="must be above 0, a number between 1e-100 and 1e100",
-                remedy="give the smallest size that matters, such as 0.01 of an amount of money",
+                "", value=value, requirement="must be a number between 1e-100 and 1e100",
+                remedy="give the smallest size that matters, such as 0.01 for amounts of money",
             )  # fmt: skip
         return value
 

@@ -1,4 +1,4 @@
-"""Single figures of a classifier, and what follows from counts between thresholds: their options."""
+"""The options of single figures of a classifier, and of confusion matrices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from spark_jobs.contract.result_checks import (
 AreaMethod = Literal["auto", "polynomial", "cauchy", "laplace", "counts"]
 PrecisionMethod = Literal["auto", "polynomial", "cauchy", "laplace", "counts", "weighted_counts"]
 MIN_EPSILON_OF_SMOOTH = Decimal("1e-4")
-"""Of noise by smooth sensitivity without a delta: ``mechanisms.pure_release`` is proven from a tenth of it on."""
+"""The smallest epsilon per row of smooth sensitivity without delta; the proof of ``mechanisms.pure_release`` applies
+from a tenth of it on."""
 
 
 class AucSettings(Settings):
@@ -32,7 +33,7 @@ class AucSettings(Settings):
 
     Attributes:
         method: how noise is scaled; see ``spark_jobs.diagnostics.auc``. ``laplace`` spends delta.
-        interval: whether to pay a small part for noisy class sizes, without which no interval can be given.
+        interval: whether to spend a small part of the budget on noisy class sizes, which the interval needs.
         confidence: nominal level of the interval.
     """
 
@@ -46,9 +47,9 @@ class AveragePrecisionSettings(Settings):
 
     Attributes:
         method: how noise is scaled; see ``spark_jobs.diagnostics.average_precision``. ``laplace`` spends delta;
-            ``weighted_counts`` are counts, and one sum over all rows of weights that they choose.
-        interval: of a direct release, whether to pay a small part for noisy class sizes, without which no interval can
-            be given.
+            ``weighted_counts`` releases counts, and one sum over all rows with weights that these counts determine.
+        interval: for a direct release: whether to spend a small part of the budget on noisy class sizes, which the
+            interval needs.
         confidence: nominal level of the interval.
     """
 
@@ -58,11 +59,11 @@ class AveragePrecisionSettings(Settings):
 
 
 class BinormalRocSettings(Settings):
-    """How a symmetric binormal ROC curve is made from a private AUC.
+    """How a symmetric binormal ROC curve is computed from a private AUC.
 
     Attributes:
-        method: of the AUC.
-        points: of the curve.
+        method: the method of the AUC, as in ``AucSettings``.
+        points: the number of points of the curve.
         confidence: nominal level of the band.
     """
 
@@ -86,7 +87,7 @@ class _FigureOptions(Options):
 
     @property
     def min_epsilon(self: _HasMethod) -> Decimal:
-        """The least epsilon, for one row: more for noise whose guarantee is proven from there on."""
+        """The smallest epsilon per row; larger for noise whose guarantee is proven only from there on."""
         return MIN_EPSILON_OF_SMOOTH if self.method in ("polynomial", "cauchy") else MIN_EPSILON
 
 
@@ -97,7 +98,7 @@ _AREA: tuple[ResultCheck, ...] = (
     null_together("interval", "positives", "negatives"),
     finite("positives", "negatives", nullable=True),
 )
-"""What a single figure meets; it has no interval where the sizes of the classes were not paid for."""
+"""The rules for a single figure; it has no interval if the sizes of the classes were not paid for."""
 
 
 class AucOptions(AucSettings, _FigureOptions):
@@ -132,7 +133,7 @@ class BinormalRocOptions(BinormalRocSettings, _FigureOptions):
 
 
 class ConfusionMatrixSettings(Settings):
-    """How confusion matrices are made from counts of both classes.
+    """How confusion matrices are released from counts of both classes.
 
     Attributes:
         thresholds: a row counts as positive if its score is at least this; from 0 to 1, ascending.
@@ -147,7 +148,10 @@ class ConfusionMatrixSettings(Settings):
     def _ascending(cls, value: tuple[float, ...]) -> tuple[float, ...]:
         if any(high <= low for low, high in pairwise(value)):
             raise InvalidRequest(
-                "", value=list(value), requirement="must ascend", remedy="sort the thresholds and name each once"
+                "",
+                value=list(value),
+                requirement="must be in ascending order",
+                remedy="sort the thresholds and list each once",
             )
         return value
 

@@ -1,4 +1,4 @@
-"""Diagnostics of a classifier's scores, with their options."""
+"""The options of curves and groups of a classifier's scores."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class OtherScoreCells(Statistic):
 
     @property
     def max_keys(self) -> int:
-        """A count for each label and cell."""
+        """One count for each label and cell."""
         return 2 * SCORE_CELLS
 
     @classmethod
@@ -70,15 +70,16 @@ class OtherScoreCells(Statistic):
 
 
 class RocCurveSettings(Settings):
-    """How a ROC curve is made from counts of both classes.
+    """How a ROC curve is released from counts of both classes.
 
     Attributes:
         method: how the counted cells are chosen; see ``spark_jobs.diagnostics.roc_curve``. ``recursive_medians``
             spends delta.
-        thresholds: cells of [0, 1] that the curve is released on; None lets the method choose from public facts.
+        thresholds: the number of cells of [0, 1] on which the curve is released; None lets the method choose it from
+            public facts.
         confidence: nominal level of the band and of the AUC's interval.
         histogram: the mechanism that releases the counts of ``fixed_cells`` and ``recursive_medians``, a name of
-            ``spark_jobs.mechanisms.histograms``; None for a tree of counts, whose noise is known.
+            ``spark_jobs.mechanisms.histograms``; None for a tree of counts, whose noise has a known distribution.
     """
 
     method: CurveMethod = "auto"
@@ -90,8 +91,9 @@ class RocCurveSettings(Settings):
     def _of_the_papers(self) -> Self:
         if self.histogram is not None and self.method not in ("fixed_cells", "recursive_medians"):
             raise InvalidRequest(
-                "histogram", value=self.histogram, requirement="is of method: fixed_cells and recursive_medians",
-                remedy="choose one of them, or leave it out",
+                "histogram", value=self.histogram,
+                requirement="may be given only with method: fixed_cells or recursive_medians",
+                remedy="choose one of these methods, or leave it out",
             )  # fmt: skip
         if self.method == "recursive_medians" and self.thresholds is not None and self.thresholds.bit_count() != 1:
             raise InvalidRequest(
@@ -105,7 +107,7 @@ class RocCurveOptions(RocCurveSettings, Options):
     """ROC curve with AUC and bands.
 
     Attributes:
-        share: whether it may be made from one noisy measurement together with other diagnostics of the request.
+        share: whether it may share one noisy measurement with other diagnostics of the request.
     """
 
     figures: ClassVar[tuple[str, ...]] = (
@@ -134,7 +136,7 @@ class RocCurveOptions(RocCurveSettings, Options):
 
     @property
     def can_share(self) -> bool:
-        """Whether it can be made from a shared measurement."""
+        """Whether it can be computed from a shared measurement."""
         return self.share and self.method == "auto"
 
 
@@ -152,7 +154,7 @@ class RocComparisonOptions(RocComparisonSettings, Options):
     """The ROC curves of two models on the same rows, and whether they differ.
 
     Attributes:
-        other: the second model; the first one is the request's. Not a saved pipeline.
+        other: the second model, which cannot be a saved pipeline; the first one is the request's.
     """
 
     figures: ClassVar[tuple[str, ...]] = (
@@ -175,10 +177,10 @@ class RocComparisonOptions(RocComparisonSettings, Options):
         return ScoreCells(), OtherScoreCells.of(self.other)
 
     def check(self, request: RequestContext) -> None:
-        """Refuse features of the second model that are none of the allow-list's expressions.
+        """Reject features of the second model that are not expressions of the allow-list.
 
         Raises:
-            InvalidRequest: one of them is not.
+            InvalidRequest: a feature is not such an expression.
         """
         if not isinstance(self.other, ColumnsModel):
             for feature in self.other.coefficients:
@@ -186,11 +188,11 @@ class RocComparisonOptions(RocComparisonSettings, Options):
 
 
 class GroupedSettings(Settings):
-    """What diagnostics of a classifier that put its scores into groups have in common.
+    """The settings of diagnostics that group the scores of a classifier into bins.
 
     Attributes:
-        method: how groups are placed; see the diagnostic's package. Only ``auto`` can share a measurement.
-        bins: groups of the release; None for the diagnostic's own number. Recursive medians need a power of two.
+        method: how the bins are chosen; see the diagnostic's package. Only ``auto`` can share a measurement.
+        bins: the number of bins; None for the diagnostic's default. Recursive medians need a power of two.
         confidence: nominal level of intervals and zones.
     """
 
@@ -201,7 +203,7 @@ class GroupedSettings(Settings):
     confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
 
     def bins_on(self, cells: int) -> int:
-        """The groups of the release: those asked for, or the default number, halved until the grid has as many."""
+        """The number of bins on a grid of ``cells`` cells: ``bins``, or the default, halved to fit the grid."""
         if self.bins is not None:
             return self.bins
         bins = self.default_bins[self.method]
@@ -211,13 +213,13 @@ class GroupedSettings(Settings):
 
 
 class BinnedResidualsSettings(GroupedSettings):
-    """How binned residuals are made; ``bins`` are 20 by default, or 16 of recursive medians."""
+    """How binned residuals are released; ``bins`` is 20 by default, or 16 with recursive medians."""
 
     default_bins: ClassVar[Mapping[GroupingMethod, int]] = {"auto": 20, "recursive_medians": 16, "fixed_bins": 20}
 
 
 class CalibrationSettings(GroupedSettings):
-    """How a calibration is made; ``bins`` are 10 by default, or 8 of recursive medians."""
+    """How a calibration is released; ``bins`` is 10 by default, or 8 with recursive medians."""
 
     default_bins: ClassVar[Mapping[GroupingMethod, int]] = {"auto": 10, "recursive_medians": 8, "fixed_bins": 10}
 
@@ -228,21 +230,21 @@ _BINS: tuple[ResultCheck, ...] = (
     finite("rows", low=0),
     finite("positives", "negatives"),
 )
-"""What bins of the score meet that are pooled where they have too few rows."""
+"""The rules for bins of scores, which are pooled where they have too few rows."""
 
 
 class GroupedOptions(GroupedSettings, Options):
-    """An entry of a request for a diagnostic that puts scores into groups.
+    """An entry of a request for a diagnostic that groups scores into bins.
 
     Attributes:
-        share: whether it may be made from one noisy measurement together with other diagnostics of the request.
+        share: whether it may share one noisy measurement with other diagnostics of the request.
     """
 
     share: bool = True
 
     @property
     def can_share(self) -> bool:
-        """Whether it can be made from a shared measurement."""
+        """Whether it can be computed from a shared measurement."""
         return self.share and self.method == "auto"
 
 

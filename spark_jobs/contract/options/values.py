@@ -1,4 +1,4 @@
-"""Diagnostics of a column of numbers, with their options."""
+"""The options of diagnostics of a column of numbers."""
 
 from __future__ import annotations
 
@@ -27,10 +27,9 @@ from spark_jobs.contract.result_checks import (
 from spark_jobs.contract.values import Frozen
 
 SEARCH_UNIT, SEARCH_DOUBLINGS, SEARCH_CELLS = 2.0**-20, 64, 2**20
-"""The grid on which bounds are found: from a millionth to 17 trillion, in both directions, unless a unit is given."""
-
-
+"""The grid on which private bounds are searched: of sizes from a millionth to 17 trillion, unless a unit is given."""
 MAX_CELLS = 2**20
+"""The most cells of a grid of values."""
 FiniteFloat = Annotated[float, Field(allow_inf_nan=False)]
 GridScale = Literal["linear", "log"]
 SmoothingNorm = Literal["2-norm", "1-norm"]
@@ -40,11 +39,11 @@ class ValueCells(Statistic):
     """The statistic of a column of numbers: rows per cell of a public value grid (``statistics.ValueCounts``).
 
     Attributes:
-        column: which.
-        lower, upper: public bounds; values beyond them count at the nearer one.
-        scale: cells of equal width, or of a width that grows with the value.
-        unit: of a logarithmic grid, the smallest size that is told apart from 0; None leaves it to the grid.
-        cells: at most so many.
+        column: the column's name.
+        lower, upper: public bounds; values beyond a bound are clipped to it.
+        scale: ``linear`` for cells of equal width, ``log`` for cells whose width grows with the value.
+        unit: for a logarithmic grid: the smallest size that it distinguishes from 0; None for the grid's default.
+        cells: the most cells that the grid may have.
     """
 
     kind: Literal["values"] = "values"
@@ -57,17 +56,17 @@ class ValueCells(Statistic):
 
     @property
     def max_keys(self) -> int:
-        """A count for each cell."""
+        """One count for each cell."""
         return self.cells
 
 
 class ReferenceDistribution(Frozen):
-    """A distribution that released values are held against.
+    """A distribution with which released values are compared.
 
     Attributes:
         distribution: ``uniform`` (its two bounds), ``normal`` (mean, standard deviation), ``lognormal`` (the same, of
             the logarithm), ``exponential`` (mean).
-        parameters: as listed; the second of a normal one and the mean of an exponential one are above 0.
+        parameters: in the order listed; standard deviations and the mean of an exponential distribution are above 0.
     """
 
     distribution: Literal["uniform", "normal", "lognormal", "exponential"]
@@ -82,26 +81,28 @@ class ReferenceDistribution(Frozen):
             raise InvalidRequest(
                 "parameters",
                 value=list(self.parameters),
-                requirement="must be those of the distribution: two bounds that ascend, mean and deviation, or mean",
+                requirement="must be those of the distribution: two ascending bounds, mean and deviation, or mean",
                 remedy="see the request reference",
             )
         return self
 
 
 class EarlierFunction(Frozen):
-    """A distribution function that an earlier release published, to hold a new one against; public, noise and all.
+    """A distribution function that an earlier release published, noise included, with which a new one is compared.
 
     Attributes:
         released_by: the key of that release.
-        release: where it lies: what is charged is compared with it, never believed; None outside a request.
+        release: the URI of that release, against which a request is verified when it is charged; None outside a
+            request.
         named: the column, or None for scores.
-        status: ``ok``, or ``undefined`` where the release had too few rows to tell; there is no function then.
-        lower, upper, cells, scale, unit: its grid, as ``statistics.value_grid.ValueGrid`` has it.
+        status: ``ok``, or ``undefined`` if the release had too few rows, and so has no function.
+        lower, upper, cells, scale, unit: its grid, a ``statistics.value_grid.ValueGrid``.
         starts: the cells at which the function rises, ascending.
-        cdf: the released fractions from there on, the last of them 1.
+        cdf: the released fractions from each of these cells on; the last is 1.
         rows: the noisy number of rows.
-        branching, root, noise_scale: the law of its noise: the tree of counts, and the scale of each count's noise.
-        smoothing: the norm in which its fractions were made to rise.
+        branching, root, noise_scale: the distribution of its noise: the tree of counts, and the scale of the noise of
+            each count.
+        smoothing: the norm in which its fractions were made monotone.
     """
 
     released_by: Annotated[str, Field(min_length=1)]
@@ -129,8 +130,8 @@ class EarlierFunction(Frozen):
         if len(self.starts) != len(self.cdf) or not (rising and within) or bool(steps) != (self.status == "ok"):
             raise InvalidRequest(
                 "cdf",
-                requirement="must rise to 1, by steps at ascending cells",
-                remedy="name the release it comes from",
+                requirement="must rise to 1 in steps at ascending cells",
+                remedy="name the release that it comes from",
             )
         return self
 
@@ -141,16 +142,16 @@ class EarlierFunction(Frozen):
         """The function in a release's ``results["ecdf"]`` and the column ``cdf`` of its ``ecdf.parquet``.
 
         Raises:
-            InvalidRequest: its bounds were found privately, so that no other release is on its grid.
-            KeyError, TypeError, ValueError: they are no such result.
+            InvalidRequest: its bounds were found privately, so that no other release has its grid.
+            KeyError, TypeError, ValueError: the arguments are not such a result.
         """
         if result["bounds_found"]:
             raise InvalidRequest(
-                "", requirement="must be a release between public bounds, not ones that it found privately",
-                remedy="release both with the same bounds",
+                "", requirement="must be a release with public bounds, not with bounds that were found privately",
+                remedy="release both with the same public bounds",
             )  # fmt: skip
         if len(cdf) != result["tree"]["cells"]:
-            raise ValueError("the data file holds another function than the manifest")
+            raise ValueError("the data file and the manifest have different functions")
         known = cdf if result["status"] == OK else ()
         starts = [i for i, fraction in enumerate(known) if fraction > (known[i - 1] if i else 0.0)]
         return cls.parse(
@@ -167,17 +168,17 @@ class EarlierFunction(Frozen):
 
 
 class EcdfSettings(Settings):
-    """How a distribution function is made from counts on a grid.
+    """How a distribution function is released from counts on a grid.
 
     Attributes:
-        points: rows of the released summary; the data file has every cell.
-        smoothing: the norm in which noisy fractions are made to rise.
+        points: the number of rows of the released summary; the data file has every cell.
+        smoothing: the norm in which noisy fractions are made monotone.
         confidence: nominal level of bands and intervals.
         quantiles: levels whose quantiles are reported, in [0, 1].
-        reference: a distribution to hold the values against, by the Kolmogorov-Smirnov distance.
-        compare_with: the distribution function of an earlier release, on the same grid, to hold them against in the
-            same way. Who asks names the release, ``{"release": URI}``; the function itself is filled in from its
-            committed manifest, by ``dp_operators.releasing``.
+        reference: a distribution with which the values are compared, by the Kolmogorov-Smirnov distance.
+        compare_with: the distribution function of an earlier release on the same grid, with which the values are
+            compared in the same way. A request names the release, ``{"release": URI}``; ``dp_operators.releasing``
+            fills in the function itself from the committed manifest.
     """
 
     points: Annotated[int, Field(ge=2, le=4096)] = 512
@@ -191,13 +192,13 @@ class EcdfSettings(Settings):
 
     @field_validator("compare_with", mode="before")
     @classmethod
-    def _looked_up(cls, value: Any) -> Any:
+    def _filled_in(cls, value: Any) -> Any:
         if isinstance(value, str) or (
             isinstance(value, Mapping) and "released_by" not in value and ("release" in value or "uri" in value)
         ):
             raise InvalidRequest(
-                "", value=value, requirement="names a release, which only a ledger can vouch for",
-                remedy="ask by the operator or by dp-budget run",
+                "", value=value, requirement="names a release, which only the ledger can verify",
+                remedy="run the request by the operator or by dp-budget run",
             )  # fmt: skip
         return value
 
@@ -206,7 +207,7 @@ _BANDS = ("lower_everywhere", "lower", "cdf", "upper", "upper_everywhere")
 
 
 def _distance(name: str) -> tuple[ResultCheck, ...]:
-    """What a distance of two distribution functions meets, if there is one and both are defined."""
+    """The rules for the distance of two distribution functions, which is null unless both are defined."""
     value, interval, p_value = (f"{name}.{field}" for field in ("value", "interval", "p_value"))
     return (
         null_together(value, interval, p_value),
@@ -220,10 +221,10 @@ class EcdfOptions(EcdfSettings, Options):
 
     Attributes:
         column: a column of numbers; None for the scores.
-        bounds: public bounds of the column's values; None finds them privately, at a part of the budget.
+        bounds: public bounds of the column's values; None finds bounds privately, with a part of the budget.
         scale: ``linear``, or ``log`` for amounts over several orders of magnitude.
-        unit: the smallest size that matters, for ``log`` and for bounds that are found.
-        cells: of the grid, a power of two.
+        unit: the smallest size that matters, for ``log`` and for bounds that are found privately.
+        cells: the number of cells of the grid, a power of two.
     """
 
     size_public: ClassVar[bool] = False
@@ -251,23 +252,26 @@ class EcdfOptions(EcdfSettings, Options):
         for name in ("bounds", "unit"):
             if self.column is None and getattr(self, name) is not None:
                 raise InvalidRequest(
-                    name, value=getattr(self, name), requirement="is of a column; scores lie in [0, 1]",
+                    name, value=getattr(self, name),
+                    requirement="may be given only with a column, because scores lie in [0, 1]",
                     remedy="name the column, or leave it out",
                 )  # fmt: skip
         if self.column is None and self.scale == "log":
-            raise InvalidRequest("scale", value="log", requirement="is of a column", remedy="leave it out for scores")
+            raise InvalidRequest(
+                "scale", value="log", requirement="may be given only with a column", remedy="leave it out for scores"
+            )
         if self.unit is not None and self.scale == "linear" and self.bounds is not None:
             raise InvalidRequest(
                 "unit",
                 value=self.unit,
-                requirement="is of scale: log and of bounds that are found",
+                requirement="may be given only with scale: log, or without bounds",
                 remedy="leave it out",
             )
         if self.bounds is not None:
             if not are_bounds(self.bounds):
                 raise InvalidRequest(
                     "bounds", value=list(self.bounds),
-                    requirement="must be two finite numbers in ascending order, to 1e100",
+                    requirement="must be two finite numbers in ascending order, of size 1e100 at most",
                     remedy="give public bounds of the values, such as [0, 1000000]",
                 )  # fmt: skip
             lower, upper = self.bounds
@@ -277,10 +281,10 @@ class EcdfOptions(EcdfSettings, Options):
         return self
 
     def _require_grid_of(self, earlier: EarlierFunction) -> None:
-        """Refuse an earlier release on another grid: the fractions of two grids are not those of the same values."""
+        """Reject an earlier release on another grid: the fractions of two grids belong to different values."""
         if self.column is not None and self.bounds is None:
             raise InvalidRequest(
-                "compare_with", value=earlier.released_by, requirement="needs public bounds of this release too",
+                "compare_with", value=earlier.released_by, requirement="needs public bounds for this release too",
                 remedy=f"give the bounds of that release, [{earlier.lower:g}, {earlier.upper:g}]",
             )  # fmt: skip
         lower, upper = (0.0, 1.0) if self.bounds is None else self.bounds
@@ -294,13 +298,13 @@ class EcdfOptions(EcdfSettings, Options):
             if given[name] != value:
                 raise InvalidRequest(
                     "compare_with", value=f"{earlier.released_by}, with {name} {given[name]}",
-                    requirement=f"must be on this release's own grid, with {name} {value}",
-                    remedy=f"ask with the {name} of that release, or compare with another",
+                    requirement=f"must be on the grid of this release, with {name} {value}",
+                    remedy=f"use the {name} of that release, or compare with another one",
                 )  # fmt: skip
 
     @property
     def statistic(self) -> Statistic:
-        """Counts of scores, or of the column on its grid: a very wide one where bounds are to be found."""
+        """Counts of scores, or of the column on its grid, which is very wide if bounds are to be found privately."""
         if self.column is None:
             return ScoreCells()
         if self.bounds is None:
@@ -314,12 +318,12 @@ class EcdfOptions(EcdfSettings, Options):
 
     @property
     def named(self) -> str | None:
-        """What the values are called: the column; None for scores."""
+        """The name of the values: the column's; None for scores."""
         return self.column
 
     @property
     def find_bounds(self) -> GridScale | None:
-        """The scale of the cells between bounds that are to be found privately; None where bounds are public."""
+        """The scale of the cells between bounds that are to be found privately; None if bounds are public."""
         return self.scale if self.column is not None and self.bounds is None else None
 
 

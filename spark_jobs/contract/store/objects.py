@@ -195,7 +195,7 @@ def open_store(uri: str, *, what: str = "output") -> ObjectStore:
 
 
 def require_store(uri: str, *, what: str = "output") -> None:
-    """Refuse a URI of a store that is unknown, or cannot create objects exclusively; asks no store.
+    """Reject a URI of a store that is unknown, or cannot create objects exclusively; asks no store.
 
     Raises:
         InvalidRequest: it is one.
@@ -247,7 +247,7 @@ def check_store(uri: str, *, what: str = "output") -> ObjectStore:
 
 
 def check_writable(uri: str, *, what: str = "output") -> None:
-    """Refuse a place that cannot be released into, leaving nothing there.
+    """Reject a place that cannot be released into, leaving nothing there.
 
     A folder of this machine, or the one above it that exists, is tried by a file that never gets a name; an object
     store as ``check_store`` does, for it has no other way.
