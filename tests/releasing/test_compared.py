@@ -126,7 +126,7 @@ def test_a_release_of_something_else_is_refused(place: Place) -> None:
 @pytest.mark.parametrize("change", [{"grid": None}, {"tree": {"cells": 7}}, {"bounds_found": True}])
 def test_a_result_of_another_form_is_refused(place: Place, change: dict[str, Any]) -> None:
     uri = place.write(results={"ecdf": {**place.found.to_dict(), **change}})
-    told = "between public bounds" if "bounds_found" in change else "in a form that this version reads"
+    told = "with public bounds" if "bounds_found" in change else "in a form that this version reads"
     assert told in place.refusal(uri)
 
 

@@ -95,7 +95,7 @@ def test_a_public_size_is_of_public_columns_alone(lab: Lab, ledger: PrivacyLedge
     assert refused(lab, **line, where="a > 0.5").field == "where"
     ledger.bind_table("tracts", bound("/lake/tracts", public=["tract", "a"]), actor="dpo", reason="the census")
     assert complete(make_request(lab.output, **grouped), ledger).table.public_columns == ("a", "tract")
-    assert "what x or y reads" in refused(lab, **line, where="a > 0.5").requirement
+    assert "read by x or y" in refused(lab, **line, where="a > 0.5").requirement
     told = refused(lab, **{**asked, "table": {**table, "public_columns": ["person", "sick"]}}, diagnostics=[LINE])
     assert told.field == "table.public_columns"
 
