@@ -1,4 +1,4 @@
-"""What a request says about the table, its label and the model that scores it."""
+"""The parts of a request that describe the table, its label and the model that scores it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Literalish = bool | int | float | str
 
 
 class Snapshot(Frozen):
-    """The fixed state of the table that is read: exactly one of its three forms.
+    """The fixed state of a table that is read, in exactly one of three forms.
 
     Attributes:
         path_version: a sub-folder of the table's path that is never written again, e.g. ``"v=3"`` or ``"2026-11-21"``.
@@ -47,7 +47,7 @@ class Snapshot(Frozen):
                 "",
                 value=", ".join(given) or "nothing",
                 requirement="must pin the table by exactly one of path_version, partition and table_version",
-                remedy="a release is about one fixed state of a table: name it",
+                remedy="name the one fixed state of the table that is released",
             )
         if self.path_version is not None:
             require_relative(self.path_version, "path_version")
@@ -68,20 +68,20 @@ class Snapshot(Frozen):
 
 
 class TableSource(Frozen):
-    """A table in the lake.
+    """A table of the data lake.
 
-    A charged request gives ``path`` or ``name``, and ``snapshot``: the rest is what the account says of the table
-    (``TableBinding``), and is filled in from it. A draft outside the ledger says itself what it needs of it.
+    A charged request gives only ``path`` or ``name``, and ``snapshot``; the rest is fixed by the account
+    (``TableBinding``) and filled in from there. A draft outside the ledger gives itself what it needs.
 
     Attributes:
         path: absolute path or URI of the table's folder; for parquet and csv. See ``Place`` for what it may be.
         name: catalog name such as ``sales.visits``.
-        format: ``parquet`` or ``csv`` (under ``path``), or ``catalog`` (named ``name``); parquet or catalog if
-            it is not said.
-        columns: names and types, as Spark writes them, e.g. ``{"age": "int"}``; a table that has not these is refused.
-            Of a csv table of an account they are the header, in its order; a value that does not parse becomes null.
+        format: ``parquet`` or ``csv`` (under ``path``), or ``catalog`` (named ``name``); by default parquet for a path
+            and catalog for a name.
+        columns: names and types, as Spark writes them, e.g. ``{"age": "int"}``; a table without these is rejected. For
+            a csv table of an account they are the header, in its order; a value that cannot be parsed becomes null.
         version: how the table's states are named.
-        public_columns: what filters, groups and blocks may read where sizes are public.
+        public_columns: the columns that filters, groups and blocks may read where sizes are public.
         snapshot: the fixed state that is read.
     """
 
@@ -107,16 +107,16 @@ class TableSource(Frozen):
             raise InvalidRequest(
                 wanted,
                 value=getattr(self, wanted),
-                requirement=f"a {self.format} table is given by {wanted} alone"
+                requirement=f"must be given for a {self.format} table, without {other}"
                 if self.format
-                else "is given, or name is",
+                else "must be given, or else the other one of path and name",
                 remedy=f"set table.{wanted} and leave out table.{other}",
             )
         if self.format == "csv":
             if not self.columns:
                 raise InvalidRequest(
                     "columns",
-                    requirement="is required of a csv table",
+                    requirement="is required for a csv table",
                     remedy="list the csv's columns with their types, e.g. {'age': 'int', 'score': 'double'}",
                 )
             require_csv_columns(self.columns)
@@ -124,27 +124,27 @@ class TableSource(Frozen):
             raise InvalidRequest(
                 "snapshot.path_version",
                 value=self.snapshot.path_version,
-                requirement="pins a parquet or csv path",
+                requirement="can pin only a parquet or csv path",
                 remedy="pin a catalog table by table_version or partition",
             )
         if self.snapshot.table_version is not None and not self.is_catalog:
             raise InvalidRequest(
                 "snapshot.table_version",
                 value=self.snapshot.table_version,
-                requirement="pins a catalog table",
+                requirement="can pin only a catalog table",
                 remedy="pin a path by path_version or partition",
             )
-        _ = self.place  # refused now, if it is none
+        _ = self.place  # raises now if the path or the name is not allowed
         if self.version is not None:
             self._require_version(self.version)
         return self
 
     def _require_version(self, version: TableVersion) -> None:
-        """Reject a snapshot that names no state, or several: read side by side, they hold one person several times."""
+        """Reject a snapshot that names no state, or several states, which together contain a person several times."""
         given = self.snapshot.form
         if given != version.by:
             raise InvalidRequest(
-                f"snapshot.{given}", requirement=f"names no version of this table, which is {version.describe()}",
+                f"snapshot.{given}", requirement=f"must name a version of this table, which is {version.describe()}",
                 remedy=f"pin it by {version.by}",
             )  # fmt: skip
         path = self.snapshot.path_version
@@ -159,15 +159,14 @@ class TableSource(Frozen):
         if version.by == "partition" and sorted(map(str.lower, pinned)) != sorted(map(str.lower, version.columns)):
             raise InvalidRequest(
                 "snapshot.partition", value=", ".join(pinned),
-                requirement="must pin all that is the version of this table and nothing else: "
-                f"{', '.join(version.columns)}",
+                requirement=f"must pin exactly the columns of this table's version: {', '.join(version.columns)}",
                 remedy="pin each of them by its value",
             )  # fmt: skip
         for name, value in pinned.items():
             self._require_exact(name, value)
 
     def _require_exact(self, name: str, value: Literalish) -> None:
-        """Reject a value that is no value of its column as it is: the number 1 is both of the folders v=1 and v=01."""
+        """Reject a value that is not of its column's type: the number 1 would match both folders v=1 and v=01."""
         column = next((column for column in self.columns or () if column.name.lower() == name.lower()), None)
         if column is None or column.kind is None:
             return
@@ -181,12 +180,12 @@ class TableSource(Frozen):
 
     @property
     def is_catalog(self) -> bool:
-        """Whether the table has a catalog's name, and no path."""
+        """Whether the table is given by its name in a catalog, not by a path."""
         return self.path is None
 
     @property
     def is_bound(self) -> bool:
-        """Whether it has all that an account says of a table."""
+        """Whether the account's terms are filled in."""
         return self.version is not None
 
     @property
@@ -195,10 +194,11 @@ class TableSource(Frozen):
         return self.format or ("catalog" if self.is_catalog else "parquet")
 
     def completed(self, binding: TableBinding) -> Self:
-        """This table with all that its account says of it. A copy that has all of that already stays as it is.
+        """This table with the account's terms filled in; unchanged if it already has exactly these terms.
 
         Raises:
-            InvalidRequest: it says some of that itself, or its snapshot names no version of the bound table.
+            InvalidRequest: the request sets some of the terms itself, or its snapshot does not name a version of the
+                bound table.
         """
         terms = {
             "format": binding.format,
@@ -210,7 +210,7 @@ class TableSource(Frozen):
         if stated not in ({}, terms):
             first = next(iter(stated))
             raise InvalidRequest(
-                f"table.{first}", requirement="is the account's, of a request that is charged", remedy="leave it out",
+                f"table.{first}", requirement="is set by the account in a charged request", remedy="leave it out",
             )  # fmt: skip
         try:
             return self.parse({**self.model_dump(), **TableBinding.model_dump(binding, include=set(terms))})
@@ -231,13 +231,13 @@ class TableSource(Frozen):
 
     @property
     def pinned(self) -> Place:
-        """The folder that is read, or the catalog's table; what partitions and table versions leave out lies there."""
+        """The folder that is read, or the catalog's table, with the rows that a partition or a version leaves out."""
         version = self.snapshot.path_version
         return self.place if version is None else self.place.below(version)
 
 
 class Label(Frozen):
-    """The 0/1 outcome: which values of which column are which class.
+    """The 0/1 outcome: its column, and the value of each class.
 
     Attributes:
         column: the label's column; boolean, number or string.
@@ -268,11 +268,11 @@ class Label(Frozen):
 
 class _Basis(Frozen):
     basis: Literal["public", "differentially_private"]
-    """How the model came to be: fitted without the rows of this release, or by a private method that was paid for."""
+    """How the model was fitted: without the rows of this release, or by a private method that was paid for."""
 
 
 class ColumnsModel(_Basis):
-    """The scores are there already, in one column."""
+    """Scores that are already in a column."""
 
     kind: Literal["columns"]
     score: ColumnName
@@ -281,9 +281,9 @@ class ColumnsModel(_Basis):
 class _Coefficients(_Basis):
     intercept: float = Field(default=0.0, allow_inf_nan=False)
     coefficients: dict[str, Annotated[float, Field(allow_inf_nan=False)]] = Field(default_factory=dict)
-    """Feature, a column or an expression of the allow-list, to its coefficient."""
+    """The coefficient of each feature, which is a column or an expression of the allow-list."""
     categorical: dict[ColumnName, dict[str, Annotated[float, Field(allow_inf_nan=False)]]] = Field(default_factory=dict)
-    """Column, to the coefficient of each of its levels; a level that is not listed, or null, counts 0."""
+    """For each column, the coefficients of its levels; a level that is not listed, or null, counts as 0."""
 
     @model_validator(mode="after")
     def _has_terms(self) -> Self:
@@ -294,11 +294,11 @@ class _Coefficients(_Basis):
         return self
 
     bounds: dict[str, tuple[float, float]] = Field(default_factory=dict)
-    """Feature, to the bounds that its values are moved to before they are multiplied; one without any is left alone."""
+    """The bounds to which a feature's values are clipped before they are multiplied; without bounds they are not."""
     fitted_by: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
-    """The key of the release that fitted it, where one did; filled in with the model itself."""
+    """The key of the release that fitted the model, if one did; filled in together with the model itself."""
     release: Annotated[str, Field(min_length=1, max_length=2000)] | None = None
-    """Where that release lies: what is charged is compared with it, never believed."""
+    """The URI of that release, against which the model is verified when a request is charged."""
 
     @model_validator(mode="after")
     def _named_with_its_place(self) -> Self:
@@ -316,7 +316,7 @@ class _Coefficients(_Basis):
                 raise InvalidRequest(
                     "bounds",
                     value=name,
-                    requirement="must be bounds of features that have a coefficient",
+                    requirement="must be a feature that has a coefficient",
                     remedy="remove it",
                 )
             if not -math.inf < lower < upper < math.inf:
@@ -328,7 +328,7 @@ class _Coefficients(_Basis):
 
     @model_serializer(mode="wrap")
     def _as_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # a model that says nothing of these has the hash that it had before there were any
+        # a model without these fields has the hash that it had before the fields existed
         given: dict[str, Any] = handler(self)
         return {name: value for name, value in given.items() if name not in ("bounds", "fitted_by", "release") or value}
 
@@ -346,12 +346,12 @@ class LogisticModel(_Coefficients):
 
 
 class SparkMLModel(_Basis):
-    """A saved ``pyspark.ml`` pipeline, of stages that look at one row and cannot fail.
+    """A saved ``pyspark.ml`` pipeline, whose stages transform one row at a time and cannot fail.
 
     Attributes:
         path: URI of the saved ``PipelineModel``.
-        sha256: of the pipeline's files (``contract.store.pipelines``); filled in where a release is charged, so that
-            the request's hash covers them, and compared before the pipeline is used.
+        sha256: hash of the pipeline's files (``contract.store.pipelines``); filled in when a release is charged, so
+            that the request's hash covers them, and verified before the pipeline is used.
         output: ``probability`` (of the second class) or ``prediction``.
     """
 
@@ -370,10 +370,11 @@ Model = Annotated[ColumnsModel | LinearModel | LogisticModel | SparkMLModel, Fie
 
 
 class Scoring(Frozen):
-    """Public per-record rules for scores that do not fit; a null or NaN score always drops the row.
+    """The public rule for scores outside [0, 1]; a row whose score is null or NaN is always dropped.
 
     Attributes:
-        outside: a score below 0 or above 1, infinite ones too, is moved to the nearer end (``clamp``) or dropped.
+        outside: ``clamp`` moves a score below 0 or above 1, also an infinite one, to the nearer end; ``drop`` drops its
+            row.
     """
 
     outside: Literal["clamp", "drop"] = "clamp"

@@ -1,4 +1,4 @@
-"""Base of the contract's value types, and the way from pydantic's errors to ours."""
+"""The base class of the contract's value types, and the conversion of pydantic's errors into ``InvalidRequest``."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ _REMEDIES = {
 
 
 class Frozen(BaseModel):
-    """Frozen, without unknown fields, complete on construction; what it refuses it refuses in one line.
+    """A frozen value, complete on construction and without unknown fields.
 
     Raises:
-        InvalidRequest: on construction and from ``parse``, naming the field, the value given, the bound and the remedy.
+        InvalidRequest: on construction and from ``parse``; one line with the field, the value, the requirement and the
+            remedy.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -36,7 +37,7 @@ class Frozen(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _numbers_as_written(cls, data: Any) -> Any:
-        """Reject what pydantic alone would take for a number: ``"1_0"``, and ``true`` for 1."""
+        """Reject what pydantic would accept as a number: the text ``"1_0"``, and ``true`` for 1."""
         if isinstance(data, dict):
             for name in _numeric_fields(cls):
                 _require_numbers(name, data.get(name))
@@ -47,7 +48,7 @@ class Frozen(BaseModel):
         """``data`` (parsed JSON) as this type.
 
         Raises:
-            InvalidRequest: it does not fit.
+            InvalidRequest: it is not a valid value of this type.
         """
         try:
             return cls.model_validate(data)
@@ -56,7 +57,7 @@ class Frozen(BaseModel):
 
 
 def refusal(error: ValidationError, model: type[BaseModel]) -> InvalidRequest:
-    """The first thing that pydantic reports of ``model``, as one line of ours."""
+    """The first error that pydantic reports for ``model``."""
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"] if not _is_tag(part))
     where = re.sub(r"^(model|other)\.(columns|linear|logistic|spark_ml)\b", r"\1", where)
@@ -71,7 +72,7 @@ def refusal(error: ValidationError, model: type[BaseModel]) -> InvalidRequest:
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:
-    """The end of a remedy that suggests the known name nearest to ``given``; nothing where none is near."""
+    """The end of a remedy that suggests the known name most similar to ``given``; empty if none is similar."""
     near = get_close_matches(str(given).lower(), list(known), n=1, cutoff=0.7)
     return f"; did you mean {near[0]!r}?" if near else ""
 
@@ -98,7 +99,7 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
 
 @cache
 def _numeric_fields(model: type[BaseModel]) -> tuple[str, ...]:
-    """The fields of ``model`` that hold whole numbers or floats, and no text, truth value or part of a request."""
+    """The fields of ``model`` whose type is a number, and neither text, nor a boolean, nor another model."""
     return tuple(
         name
         for name, field in model.model_fields.items()
@@ -124,7 +125,7 @@ def _require_numbers(name: str, value: Any) -> None:
 
 
 def _is_tag(part: object) -> bool:
-    # pydantic adds names of validators and of union members to a location; a user never wrote them
+    # pydantic adds the names of validators and union members to a location, which users did not write
     return isinstance(part, str) and ("[" in part or "(" in part or part.startswith("function-"))
 
 

@@ -109,7 +109,7 @@ def test_bounds_of_a_model_are_those_of_its_features() -> None:
     fields = {"kind": "linear", "basis": "public", "coefficients": {"age": 0.1}}
     model = LinearModel.parse({**fields, "bounds": {"age": [0, 9]}, "fitted_by": "a/b/c/d/-1", "release": "/r/b"})
     assert LinearModel.parse(model.model_dump(mode="json")) == model
-    with pytest.raises(InvalidRequest, match="must be bounds of features that have a coefficient"):
+    with pytest.raises(InvalidRequest, match="must be a feature that has a coefficient"):
         LinearModel.parse({**fields, "bounds": {"pay": [0, 9]}})
     for bounds in ([9, 0], [0, 0], [0, float("inf")], [float("nan"), 1]):
         with pytest.raises(InvalidRequest, match="ascending order"):

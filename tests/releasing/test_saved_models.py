@@ -85,8 +85,8 @@ def test_a_folder_that_holds_anything_else_is_one_refusal(
     write(folder / file, text)
     with pytest.raises(InvalidRequest) as refused:
         with_saved_model(asked(folder), ledger)
-    bound = "must hold a PipelineModel of Spark's own classes and nothing else, which can be read"
-    remedy = "check the path, and save the fitted pipeline anew with its save()"
+    bound = "must hold a readable PipelineModel of Spark's own classes and nothing else"
+    remedy = "check the path, and save the fitted pipeline again with its save()"
     assert str(refused.value) == f"model.path: got 'file://{folder}'; {bound}; {remedy}"
     assert ledger.head() == head
 
@@ -101,7 +101,7 @@ def test_links_and_tables_are_no_pipelines(ledger: PrivacyLedger, tmp_path: Path
     data.unlink()
     write(tmp_path / "secret", "rows")
     data.symlink_to(tmp_path / "secret")
-    with pytest.raises(InvalidRequest, match="must hold a PipelineModel"):
+    with pytest.raises(InvalidRequest, match="must hold a readable PipelineModel"):
         with_saved_model(asked(linked), ledger)
     with pytest.raises(InvalidRequest, match="model.sha256: is required of a pipeline that is not in a store of"):
         with_saved_model(asked("hdfs://names/models/m"), ledger)

@@ -48,7 +48,7 @@ def test_rows_are_not_read_under_a_second_type_and_so_not_under_a_second_block(l
     asked = {"account": "regions", "blocks": ["7.0"]}
     for columns in ({**CSV, "region": "double"}, CSV):
         told = refused(lab, **asked, table={**PINNED, "format": "csv", "columns": columns})
-        assert str(told) == "table.format: is the account's, of a request that is charged; leave it out"
+        assert str(told) == "table.format: is set by the account in a charged request; leave it out"
     request = complete(make_request(lab.output, account="regions", blocks=["7"], table=PINNED), ledger)
     assert {column.name: column.type for column in request.table.columns or ()} == CSV
     assert str(request.block_expression) == "value(region)"

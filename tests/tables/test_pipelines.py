@@ -166,8 +166,8 @@ def test_the_other_columns_of_a_row_stay_with_it(models: Path, nasty: DataFrame)
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("nowhere", "must hold a PipelineModel"),
-        ("rich/stages", "must hold a PipelineModel"),
+        ("nowhere", "must hold a readable PipelineModel"),
+        ("rich/stages", "must hold a readable PipelineModel"),
         ("error_assembler", "VectorAssembler that fails on values it does not know (handleInvalid='error'); set"),
         ("error_indexer", "StringIndexerModel that fails on values it does not know"),
         ("sql", "must not hold a SQLTransformer"),
@@ -274,7 +274,9 @@ def test_no_module_that_a_saved_pipeline_names_is_imported(
         "language": "Python",
     }
     write_metadata(first / "metadata", spy)
-    with pytest.raises(InvalidRequest, match="must hold a PipelineModel of Spark's own classes and nothing else"):
+    with pytest.raises(
+        InvalidRequest, match="must hold a readable PipelineModel of Spark's own classes and nothing else"
+    ):
         prepare_model(nasty, request(tmp_path, "copy").model)
     assert not mark.exists()
 
@@ -383,7 +385,7 @@ def test_a_python_pipeline_is_refused(nasty: DataFrame, models: Path, tmp_path: 
     for old in (copy / "metadata").glob(".*crc"):
         old.unlink()
     part.write_text(text)
-    with pytest.raises(InvalidRequest, match="must hold a PipelineModel"):
+    with pytest.raises(InvalidRequest, match="must hold a readable PipelineModel"):
         prepare_model(nasty, request(tmp_path, "copy").model)
 
 

@@ -1,1 +1,1 @@
-"""Where releases lie: objects that are created once, their layout, and what is sealed until it is published."""
+"""Where releases are stored: objects that are created once, their layout, and their seals until publication."""

@@ -11,13 +11,13 @@ from spark_jobs.contract.store.sealing import Seal
 
 @dataclass(frozen=True, kw_only=True)
 class DraftFolder:
-    """Writes and reads the draft that one draw decides; what was made from another draw does not open.
+    """Writes and reads the draft that is made from one draw; objects made from another draw cannot be opened.
 
-    ``read_...`` gives None where there is no object.
+    The ``read_`` methods return None if there is no such object.
 
     Attributes:
-        store, layout: where it lies.
-        seal: of its charge.
+        store, layout: where the draft lies.
+        seal: the seal of its charge.
         draw_sha256: hash of the sealed draw.
     """
 
@@ -27,27 +27,27 @@ class DraftFolder:
     draw_sha256: str
 
     def create_manifest(self, content: bytes) -> bool:
-        """Create the manifest, if there is none; see ``ObjectStore.create``."""
+        """Create the manifest unless it exists; see ``ObjectStore.create``."""
         return self._create(self.layout.draft_manifest, MANIFEST_NAME, content)
 
     def read_manifest(self) -> bytes | None:
         """The manifest.
 
         Raises:
-            SealBroken: something else lies there.
+            SealBroken: the stored object is not the manifest of this draft.
             OSError: the store failed.
         """
         return self._read(self.layout.draft_manifest, MANIFEST_NAME)
 
     def create_file(self, name: str, content: bytes) -> bool:
-        """Create a file, if there is none; see ``ObjectStore.create``."""
+        """Create a file unless it exists; see ``ObjectStore.create``."""
         return self._create(self.layout.draft_file(name), f"files/{name}", content)
 
     def read_file(self, name: str) -> bytes | None:
         """A file.
 
         Raises:
-            SealBroken: something else lies there.
+            SealBroken: the stored object is not this file of this draft.
             OSError: the store failed.
         """
         return self._read(self.layout.draft_file(name), f"files/{name}")

@@ -1,9 +1,9 @@
-"""Named places where a test may kill the process, to show that no crash spends or publishes twice.
+"""Named points at which a test can kill the process, to show that no crash spends or publishes twice.
 
 ``DP_FAILPOINT=name`` kills the process with SIGKILL when it reaches ``failpoint("name")``; unset, it does nothing.
 ``DP_FAILPOINT=name:after:N`` lets it pass N times first.
 ``DP_FAILPOINT=name:pause:FILE`` waits there until FILE exists, which turns a worker into a zombie; ``FILE.reached``
-is made first, so that a test knows when.
+is created first, so that a test knows when the point is reached.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the objects of a release lie, and how an application tells its caller how it went.
+"""Where the objects of a release lie, and how an application reports its progress and outcome to its caller.
 
 ::
 
@@ -7,18 +7,18 @@
         report.html, *.parquet, *.svg    the release's files
         receipt.json                     written after the commit, with the head of the audit log
         _draft/claim.json                the release key; written before anything is reserved for it
-        _draft/<charge>/                 what attempts share until the commit; never deleted, never written again
+        _draft/<charge>/                 shared by all attempts until the commit; never deleted or written again
             request.json                 the request as it was charged; the ledger has its hash
             account.json                 the account's figures for the report, sealed, and the allotment that pays
             draw.json                    the noisy statistics, sealed: one object, by exclusive create
             release.json, files/...      the manifest and files that will be published, sealed
-            run-<n>.json                 that run n ended before it read a row, and why; sealed
-    OUTPUT/_ledger/<account>/<entry>     that the audit log had an entry, by its number and its hash
+            run-<n>.json                 states that run n ended before it read a row, and why; sealed
+    OUTPUT/_ledger/<account>/<entry>     anchors an entry of the audit log, by its number and its hash
 
-What is sealed (``contract.store.sealing``) is readable by the application and the committer alone. On a file system the
-folder ``_draft`` and all that is in it belong to their owner alone.
+Only the application and the committer can read sealed objects (``contract.store.sealing``). On a file system, the
+folder ``_draft`` is accessible to its owner alone.
 
-A draft outlives its release: a committed release whose files were lost is made again from its draw.
+A draft outlives its release: if the files of a committed release are lost, they are made again from its draw.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from spark_jobs.contract.errors import InvalidRequest
 
 
 class ExitCode(IntEnum):
-    """How ``python -m spark_jobs`` ends; none of them depends on the data."""
+    """The exit codes of ``python -m spark_jobs``; none of them depends on the data."""
 
     DONE = 0
     FAILED = 1
@@ -52,7 +52,7 @@ class ApplicationStage(StrEnum):
 
 STAGE_PREFIX = "dp-diagnostics-stage"
 STAGE_NONCE_VARIABLE = "DP_STAGE_NONCE"
-"""Names the variable with the run's secret word; a line counts as a stage only if it carries that word."""
+"""The environment variable with a run's secret nonce; a line announces a stage only if it contains the nonce."""
 
 SALT_VARIABLE = "DP_DIAGNOSTICS_SALT"
 SALT_FILE_VARIABLE = "DP_DIAGNOSTICS_SALT_FILE"
@@ -72,7 +72,7 @@ def stage_line(stage: ApplicationStage, nonce: str) -> str:
 
 
 def read_stage(line: str, nonce: str) -> ApplicationStage | None:
-    """The stage that ``line`` announces; None for any other line, whatever it holds, and without a nonce."""
+    """The stage that ``line`` announces; None for any other line, and if ``nonce`` is empty."""
     if not nonce:
         return None
     for stage in ApplicationStage:
@@ -99,7 +99,7 @@ def release_folder(output: str, release_key: str) -> str:
 
 
 def anchor_folder(output: str, account: str = "") -> str:
-    """URI of what a folder of releases remembers of the ledger: of an account, or of all."""
+    """URI of the folder that anchors the audit log in a folder of releases: of one account, or of all."""
     root = f"{output.rstrip('/')}/{ANCHOR_FOLDER}"
     return f"{root}/{folder_name(account)}" if account else root
 
@@ -130,7 +130,7 @@ class ReleaseLayout:
         """The layout of ``release_key`` under ``output``, paid by ``charge_id``.
 
         Raises:
-            InvalidRequest: the key is empty, or the charge id is none of a ledger's.
+            InvalidRequest: the key is empty, or a ledger does not use such charge ids.
         """
         if not _CHARGE_ID.fullmatch(charge_id):
             raise InvalidRequest(
@@ -168,7 +168,7 @@ class ReleaseLayout:
         return f"{self.draft}/draw.json"
 
     def statement(self, run: int) -> str:
-        """URI of the statement of a run that it read no row."""
+        """URI of the statement that the run with this number read no row."""
         return f"{self.draft}/run-{run}.json"
 
     @property
@@ -180,7 +180,7 @@ class ReleaseLayout:
         """URI of a release's file before it is published.
 
         Raises:
-            ValueError: no name for a release's file.
+            ValueError: a release's file cannot have this name.
         """
         return f"{self.draft}/files/{_checked(name)}"
 
@@ -188,7 +188,7 @@ class ReleaseLayout:
         """URI of a published file.
 
         Raises:
-            ValueError: no name for a release's file.
+            ValueError: a release's file cannot have this name.
         """
         return f"{self.root}/{_checked(name)}"
 

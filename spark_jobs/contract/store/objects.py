@@ -1,10 +1,10 @@
-"""Objects that are created once: the ground every release stands on.
+"""Objects that are created exactly once, on which every release relies.
 
-Two attempts may race, and a worker believed dead may come back, so each object that matters is made by *exclusive
-create*: complete or not at all, and never a second time. Stores that cannot promise this are refused.
+Two attempts may race, and a worker believed dead may come back, so each object that matters is created by an *exclusive
+create*: complete or not at all, and never a second time. Stores that cannot promise this are rejected.
 
-What an attempt leaves behind when it is killed matters as much: a half-written draw, or one that lost its race, would
-be a second look at the data for one charge. So bytes that are not yet the object are never where others can read them.
+What a killed attempt leaves behind matters as much: a half-written draw, or one that lost its race, would be a second
+noisy answer for one charge. So bytes are never where others can read them before they are the complete object.
 """
 
 from __future__ import annotations
@@ -34,33 +34,33 @@ _PUT_ATTEMPTS = 5
 class ObjectStore(Protocol):
     """Reads objects, and creates them exclusively.
 
-    ``create`` tells whether the object was there before, as far as the store knows: where an answer was lost on the
-    way, a repeated request finds its own object. Who needs to know *what* is there reads it.
+    ``create`` returns whether it created the object, as far as the store knows: if a response was lost, the repeated
+    request meets its own object. A caller that must know *what* is stored reads it.
     """
 
     def create(self, uri: str, content: bytes) -> bool:
-        """Create the object, complete; False, changing nothing, if there is one already.
+        """Create the complete object; return False, and change nothing, if it exists.
 
         Raises:
-            OSError: the store failed; the object may be there or not.
+            OSError: the store failed; the object may or may not exist.
         """
 
     def read(self, uri: str) -> bytes | None:
-        """The object's bytes; None if there is none.
+        """The object's bytes; None if it does not exist.
 
         Raises:
             OSError: the store failed.
         """
 
     def names(self, uri: str) -> Iterator[str]:
-        """The objects below the folder ``uri``, however deep, each by its path from there; none if there is none.
+        """The paths, relative to the folder ``uri``, of all objects below it; empty if it does not exist.
 
         Raises:
             OSError: the store failed.
         """
 
     def first(self, uri: str) -> str | None:
-        """The object below the folder whose path from there comes first by its bytes, of one page; None if none is.
+        """The path, relative to the folder, that is first in the order of bytes; None if the folder has no object.
 
         Raises:
             OSError: the store failed.
@@ -68,14 +68,14 @@ class ObjectStore(Protocol):
 
 
 class LocalStore:
-    """Files of a file system that this machine mounts: written without a name, then linked to their name.
+    """Files of a mounted file system: written without a name, then linked to their name.
 
-    Linking fails if the name is taken, also between machines on NFS. Where the file system knows no nameless files
-    they are written under a hidden name that only their owner can read.
+    Linking fails if the name is taken, also between machines on NFS. If the file system does not support files without
+    a name, they are written under a hidden name that only their owner can read.
     """
 
     def create(self, uri: str, content: bytes) -> bool:
-        """Create the file, complete and flushed to disk; False, changing nothing, if there is one already."""
+        """Create the complete file, flushed to disk; return False, and change nothing, if it exists."""
         path = local_path(uri)
         private = DRAFT_FOLDER in path.parent.parts
         _make_folder(path.parent)
@@ -97,21 +97,21 @@ class LocalStore:
         return True
 
     def read(self, uri: str) -> bytes | None:
-        """The file's bytes; None if there is none."""
+        """The file's bytes; None if it does not exist."""
         try:
             return local_path(uri).read_bytes()
         except FileNotFoundError:
             return None
 
     def names(self, uri: str) -> Iterator[str]:
-        """The files below the folder, each by its path from there."""
+        """The paths of all files below the folder, relative to it."""
         root = local_path(uri)
         for folder, _, files in os.walk(root, onerror=_unless_missing):
             for name in files:
                 yield Path(folder, name).relative_to(root).as_posix()
 
     def first(self, uri: str) -> str | None:
-        """The file below the folder whose path comes first."""
+        """The path of a file below the folder, relative to it, that is first in order."""
         return min(self.names(uri), default=None)
 
 
@@ -121,15 +121,15 @@ class ConditionalPutStore:
     For s3fs, ``pipe_file(..., mode="create")`` puts ``IfNoneMatch="*"`` into the one ``PutObject`` request, and into
     ``CompleteMultipartUpload`` for objects of 100 MB and more (``s3fs.core.S3FileSystem._pipe_file``); the refusal,
     412 PreconditionFailed, comes back as ``FileExistsError`` if it names its condition, as S3 does, and as a plain
-    ``OSError`` if not (``s3fs.errors.translate_boto_error``), which is why the cause is looked at too. 409
-    ConditionalRequestConflict means that another write was under way: it is tried again.
+    ``OSError`` if not (``s3fs.errors.translate_boto_error``), which is why the cause is examined as well. 409
+    ConditionalRequestConflict means that another write was in progress: the request is repeated.
     """
 
     def __init__(self, filesystem: Any) -> None:
         self._filesystem = filesystem
 
     def create(self, uri: str, content: bytes) -> bool:
-        """Put the object if there is none; False, changing nothing, if there is one already."""
+        """Put the object unless it exists; return False, and change nothing, if it does."""
         for attempt in range(_PUT_ATTEMPTS):
             with _as_os_error():
                 try:
@@ -144,10 +144,10 @@ class ConditionalPutStore:
                     if code not in ("ConditionalRequestConflict", "OperationAborted", "409"):
                         raise
             time.sleep(0.1 * 2**attempt)
-        raise OSError("the store kept refusing a conditional write because of others")
+        raise OSError("the store kept rejecting a conditional write because of concurrent writes")
 
     def read(self, uri: str) -> bytes | None:
-        """The object's bytes; None if there is none."""
+        """The object's bytes; None if it does not exist."""
         with _as_os_error():
             try:
                 # a cached listing would hide what another attempt has just written
@@ -157,7 +157,7 @@ class ConditionalPutStore:
                 return None
 
     def first(self, uri: str) -> str | None:
-        """The first of a listing in order, which object stores give."""
+        """The first key of a listing, which object stores return in order, relative to the folder."""
         with _as_os_error():
             bucket, folder, _ = self._filesystem.split_path(uri)
             prefix = f"{folder.rstrip('/')}/"
@@ -165,7 +165,7 @@ class ConditionalPutStore:
         return next((str(entry["Key"])[len(prefix) :] for entry in page.get("Contents", ())), None)
 
     def names(self, uri: str) -> Iterator[str]:
-        """The objects whose keys begin with the folder's, each by the rest of its key."""
+        """The keys below the folder, relative to it."""
         with _as_os_error():
             self._filesystem.invalidate_cache()
             paths = self._filesystem.find(uri)
@@ -185,7 +185,7 @@ def local_path(uri: str) -> Path:
 
 
 def open_store(uri: str, *, what: str = "output") -> ObjectStore:
-    """The store that ``uri`` lies in.
+    """The store that contains ``uri``.
 
     Raises:
         InvalidRequest: the store is unknown, or cannot create objects exclusively.
@@ -195,10 +195,10 @@ def open_store(uri: str, *, what: str = "output") -> ObjectStore:
 
 
 def require_store(uri: str, *, what: str = "output") -> None:
-    """Reject a URI of a store that is unknown, or cannot create objects exclusively; asks no store.
+    """Reject a URI of a store that is unknown or cannot create objects exclusively; no store is contacted.
 
     Raises:
-        InvalidRequest: it is one.
+        InvalidRequest: it is of such a store.
     """
     parts = urlsplit(uri)
     if parts.scheme and (parts.query or parts.fragment):
@@ -222,7 +222,7 @@ def require_store(uri: str, *, what: str = "output") -> None:
 
 
 def check_store(uri: str, *, what: str = "output") -> ObjectStore:
-    """The store of ``uri``, after trying that it can be written and that a second create is refused.
+    """The store of ``uri``, after testing that it can be written and that it rejects a second create.
 
     Raises:
         InvalidRequest: it cannot be written, or lets an object be created twice.
@@ -247,10 +247,10 @@ def check_store(uri: str, *, what: str = "output") -> ObjectStore:
 
 
 def check_writable(uri: str, *, what: str = "output") -> None:
-    """Reject a place that cannot be released into, leaving nothing there.
+    """Reject a place in which a release cannot be written, without leaving anything there.
 
-    A folder of this machine, or the one above it that exists, is tried by a file that never gets a name; an object
-    store as ``check_store`` does, for it has no other way.
+    A folder of this machine, or the nearest one above it that exists, is tested by a file that never gets a name. An
+    object store, which has no such files, is tested as by ``check_store``.
 
     Raises:
         InvalidRequest: it cannot be written.
@@ -292,9 +292,9 @@ def _s3(uri: str, what: str) -> Any:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make ``folder`` and what is above it, flushed to disk: a lost folder would lose the draw in it.
+    """Create ``folder`` and its parents, flushed to disk: a lost folder would lose the draw in it.
 
-    Folders of drafts are their owner's alone; one that others could enter is closed to them.
+    Folders of drafts are accessible to their owner alone; one that is open to others is closed to them.
     """
     private = DRAFT_FOLDER in folder.parts
     if folder.is_dir():
@@ -316,7 +316,7 @@ def _unlinked(folder: int, mode: int) -> Iterator[tuple[int, str]]:
     hidden = None
     try:
         descriptor = os.open(".", os.O_WRONLY | getattr(os, "O_TMPFILE", os.O_DIRECTORY), mode, dir_fd=folder)
-    except OSError:  # not every system has them; a folder that cannot be written says so once more
+    except OSError:  # not every system supports them; a folder that cannot be written raises again below
         hidden = f".{secrets.token_hex(16)}"
         descriptor = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY, dir_fd=folder)
     try:
@@ -335,7 +335,7 @@ def _write_all(descriptor: int, content: bytes) -> None:
 
 @contextlib.contextmanager
 def _as_os_error() -> Iterator[None]:
-    """Turn what an object store's client raises into the one kind of error that callers know."""
+    """Convert every error of an object store's client into ``OSError``, the only one that callers expect."""
     try:
         yield
     except OSError:

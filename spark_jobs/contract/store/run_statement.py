@@ -1,4 +1,4 @@
-"""What a run of an application states if it ended before it read a row of the table."""
+"""The statement of an application's run that it ended before it read a row of the table."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from spark_jobs.contract.values import Frozen
 
 
 class NothingRead(Frozen):
-    """That a run read no row, so that nothing it did can depend on one.
+    """States that a run read no row, so that nothing it did can depend on one.
 
     Attributes:
         run: the run's number, as the ledger gave it.
-        refusal: why the request cannot be served, where that is why it ended; None where something failed.
+        refusal: why the request cannot be served, if that ended the run; None if something failed.
     """
 
     format: Literal[1] = 1
@@ -25,7 +25,7 @@ class NothingRead(Frozen):
 
     @classmethod
     def of(cls, run: int, refused: InvalidRequest | None) -> Self:
-        """The statement of a run that was refused, or failed."""
+        """The statement of a run whose request was rejected, or which failed."""
         return cls(run=run, refusal=None if refused is None else refused.to_dict())
 
     def to_json(self) -> bytes:
@@ -34,20 +34,20 @@ class NothingRead(Frozen):
 
     @classmethod
     def from_json(cls, content: bytes, *, run: int) -> Self:
-        """The statement of this run in what its seal held.
+        """The statement of run ``run`` in the opened content of its seal.
 
         Raises:
-            SealBroken: it is none, or another run's.
+            SealBroken: the content is not a statement, or is that of another run.
         """
         try:
             statement = cls.parse(json.loads(content))
         except ValueError:
-            raise SealBroken("a run's statement is none") from None
+            raise SealBroken("a run's statement is not a valid one") from None
         if statement.run != run:
-            raise SealBroken("a run's statement is another run's")
+            raise SealBroken("a run's statement is that of another run")
         return statement
 
     @property
     def refused(self) -> InvalidRequest | None:
-        """The refusal, if there was one."""
+        """The error for which the request was rejected, if it was."""
         return None if self.refusal is None else InvalidRequest.from_dict(self.refusal)

@@ -1,11 +1,11 @@
 """Sealed objects: what an application and the committer of its release exchange through a store they do not trust.
 
-Whoever owns a store can read, delete, replace and replay its objects. What is sealed can be read by the two programs
-that hold the charge's secret alone, and opens only as what it was sealed as: AES-256-GCM under that secret, with the
-charge, the request, the object's name and the draw it was made from as associated data. Deleting and replaying remain;
-against these the ledger knows the hash of the one draw that counts.
+Whoever owns a store can read, delete, replace and replay its objects. Only the two programs that have the charge's
+secret can read a sealed object, and only under the name for which it was sealed: AES-256-GCM under that secret, with
+the charge, the request, the object's name and the draw that it was made from as associated data. Deleting and replaying
+remain possible; against these, the ledger records the hash of the one draw that counts.
 
-The size of an object that nobody ever publishes must say little of what is in it, so contents are padded to a power of
+The size of an object that is never published must reveal little about its content, so contents are padded to a power of
 two.
 """
 
@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from spark_jobs.contract.errors import InvalidRequest
 
 RUN_SECRET_VARIABLE = "DP_DIAGNOSTICS_RUN_SECRET"  # noqa: S105 - a name; "secret" in it makes Spark hide its value
-"""Names the variable that holds a run's secret, in hexadecimal."""
+"""The environment variable with a run's secret, in hexadecimal."""
 
 SECRET_BYTES = 32
 _MAGIC = b"dp-diagnostics sealed 1\n"
@@ -42,9 +42,9 @@ class Seal:
     """Seals and opens the objects of one charge.
 
     Attributes:
-        secret: the charge's, 32 random bytes; equal for all its runs.
+        secret: the charge's secret, 32 random bytes; the same for all its runs.
         charge_id: the ledger's charge.
-        request_sha256: hash of the request that it pays for.
+        request_sha256: hash of the request that the charge pays for.
     """
 
     secret: bytes = field(repr=False)
@@ -57,10 +57,10 @@ class Seal:
 
     @classmethod
     def take_from(cls, environ: MutableMapping[str, str], *, charge_id: str, request_sha256: str) -> Self:
-        """The seal of a run that was started with its secret in ``environ``, which is removed from there.
+        """The seal of a run that was started with its secret in ``environ``, from which the secret is removed.
 
         Raises:
-            InvalidRequest: there is none.
+            InvalidRequest: ``environ`` has no valid secret.
         """
         try:
             secret = bytes.fromhex(environ.pop(RUN_SECRET_VARIABLE, ""))
@@ -69,20 +69,20 @@ class Seal:
             raise InvalidRequest(
                 RUN_SECRET_VARIABLE,
                 requirement="must hold the secret of a charged run",
-                remedy="leave charged runs to `dp-budget run` or the operator, which pass it on",
+                remedy="start charged runs by `dp-budget run` or the operator, which set it",
             ) from None
 
     def close(self, name: str, content: bytes, *, draw_sha256: str = "") -> bytes:
-        """``content`` sealed as the object ``name``, made from the draw of this hash if it was made from one."""
+        """``content`` sealed as the object ``name``, bound to the draw with this hash if it was made from one."""
         nonce = secrets.token_bytes(_NONCE_BYTES)
         sealed = AESGCM(self.secret).encrypt(nonce, _padded(content), self._bound_to(name, draw_sha256))
         return _MAGIC + nonce + sealed
 
     def open(self, name: str, sealed: bytes, *, draw_sha256: str = "") -> bytes:
-        """What was sealed as the object ``name``.
+        """The content that was sealed as the object ``name``.
 
         Raises:
-            SealBroken: nothing was, or not this.
+            SealBroken: ``sealed`` is not such an object of this charge and draw.
         """
         start = len(_MAGIC) + _NONCE_BYTES
         if not sealed.startswith(_MAGIC):
@@ -90,7 +90,7 @@ class Seal:
         nonce, text = sealed[len(_MAGIC) : start], sealed[start:]
         try:
             padded = AESGCM(self.secret).decrypt(nonce, text, self._bound_to(name, draw_sha256))
-        except (InvalidTag, ValueError):  # the latter of a nonce that was cut short
+        except (InvalidTag, ValueError):  # ValueError: the nonce was cut short
             raise SealBroken(f"{name} was not sealed for charge {self.charge_id}") from None
         length = int.from_bytes(padded[:_LENGTH_BYTES], "big")
         return padded[_LENGTH_BYTES : _LENGTH_BYTES + length]
@@ -100,7 +100,7 @@ class Seal:
 
 
 def sha256(content: bytes) -> str:
-    """SHA-256 in hexadecimal: of a sealed draw, what the ledger keeps."""
+    """SHA-256 in hexadecimal; the ledger records that of a sealed draw."""
     return hashlib.sha256(content).hexdigest()
 
 
