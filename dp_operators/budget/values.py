@@ -180,6 +180,11 @@ class Charge:
     draw_sha256: str | None = None
 
     @property
+    def counts(self) -> bool:
+        """Whether its cost counts as spent: in every state except void."""
+        return self.state is not ChargeState.VOID
+
+    @property
     def may_have_drawn(self) -> bool:
         """Whether rows may have been read for it, so that it cannot be given back."""
         return bool(self.open_runs) or self.draw_sha256 is not None

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from dp_operators.budget import Account, Charge, ChargeState, LedgerReader
+from dp_operators.budget import Account, Charge, LedgerReader
 from dp_operators.budget.composition import APPROXIMATE, ZCDP, fraction_spent, limits_of, nothing, room
 from dp_operators.budget.values import ALL
 from spark_jobs.contract.privacy import Budget, plain
@@ -106,7 +106,7 @@ def _charge(charge: Charge, account: Account) -> dict[str, str]:
     return {
         "at": charge.reserved_at[:19].replace("T", " "),
         "state": charge.state.value,
-        "counts": "no" if charge.state is ChargeState.VOID else "yes",
+        "counts": "yes" if charge.counts else "no",
         "cost": _amount(charge.cost, account),
         "blocks": ", ".join(account.written(charge.blocks)),
         "allotment": charge.allotment,

@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dp_operators.releasing.errors import ReleaseDamaged
+from dp_operators.releasing.errors import ReleaseDamaged, as_release_errors
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.store.draft_folder import DraftFolder
 from spark_jobs.contract.store.failpoints import failpoint
-from spark_jobs.contract.store.layout import ReleaseLayout
+from spark_jobs.contract.store.layout import MANIFEST_NAME, ReleaseLayout
 from spark_jobs.contract.store.objects import ObjectStore
 from spark_jobs.contract.store.sealing import SealBroken, sha256
 
@@ -53,6 +53,28 @@ def require_releases(store: ObjectStore, output: str) -> None:
             "output", value=output, requirement="must be a folder of releases, and it is empty",
             remedy="correct the path of the folder that holds releases",
         )  # fmt: skip
+
+
+def read_manifest(store: ObjectStore, folder: str, *, what: str, remedy: str) -> bytes:
+    """The manifest in a release's folder.
+
+    Args:
+        store: holds the folder.
+        folder: URI of the release's folder.
+        what: the field that names the release; the error message begins with it.
+        remedy: what to do if there is no release in the folder.
+
+    Raises:
+        InvalidRequest: the folder has no manifest.
+        ReleaseFailed: the store failed.
+    """
+    with as_release_errors():
+        content = store.read(f"{folder}/{MANIFEST_NAME}")
+    if content is None:
+        raise InvalidRequest(
+            what, value=folder, requirement=f"must be a folder that holds {MANIFEST_NAME}", remedy=remedy
+        )
+    return content
 
 
 def read_draft(folder: DraftFolder) -> Draft | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dp_operators.budget import ChargeState
+from dp_operators.releasing.drafts import read_manifest
 from dp_operators.releasing.errors import as_release_errors
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import EarlierFunction, EcdfOptions
@@ -93,15 +94,7 @@ def committed_release(uri: object, ledger: LedgerReader, *, what: str) -> Commit
         )
     folder = Place.of_folder(uri.rstrip("/").removesuffix(f"/{MANIFEST_NAME}"), what=what).identity
     store = open_store(folder, what=what)
-    with as_release_errors():
-        content = store.read(f"{folder}/{MANIFEST_NAME}")
-    if content is None:
-        raise InvalidRequest(
-            what,
-            value=folder,
-            requirement=f"must be a folder that holds {MANIFEST_NAME}",
-            remedy="wait for the task that makes it, or check the path",
-        )
+    content = read_manifest(store, folder, what=what, remedy="wait for the task that makes it, or check the path")
     refused = InvalidRequest(
         what,
         value=folder,

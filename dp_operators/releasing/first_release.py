@@ -19,7 +19,6 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dp_operators.budget import ChargeState
 from dp_operators.releasing.drafts import Draft
 from dp_operators.releasing.errors import ReleaseDamaged, as_release_errors
 from spark_jobs.contract.column_types import normal_type
@@ -83,7 +82,7 @@ def first_key(request: ReleaseRequest, ledger: PrivacyLedger, *, written: Releas
     """
     key = f"cli/{first_sha256(request.model_copy(update={'block_expression': written.block_expression}))}"
     charge = ledger.find_charge(request.account or "", key)
-    return None if charge is None or charge.state is ChargeState.VOID else key
+    return key if charge is not None and charge.counts else None
 
 
 def first_sha256(request: ReleaseRequest, spelling: Mapping[str, Any] | None = None) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from dp_operators.budget import ChargeState
+from dp_operators.releasing.drafts import read_manifest
 from dp_operators.releasing.errors import as_release_errors
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.release import Release
@@ -32,20 +33,13 @@ def check_release_folder(uri: str, ledger: LedgerReader) -> tuple[str, ...]:
     """
     uri = uri.rstrip("/").removesuffix(f"/{MANIFEST_NAME}")
     store = open_store(uri, what="release")
+    content = read_manifest(store, uri, what="release", remedy="check the path")
     with as_release_errors():
-        content = store.read(f"{uri}/{MANIFEST_NAME}")
-        if content is None:
-            raise InvalidRequest(
-                "release",
-                value=uri,
-                requirement=f"must be a folder that holds {MANIFEST_NAME}",
-                remedy="check the path",
-            )
         try:
             release = Release.from_json(content)
         except ValueError:
             return (f"{MANIFEST_NAME}: is not a manifest",)
-        charge = _charge(ledger, release.charge_id)
+        charge = known_charge(ledger, release.charge_id)
         return (
             *_files(store, uri, release),
             *_unlisted(store, uri, release),
@@ -55,7 +49,8 @@ def check_release_folder(uri: str, ledger: LedgerReader) -> tuple[str, ...]:
         )
 
 
-def _charge(ledger: LedgerReader, charge_id: str | None) -> Charge | None:
+def known_charge(ledger: LedgerReader, charge_id: str | None) -> Charge | None:
+    """The charge of this id; None if the ledger has none."""
     try:
         return ledger.charge(charge_id or "")
     except InvalidRequest:

@@ -82,7 +82,7 @@ def forecast(
     """
     account, _ = require_charged(request)
     charge = ledger.find_charge(account, key)
-    if charge is not None and charge.state is not ChargeState.VOID:
+    if charge is not None and charge.counts:
         if not pays_for(charge, request) or charge.allotment != (allotment or ""):
             raise ChargeConflict.of_other_request(charge)
         if charge.state is ChargeState.BURNT:

@@ -191,7 +191,7 @@ class _Attempt:
         visible = self.store.read(manifest) is not None
         existing = self.ledger.find_charge(self.account, self.key)
         request_sha256 = self.request.sha256
-        if existing is not None and existing.state is not ChargeState.VOID:
+        if existing is not None and existing.counts:
             if pays_for(existing, self.request):  # reserve refuses a key that pays for another request
                 require_claim(self.store, self.output, self.key, self.account)
                 request_sha256 = existing.request_sha256

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dp_operators.budget import BudgetExceeded, ChargeConflict, ChargeState
 from dp_operators.releasing.drafts import require_releases
 from dp_operators.releasing.errors import as_release_errors
 from dp_operators.releasing.first_release import stored_sha256
-from dp_operators.releasing.inspection import RECONCILED
+from dp_operators.releasing.inspection import RECONCILED, known_charge
 from dp_operators.releasing.requests import require_charged
 from dp_operators.releasing.reservations import events_of
 from dp_operators.releasing.rollback_guard import begin_epoch
@@ -72,9 +72,9 @@ def reconcile(output: str, ledger: PrivacyLedger, *, actor: str) -> Reconciled:
         for folder, charge_id in _in_order(store, output):
             root = f"{output.rstrip('/')}/{folder}"
             try:
-                known = _known(ledger, charge_id)
                 reason = f"{RECONCILED}{output}"
-                if known is None and _restore(store, root, charge_id, ledger, reason=reason, actor=actor):
+                missing = known_charge(ledger, charge_id) is None
+                if missing and _restore(store, root, charge_id, ledger, reason=reason, actor=actor):
                     restored.append(charge_id)
                 if _commit_visible(store, root, charge_id, ledger, reason=reason, actor=actor):
                     committed.append(charge_id)
@@ -120,13 +120,6 @@ def _epsilon(store: ObjectStore, root: str, charge_id: str) -> Decimal:
     return Decimal(0)
 
 
-def _known(ledger: PrivacyLedger, charge_id: str) -> Any:
-    try:
-        return ledger.charge(charge_id)
-    except InvalidRequest:
-        return None
-
-
 def _restore(store: ObjectStore, root: str, charge_id: str, ledger: PrivacyLedger, *, reason: str, actor: str) -> bool:
     """Enter a charge again, and return True; False if its key already has a charge that counts."""
     layout = _layout(root, charge_id)
@@ -134,8 +127,8 @@ def _restore(store: ObjectStore, root: str, charge_id: str, ledger: PrivacyLedge
     request = ReleaseRequest.from_json(content)
     account, _ = require_charged(request)
     key = _key(store, root)
-    alive = ledger.find_charge(account, key)
-    if alive is not None and alive.state is not ChargeState.VOID:
+    existing = ledger.find_charge(account, key)
+    if existing is not None and existing.counts:
         return False
     try:
         ledger.restore(
@@ -174,7 +167,7 @@ def _commit_visible(
     store: ObjectStore, root: str, charge_id: str, ledger: PrivacyLedger, *, reason: str, actor: str
 ) -> bool:
     manifest = store.read(f"{root}/{MANIFEST_NAME}")
-    charge = _known(ledger, charge_id)
+    charge = known_charge(ledger, charge_id)
     if manifest is None or charge is None or Release.from_json(manifest).charge_id != charge_id:
         return False
     if charge.state is ChargeState.COMMITTED and charge.manifest_sha256 == sha256(manifest):
