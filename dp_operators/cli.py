@@ -1,4 +1,4 @@
-"""``dp-budget``: the ledger on the command line, and releases without Airflow."""
+"""``dp-budget``: the command line of the ledger, and releases without Airflow."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dp_operators.budget import ChargeState, PrivacyLedger
-from dp_operators.budget.cli import Exit, LedgerUrl, open_ledger, run, show_version, user
+from dp_operators.budget.cli import Actor, Exit, LedgerUrl, actor_or_user, open_ledger, run
 from dp_operators.budget.cli import app as ledger_commands
 from dp_operators.budget.commands import app as administration_commands
 from dp_operators.budget.key_commands import app as key_commands
@@ -26,35 +27,43 @@ from spark_jobs.contract.request import ReleaseRequest, load_fields
 if TYPE_CHECKING:
     from dp_operators.releasing import Published
 
+DISTRIBUTION = "airflow-provider-dp-diagnostics"
+
 _PAID = {
-    ChargeState.COMMITTED: "the release is there, or only has to be published, for",
-    ChargeState.RESERVED: "it would go on with the charge that it has, of",
+    ChargeState.COMMITTED: "the release exists, or only has to be published, for",
+    ChargeState.RESERVED: "it would continue with its charge of",
 }
 
 app = typer.Typer(
     name="dp-budget",
-    help="The privacy ledger: accounts, what they may spend, what they have spent; and releases that it pays for.",
+    help="The privacy ledger: accounts, their caps, what they have spent; and the releases that it pays for.",
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 for commands in (ledger_commands, administration_commands):
-    app.add_typer(commands, name="")  # without a name its commands stand beside these
+    app.add_typer(commands, name="")  # without a name, its commands are commands of this program
 
 app.add_typer(key_commands, name="keys")
 
-RequestFile = Annotated[Path, typer.Argument(metavar="REQUEST", help="The request: a JSON or YAML file.")]
-Output = Annotated[str | None, typer.Option(help="Folder or URI to release into; by default the request's.")]
+RequestFile = Annotated[Path, typer.Argument(metavar="REQUEST", help="The request, a JSON or YAML file.")]
+Output = Annotated[str | None, typer.Option(help="The folder or URI for the release; by default the request's.")]
+Releases = Annotated[str, typer.Option("--output", help="The folder or URI of the releases.")]
 Key = Annotated[
     str | None,
-    typer.Option(help="The release key; by default one made of the request, so that the same request is one release."),
+    typer.Option(help="The release key; by default made from the request, so that equal requests are one release."),
 ]
-Actor = Annotated[str | None, typer.Option(help="Who asks, for the audit log; the user of this machine if not given.")]
-
-
-Hours = Annotated[float, typer.Option(help="Hours since its last heartbeat.", min=0)]
+PublicReason = Annotated[str, typer.Option(help="Why, in public words; it is written into the audit log.")]
+Hours = Annotated[float, typer.Option(help="Hours since the last heartbeat.", min=0)]
 StaleHours = Annotated[
-    float, typer.Option(help="Hours since its last heartbeat; one at least, for a release that runs has one.", min=1)
+    float, typer.Option(help="Hours since the last heartbeat; at least 1, because a running release has one.", min=1)
 ]
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version of the program and exit, if it is requested."""
+    if wanted:
+        typer.echo(f"dp-budget {version(DISTRIBUTION)}")
+        raise typer.Exit
 
 
 @app.callback()
@@ -73,13 +82,13 @@ def run_release(
     key: Key = None,
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
     private_dir: Annotated[
-        Path | None, typer.Option(help="Folder inside the privacy boundary for what the application prints.")
+        Path | None, typer.Option(help="A folder inside the privacy boundary for the application's output.")
     ] = None,
     allotment: Annotated[
-        str | None, typer.Option(help="An allotment of the account that has to bear the cost as well.")
+        str | None, typer.Option(help="A sub-budget of the account that must also have room for the cost.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say whether the release could be made, and what it would cost.")
+        bool, typer.Option("--dry-run", help="Only report whether the release could be made, and its cost.")
     ] = False,
     actor: Actor = None,
     ledger: LedgerUrl = None,
@@ -89,15 +98,14 @@ def run_release(
     A model in the request may name the release that fitted it, and an ecdf the one to compare with: {"release": URI};
     groups may name a list of keys that is registered for the account: {"list": NAME}.
 
-    The same command again finds the same release, or goes on where it was interrupted; it never pays twice. For
-    another look at the data, with noise and a charge of its own, give another --key.
+    Repeating the command finds the same release, or continues after an interruption; it never pays twice. Another
+    --key makes another release, with its own noise and its own charge.
     """
-    from dp_operators.releasing import LocalRunner, ReleaseError
+    from dp_operators.releasing import LocalRunner
 
     release_request = _request(request, output, ledger)
     runner = LocalRunner(master=master, private_dir=private_dir)
-    opened = open_ledger(ledger)
-    try:
+    with _ledger(ledger) as opened:
         key = key or default_key(release_request, opened)
         if dry_run:
             _dry_run(release_request, opened, runner, allotment, key)
@@ -105,17 +113,12 @@ def run_release(
             with _ended_by_signals():
                 published = _release(release_request, opened, runner, key=key, allotment=allotment, actor=actor)
             _report(published, opened)
-    except ReleaseError as error:
-        typer.echo(f"dp-budget: {error}", err=True)
-        raise typer.Exit(Exit.FAILED) from None
-    finally:
-        opened.close()
 
 
 @app.command("give-back")
 def give_back_release(
     request: RequestFile,
-    reason: Annotated[str, typer.Option(help="Why, in public words; it goes into the audit log.")],
+    reason: PublicReason,
     output: Output = None,
     key: Key = None,
     actor: Actor = None,
@@ -123,26 +126,15 @@ def give_back_release(
 ) -> None:
     """Give back what an unfinished release has reserved.
 
-    It is free again if it is certain that no row was read for it, and spent without a release otherwise. Needs the very
-    request that was charged, of which the release's folder keeps a copy.
+    The charge becomes void if it is certain that no row was read for it, and burnt otherwise. REQUEST must be exactly
+    the request that was charged; the release's folder has a copy of it.
     """
-    from dp_operators.releasing import ReleaseError, give_back
+    from dp_operators.releasing import give_back
 
     release_request = _request(request, output, ledger)
-    opened = open_ledger(ledger)
-    try:
-        charge = give_back(
-            release_request,
-            ledger=opened,
-            key=key or default_key(release_request, opened),
-            reason=reason,
-            actor=_actor(actor),
-        )
-    except ReleaseError as error:
-        typer.echo(f"dp-budget: {error}", err=True)
-        raise typer.Exit(Exit.FAILED) from None
-    finally:
-        opened.close()
+    with _ledger(ledger) as opened:
+        key = key or default_key(release_request, opened)
+        charge = give_back(release_request, ledger=opened, key=key, reason=reason, actor=actor_or_user(actor))
     typer.echo(f"charge {charge.id} of epsilon {plain(charge.cost.epsilon)} is {charge.state.value}")
 
 
@@ -150,11 +142,11 @@ def give_back_release(
 def check_release_command(
     uri: Annotated[str, typer.Argument(help="The release's folder.")], ledger: LedgerUrl = None
 ) -> None:
-    """Compare a release's files with its manifest, and that with the ledger; exit code 1 if anything differs."""
+    """Compare a release's files with its manifest, and the manifest with the ledger; exit code 1 if they differ."""
     from dp_operators.releasing import check_release_folder
 
     place = _place(uri)
-    with _closing(ledger) as opened:
+    with _ledger(ledger) as opened:
         findings = check_release_folder(place, opened)
     typer.echo("\n".join(findings) or f"{place} is what the ledger paid for")
     if findings:
@@ -163,9 +155,9 @@ def check_release_command(
 
 @app.command("hash-pipeline")
 def hash_pipeline(
-    uri: Annotated[str, typer.Argument(help="The folder that the pipeline was saved to, or a copy of it.")],
+    uri: Annotated[str, typer.Argument(help="The folder of the saved pipeline, or a copy of it.")],
 ) -> None:
-    """Print the hash of a saved Spark ML pipeline, as `model.sha256` of a request takes it."""
+    """Print the hash of a saved Spark ML pipeline, for `model.sha256` in a request."""
     from spark_jobs.contract.store.pipelines import read_pipeline
 
     typer.echo(read_pipeline(_place(uri)).sha256)
@@ -173,23 +165,23 @@ def hash_pipeline(
 
 @app.command()
 def stale(hours: Hours = 24.0, ledger: LedgerUrl = None) -> None:
-    """List the reservations that nobody has renewed for some time; they count as spent until they are given back."""
-    with _closing(ledger) as opened:
+    """List the reservations without a recent heartbeat; they count as spent until they are given back."""
+    with _ledger(ledger) as opened:
         typer.echo(charges_table(opened.stale(timedelta(hours=hours))))
 
 
 @app.command("release-stale")
 def release_stale_command(
-    output: Annotated[str, typer.Option(help="Folder or URI of the releases.")],
-    reason: Annotated[str, typer.Option(help="Why, in public words; it goes into the audit log.")],
+    output: Releases,
+    reason: PublicReason,
     hours: StaleHours = 24.0,
     actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Give back the stale reservations that began in a folder of releases; burn those that may have read rows."""
+    """Give back the stale reservations of a folder of releases; burn those that may have read rows."""
     from dp_operators.releasing import release_stale
 
-    with _closing(ledger) as opened:
+    with _ledger(ledger) as opened:
         done = release_stale(
             _place(output), ledger=opened, older_than=timedelta(hours=hours), reason=reason, actor=_known_actor(actor)
         )
@@ -200,27 +192,27 @@ def release_stale_command(
 
 @app.command("burn")
 def burn_charge(
-    charge: Annotated[str, typer.Argument(help="The charge's id, as `dp-budget stale` lists it.")],
-    reason: Annotated[str, typer.Option(help="Why, in public words; it goes into the audit log.")],
+    charge: Annotated[str, typer.Argument(help="The charge's id, from `dp-budget stale`.")],
+    reason: PublicReason,
     actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Count a reservation as spent for good, where its store is lost and nobody can say whether it drew noise."""
-    with _closing(ledger) as opened:
+    """Count a reservation as spent, permanently, because its store is lost and it may have drawn noise."""
+    with _ledger(ledger) as opened:
         burnt = opened.burn(charge, actor=_known_actor(actor), reason=reason)
     typer.echo(f"charge {burnt.id} of epsilon {plain(burnt.cost.epsilon)} is {burnt.state.value}")
 
 
 @app.command("doctor")
 def doctor_command(
-    account: Annotated[str | None, typer.Option(help="The account that shall pay; all of them if not given.")] = None,
-    output: Annotated[str | None, typer.Option(help="Folder or URI of the releases.")] = None,
+    account: Annotated[str | None, typer.Option(help="The account that is to pay; by default all accounts.")] = None,
+    output: Annotated[str | None, typer.Option(help="The folder or URI of the releases.")] = None,
     dags: Annotated[
         Path | None, typer.Option(help="Airflow's DAGs folder.", envvar="AIRFLOW__CORE__DAGS_FOLDER")
     ] = None,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Say whether this machine can make releases, one line a check; exit code 1 if something is bad."""
+    """Check whether this machine can make releases, one line per check; exit code 1 if a check fails."""
     from dp_operators.doctor import Finding, Machine, examine
 
     place = _place(output) if output else None
@@ -232,15 +224,15 @@ def doctor_command(
 
 @app.command("reconcile")
 def reconcile_command(
-    output: Annotated[str, typer.Option(help="Folder or URI of the releases.")],
+    output: Releases,
     actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Enter what a folder of releases remembers and a restored ledger has forgotten; exit code 1 if some cannot be."""
+    """Restore the charges that a restored ledger lacks from a folder of releases; exit code 1 if one cannot be."""
     from dp_operators.releasing import reconcile
 
-    with _closing(ledger) as opened:
-        result = reconcile(_place(output), opened, actor=_actor(actor))
+    with _ledger(ledger) as opened:
+        result = reconcile(_place(output), opened, actor=actor_or_user(actor))
     typer.echo(f"restored {len(result.restored)} charges, committed {len(result.committed)}")
     if result.findings:
         typer.echo("\n".join(result.findings))
@@ -248,8 +240,8 @@ def reconcile_command(
 
 
 @contextmanager
-def _closing(url: str | None) -> Iterator[PrivacyLedger]:
-    """The ledger, and the one line that says what went wrong with a store."""
+def _ledger(url: str | None) -> Iterator[PrivacyLedger]:
+    """The ledger, closed at the end; an error of a release or of its store is printed as one line."""
     from dp_operators.releasing import ReleaseError
 
     opened = open_ledger(url)
@@ -267,11 +259,11 @@ def _place(output: str) -> str:
 
 
 def default_key(request: ReleaseRequest, ledger: PrivacyLedger) -> str:
-    """The release key of a request that was given none: the same for the same request, wherever it is run.
+    """The release key of a request without --key: the same for equal requests, wherever they are run.
 
     Raises:
-        InvalidRequest: its account cannot be charged for it.
-        LedgerUnavailable: the ledger cannot be asked.
+        InvalidRequest: the account cannot be charged for the request.
+        LedgerUnavailable: the ledger cannot be reached.
     """
     from dp_operators.releasing import complete
     from dp_operators.releasing.first_release import first_key
@@ -281,7 +273,7 @@ def default_key(request: ReleaseRequest, ledger: PrivacyLedger) -> str:
 
 def main() -> None:
     """The console script."""
-    sys.exit(run(app))
+    sys.exit(run(app, sys.argv[1:]))
 
 
 def _request(path: Path, output: str | None, ledger: str | None) -> ReleaseRequest:
@@ -290,12 +282,12 @@ def _request(path: Path, output: str | None, ledger: str | None) -> ReleaseReque
     fields = load_fields(path)
     require_no_key_file(fields)
     if has_references(fields):
-        with _closing(ledger) as opened:
+        with _ledger(ledger) as opened:
             fields = with_references(fields, opened)
     request = ReleaseRequest.parse(fields)
     if output is None:
         return request
-    # a folder is named from where the user stands; the ledger and the store know it by its full name
+    # a relative path is relative to the working folder; the ledger and the store need it absolute
     return ReleaseRequest.parse({**request.to_dict(), "output": _place(output)})
 
 
@@ -312,13 +304,13 @@ def _release(
         key=key,
         check=check_release,
         allotment=allotment,
-        actor=_actor(actor),
+        actor=actor_or_user(actor),
         progress=lambda line: typer.echo(line, err=True),
     )
 
 
 def _dry_run(request: ReleaseRequest, ledger: PrivacyLedger, runner: Any, allotment: str | None, key: str) -> None:
-    """Price a request, or say that its release is paid for; nothing is reserved, run or written."""
+    """Print the cost of a request, or that its release is paid for; nothing is reserved, run or written."""
     from dp_operators.releasing import complete, forecast
 
     price = forecast(complete(request, ledger), ledger=ledger, runner=runner, key=key, allotment=allotment)
@@ -334,34 +326,30 @@ def _report(published: Published, ledger: PrivacyLedger) -> None:
     cost = plain(published.cost.epsilon)
     if published.adopted:
         when = ledger.charge(published.charge_id).settled_at
-        typer.echo(f"found: this release was made at {when} for epsilon {cost}; nothing was charged now", err=True)
+        typer.echo(f"found: this release was made at {when} for epsilon {cost}; nothing is charged now", err=True)
     else:
         typer.echo(f"published, for epsilon {cost}", err=True)
     typer.echo(published.uri)
 
 
-def _actor(given: str | None) -> str:
-    return user() if given is None else given
-
-
 def _known_actor(given: str | None) -> str:
-    """Who answers for what cannot be undone; refused where nobody is named."""
-    actor = _actor(given)
+    """The actor of what cannot be undone, who must be known."""
+    actor = actor_or_user(given)
     if not actor:
-        raise InvalidRequest("actor", requirement="must be named", remedy="say who you are with --actor")
+        raise InvalidRequest("actor", requirement="must be given", remedy="name yourself with --actor")
     return actor
 
 
 class _Interrupted(SystemExit):
-    """A signal asked this process to end."""
+    """The process received SIGTERM or SIGINT."""
 
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Let SIGTERM and Ctrl-C end this process in order, so that the application does not outlive it."""
+    """On SIGTERM and Ctrl-C end this process in order, so that the application does not outlive it."""
 
     def end(number: int, frame: object) -> None:
-        for handled in before:  # a second one shall not keep the application from being ended
+        for handled in before:  # a second signal must not prevent the end of the application
             signal.signal(handled, signal.SIG_IGN)
         raise _Interrupted(128 + number)
 
@@ -371,8 +359,8 @@ def _ended_by_signals() -> Iterator[None]:
     try:
         yield
     except _Interrupted:
-        # not in the handler, which may stand in the middle of another line
-        typer.echo("dp-budget: interrupted; the reservation stays, and the same command goes on with it", err=True)
+        # not in the handler, which may interrupt the printing of another line
+        typer.echo("dp-budget: interrupted; the reservation stays, and the same command continues with it", err=True)
         raise
     finally:
         for number, handler in before.items():

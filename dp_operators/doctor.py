@@ -1,4 +1,4 @@
-"""``dp-budget doctor``: whether this machine can make releases, one line a check; it changes nothing that lasts."""
+"""``dp-budget doctor``: checks whether this machine can make releases; it changes nothing permanently."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from spark_jobs.contract.store.layout import SALT_FILE_VARIABLE, SALT_VARIABLE
 from spark_jobs.contract.store.objects import check_store, local_path
 
 OURS = ("spark_jobs", "dp_operators")
-"""Names that a package in a DAGs folder would take from ours: that folder comes early on the path of a task."""
+"""Our packages: one of the same name in a DAGs folder would hide it, because that folder is early on a task's path."""
 
 
 class Finding(StrEnum):
-    """How a check ended; ``unknown`` is for what was not asked about."""
+    """The result of a check; ``UNKNOWN`` if it was not needed or not requested."""
 
     GOOD = "ok"
     BAD = "bad"
@@ -30,13 +30,13 @@ class Finding(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One thing that a release needs of its machine.
+    """The check of one requirement that a release has of its machine.
 
     Attributes:
-        name: what was looked at.
-        finding: how it is.
-        said: what was found, in one line.
-        remedy: what to do about it; empty where there is nothing to do.
+        name: what was checked.
+        finding: the result.
+        message: a description of the result, in one line.
+        remedy: what to do about it; empty if there is nothing to do.
     """
 
     name: str
@@ -51,14 +51,14 @@ class Check:
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What is asked about.
+    """What is checked.
 
     Attributes:
         ledger: URL of the ledger; None if it is not known.
-        account: an account that shall pay; None for any.
-        output: folder or URI of the releases; None to leave it out.
-        dags: Airflow's DAGs folder; None to leave it out.
-        environ: the variables that the checks go by.
+        account: the account that is to pay; None for all accounts.
+        output: folder or URI of the releases; None to skip the check.
+        dags: Airflow's DAGs folder; None to skip the check.
+        environ: the environment variables that the checks read.
     """
 
     ledger: str | None = None
@@ -69,7 +69,7 @@ class Machine:
 
 
 def examine(machine: Machine) -> tuple[Check, ...]:
-    """All checks, in an order in which they can be put right."""
+    """All checks, in the order in which failures should be fixed."""
     ledger, accounts = _ledger(machine)
     return (
         _java(machine),
@@ -95,7 +95,7 @@ def _left_out(name: str, message: str, remedy: str = "") -> Check:
 
 
 def _refusal(name: str, refused: Exception) -> Check:
-    """A check that ended with the one line of a refusal, which has its remedy in it."""
+    """A failed check with the message of an error, which includes the remedy."""
     return _bad(name, " ".join(str(refused).split()), "")
 
 
@@ -127,7 +127,7 @@ def _packages(machine: Machine) -> Check:
 
 
 def _ledger(machine: Machine) -> tuple[tuple[Check, ...], tuple[Account, ...]]:
-    """What is to be said of the ledger, and the accounts that are asked about."""
+    """The checks of the ledger and its accounts, and the accounts themselves."""
     if not machine.ledger:
         return (_bad("ledger", "no ledger is named", "set DP_LEDGER_URL or use --ledger"),), ()
     try:
@@ -146,7 +146,7 @@ def _ledger(machine: Machine) -> tuple[tuple[Check, ...], tuple[Account, ...]]:
 
 def _accounts(accounts: tuple[Account, ...]) -> Check:
     if not accounts:
-        return _bad("account", "there is none", "dp-budget open")
+        return _bad("account", "the ledger has no account", "dp-budget open")
     idle = [account.name for account in accounts if not account.tables]
     if idle:
         return _bad("account", f"{', '.join(idle)} pays for no table", "dp-budget bind")
@@ -162,12 +162,12 @@ def _accounts(accounts: tuple[Account, ...]) -> Check:
 def _salt(machine: Machine, accounts: tuple[Account, ...]) -> Check:
     needing = [account.name for account in accounts if account.unit.column is not None]
     if not needing and not {SALT_VARIABLE, SALT_FILE_VARIABLE} & set(machine.environ):
-        return _left_out("salt", "not set, and no account protects the values of a column, which is what needs it")
+        return _left_out("salt", "not set; only an account whose unit is a column needs it, and there is none")
     try:
         read_salt(machine.environ)
     except InvalidRequest as refused:
         return _refusal("salt", refused)
-    return _good("salt", "is there, and long enough")
+    return _good("salt", "is set and long enough")
 
 
 def _output(machine: Machine) -> Check:
@@ -175,26 +175,28 @@ def _output(machine: Machine) -> Check:
         return _left_out("output", "no folder of releases is named", "name it with --output")
     try:
         if is_missing_folder(machine.output):
-            return _bad("output", f"{machine.output} is not there", "make the folder, for the user that runs releases")
+            return _bad(
+                "output", f"{machine.output} does not exist", "create the folder for the user that runs releases"
+            )
         check_store(machine.output)
     except InvalidRequest as refused:
         return _refusal("output", refused)
-    return _good("output", f"{machine.output} can be written, and refuses to create an object twice")
+    return _good("output", f"{machine.output} is writable, and rejects creating an object twice")
 
 
 def is_missing_folder(output: str) -> bool:
-    """Whether ``output`` is a folder of this machine that is not there: trying it would make it."""
+    """Whether ``output`` is a local folder that does not exist, which writing to it would create."""
     return urlsplit(output).scheme in ("", "file") and not local_path(output).is_dir()
 
 
 def _connector(machine: Machine, accounts: tuple[Account, ...]) -> Check:
     home = spark_home(machine.environ)
     if home is None:
-        return _left_out("s3", "there is no Spark to look into")
+        return _left_out("s3", "there is no Spark to check")
     missing = missing_connector(settings=spark_defaults(home, machine.environ), home=home)
     if not missing:
         return _good("s3", "Spark has a connector for tables in S3")
     if not any(urlsplit(table).scheme in S3 for account in accounts for table in account.tables):
-        return _left_out("s3", f"{missing}, and no account's table is in S3, which is what needs it")
+        return _left_out("s3", f"{missing}; only tables in S3 need it, and no account has one")
     version = hadoop_version(home) or "VERSION"
     return _bad("s3", missing, f"put org.apache.hadoop:hadoop-aws:{version} into spark.jars.packages")

@@ -77,7 +77,7 @@ def test_same_request_again_is_the_same_release_and_pays_once(lab, dp_budget):
     again = dp_budget("run", request_file(lab), "--output", "releases")
     assert (again[0], again[1]) == (0, first[1])
     [charge] = lab.charges()
-    made = f"found: this release was made at {charge.settled_at} for epsilon 1; nothing was charged now"
+    made = f"found: this release was made at {charge.settled_at} for epsilon 1; nothing is charged now"
     assert again[2].splitlines()[-1] == made
     assert lab.states() == ["committed"]
 
@@ -200,14 +200,14 @@ def test_dry_run_of_a_release_that_is_paid_for_says_that_it_costs_no_more(lab, d
     status, out, err = dp_budget("run", path, "--output", lab.output, "--dry-run")
     assert (status, out) == (
         0,
-        "would charge nothing to people: it would go on with the charge that it has, of epsilon 6\n",
+        "would charge nothing to people: it would continue with its charge of epsilon 6\n",
     )
     monkeypatch.delenv("DP_FAKE")
     dp_budget("run", path, "--output", lab.output)
     status, out, _ = dp_budget("run", path, "--output", lab.output, "--dry-run")
     assert (status, out) == (
         0,
-        "would charge nothing to people: the release is there, or only has to be published, for epsilon 6\n",
+        "would charge nothing to people: the release exists, or only has to be published, for epsilon 6\n",
     )
     status, out, err = dp_budget("run", path, "--output", lab.output, "--dry-run", "--key", "another look")
     assert (status, out) == (2, "")

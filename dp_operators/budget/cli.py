@@ -1,13 +1,11 @@
-"""``dp-budget``: the ledger on the command line."""
+"""The commands of ``dp-budget`` that open accounts, show them and verify the ledger."""
 
 from __future__ import annotations
 
 import getpass
 import json
-import sys
 from collections.abc import Sequence
 from enum import IntEnum
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,11 +22,10 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import PrivacyUnit, plain
 
 URL_VARIABLE = "DP_LEDGER_URL"
-DISTRIBUTION = "airflow-provider-dp-diagnostics"
 
 
 class Exit(IntEnum):
-    """How ``dp-budget`` ends; a signal ends it with 128 and its number."""
+    """The exit codes of ``dp-budget``; ended by a signal, it returns 128 plus the signal's number."""
 
     DONE = 0
     FAILED = 1
@@ -36,56 +33,47 @@ class Exit(IntEnum):
     UNAVAILABLE = 3
 
 
-app = typer.Typer(
-    name="dp-budget",
-    help="The privacy ledger: accounts, what they may spend, and what they have spent.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-
-
-def show_version(wanted: bool) -> None:
-    """Print the version of the program and end, where it is asked for."""
-    if wanted:
-        typer.echo(f"dp-budget {version(DISTRIBUTION)}")
-        raise typer.Exit
-
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 LedgerUrl = Annotated[
     str | None,
     typer.Option(
         "--ledger",
         envvar=URL_VARIABLE,
-        help="URL of the ledger. Prefer the variable: others see a command line, and the password in it.",
+        help="URL of the ledger. Prefer the variable: other users can read a command line and the password in it.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Tight = Annotated[
-    bool, typer.Option("--tight", help="Tell too what all charges cost if decided beforehand; for information only.")
+    bool, typer.Option("--tight", help="Also report the cost of all charges if fixed beforehand; for information only.")
 ]
 AnAccount = Annotated[str, typer.Argument(help="The account's name.")]
+Actor = Annotated[
+    str | None, typer.Option(help="Who is responsible, for the audit log; by default the user of this machine.")
+]
 Schema = Annotated[
     Path | None,
-    typer.Option(help="What has the table's columns: a Parquet file or folder, a csv file, or a JSON file of them."),
+    typer.Option(help="Where the columns are read from: a Parquet file or folder, a csv file, or a JSON file."),
 ]
 Columns = Annotated[str | None, typer.Option(help="The columns with their types: 'id int, paid decimal(10,2)'.")]
 Form = Annotated[str | None, typer.Option("--format", help="parquet, csv or catalog; by default the schema's.")]
 VersionColumns = Annotated[
-    list[str] | None, typer.Option("--version-column", help="A partition column that is the version; may be repeated.")
+    list[str] | None,
+    typer.Option("--version-column", help="A partition column that identifies the version; may be repeated."),
 ]
 VersionFolders = Annotated[
-    int | None, typer.Option(help="How many folders deep a version lies below the table; 1 by default.", min=1)
+    int | None, typer.Option(help="How many folders deep a version is below the table; 1 by default.", min=1)
 ]
 PublicColumns = Annotated[
     list[str] | None,
-    typer.Option("--public-column", help="A column that is public and that a replacement keeps; may be repeated."),
+    typer.Option("--public-column", help="A public column, which a replacement keeps; may be repeated."),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask whether what is bound is right.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Bind without asking for confirmation.")]
 
 
 @app.command()
 def migrate(ledger: LedgerUrl = None) -> None:
-    """Make the ledger's tables, or bring them to this version's schema."""
+    """Create the ledger's tables, or upgrade them to this version's schema."""
     opened = open_ledger(ledger)
     opened.migrate()
     typer.echo(f"the ledger {opened.name} is ready")
@@ -94,30 +82,36 @@ def migrate(ledger: LedgerUrl = None) -> None:
 @app.command("open")
 def open_account(
     account: AnAccount,
-    epsilon: Annotated[str | None, typer.Option(help="The cap: what the charges of a block may add up to.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="The cap on the sum of a block's charges.")] = None,
     table: Annotated[
         list[str] | None,
-        typer.Option(help="A table it pays for: absolute path, URI or catalog:db.name; may be repeated."),
+        typer.Option(help="A table that it pays for: absolute path, URI or catalog:db.name; may be repeated."),
     ] = None,
     output: Annotated[
         list[str] | None,
-        typer.Option(help="A folder or URI that its releases may go to, and no other account's; may be repeated."),
+        typer.Option(help="A folder or URI for the releases of this account alone; may be repeated."),
     ] = None,
     neighbours: Annotated[str, typer.Option(help="add_remove or replace_one.")] = "add_remove",
-    unit_column: Annotated[str | None, typer.Option(help="Column that names the privacy unit; else a row.")] = None,
-    max_rows: Annotated[int, typer.Option(help="Rows of one unit that are used at most.")] = 1,
+    unit_column: Annotated[
+        str | None, typer.Option(help="The column that identifies the privacy unit; by default a unit is a row.")
+    ] = None,
+    max_rows: Annotated[int, typer.Option(help="The largest number of rows of one unit that are used.")] = 1,
     composition: Annotated[str, typer.Option(help="How charges add up: pure, zcdp or approximate.")] = "pure",
-    delta: Annotated[str, typer.Option(help="The cap's delta; for zcdp, where epsilon is told. 0 for pure.")] = "0",
-    rho: Annotated[str | None, typer.Option(help="The cap of a zcdp account, instead of epsilon.")] = None,
+    delta: Annotated[
+        str, typer.Option(help="The cap's delta; for zcdp, the delta at which epsilon is reported; 0 for pure.")
+    ] = "0",
+    rho: Annotated[str | None, typer.Option(help="The cap of a zcdp account, in place of epsilon.")] = None,
     slack: Annotated[
-        str | None, typer.Option(help="Part of an approximate cap's delta for adding up squares; half by default.")
+        str | None,
+        typer.Option(help="The part of an approximate cap's delta that pays for the sum of squares; half by default."),
     ] = None,
     blocks: Annotated[
-        str | None, typer.Option(help="How rows fall into blocks, e.g. 'day(visited_at)' or 'value(region)'.")
+        str | None,
+        typer.Option(help="The expression that assigns rows to blocks, e.g. 'day(visited_at)' or 'value(region)'."),
     ] = None,
     unit_stays: Annotated[
         bool | None,
-        typer.Option(help="Whether a unit lies in one block for ever; if not, charges add up across blocks."),
+        typer.Option(help="Whether a unit stays in one block; if it does not, charges add up across blocks."),
     ] = None,
     schema: Schema = None,
     columns: Columns = None,
@@ -126,12 +120,12 @@ def open_account(
     version_folders: VersionFolders = None,
     public_column: PublicColumns = None,
     yes: Yes = False,
-    actor: Annotated[str | None, typer.Option(help="Who opens it; the user of this machine if not given.")] = None,
+    actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Open an account for a dataset; the same account again is found open.
+    """Open an account for a dataset; repeating the command changes nothing.
 
-    What is said of columns is of the one table; `dp-budget bind` says it of others, or later.
+    The options from --schema to --public-column describe the one table of --table; `dp-budget bind` describes others.
     """
     described = {
         "schema": schema,
@@ -155,20 +149,22 @@ def open_account(
         outputs=output or (),
         blocks=blocks,
         unit_stays=unit_stays,
-        actor=user() if actor is None else actor,
+        actor=actor_or_user(actor),
     )
     typer.echo(_opened(opened))
 
 
 @app.command()
 def show(
-    account: Annotated[str | None, typer.Argument(help="The account's name; all of them if not given.")] = None,
-    kind: Annotated[str | None, typer.Option(help="Charge that is asked about: pure, gaussian or approximate.")] = None,
+    account: Annotated[str | None, typer.Argument(help="The account's name; by default all accounts.")] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="The kind of charge to report as remaining: pure, gaussian or approximate.")
+    ] = None,
     tight: Tight = False,
     as_json: AsJson = False,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Show accounts: their caps, what is spent, what is left."""
+    """Show the caps of accounts, and what is spent and left."""
     opened = open_ledger(ledger)
     accounts = opened.accounts() if account is None else (opened.account(account),)
     summaries = [account_json(opened, entry, kind=kind, tight=tight) for entry in accounts]
@@ -194,7 +190,7 @@ def history(
 
 @app.command()
 def verify(as_json: AsJson = False, ledger: LedgerUrl = None) -> None:
-    """Recompute the whole ledger from its audit log, and say what differs; exit code 1 if anything does."""
+    """Recompute the ledger from its audit log, and list the differences; exit code 1 if there are any."""
     result = open_ledger(ledger).verification()
     head = {"seq": result.head.seq, "hash": result.head.hash}
     report = {"sound": result.ok, "head": head, "findings": list(result.findings)}
@@ -207,7 +203,7 @@ def verify(as_json: AsJson = False, ledger: LedgerUrl = None) -> None:
 def account_json(
     ledger: PrivacyLedger, account: Account, *, kind: str | None = None, tight: bool = False
 ) -> dict[str, Any]:
-    """An account with its blocks, and what each may still be charged, in plain JSON types."""
+    """An account with its blocks and what is left in each of them, in plain JSON types."""
     kind = kind or ("approximate" if account.composition == APPROXIMATE else "pure")
     left = ledger.remaining_by_block(account.name, kind=kind)
     fixed = {block: ledger.non_adaptive_bound(account.name, block) for block in left} if tight else None
@@ -215,26 +211,24 @@ def account_json(
 
 
 def _opened(opened: Account) -> str:
-    """What was opened, and what is left to be bound, on one line."""
+    """One line about an opened account and the tables that are still to be described."""
     names = ", ".join(opened.tables) or "no table yet"
     scope = "in all" if opened.blocks is None or not opened.unit_stays else f"in each block of {opened.blocks}"
     unbound = sorted(set(opened.tables) - set(opened.bindings))
-    then = (
-        f"; before anything is charged, bind the columns of {', '.join(unbound)}: `dp-budget bind`" if unbound else ""
-    )
+    then = f"; before the first charge, bind the columns of {', '.join(unbound)}: `dp-budget bind`" if unbound else ""
     outputs = ", ".join(opened.outputs) or "no folder yet"
     summary = f"account {opened.name} is open: epsilon {plain(opened.cap.epsilon)} {scope}, for {names}; "
     return f"{summary}its releases go to {outputs}{then}"
 
 
 def _tables(names: list[str], described: dict[str, Any], *, yes: bool) -> list[str] | list[TableBinding]:
-    """The tables of a new account: as they are named, or the one of which something is said, once that is confirmed."""
+    """The tables of a new account: their names, or the binding of the one that is described, once confirmed."""
     if not described:
         return names
     if len(names) != 1:
         raise InvalidRequest(
-            "table", value=len(names), requirement="must be one where its columns are given",
-            remedy="open the account with one table, and bind the others by `dp-budget bind`",
+            "table", value=len(names), requirement="must be given once if it is described",
+            remedy="open the account with one table, and bind the others with `dp-budget bind`",
         )  # fmt: skip
     binding = binding_of(names[0], **described)
     confirm(binding, yes=yes)
@@ -242,14 +236,14 @@ def _tables(names: list[str], described: dict[str, Any], *, yes: bool) -> list[s
 
 
 def confirm(binding: TableBinding, *, yes: bool) -> None:
-    """Show what is to be bound, and ask whether it is right.
+    """Print a binding and ask for confirmation.
 
     Raises:
-        InvalidRequest: it is not, or nobody is there to say so.
+        InvalidRequest: the answer is no, or there is no answer.
     """
     typer.echo(shown(binding), err=True)
     try:
-        agreed = yes or typer.confirm("Bind the table so, for good?", err=True)
+        agreed = yes or typer.confirm("Bind the table in this way, permanently?", err=True)
     except typer.Abort:
         agreed = False
     if not agreed:
@@ -262,24 +256,26 @@ def open_ledger(url: str | None) -> PrivacyLedger:
     """The ledger at ``url``.
 
     Raises:
-        InvalidRequest: no URL, or none of a ledger.
+        InvalidRequest: there is no URL, or it is not the URL of a ledger.
     """
     if not url:
         raise InvalidRequest("ledger", requirement="must be given", remedy=f"set {URL_VARIABLE} or use --ledger")
     return PrivacyLedger(url)
 
 
-def user() -> str:
-    """Who runs this program, as far as the machine knows."""
+def actor_or_user(actor: str | None) -> str:
+    """The given actor, by default the user of this machine; empty if the machine does not know its user."""
+    if actor is not None:
+        return actor
     try:
         return getpass.getuser()
     except (KeyError, OSError):
         return ""
 
 
-def run(program: typer.Typer, arguments: Sequence[str] | None = None) -> int:
-    """Run a command line, say in one line on stderr why it failed, and return its exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+def run(program: typer.Typer, arguments: Sequence[str]) -> int:
+    """Run a command line, print an error as one line on stderr, and return the exit code."""
+    given = list(arguments) or ["--help"]
     try:
         status = typer.main.get_command(program).main(args=given, prog_name="dp-budget", standalone_mode=False)
     except InvalidRequest as refused:
@@ -294,11 +290,6 @@ def run(program: typer.Typer, arguments: Sequence[str] | None = None) -> int:
     return status if isinstance(status, int) else Exit.DONE
 
 
-def main() -> None:
-    """The console script."""
-    sys.exit(run(app))
-
-
 def _failed(line: str, status: Exit) -> int:
     typer.echo(f"dp-budget: {' '.join(line.split())}", err=True)
     return int(status)
@@ -306,7 +297,3 @@ def _failed(line: str, status: Exit) -> int:
 
 def _print(data: Any, text: str, *, as_json: bool) -> None:
     typer.echo(json.dumps(data, indent=2, ensure_ascii=False) if as_json else text)
-
-
-if __name__ == "__main__":
-    main()

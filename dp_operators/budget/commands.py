@@ -1,4 +1,4 @@
-"""``dp-budget``'s commands for whoever answers for the ledger: caps, allotments, copies of the log, restores, moves."""
+"""The commands of ``dp-budget`` for the ledger's administrator: caps, bindings, exports, freezes, moves and grants."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 
 from dp_operators.budget import reports
 from dp_operators.budget.cli import (
+    Actor,
     AnAccount,
     Columns,
     Form,
@@ -21,9 +22,9 @@ from dp_operators.budget.cli import (
     VersionFolders,
     Yes,
     account_json,
+    actor_or_user,
     confirm,
     open_ledger,
-    user,
 )
 from dp_operators.budget.grants import grants
 from dp_operators.budget.table_schemas import binding_of
@@ -34,9 +35,8 @@ from spark_jobs.contract.privacy import plain
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
-Reason = Annotated[str, typer.Option(help="Why; it goes into the audit log.")]
-Actor = Annotated[str | None, typer.Option(help="Who answers for it; the user of this machine if not given.")]
-Amount = Annotated[str | None, typer.Option(help="What is not given stays as it is.")]
+Reason = Annotated[str, typer.Option(help="Why; it is written into the audit log.")]
+Amount = Annotated[str | None, typer.Option(help="The new amount; by default it stays as it is.")]
 
 
 @app.command("raise")
@@ -46,21 +46,21 @@ def raise_cap(
     epsilon: Amount = None,
     delta: Amount = None,
     rho: Amount = None,
-    allotment: Annotated[str | None, typer.Option(help="Raise the cap of this allotment instead.")] = None,
+    allotment: Annotated[str | None, typer.Option(help="The sub-budget whose cap is raised instead.")] = None,
     actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Raise the cap of an account, or of an allotment in it; no cap is ever lowered."""
+    """Raise the cap of an account or of one of its sub-budgets; a cap is never lowered."""
     raised = open_ledger(ledger).raise_cap(
         account,
         epsilon=epsilon,
         delta=delta,
         rho=rho,
         allotment=allotment,
-        actor=_actor(actor),
+        actor=actor_or_user(actor),
         reason=reason,
     )
-    what = "account" if isinstance(raised, Account) else "allotment"
+    what = "account" if isinstance(raised, Account) else "sub-budget"
     typer.echo(f"{what} {raised.name} has a cap of epsilon {plain(raised.cap.epsilon)}")
 
 
@@ -68,7 +68,7 @@ def raise_cap(
 def bind(
     account: AnAccount,
     reason: Reason,
-    table: Annotated[str | None, typer.Option(help="The table; may be left out where the account has one.")] = None,
+    table: Annotated[str | None, typer.Option(help="The table; by default the account's only table.")] = None,
     schema: Schema = None,
     columns: Columns = None,
     form: Form = None,
@@ -79,16 +79,16 @@ def bind(
     actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Bind what a table of an account is: columns, types, versions, public columns; columns can be added later.
+    """Bind the description of a table: columns, types, versions and public columns; columns can be added later.
 
-    Nothing can be charged to an account for a table without its columns. What is not given stays as it was bound.
+    A table must be described before it can be charged. What is not given stays as it was bound.
     """
     opened = open_ledger(ledger)
     known = opened.account(account)
     if table is None and len(known.tables) != 1:
         raise InvalidRequest(
-            "table", requirement=f"must be named, for account {account} has {', '.join(known.tables) or 'none'}",
-            remedy="name it by --table",
+            "table", requirement=f"must be given: account {account} has {', '.join(known.tables) or 'no table'}",
+            remedy="name it with --table",
         )  # fmt: skip
     identity = Place.parse(known.tables[0] if table is None else table, what="table").identity
     binding = binding_of(
@@ -102,49 +102,53 @@ def bind(
         before=known.bindings.get(identity),
     )
     confirm(binding, yes=yes)
-    opened.bind_table(account, binding, actor=_actor(actor), reason=reason)
+    opened.bind_table(account, binding, actor=actor_or_user(actor), reason=reason)
     typer.echo(f"table {identity} is bound to account {account} with {len(binding.columns)} columns")
 
 
 @app.command()
 def allot(
     account: AnAccount,
-    name: Annotated[str, typer.Argument(help="The allotment's name: a team's, or a DAG's.")],
+    name: Annotated[str, typer.Argument(help="The sub-budget's name, such as a team or a DAG.")],
     epsilon: Annotated[str | None, typer.Option(help="Its cap.")] = None,
-    delta: Annotated[str | None, typer.Option(help="Its cap's delta, for approximate accounts.")] = None,
-    rho: Annotated[str | None, typer.Option(help="Its cap, for zcdp accounts, instead of epsilon.")] = None,
+    delta: Annotated[str | None, typer.Option(help="Its cap's delta, in an approximate account.")] = None,
+    rho: Annotated[str | None, typer.Option(help="Its cap in a zcdp account, in place of epsilon.")] = None,
     reason: Annotated[str, typer.Option(help="Why.")] = "",
     actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Make an allotment: a cap of its own within an account; a charge to it must fit both."""
+    """Create a sub-budget: a cap within an account; a charge to it must fit in both."""
     sub_budget = open_ledger(ledger).allot(
-        account, name, epsilon=epsilon, delta=delta, rho=rho, actor=_actor(actor), reason=reason
+        account, name, epsilon=epsilon, delta=delta, rho=rho, actor=actor_or_user(actor), reason=reason
     )
-    typer.echo(f"allotment {sub_budget.name} of account {account} has a cap of epsilon {plain(sub_budget.cap.epsilon)}")
+    typer.echo(
+        f"sub-budget {sub_budget.name} of account {account} has a cap of epsilon {plain(sub_budget.cap.epsilon)}"
+    )
 
 
 @app.command("bind-outputs")
 def bind_outputs(
     account: AnAccount,
-    output: Annotated[list[str], typer.Argument(help="Folders or URIs: all that its releases may go to from now on.")],
+    output: Annotated[
+        list[str], typer.Argument(help="All folders or URIs that its releases may be written to from now on.")
+    ],
     reason: Reason,
     actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Say where an account's releases may go; the folders of other accounts, and tables, are refused."""
-    bound = open_ledger(ledger).bind_outputs(account, output, actor=_actor(actor), reason=reason)
+    """Bind the folders for an account's releases; folders of other accounts, and tables, are rejected."""
+    bound = open_ledger(ledger).bind_outputs(account, output, actor=actor_or_user(actor), reason=reason)
     typer.echo(f"releases of account {bound.name} go to {', '.join(bound.outputs)}")
 
 
 @app.command()
 def export(
     form: Annotated[str, typer.Option("--format", help="csv (the audit log) or json (everything).")] = "json",
-    output: Annotated[Path | None, typer.Option(help="File to write; standard output if not given.")] = None,
+    output: Annotated[Path | None, typer.Option(help="The file to write; by default standard output.")] = None,
     tight: Tight = False,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Write the audit log, and as JSON the accounts and charges too, for an auditor."""
+    """Write the audit log, and in JSON also the accounts and charges, for an auditor."""
     opened = open_ledger(ledger)
     if form == "csv":
         text = reports.log_csv(opened.log())
@@ -161,25 +165,25 @@ def export(
         output.write_text(text, encoding="utf-8", newline="")
     except OSError as error:
         raise InvalidRequest(
-            "output", value=str(output), requirement="must be a file that can be written", remedy=type(error).__name__
+            "output", value=str(output), requirement="must be a writable file", remedy=type(error).__name__
         ) from None
     typer.echo(f"wrote {output}")
 
 
 @app.command()
 def freeze(reason: Reason, actor: Actor = None, ledger: LedgerUrl = None) -> None:
-    """Let nothing be written until `thaw`: the first thing to do with a ledger that was restored from a backup."""
+    """Reject every change until `thaw`: the first step after a ledger was restored from a backup."""
     opened = open_ledger(ledger)
-    opened.freeze(actor=_actor(actor), reason=reason)
+    opened.freeze(actor=actor_or_user(actor), reason=reason)
     typer.echo(f"the ledger {opened.name} is frozen")
 
 
 @app.command()
 def thaw(reason: Reason, actor: Actor = None, ledger: LedgerUrl = None) -> None:
-    """Let everything be written again, once every folder of releases is reconciled."""
+    """Allow changes again, once every folder of releases is reconciled."""
     opened = open_ledger(ledger)
-    opened.thaw(actor=_actor(actor), reason=reason)
-    typer.echo(f"the ledger {opened.name} may be written")
+    opened.thaw(actor=actor_or_user(actor), reason=reason)
+    typer.echo(f"the ledger {opened.name} is no longer frozen")
 
 
 @app.command()
@@ -188,26 +192,24 @@ def move(
     actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Move the ledger to another database, as from SQLite to PostgreSQL; the old one stays, frozen."""
+    """Move the ledger to another database, such as from SQLite to PostgreSQL; the old one stays frozen."""
     from dp_operators.budget.transfer import move as moved
 
     target = open_ledger(to)
-    head = moved(open_ledger(ledger), target, actor=_actor(actor))
-    typer.echo(f"the ledger is {target.name} now, sound up to entry {head.seq}, {head.hash}")
+    head = moved(open_ledger(ledger), target, actor=actor_or_user(actor))
+    typer.echo(f"the ledger is now {target.name}, sound up to entry {head.seq}, {head.hash}")
 
 
 @app.command("grants")
 def show_grants(
     role: Annotated[str, typer.Argument(help="A role of the PostgreSQL server.")],
     may: Annotated[str, typer.Option(help="view, charge or administer.")],
-    account: Annotated[str | None, typer.Option(help="The one account it is about; all of them if not given.")] = None,
+    account: Annotated[
+        str | None, typer.Option(help="The one account that the role may use; by default all accounts.")
+    ] = None,
     allotment: Annotated[
-        str | None, typer.Option(help="The one allotment of the account that may be charged: for the role of a team.")
+        str | None, typer.Option(help="The one sub-budget of the account that the role may charge.")
     ] = None,
 ) -> None:
-    """Print the SQL that lets a role of the server do its part, and nothing else."""
+    """Print the SQL that grants a role of the server what it needs, and nothing else."""
     typer.echo("\n".join(grants(role, may, account=account, allotment=allotment)))
-
-
-def _actor(given: str | None) -> str:
-    return user() if given is None else given

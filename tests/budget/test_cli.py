@@ -54,7 +54,7 @@ def test_ledger_is_made_and_opened_from_the_command_line(dp_budget, url: str) ->
     )
     assert opened.status == 0
     said = "account visits is open: epsilon 2.5 in all, for file:///lake/a, file:///lake/b; its releases go to "
-    more = "; before anything is charged, bind the columns of file:///lake/a, file:///lake/b: `dp-budget bind`"
+    more = "; before the first charge, bind the columns of file:///lake/a, file:///lake/b: `dp-budget bind`"
     assert opened.out == f"{said}file:///releases, s3://releases/visits{more}\n"
     account = PrivacyLedger(url).account("visits")
     assert account.outputs == ("file:///releases", "s3://releases/visits")
@@ -193,7 +193,7 @@ def test_ledger_may_be_named_on_the_command_line(dp_budget, ledger: PrivacyLedge
 
 
 def test_program_ends_with_the_command_s_code(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "dp_operators.budget.cli", "show", "--ledger", f"sqlite:///{tmp_path}/none.db"]
+    command = [sys.executable, "-m", "dp_operators.cli", "show", "--ledger", f"sqlite:///{tmp_path}/none.db"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.count("\n") == 1

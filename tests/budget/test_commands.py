@@ -107,7 +107,7 @@ def test_accounts_opened_earlier_are_bound_and_gain_public_columns(dp_budget, le
 
 def test_allotment_is_made_and_raised(dp_budget, ledger: PrivacyLedger) -> None:
     assert dp_budget("allot", "visits", "team", "--epsilon", "1")[1] == (
-        "allotment team of account visits has a cap of epsilon 1\n"
+        "sub-budget team of account visits has a cap of epsilon 1\n"
     )
     said = dp_budget("raise", "visits", "--allotment", "team", "--epsilon", "1.5", "--reason", "r")
     assert said[1] == "allotment team has a cap of epsilon 1.5\n"
@@ -157,7 +157,7 @@ def test_ledger_is_moved(dp_budget, ledger: PrivacyLedger, tmp_path: Path) -> No
     target = f"sqlite:///{tmp_path}/new.db"
     status, out, _ = dp_budget("move", "--to", target)
     assert status == 0
-    assert out.startswith(f"the ledger is {target} now, sound up to entry 4, ")
+    assert out.startswith(f"the ledger is now {target}, sound up to entry 4, ")
     assert PrivacyLedger(target).history("visits") == ledger.history("visits")
 
 
@@ -168,7 +168,7 @@ def test_stale_reservations_are_listed_and_given_back(dp_budget, ledger: Privacy
     too_soon = dp_budget(*give_back, "--hours", "0.5")
     assert (too_soon[0], "'--hours'" in too_soon[2]) == (2, True)
     nobody = dp_budget(*give_back, "--actor", "")
-    assert (nobody[0], nobody[2]) == (2, "dp-budget: actor: must be named; say who you are with --actor\n")
+    assert (nobody[0], nobody[2]) == (2, "dp-budget: actor: must be given; name yourself with --actor\n")
     slip = dp_budget(*give_back)
     assert (slip[0], "must be a folder of releases, and it is empty" in slip[2]) == (2, True)
     (tmp_path / "releases").mkdir()
