@@ -138,7 +138,9 @@ def test_account_without_a_folder_for_its_releases(sound: dict[str, Any], ledger
 
 def test_account_has_to_be_there(sound: dict[str, Any], tmp_path: Path) -> None:
     PrivacyLedger(f"sqlite:///{tmp_path}/new.db").migrate()
-    assert "there is none; dp-budget open" in line_about("account", {**sound, "ledger": f"sqlite:///{tmp_path}/new.db"})
+    assert "the ledger has no account; dp-budget open" in line_about(
+        "account", {**sound, "ledger": f"sqlite:///{tmp_path}/new.db"}
+    )
 
 
 def test_salt_is_needed_where_the_unit_is_a_column(sound: dict[str, Any], ledger: PrivacyLedger) -> None:
@@ -154,7 +156,7 @@ def test_salt_is_needed_where_the_unit_is_a_column(sound: dict[str, Any], ledger
 
 def test_folder_of_releases_is_tried_and_never_made(sound: dict[str, Any], tmp_path: Path) -> None:
     missing = {**sound, "output": f"{tmp_path}/none"}
-    assert "make the folder" in line_about("output", missing)
+    assert "create the folder" in line_about("output", missing)
     assert not (tmp_path / "none").exists()
     assert "conditional put" in line_about("output", {**sound, "output": "memory://releases"})
 

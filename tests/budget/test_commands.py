@@ -110,7 +110,7 @@ def test_allotment_is_made_and_raised(dp_budget, ledger: PrivacyLedger) -> None:
         "sub-budget team of account visits has a cap of epsilon 1\n"
     )
     said = dp_budget("raise", "visits", "--allotment", "team", "--epsilon", "1.5", "--reason", "r")
-    assert said[1] == "allotment team has a cap of epsilon 1.5\n"
+    assert said[1] == "sub-budget team has a cap of epsilon 1.5\n"
     assert json.loads(dp_budget("show", "visits", "--json")[1])["allotments"] == {
         "team": {"epsilon": "1.5", "delta": "0"}
     }
@@ -141,7 +141,7 @@ def test_exported_log_reads_back_as_it_was_hashed(dp_budget, ledger: PrivacyLedg
     assert dp_budget("export", "--output", tmp_path / "log.json")[0] == 0
     assert json.loads((tmp_path / "log.json").read_text()) == told
     assert "must be csv or json" in dp_budget("export", "--format", "xml")[2]
-    assert "must be a file that can be written" in dp_budget("export", "--output", tmp_path / "no" / "log")[2]
+    assert "must be a writable file" in dp_budget("export", "--output", tmp_path / "no" / "log")[2]
 
 
 def test_ledger_is_frozen_and_thawed(dp_budget, ledger: PrivacyLedger) -> None:
