@@ -1,4 +1,4 @@
-"""How far noise, and the sampling of rows, may have moved coefficients: by simulation from released values."""
+"""Intervals of coefficients for the noise, and for noise and sampling, by simulation from released values."""
 
 from __future__ import annotations
 
@@ -14,27 +14,30 @@ from spark_jobs.mechanisms.noise import SeededNoise
 
 COPIES = 1000
 MAX_NUMBERS = 4 * 10**6
-"""Of all copies together: with very many features there are fewer of them."""
+"""Largest number of entries in all copies; with very many features there are fewer copies."""
 Finish = Callable[[Solution], FloatArray]
-"""From solutions, shape (...), to the numbers that are told, shape (..., k)."""
+"""Maps solutions of shape (...) to published numbers of shape (..., k)."""
 
 
 def spreads(
     products: NoisyProducts, solution: Solution, *, finish: Finish, confidence: float, seed: int
 ) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
-    """Ends of two intervals for each number told: for the noise alone, and for noise and sampling together.
+    """Ends of two intervals for each published number: for the noise alone, and for noise and sampling together.
 
-    Basic bootstrap: the released matrix stands for the exact one, copies of it get fresh noise, and the errors of what
-    they give about what it gives are taken for its own about the truth. The ridge of the release is kept, so the first
-    interval is for what the same rows give with that ridge and without noise. For the second each copy's solution moves
-    by a normal error with the covariance that ordinary least squares has.
+    Basic bootstrap: the released matrix stands for the exact one, and copies of it get fresh noise. The deviations of
+    the copies' numbers from the released ones stand for the deviations of the released ones from the exact ones. The
+    ridge of the release is kept, so the first interval is for the same rows with that ridge and without noise. For the
+    second interval each copy's solution gets a normal error with the covariance of ordinary least squares.
 
     Args:
-        products: the release.
-        solution: what it gives.
-        finish: makes the numbers.
+        products: the released matrix.
+        solution: its solution.
+        finish: computes the published numbers.
         confidence: nominal level.
-        seed: of the simulation; public.
+        seed: public seed of the simulation.
+
+    Returns:
+        Lower and upper ends of the first interval, and of the second; each of shape (k,).
     """
     noise = SeededNoise(seed)
     size = products.layout.size
@@ -58,7 +61,7 @@ def spreads(
 
 
 def _resampled(solution: Solution, copies: Solution, *, noise: SeededNoise) -> Solution:
-    """The copies, as if each had seen other rows of the same population."""
+    """The copies with the sampling error of ordinary least squares, as if each had other rows of the population."""
     count, p = copies.slopes.shape
     words = noise.words(count * (p + 1)).reshape(count, p + 1)
     normal = ndtri((words.astype(np.float64) + 0.5) / 2.0**64)

@@ -1,4 +1,4 @@
-"""The random part of private fits: one noisy matrix of sums of products."""
+"""The measurement of private fits: one noisy matrix of sums of products."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from spark_jobs.statistics.lattice import LATTICE, Design
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FitDraw(Draw):
-    """The draw: the noisy matrix, and the public facts that make a model of it.
+    """The noisy matrix of a fit, with the public facts that turn it into a model.
 
     Attributes:
-        features: numbers with their bounds.
+        features: numeric columns with their bounds.
         categorical: columns with their levels.
-        outcome: a number with its bounds; None for a label.
-        products: the noisy matrix, its entries in this order.
+        outcome: numeric outcome with its bounds; None for a label.
+        products: the noisy matrix; its rows and columns are the intercept, ``features``, ``categorical`` and outcome.
         confidence: nominal level of intervals.
     """
 
@@ -32,7 +32,7 @@ class FitDraw(Draw):
 
 
 def layout_of(design: Design) -> Layout:
-    """What the mechanism has to know of a design."""
+    """The layout of a design's matrix, for the mechanism."""
     return Layout(
         numbers=len(design.features),
         columns=tuple(len(column.coded_levels) for column in design.categorical),
@@ -42,7 +42,7 @@ def layout_of(design: Design) -> Layout:
 
 
 def measured(statistic: CrossProducts, options: FitSettings, terms: Terms) -> dict[str, Any]:
-    """The fields of a draw of ``statistic``: one noisy matrix, for all of the budget that its noise spends."""
+    """The fields of a draw: one noisy matrix, which spends the budget of its kind of noise."""
     design, meter = statistic.design, terms.meter()
     products = noisy_products(
         statistic.products,

@@ -1,4 +1,4 @@
-"""Privately fitted models: the table of coefficients, their picture and the part of the report."""
+"""The page of a private fit: table of coefficients, picture and section of the report."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
 TITLES = {"linear": "Private linear fit", "logistic": "Private logistic fit"}
 _WIDTH, _SMALL, _STRIP, _FOOT, _HEADING = 6.4, 5.2, 0.36, 0.75, 0.95
 _LABELS, _OF_CHARACTER, _EDGE = 2.3, 0.095, 0.24
-"""Most room for the names of terms, on the left, with what a character takes; and beyond the axes, on the right."""
+"""Inches: largest room for the names of terms on the left, width of a character, and margin on the right."""
 _MAX_SHOWN = 40
-"""Terms in the picture: the first of the request's list. The table and the data file have them all."""
+"""Largest number of terms in the picture, in the order of the request; the table and the data file have all terms."""
 _LABEL_CHARACTERS = 26
 _ROOM = 0.06
 _MAX_TICKS = 5
 
 
 def render_fit(result: PrivateFit, outcome: str) -> Rendering:
-    """Files and report of a released model: a row for each term of the request, whatever was released.
+    """The page of a released model; it has a row for each term of the request, whatever was released.
 
     Args:
         result: the released model.
-        outcome: what the coefficients are about, as the request names it.
+        outcome: the outcome, as the request names it.
     """
     return Rendering(columns=_columns(result), plots=(_plot(result, outcome),), section=_section(result, outcome))
 
 
 def _columns(result: PrivateFit) -> dict[str, Column]:
-    """A row for each term, the intercept first."""
-    noisy = f"{level(result.confidence)} interval for what these rows give without noise"
+    """The columns of the data file, with a row for each term, the intercept first."""
+    noisy = f"{level(result.confidence)} interval for what the same rows give without noise"
     both = f"{level(result.confidence)} interval for noise and sampling together"
     return {
         "term": Column(values=np.array(result.terms, dtype=object), meaning="feature, or column = level"),
@@ -51,7 +51,7 @@ def _columns(result: PrivateFit) -> dict[str, Column]:
         "upper": Column(values=result.upper, meaning=f"upper end of the {noisy}"),
         "lower_population": Column(values=result.lower_population, meaning=f"lower end of the {both}"),
         "upper_population": Column(values=result.upper_population, meaning=f"upper end of the {both}"),
-        "span": Column(values=result.spans, meaning="how far the term can move by its public bounds; 1 for a level"),
+        "span": Column(values=result.spans, meaning="range of the term by its public bounds; 1 for a level"),
     }
 
 
@@ -96,7 +96,7 @@ def _box(result: PrivateFit, width: float, body: float) -> tuple[float, float, f
 
 
 def _effects(result: PrivateFit) -> tuple[np.ndarray, ...]:
-    """Coefficient, noise interval and whole interval of every shown term, times its span; shape (5, shown)."""
+    """Coefficients and the ends of both intervals of the shown terms, times their spans; five arrays."""
     arrays = (result.coefficients, result.lower, result.upper, result.lower_population, result.upper_population)
     last = 1 + _shown(result)
     return tuple((array * result.spans)[1:last] for array in arrays)
@@ -161,13 +161,13 @@ def _probes(result: PrivateFit) -> tuple[Probe, ...]:
 
 def _description(result: PrivateFit) -> str:
     if result.status == UNDEFINED:
-        return "An empty plot of coefficients: undefined because there are too few rows to tell through the noise."
+        return "An empty plot of coefficients: undefined, because there are too few rows for the noise."
     listed = "; ".join(
         f"{one_line(term, _LABEL_CHARACTERS)} {number(float(value), 4)}"
         for term, value in list(zip(result.terms, result.coefficients, strict=True))[1:7]
     )
     more = "" if len(result.terms) <= 7 else f"; and {len(result.terms) - 7} more"
-    return f"Coefficients with intervals, each times the range of its feature. {listed}{more}."
+    return f"Coefficients with intervals, each multiplied by the range of its feature. {listed}{more}."
 
 
 def _section(result: PrivateFit, outcome: str) -> Section:
@@ -177,30 +177,30 @@ def _section(result: PrivateFit, outcome: str) -> Section:
     return Section(
         title=f"{TITLES[result.kind]} of {what}" if linear else TITLES[result.kind],
         reading=(
-            f"A coefficient says by how much the {moved} goes up with one unit more of the feature, the others being "
-            "equal; that of a level, how far the level is above the reference. The picture shows each coefficient "
-            "times the public range of its feature, so that features in different units can be compared.",
-            f"The wide bars are {level(result.confidence)} intervals for what these rows would give without noise; the "
-            "thin lines add which rows happened to be seen.",
-            "The fit can score the same table: its noise is in the model, so a diagnostic of it costs only its own "
-            "budget. Such a diagnostic looks at the rows that the model was fitted to, and flatters it a little.",
+            f"A coefficient is the change of the {moved} per unit of the feature, with all other features fixed. The "
+            "coefficient of a level is its difference from the reference level. The picture shows each coefficient "
+            "multiplied by the public range of its feature, so that features in different units can be compared.",
+            f"The wide bars are {level(result.confidence)} intervals for the same rows without noise; the thin lines "
+            "include the sampling of the rows.",
+            "The model may score the same table: it is differentially private, so a diagnostic of it costs only its "
+            "own budget. Because the model was fitted to these rows, such a diagnostic is slightly optimistic.",
         ),
         measures=_measures(result),
         table=_table(result),
-        legend=(("point", "released coefficient"), ("band", "interval for the noise; thin: and for sampling")),
+        legend=(("point", "released coefficient"), ("band", "interval for the noise; thin: with sampling")),
         notes=_notes(result),
         notice=_notice(result),
     )
 
 
 def _measures(result: PrivateFit) -> tuple[Measure, ...]:
-    rows = Measure(label="Rows", value=f"≈{SPACE}{count(result.rows)}", note="through the noise")
+    rows = Measure(label="Rows", value=f"≈{SPACE}{count(result.rows)}", note="noisy")
     if result.kind == "logistic":
-        return (rows, Measure(label="Positives", value=percent(result.fit["positives"]), note="through the noise"))
+        return (rows, Measure(label="Positives", value=percent(result.fit["positives"]), note="noisy"))
     return (
         rows,
         Measure(label="R²", value=decimals(result.fit["r_squared"]), note="share of the outcome's variance explained"),
-        Measure(label="Residuals", value=number(result.fit["residual_stddev"], 4), note="their standard deviation"),
+        Measure(label="Residuals", value=number(result.fit["residual_stddev"], 4), note="standard deviation"),
     )
 
 
@@ -229,30 +229,30 @@ def _interval(low: float, high: float) -> str:
 
 def _notes(result: PrivateFit) -> tuple[str, ...]:
     notes = [
-        "Values are moved into the public ranges of the request before anything is summed; the model does the same "
-        "with the values that it scores.",
+        "Values are clipped to the public bounds of the request before they are summed; the model clips the values "
+        "that it scores in the same way.",
     ]
     if result.model is not None:
-        notes.append(f"The manifest holds the model as a request takes it, under results, {result.kind}_fit, model.")
+        notes.append(f"The manifest has the model in the form of a request, under results, {result.kind}_fit, model.")
     if result.kind == "logistic":
         notes.append(
-            "The model is fitted by a polynomial in place of the logistic curve. It ranks rows about as well as a "
-            "plain logistic regression; its probabilities are rougher, which a calibration diagram shows."
+            "The fit approximates the logistic function by a polynomial. The model ranks rows about as well as an "
+            "ordinary logistic regression, but its probabilities are less accurate; check them with a calibration."
         )
     if result.ridge > 0:
-        notes.append(f"Slopes were pulled towards 0 by a ridge of {number(result.ridge, 3)} rows.")
+        notes.append(f"A ridge of {number(result.ridge, 3)} rows shrinks the slopes towards 0.")
     return tuple(notes)
 
 
 def _notice(result: PrivateFit) -> str | None:
     if result.status == UNDEFINED:
         return (
-            "Undefined: the number of rows cannot be told from noise, and so there are no coefficients. The "
-            "release has been made and paid for like any other."
+            "Undefined: there are too few rows for the noise, so there are no coefficients. The release was made and "
+            "its cost was charged."
         )
     if result.status == SHRUNK:
         return (
-            "The noise is too large for a plain fit, so coefficients were pulled towards 0; the intervals are for what "
-            "the same pull gives without noise. Fewer features, tighter bounds or more budget would help."
+            "The noise is too large for ordinary least squares, so the slopes are shrunk towards 0. The intervals are "
+            "for the same shrinkage without noise. Fewer features, tighter bounds or more budget reduce it."
         )
     return None

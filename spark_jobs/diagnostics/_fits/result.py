@@ -1,4 +1,4 @@
-"""Released models."""
+"""The released result of a private fit."""
 
 from __future__ import annotations
 
@@ -14,27 +14,26 @@ from spark_jobs.diagnostics.undefined import plain_fields
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PrivateFit:
-    """A model that was fitted privately, with intervals; arrays have one value for each term, the intercept first.
+    """A privately fitted model, with intervals; arrays have one value for each term, the intercept first.
 
     Attributes:
         kind: ``linear`` or ``logistic``.
-        terms: ``intercept``, features, and ``column = level`` for each level but the reference.
-        coefficients: in the units of the columns; of a linear model, of the outcome.
-        lower, upper: ends of intervals, at level ``confidence``, for what the same rows would give without noise, and
-            with the same ridge: they measure the noise.
-        lower_population, upper_population: ends of intervals that measure the noise and the sampling of the rows.
-        spans: how far each term can move, by its public bounds: the upper less the lower; 1 for the intercept and for
-            a level.
-        ridge: how far slopes were pulled towards 0, in rows; 0 where the noise is small enough for a plain fit.
+        terms: ``intercept``, features, and ``column = level`` for each level except the reference.
+        coefficients: change of the linear predictor per unit of each column; for a linear model in units of the
+            outcome, for a logistic one in log-odds.
+        lower, upper: ends of intervals, at level ``confidence``, for the same rows and ridge without noise.
+        lower_population, upper_population: ends of intervals for the noise and the sampling of the rows together.
+        spans: range of each term by its public bounds; 1 for the intercept and for a level.
+        ridge: ridge that shrinks the slopes towards 0, in rows; 0 if the noise is small enough for least squares.
         rows: noisy number of rows, at least 0.
-        fit: of a linear model, ``residual_stddev`` in units of the outcome and ``r_squared``; of a logistic one, the
-            share of ``positives``; all from the noisy sums, NaN where the noise hides them.
-        model: what a request's ``model`` takes; values are clipped to the bounds of the fit.
-        status: ``ok``; ``shrunk`` where there is a ridge; ``undefined`` where the number of rows cannot be told from
-            noise, so that coefficients, intervals and figures are NaN and there is no model.
+        fit: ``residual_stddev``, in units of the outcome, and ``r_squared`` of a linear model; the share of
+            ``positives`` of a logistic one. All come from the noisy sums, and are NaN if the noise hides them.
+        model: the model as the ``model`` of a request; it clips values to the bounds of the fit.
+        status: ``ok``; ``shrunk`` if there is a ridge; ``undefined`` if the noisy number of rows is too small for its
+            noise; then coefficients, intervals and figures are NaN, and there is no model.
         method: ``laplace`` or ``gaussian`` noise.
         confidence: nominal level.
-        epsilon, delta: what the release cost.
+        epsilon, delta: cost of the release.
         neighbours: the relation of the guarantee.
         guarantee: ``differentially private`` or ``NOT PRIVATE``.
     """
@@ -61,7 +60,7 @@ class PrivateFit:
 
     @property
     def intercept(self) -> float:
-        """The model's output where every feature is 0 and every level the reference."""
+        """The linear predictor if every feature is 0 and every level is the reference."""
         return float(self.coefficients[0])
 
     def to_dict(self) -> dict[str, Any]:

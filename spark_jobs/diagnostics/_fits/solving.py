@@ -1,13 +1,13 @@
-"""From a noisy matrix of sums to coefficients, by rules on public facts and released values alone.
+"""Least squares from a noisy matrix of sums, with a ridge that depends on public facts and released values alone.
 
 Let ``z = (1, x, y)`` with every number in [-1, 1] and ``A`` the noisy ``sum z z^T``. With the noisy number n of rows
-and the noisy means, ``S = A_xx - n m_x m_x^T`` and ``t = A_xy - n m_x m_y`` are the noisy sums about the means, and the
-slopes solve ``(S + ridge I) b = t``: least squares, pulled towards 0 by a ridge where S cannot be told from noise.
+and the noisy means, ``S = A_xx - n m_x m_x^T`` and ``t = A_xy - n m_x m_y`` are the noisy sums about the means. The
+slopes solve ``(S + ridge I) b = t``: least squares, with a ridge if the noise may make S singular.
 
-The ridge: independent noise of standard deviation ``s`` makes a symmetric p x p matrix whose eigenvalues lie within
-``2 s sqrt(p)`` (Wigner's semicircle). S is trusted where its least eigenvalue is at least that; otherwise the ridge
-lifts it there. Without noise the least eigenvalue that is trusted is what rounding to the lattice could make:
-features that are functions of each other share their coefficient, as in a solution of least norm.
+The ridge: a symmetric p x p matrix of independent noise with standard deviation ``s`` has its eigenvalues within
+``2 s sqrt(p)`` (Wigner's semicircle). The ridge raises the smallest eigenvalue of S to this bound if it is below.
+Without noise the bound is the eigenvalue that rounding to the lattice may cause. Collinear features then share their
+coefficient, as in a solution of least norm.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Solution:
 
     Attributes:
         rows: noisy number of rows, at least 1; shape (...).
-        means: of the features, within [-1, 1]; shape (..., p).
-        outcome: mean of the outcome, within [-1, 1]; shape (...).
-        spread: ``S`` with the ridge; shape (..., p, p).
-        slopes: shape (..., p).
-        ridge: shape (...).
-        total, residual: noisy sums of squares of the outcome about its mean and about the fit, at least 0; (...).
+        means: noisy means of the features, within [-1, 1]; shape (..., p).
+        outcome: noisy mean of the outcome, within [-1, 1]; shape (...).
+        spread: ``S`` plus the ridge; shape (..., p, p).
+        slopes: the slopes; shape (..., p).
+        ridge: the ridge; shape (...).
+        total, residual: noisy sums of squares of the outcome about its mean and about the fit, at least 0; shape (...).
         blur: a bound on the standard deviation of the noise in ``residual``; shape (...).
     """
 
@@ -47,7 +47,7 @@ class Solution:
 
     @property
     def variance(self) -> FloatArray:
-        """Of the residuals, not less than the noise could hide; 0 to 1. Shape (...)."""
+        """Variance of the residuals, at least that which the noise may hide; in [0, 1], shape (...)."""
         free = np.maximum(self.rows - self.slopes.shape[-1] - 1.0, 1.0)
         variance: FloatArray = np.minimum(np.maximum(self.residual, self.blur) / free, 1.0)
         return variance
@@ -57,10 +57,10 @@ def solve(matrices: FloatArray, *, stddev: float, step: float, min_ridge: float 
     """Least squares from noisy sums of products.
 
     Args:
-        matrices: symmetric; intercept first, outcome last. Shape (..., p + 2, p + 2).
-        stddev: of the noise in each entry.
-        step: of the lattice that numbers were rounded to.
-        min_ridge: the ridge is at least this.
+        matrices: symmetric matrices, intercept first and outcome last; shape (..., p + 2, p + 2).
+        stddev: standard deviation of the noise in each entry.
+        step: step of the lattice that numbers were rounded to.
+        min_ridge: smallest ridge.
     """
     rows = np.maximum(matrices[..., 0, 0], 1.0)
     means = np.clip(matrices[..., 0, 1:-1] / rows[..., None], -1.0, 1.0)
@@ -76,7 +76,7 @@ def solve(matrices: FloatArray, *, stddev: float, step: float, min_ridge: float 
     turned = np.einsum("...ji,...j->...i", vectors, cross) / (values + ridge[..., None])
     slopes = np.einsum("...ij,...j->...i", vectors, turned)
     explained = 2.0 * (slopes * cross).sum(axis=-1) - np.einsum("...i,...ij,...j->...", slopes, spread, slopes)
-    # residuals are w z with w = (-intercept, -slopes, 1), so the noise in their sum of squares is w E w^T
+    # a residual is w z with w = (-intercept, -slopes, 1), so the noise in the sum of squares is w E w^T
     start = outcome - (slopes * means).sum(axis=-1)
     blur = math.sqrt(2.0) * stddev * (1.0 + start**2 + (slopes**2).sum(axis=-1))
     return Solution(

@@ -1,4 +1,4 @@
-"""From a solution on [-1, 1] to a model in the user's units: deterministic, and free of charge."""
+"""The summary of a draw as a model in the user's units; deterministic post-processing."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from spark_jobs.diagnostics.undefined import publishable
 DIGITS = 10
 BASIS = "differentially_private"
 Line = Callable[[Solution], tuple[FloatArray, FloatArray]]
-"""From solutions to intercept and slopes of the linear predictor, on features in [-1, 1]: shapes (...) and (..., p)."""
+"""Maps solutions to intercept and slopes of the linear predictor on features in [-1, 1]; shapes (...) and (..., p)."""
 
 
 def summarise_fit(
     measurement: FitDraw, *, kind: str, line: Line, fit: Callable[[Solution], dict[str, float]], seed: int
 ) -> PrivateFit:
-    """The model that a measurement makes; the same measurement and seed give the same one.
+    """The result of a draw; a function of the draw and the seed.
 
     Args:
         measurement: the draw.
-        kind: of the model.
-        line: makes the linear predictor, in units of the outcome.
-        fit: how well it fits, in figures.
-        seed: of the simulations behind intervals; public.
+        kind: ``linear`` or ``logistic``.
+        line: computes the linear predictor, in units of the outcome.
+        fit: computes figures of the fit, by name.
+        seed: public seed of the simulations behind intervals.
     """
     products = measurement.products
     solution = solve(products.matrix, stddev=products.stddev, step=1 / products.layout.steps)
@@ -73,7 +73,7 @@ def summarise_fit(
 
 
 def terms_of(measurement: FitDraw) -> tuple[str, ...]:
-    """The names of coefficients, the intercept first."""
+    """The names of the terms, the intercept first."""
     names = (f"{levels.column} = {level}" for levels in measurement.categorical for level in levels.coded_levels)
     return ("intercept", *(feature.name for feature in measurement.features), *names)
 
@@ -83,7 +83,7 @@ def _ones(measurement: FitDraw) -> list[float]:
 
 
 def _in_units(measurement: FitDraw, intercept: FloatArray, slopes: FloatArray) -> FloatArray:
-    """Coefficients of the columns as they are: intercept, then slopes; shape (..., p + 1)."""
+    """Coefficients for columns in their own units: intercept, then slopes; shape (..., p + 1)."""
     features = measurement.features
     halves = np.array([*(feature.half for feature in features), *_ones(measurement)])
     middles = np.array([*(feature.middle for feature in features), *(0.0 for _ in _ones(measurement))])

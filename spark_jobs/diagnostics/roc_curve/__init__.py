@@ -1,21 +1,21 @@
-"""A private ROC curve with its area, a band and an interval, from counts of both classes on a grid of scores.
+"""Private ROC curve with its area, bands and an interval, from counts of both classes on a grid of scores.
 
 Methods:
-    auto: few cells, placed where the scores are by a small part of the budget and as many as the noise asks for; a tree
-        over the whole grid where rows times epsilon reach 200,000. The default.
+    auto: cells of equal depth, placed with a small share of the budget, in a number that suits the noise; a tree over
+        the whole grid from 200,000 rows times epsilon. The default.
     tree: a consistent tree over the whole grid, for each class.
-    equi_depth: as many placed cells as the curve has points.
-    fixed_cells: as many cells of equal width as the curve has points.
+    equi_depth: cells of equal depth, as many as the curve has points.
+    fixed_cells: cells of equal width, as many as the curve has points.
     recursive_medians: cells between recursive medians of the scores (PriROC: Chen 2018, algorithm 11, with the noise
-        that its privacy needs). Alone in spending delta: 1e-30 for each median that a row sees.
+        that its privacy needs). The only method that spends delta: 1e-30 for each median that a row takes part in.
 
-The last two may leave their counts to a ``histogram`` method (PriROC's own is ``dawa``; on fixed cells: PriROC-fix).
-Where that adapts to the rows, the law of its error is not public, and bands and interval are [0, 1].
+The last two may count with a ``histogram`` method (PriROC's own is ``dawa``; on fixed cells: PriROC-fix). If the method
+adapts to the rows, the distribution of its error is not public, and bands and interval are [0, 1].
 
 Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``), or replaced (``REPLACE_ONE``, with twice the
-noise). Every step counts disjoint cells, of sensitivity 1 (or 2), or a tree over them; steps compose in sequence,
-classes in parallel; what the steps are depends on public facts and earlier releases alone. See
-``measurement.measure_curve``, and ``histograms`` for the classes by histogram methods.
+noise). Every step counts disjoint cells, with sensitivity 1 (or 2), or a tree over them. Steps compose sequentially,
+classes in parallel. The steps depend on public facts and on earlier releases alone. See ``measurement.measure_curve``,
+and ``histograms`` for the histogram methods.
 
 Example:
     >>> from spark_jobs.mechanisms.noise import SeededNoise

@@ -1,16 +1,15 @@
-"""How far the noise may have moved a curve: bands and intervals by simulation from released values alone.
+"""Bands and intervals of a ROC curve, by simulation of the noise from released values alone.
 
-The noise's distribution is public. It is drawn again, from a seed, around the released curve, and each copy goes
-through the same post-processing; the spread of the copies about the released curve stands for the spread of the
-released curve about the exact one (Efron's parametric bootstrap, basic intervals). Three things that no noise
-explains are added:
+The distribution of the noise is public. Fresh noise is drawn around the released curve, from a seed, and each copy is
+post-processed in the same way. The spread of the copies about the released curve stands for the spread of the released
+curve about the exact one (Efron's parametric bootstrap, basic intervals). Three further errors are added:
 
-* the order of rows inside a counted cell, unseen by the release. If it is random given the cell, the curve's deviation
-  from the cell's middle course is that of a random path with ``p`` positive and ``q`` negative steps: hypergeometric,
-  and for the area that of the Mann-Whitney statistic, of variance ``p q (p + q + 1) / 12``;
-* the course inside a cell, curved or straight: half their difference counts as one standard deviation, in each cell
-  for itself, so that the area's is the root of the sum of the cells' squares;
-* a cell so deep that it holds most of the data was never resolved: there the curve may be anywhere in the cell's box.
+* The order of the rows inside a counted cell is unknown. If it is random, the deviation of the curve from its mean
+  course is that of a random path with ``p`` positive and ``q`` negative steps, which is hypergeometric. The area
+  deviates like the Mann-Whitney statistic, with variance ``p q (p + q + 1) / 12``.
+* Inside a cell the curve may be bent or straight. Half the difference counts as one standard deviation, independently
+  in each cell; the variances of the cells add up to that of the area.
+* In a cell that holds most of the data, the curve may run anywhere within the cell's box.
 
 Deviations are measured across the curve, at equal FPR + TPR, so that steep and flat parts count alike.
 """
@@ -42,12 +41,12 @@ COPIES, COPIES_OF_FULL_GRID = 400, 80
 MANY_CELLS = 2_000
 UNRESOLVED = 0.4
 FLOOR = 0.5
-"""Copies are drawn around counts of at least half a standard deviation of their noise: an estimate of 0 is not a 0."""
+"""Smallest count around which copies are drawn, in standard deviations of its noise: estimates of 0 are uncertain."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Bands:
-    """Bands of a curve, at its own points, and the interval of its area."""
+    """Bands of a curve at its points, single and simultaneous, and the interval of its area."""
 
     lower: FloatArray
     upper: FloatArray
@@ -57,7 +56,15 @@ class Bands:
 
 
 def bands(measurement: RocDraw, curve: Edges, points: CurvePoints, sizes: tuple[float, float], *, seed: int) -> Bands:
-    """Bands by seeded simulation; a deterministic function of released values."""
+    """Bands by simulation; a deterministic function of released values and the seed.
+
+    Args:
+        measurement: the draw.
+        curve: the released curve at the edges of its cells.
+        points: the points of the curve.
+        sizes: noisy class sizes, negatives first.
+        seed: public seed.
+    """
     fpr, tpr = read(curve, points, curve.straight)
     noise = SeededNoise(seed)
     shifts, areas = _copies(measurement, curve, points, sizes, noise=noise)
@@ -105,16 +112,16 @@ def _copies(
 def simulated_counts(
     measurement: RocDraw, curve: Edges, sizes: tuple[float, float], *, noise: SeededNoise
 ) -> tuple[list[FloatArray], list[FloatArray]]:
-    """Counts of both classes above each edge of a curve, negatives first: about its own rates, and with fresh noise.
+    """Counts of both classes above each edge of a curve, negatives first, and copies with fresh noise.
 
     Args:
         measurement: the draw.
         curve: the released curve, at some or all of the draw's edges.
-        sizes: noisy sizes of the classes.
+        sizes: noisy class sizes, negatives first.
         noise: sampler with a public seed.
 
     Returns:
-        The counts that copies are drawn about, each of shape (k,), and the copies, each of shape (copies, k).
+        The counts around which copies are drawn, each of shape (k,), and the copies, each of shape (copies, k).
     """
     copies = COPIES if measurement.cuts.size <= MANY_CELLS else COPIES_OF_FULL_GRID
     floor = FLOOR if curve.cuts.size <= MANY_CELLS else 0.0
@@ -131,7 +138,7 @@ def simulated_counts(
 
 
 def simulated_errors(tree: ClassCounts, measurement: RocDraw, *, copies: int, noise: SeededNoise) -> FloatArray:
-    """Copies of the noise in one class's ``counts_above``."""
+    """Copies of the noise in the ``counts_above`` of one class; shape (copies, k)."""
     if isinstance(tree, HistogramCells):
         return counts_above(tree.errors(copies, noise))
     cells = tree_errors(
@@ -145,7 +152,7 @@ def simulated_errors(tree: ClassCounts, measurement: RocDraw, *, copies: int, no
 
 
 def _inner_stddev(curve: Edges, points: CurvePoints, sizes: tuple[float, float]) -> FloatArray:
-    """Standard deviation at each point of the exact curve about its course, for rows of a cell in random order."""
+    """Standard deviation of the exact curve at each point, for rows of a cell in random order."""
     n0, n1 = sizes
     q, p = np.diff(curve.fpr)[points.cell] * n0, np.diff(curve.tpr)[points.cell] * n1
     rows = p + q
@@ -155,7 +162,7 @@ def _inner_stddev(curve: Edges, points: CurvePoints, sizes: tuple[float, float])
 
 
 def _one_row(curve: Edges, sizes: tuple[float, float]) -> float:
-    """Half a step of the exact curve, which is a staircase, where cells hide its steps."""
+    """Half a step of the exact curve, a staircase, if some cell is wider than one score; otherwise 0."""
     return float((-np.diff(curve.cuts) > 1).any()) * (1 / sizes[0] + 1 / sizes[1]) / 2
 
 
@@ -166,7 +173,7 @@ def _inner_area_stddev(curve: Edges, sizes: tuple[float, float]) -> float:
 
 
 def _boxes(curve: Edges, points: CurvePoints) -> tuple[FloatArray, FloatArray, float]:
-    """How far below and above its course the curve may run inside cells that were never resolved."""
+    """Distances below and above the curve that it may run inside unresolved cells, and the slack of its area."""
     fpr_step, tpr_step = np.diff(curve.fpr), np.diff(curve.tpr)
     open_cell = (np.diff(curve.depth) > UNRESOLVED) & (-np.diff(curve.cuts) > 1)
     run = points.fraction * (fpr_step + tpr_step)[points.cell]
@@ -181,7 +188,7 @@ def _boxes(curve: Edges, points: CurvePoints) -> tuple[FloatArray, FloatArray, f
 
 
 def _across(fpr: FloatArray, tpr: FloatArray, shift: FloatArray) -> FloatArray:
-    """TPR at the curve's own FPR of the curve moved by ``shift`` across itself: up and left, or down and right."""
+    """TPR at ``fpr`` of the curve after a shift across itself: up and left if positive, down and right if negative."""
     moved_fpr = np.maximum.accumulate(np.clip(fpr - shift, 0.0, 1.0))
     moved_tpr = np.maximum.accumulate(np.clip(tpr + shift, 0.0, 1.0))
     up = bool((shift >= 0).all())

@@ -1,29 +1,27 @@
-"""Whether two released ROC curves differ: post-processing of two draws, which costs nothing.
+"""A test whether two released ROC curves differ; post-processing of two draws, at no cost.
 
-Both releases are paid for, each by itself; about the same rows their costs have added up already. What is made here
-reads released values and the public law of the noise alone.
+Each release has paid its own cost; if both are about the same rows, the ledger has added the costs. The test uses
+released values and the public distribution of the noise alone.
 
-The curves are compared across, at equal FPR + TPR, as bands are. The hypothesis is that they do not differ, and
-``rows`` says of what:
+Curves are compared at equal FPR + TPR, as in bands. The null hypothesis depends on ``rows``:
 
-    same: both models scored the same rows, and the *exact curves of these rows* are equal. Noise alone, and what the
-        counted cells hide, may tell the releases apart. Nothing is said of other rows.
-    independent: each model scored a sample of its own, and the *curves of the populations* are equal. The sampling of
-        the rows is accounted for too. Of the same rows this overstates the sampling error of the areas' difference
-        where both areas, as estimates, are positively correlated; how much, the releases do not tell.
+    same: both models scored the same rows, and the *exact curves of these rows* are equal. The releases may differ
+        through noise and through what counted cells hide. The test says nothing about other rows.
+    independent: each model scored a sample of its own, and the *curves of the populations* are equal. The test accounts
+        for the sampling of the rows too. For models that scored the same rows, it overstates the sampling error of the
+        difference of the areas if their estimates are positively correlated; the releases do not show how much.
 
-Under the hypothesis rows are drawn from the mean of both curves, once for both releases or once for each; they are
-counted in the cells of the release, noise is added, and the curve is made of the counts as they are, again and again.
-The p-value is the rank of the released counts' own difference among these copies, ``(1 + #) / (1 + copies)``; the
-prior that released curves are read with (``expectation``) takes no part in the test. The models' scores need not be
-alike: where a model's cells end on the common curve is taken from its own release.
+To simulate the hypothesis, rows are drawn from the mean of both curves, once for both releases or once for each. They
+are counted in the cells of each release, noise is added, and the raw counts give a curve. The p-value is the rank of
+the difference of the released raw curves among the copies, ``(1 + #) / (1 + copies)``. The prior of released curves
+(``smoothing_prior``) takes no part in the test. The scores of the two models need not be on the same scale: the places
+of a model's cells on the common curve come from its own release.
 
 Half the difference between a curve and the line through the edges of its cells counts as one standard deviation, as in
-bands. A cell that was never resolved may hide any course: there only the part of a difference that no course explains
-is counted.
+bands. In an unresolved cell, only the part of a difference counts that no course of the curves explains.
 
-The interval of the AUCs' difference joins the intervals of both (MOVER: Zou and Donner, Statistics in Medicine
-2008), and for independent rows the variance of sampling (DeLong, DeLong, Clarke-Pearson, Biometrics 1988).
+The interval of the difference of the AUCs combines the intervals of both (MOVER: Zou and Donner, Statistics in Medicine
+2008), and for independent rows the sampling variance (DeLong, DeLong, Clarke-Pearson, Biometrics 1988).
 """
 
 from __future__ import annotations
@@ -52,24 +50,24 @@ from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree
 ROWS = ("same", "independent")
 COPIES, COPIES_OF_FULL_GRID = 399, 99
 EXACT_ROWS = 2_000
-"""Samples of up to so many rows of a class are drawn row by row, larger ones as a Brownian bridge."""
+"""Largest sample of a class that is drawn row by row; larger ones are drawn as a Brownian bridge."""
 _TIE = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CurveDifference:
-    """How two released ROC curves differ.
+    """The difference of two released ROC curves.
 
     Attributes:
-        auc_difference: the first curve's area less the second one's.
-        auc_interval: of that difference, at level ``confidence``: of the exact curves of these rows for ``same``, of
-            the populations' curves for ``independent`` rows.
-        auc_p_value: of the hypothesis, by the difference of the areas.
-        largest_difference: of TPR, and so of FPR, at equal FPR + TPR.
-        p_value: of the hypothesis that the curves do not differ, by their largest difference.
-        rows: ``same`` or ``independent``: what the hypothesis speaks of.
-        status: ``ok``; ``undefined`` where one of the curves is nothing but noise: differences, interval and p-values
-            are then None.
+        auc_difference: area of the first curve less that of the second.
+        auc_interval: its interval at level ``confidence``: for the exact curves of these rows if ``rows`` is ``same``,
+            for the curves of the populations if it is ``independent``.
+        auc_p_value: p-value of the hypothesis that the curves are equal, by the difference of the areas.
+        largest_difference: largest difference of TPR, and so of FPR, at equal FPR + TPR.
+        p_value: p-value of the hypothesis that the curves are equal, by their largest difference.
+        rows: ``same`` or ``independent``.
+        status: ``ok``, or ``undefined`` if one of the curves is undefined; then differences, interval and p-values are
+            None.
         confidence: nominal level of the interval.
         guarantee: ``NOT PRIVATE`` if one of the releases is.
     """
@@ -92,19 +90,19 @@ class CurveDifference:
 def compare(a: RocDraw, b: RocDraw, *, rows: str, seed: int = 0, confidence: float | None = None) -> CurveDifference:
     """Compare two released ROC curves; spends no budget, because both releases are paid for.
 
-    Formal guarantee: that of the two releases together (post-processing), whatever their neighbour relation. If a row
-    may be in both tables, that is the sum of their epsilons.
+    Formal guarantee: that of the two releases together (post-processing), under any neighbouring relation. If a row may
+    be in both tables, this is the sum of their epsilons.
 
     Args:
-        a: a release's draw.
-        b: another one's, of another model, other rows, or both; its noise must be its own.
-        rows: ``same`` or ``independent``; see the module for what each tests.
-        seed: of the simulations; public. Equal arguments give equal results.
-        confidence: of the interval; the first release's own level if None.
+        a: draw of a release.
+        b: draw of another release: of another model, other rows, or both; with independent noise.
+        rows: ``same`` or ``independent``; see the module for the hypotheses.
+        seed: public seed of the simulations. Equal arguments give equal results.
+        confidence: level of the interval; None means the level of the first release.
 
     Raises:
-        InvalidRequest: ``rows`` is neither, the level is not between 0 and 1, or a release's counts are no tree's: the
-            law of their noise is then not known here.
+        InvalidRequest: ``rows`` is neither of the two, the level is not between 0 and 1, or a release was made with a
+            ``histogram`` method, whose error has no known distribution.
 
     Example:
         >>> from spark_jobs.diagnostics.roc_curve import measure
@@ -126,9 +124,9 @@ def compare(a: RocDraw, b: RocDraw, *, rows: str, seed: int = 0, confidence: flo
     released = trace(a), trace(b)
     traces = trace(a, raw=True), trace(b, raw=True)
     difference = released[0].auc - released[1].auc
-    clear = all(traced.defined for traced in traces)
-    if clear:
-        # the lower curve first, so that an exchange of the arguments changes nothing but the sign
+    defined = all(traced.defined for traced in traces)
+    if defined:
+        # the lower curve comes first, so that an exchange of the arguments changes only the sign
         order = (0, 1) if traces[0].auc <= traces[1].auc else (1, 0)
         pair = (a, b)[order[0]], (a, b)[order[1]]
         p_value, auc_p_value = _p_values(pair, (traces[order[0]], traces[order[1]]), rows, SeededNoise(seed))
@@ -142,7 +140,7 @@ def compare(a: RocDraw, b: RocDraw, *, rows: str, seed: int = 0, confidence: flo
         largest_difference=round(float(np.abs(_apart(*released)[1]).max()), DECIMALS),
         p_value=round(p_value, DECIMALS),
         rows=rows,
-        status=OK if clear else UNDEFINED,
+        status=OK if defined else UNDEFINED,
         confidence=level,
         guarantee=PRIVATE if a.guarantee == b.guarantee == PRIVATE else NOT_PRIVATE,
     )
@@ -152,7 +150,10 @@ def compare(a: RocDraw, b: RocDraw, *, rows: str, seed: int = 0, confidence: flo
 def _check(rows: str, level: float) -> None:
     if rows not in ROWS:
         raise InvalidRequest(
-            "rows", value=rows, requirement=f"must be one of {', '.join(ROWS)}", remedy="say what both models scored"
+            "rows",
+            value=rows,
+            requirement=f"must be one of {', '.join(ROWS)}",
+            remedy="state what both models scored",
         )
     if not 0 < level < 1:
         raise InvalidRequest(
@@ -165,12 +166,14 @@ def _trees(measurement: RocDraw) -> tuple[NoisyTree, NoisyTree]:
     if isinstance(negatives, NoisyTree) and isinstance(positives, NoisyTree):
         return negatives, positives
     raise InvalidRequest(
-        "histogram", requirement="must be none in releases that are compared", remedy="release both curves without it"
+        "histogram",
+        requirement="must be absent from releases that are compared",
+        remedy="release both curves without it",
     )
 
 
 def _apart(one: Trace, other: Trace) -> tuple[FloatArray, FloatArray]:
-    """Where either curve bends, as FPR + TPR, and the first TPR less the second one there."""
+    """All points of both curves, as FPR + TPR, and the first TPR less the second at these points."""
     runs = one.fpr + one.tpr, other.fpr + other.tpr
     at = np.union1d(*runs)
     return at, np.interp(at, runs[0], one.tpr) - np.interp(at, runs[1], other.tpr)
@@ -179,7 +182,7 @@ def _apart(one: Trace, other: Trace) -> tuple[FloatArray, FloatArray]:
 def _p_values(
     pair: tuple[RocDraw, RocDraw], traces: tuple[Trace, Trace], rows: str, noise: SeededNoise
 ) -> tuple[float, float]:
-    """By the largest difference of the curves, and by that of their areas."""
+    """P-values by the largest difference of the curves, and by the difference of their areas."""
     at, apart = _apart(*traces)
     hidden, hidden_area = np.zeros(at.size), 0.0
     for traced in traces:
@@ -199,7 +202,7 @@ def _p_values(
 
 
 def _hidden(traced: Trace, at: FloatArray) -> tuple[FloatArray, float]:
-    """How far the exact curve may run from its course inside cells that were never resolved, and in area."""
+    """Distance of the exact curve from its course that unresolved cells may hide, and the same for the area."""
     curve = traced.edges
     run, course = curve.fpr + curve.tpr, np.interp(at, traced.fpr + traced.tpr, traced.tpr)
     room, room_area = np.zeros(at.size), 0.0
@@ -215,7 +218,7 @@ def _hidden(traced: Trace, at: FloatArray) -> tuple[FloatArray, float]:
 
 
 def _bend(traced: Trace, at: FloatArray) -> tuple[FloatArray, float]:
-    """The curve less the line through the edges of its cells, and that in area."""
+    """The curve less the line through the edges of its cells, and the difference of their areas."""
     fpr, tpr = read_straight(traced.edges, traced.points)
     line = np.interp(at, fpr + tpr, tpr)
     bend: FloatArray = np.interp(at, traced.fpr + traced.tpr, traced.tpr) - line
@@ -223,14 +226,14 @@ def _bend(traced: Trace, at: FloatArray) -> tuple[FloatArray, float]:
 
 
 def _rank(value: float, null: list[float]) -> float:
-    # copies without noise may tie with the released value but for the last bits
+    # without noise, copies equal the released value up to rounding
     return float((1 + sum(copy >= value - _TIE for copy in null)) / (1 + len(null)))
 
 
 def _copies(
     pair: tuple[RocDraw, RocDraw], traces: tuple[Trace, Trace], rows: str, noise: SeededNoise
 ) -> Iterator[tuple[Trace, Trace]]:
-    """Pairs of curves as they would be released if the hypothesis were true."""
+    """Simulated pairs of released curves under the hypothesis."""
     ends = [_ends(measurement) for measurement in pair]
     weights = [_precision(draw, traced, rows) for draw, traced in zip(pair, traces, strict=True)]
     sizes = [_sizes(traced) for traced in traces]
@@ -251,14 +254,14 @@ def _copies(
 
 
 def _ends(measurement: RocDraw) -> FloatArray:
-    """FPR + TPR at the edges of all counted cells, as released."""
+    """Released FPR + TPR at the edges of all counted cells."""
     above = (counts_above(tree.counts()) for tree in _trees(measurement))
     curve: Edges = edges(measurement.cuts[::-1], *above, tied=measurement.tied)
     return curve.fpr + curve.tpr
 
 
 def _precision(measurement: RocDraw, traced: Trace, rows: str) -> float:
-    """About the inverse variance of a curve: its weight in the common one."""
+    """Approximate inverse variance of a curve: its weight in the common curve."""
     smaller = min(traced.sizes)
     noisy = float(_trees(measurement)[0].prefix_variances()[1:].mean()) / smaller**2
     return 1.0 / (noisy + 1e-12 + (1.0 / smaller if rows == "independent" else 0.0))
@@ -269,7 +272,7 @@ def _sizes(traced: Trace) -> tuple[int, int]:
 
 
 def _common(traces: tuple[Trace, Trace], weights: list[float], at: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """FPR and TPR of the mean curve; both rise, because the TPR of each curve rises by no more than FPR + TPR do."""
+    """FPR and TPR of the mean curve; both rise, because the TPR of a curve never rises by more than FPR + TPR."""
     tpr = np.average([np.interp(at, traced.fpr + traced.tpr, traced.tpr) for traced in traces], axis=0, weights=weights)
     return np.clip(at - tpr, 0.0, 1.0), np.clip(tpr, 0.0, 1.0)
 
@@ -277,7 +280,7 @@ def _common(traces: tuple[Trace, Trace], weights: list[float], at: FloatArray) -
 def _sample(
     curve: tuple[FloatArray, FloatArray], sizes: tuple[int, int], noise: SeededNoise
 ) -> tuple[FloatArray, FloatArray]:
-    """Rows of both classes above each place on a curve, in a sample of the given sizes."""
+    """Numbers of rows of both classes above each point of a curve, in a sample of these sizes."""
     negatives, positives = (_above(rate, size, noise) for rate, size in zip(curve, sizes, strict=True))
     return negatives, positives
 
@@ -292,7 +295,7 @@ def _above(rate: FloatArray, size: int, noise: SeededNoise) -> FloatArray:
 
 
 def _released_again(measurement: RocDraw, above: list[FloatArray], noise: SeededNoise) -> Trace:
-    """The curve of a new draw of a release's noise around other counts."""
+    """The raw curve of fresh noise around other counts."""
     drawn = [
         noisy_tree(
             np.diff(counts)[::-1].astype(np.int64),
@@ -309,7 +312,7 @@ def _released_again(measurement: RocDraw, above: list[FloatArray], noise: Seeded
 def _interval(
     pair: tuple[RocDraw, RocDraw], traces: tuple[Trace, Trace], rows: str, *, seed: int, level: float
 ) -> tuple[float, float]:
-    """Of the first area less the second one."""
+    """The interval of the first area less the second."""
     (low_a, high_a), (low_b, high_b) = (
         summarise(replace(measurement, confidence=level), seed=seed + i).auc_interval or (0.0, 1.0)
         for i, measurement in enumerate(pair)
@@ -324,7 +327,7 @@ def _interval(
 
 
 def _sampling_variance(traced: Trace) -> float:
-    """DeLong's variance of the area, read off the curve: each row's share of rows of the other class below or above."""
+    """DeLong's variance of the area, from the curve."""
     over_negatives = area(traced.fpr, traced.tpr**2) - traced.auc**2
     over_positives = area(traced.tpr, (1 - traced.fpr) ** 2) - traced.auc**2
     negatives, positives = _sizes(traced)

@@ -1,9 +1,9 @@
-"""Counts of a class by any histogram method, in place of the tree: PriROC's last step.
+"""Counts of a class by a histogram method instead of a tree: the last step of PriROC.
 
-Privacy. Each class is released by a method that is differentially private for one row added or removed. Under
-``ADD_REMOVE`` a row is of one class, and both may have the whole of epsilon (parallel composition). Under
-``REPLACE_ONE`` each has half: a replaced row is one removed and one added, of one class (two steps of half of epsilon
-each: group privacy) or of both (one step each).
+Privacy: each class is released by a method that is differentially private for one row added or removed. Under
+``ADD_REMOVE`` a row is in one class, so both classes may spend the whole epsilon (parallel composition). Under
+``REPLACE_ONE`` each spends half. A replaced row is one removed and one added row, either in one class (two changes at
+half of epsilon: group privacy) or in both (one change each).
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from spark_jobs.mechanisms.noise import Noise, laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 
 KNOWN_NOISE = frozenset({"geometric", "laplace", "hb", "greedy_h"})
-"""Methods that add noise of a public law to the counts, whatever these are: what they do to zeros is that law."""
+"""Methods whose noise has a public distribution that does not depend on the counts, so that zeros can simulate it."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HistogramCells:
-    """One class, as a histogram method released it.
+    """The counts of one class, released by a histogram method.
 
     Attributes:
         method: a name of ``mechanisms.histograms.METHODS``.
-        epsilon: what it cost for one row added or removed.
-        cells: estimates of the counts, lowest scores first; possibly negative.
+        epsilon: cost for one row added or removed.
+        cells: estimates of the counts, lowest scores first; possibly negative. Shape (k,).
     """
 
     method: str
@@ -39,24 +39,29 @@ class HistogramCells:
 
     @property
     def noise_is_known(self) -> bool:
-        """Whether the law of the error is public: without it there is no band."""
+        """Whether the distribution of the error is public, so that there can be bands."""
         return self.method in KNOWN_NOISE
 
     @property
     def scale(self) -> float:
-        """Of plain noise in one cell at this cost."""
+        """Scale of Laplace noise in one cell at this cost."""
         return laplace_scale(self.epsilon, 1)
 
     def counts(self) -> FloatArray:
-        """The estimates."""
+        """The estimated counts."""
         return self.cells
 
     def range_variance(self, first: int, last: int) -> float:
-        """What plain noise in each of the cells ``first`` up to, not including, ``last`` adds up to: a yardstick."""
+        """Variance of Laplace noise in the cells from ``first`` to ``last``, without the latter; a yardstick."""
         return (last - first) * laplace_variance(self.scale)
 
     def errors(self, copies: int, noise: Noise) -> FloatArray:
-        """Fresh draws of the error, (copies, cells), where its law is known; ``noise`` is of a public seed."""
+        """Fresh copies of the error, if its distribution is public; shape (copies, k).
+
+        Args:
+            copies: number of copies.
+            noise: sampler with a public seed.
+        """
         zeros = np.zeros(self.cells.size, dtype=np.int64)
         drawn = [
             release_histogram(zeros, epsilon=self.epsilon, noise=noise, method=self.method).cells for _ in range(copies)
@@ -67,12 +72,12 @@ class HistogramCells:
 def histogram_cells(
     counts: Int64Array, *, method: str, epsilon: Decimal, neighbours: Neighbours, noise: Noise
 ) -> HistogramCells:
-    """One of two disjoint classes by a histogram method; both classes together are ``epsilon``-DP (see the module).
+    """Release one of two disjoint classes by a histogram method; both together are ``epsilon``-DP (see the module).
 
     Args:
         counts: exact counts of the class in public cells; private.
         method: a name of ``mechanisms.histograms.METHODS``.
-        epsilon: what both classes cost together.
+        epsilon: cost of both classes together.
         neighbours: the relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
     """

@@ -1,4 +1,4 @@
-"""The random part of a ROC release: which cells are counted, and their noisy counts."""
+"""The measurement of a ROC curve: the counted cells, and their noisy counts."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ ClassCounts = NoisyTree | HistogramCells
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RocDraw(Draw):
-    """The draw: all noisy counts of one ROC release, and the public facts needed to read them.
+    """The noisy counts of a ROC curve.
 
     Attributes:
-        method: as requested.
-        thresholds: points that the curve will have, apart from the one at infinity.
+        method: method of the request.
+        thresholds: number of points of the curve, without the one at infinity.
         confidence: nominal level of bands and intervals.
-        grid: cells of the score grid.
+        grid: number of cells of the score grid.
         cuts: the counted cells, as cuts of the grid.
-        negatives, positives: noisy counts of each class on those cells.
-        located: the noisy counts by which the cells were placed.
+        negatives, positives: noisy counts of each class in these cells.
+        located: the noisy histograms that placed the cells.
     """
 
     method: str
@@ -59,12 +59,12 @@ class RocDraw(Draw):
 
     @property
     def noise_is_known(self) -> bool:
-        """Whether the law of the counts' errors is public, so that there can be bands."""
+        """Whether the distribution of the counts' errors is public, so that there can be bands."""
         return isinstance(self.negatives, NoisyTree) or self.negatives.noise_is_known
 
     @property
     def tied(self) -> bool:
-        """Whether every look found the rows crowded in few cells: their scores then take few values."""
+        """Whether every histogram has most rows in few cells, as if the scores take few values."""
         return are_tied(self.located)
 
 
@@ -73,18 +73,18 @@ def measure_curve(statistic: ScoreCounts, options: RocCurveSettings, terms: Term
 
     ``recursive_medians`` is ``(epsilon, delta)``-DP with a delta of 1e-30 for each median that a row takes part in.
 
-    Spendings compose sequentially: the rounds that place cells, then the two classes' counts on those cells, which are
-    disjoint and share one spending. Cells and shares depend on public facts and on what earlier rounds released, never
-    on the exact counts (adaptive composition; the sum of the spendings is at most ``epsilon`` whatever they are).
+    Steps compose sequentially: the histograms that place the cells, then the counts of the two classes, which are
+    disjoint and share one spending. Cells and shares depend on public facts and on earlier releases alone (adaptive
+    composition); the spendings always add up to at most ``epsilon``.
 
     Args:
         statistic: exact counts of both classes; private.
         options: the settings.
         terms: budget, relation and noise.
-        finer: of ``auto``, how many times as many cells there are where signal is ample; public.
+        finer: factor of the number of cells of ``auto`` if the signal is large; public.
 
     Raises:
-        InvalidRequest: more thresholds than cells, or medians without a delta.
+        InvalidRequest: there are more thresholds than cells, or ``recursive_medians`` has no delta.
     """
     meter, neighbours, noise = terms.meter(), terms.neighbours, terms.noise
     counts = np.stack([statistic.negatives, statistic.positives])
@@ -122,7 +122,7 @@ def _noisy_counts(
 
 
 def points_for(options: RocCurveSettings, *, epsilon: float, grid: int) -> int:
-    """Points of the curve: a function of the request alone, so that the release's shape says nothing of the rows."""
+    """Number of points of the curve: a function of the request alone, so that it reveals nothing about the rows."""
     if options.thresholds is not None:
         if options.thresholds > grid:
             raise InvalidRequest(
@@ -149,7 +149,7 @@ def _place_cells(
     neighbours: Neighbours,
     noise: Noise,
 ) -> tuple[Int64Array, tuple[NoisyCells, ...]]:
-    """The cells that the curve is measured on, and the noisy counts that were bought to place them."""
+    """The cells to count, and the noisy histograms that placed them."""
     grid = counts.shape[1]
     if method == "fixed_cells":
         return equal_width(grid, points), ()

@@ -1,4 +1,4 @@
-"""Cells between recursive medians of the scores: PriROC's thresholds, with the noise that their privacy needs."""
+"""Cells between recursive medians of the scores: the thresholds of PriROC, with the noise that their privacy needs."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.quantiles import recursive_medians
 
 MEDIANS_SHARE = 5
-"""One part in so many of the budget goes to the medians (Chen 2018)."""
+"""Inverse of the medians' share of the budget (Chen 2018)."""
 MAX_EPSILON_PER_LEVEL = Decimal(10)
-"""The noise of the medians is proven up to this epsilon; what is beyond is left to the counts."""
+"""Largest epsilon of a level for which the noise of the medians is proven; the counts get the rest."""
 
 
 def cells_by_medians(
@@ -27,17 +27,17 @@ def cells_by_medians(
     """Cuts of ``cells`` cells at private medians of the scores, of their halves, and so on.
 
     Privacy: ``recursive_medians`` of the rows of both classes together, ``(epsilon / 5, 1e-30 per level and row)``-DP.
-    Medians that coincide are moved to the nearest cuts that do not, which looks at nothing but the medians.
+    Medians that coincide are moved to the nearest distinct cuts, which is post-processing.
 
     Args:
-        scores: exact counts of the fine cells; private.
-        cells: a power of two, at most as many as there are fine cells.
-        meter: pays, with the delta too.
+        scores: exact counts of the fine cells, both classes together; private.
+        cells: number of cells: a power of two, at most the number of fine cells.
+        meter: pays epsilon and delta.
         neighbours: the relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
     Raises:
-        InvalidRequest: the meter has no delta for the medians.
+        InvalidRequest: the meter has too little delta for the medians.
     """
     levels = cells.bit_length() - 1
     needed = levels * rows_changed(neighbours) * RESIDUAL_DELTA
@@ -54,7 +54,7 @@ def cells_by_medians(
 
 
 def distinct(cuts: Int64Array) -> Int64Array:
-    """Cuts near the given ones, which ascend from 0 to the number of fine cells, without two that coincide."""
+    """Distinct cuts near the given ones, which ascend from 0 to the number of fine cells."""
     order = np.arange(cuts.size)
     apart = np.maximum.accumulate(cuts - order) + order
     apart = np.clip(apart, order, cuts[-1] - order[::-1])

@@ -1,4 +1,4 @@
-"""The released ROC curve."""
+"""The released result of a ROC curve."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from spark_jobs.diagnostics.undefined import plain_fields
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RocCurve:
-    """A released ROC curve, in scikit-learn's order: thresholds fall, the first is infinite.
+    """A released ROC curve, in scikit-learn's order: thresholds fall, and the first is infinite.
 
-    All arrays have one length, the number of thresholds plus one, which the request fixes. Bands and intervals cover
-    what the exact counts of the same rows would give: they measure the noise, not the sampling of the rows.
+    The length of all arrays is the number of thresholds plus one, which the request fixes. Bands and intervals are for
+    the curve of the same rows without noise: they measure the noise, not the sampling of the rows.
 
     Attributes:
-        thresholds: a row counts as positive if its score is at least this; scores are rounded down to the grid.
-        fpr, tpr: rates of false and true positives; from (0, 0) to (1, 1), never falling.
+        thresholds: a row is predicted positive if its score is at least this; scores are rounded down to the grid.
+        fpr, tpr: false and true positive rates; from (0, 0) to (1, 1), never falling.
         tpr_lower, tpr_upper: pointwise band of ``tpr`` at ``fpr``, at level ``confidence``.
-        tpr_lower_everywhere, tpr_upper_everywhere: a band that holds the whole curve at that level.
-        auc: area below the curve by trapezoids.
+        tpr_lower_everywhere, tpr_upper_everywhere: simultaneous band of the whole curve at that level.
+        auc: area under the curve, by trapezoids.
         auc_interval: interval of ``auc`` at level ``confidence``.
         positives, negatives: noisy class sizes.
-        status: ``ok``, or ``undefined`` where a noisy class size is below 1 or below three standard deviations of its
-            noise: the rates are then NaN, the area and its interval None.
+        status: ``ok``, or ``undefined`` if a noisy class size is below 1 or below three standard deviations of its
+            noise; then the rates are NaN, and the area and its interval are None.
         confidence: nominal level.
-        epsilon: what the release cost.
+        epsilon: cost of the release.
         neighbours: the relation of the guarantee.
         guarantee: ``differentially private`` or ``NOT PRIVATE``.
     """

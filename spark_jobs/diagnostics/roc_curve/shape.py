@@ -1,7 +1,7 @@
-"""From counts of cells to a curve: rates at the cells' edges, points between them, the area below.
+"""The ROC curve of counts of cells: rates at the edges of the cells, points between them, and the area.
 
-Everything runs from the highest score to the lowest, as in scikit-learn: edge 0 lies above all scores, at (0, 0); the
-last edge is threshold 0, at (1, 1).
+Edges and points run from the highest score to the lowest, as in scikit-learn: edge 0 lies above all scores, at (0, 0),
+and the last edge is threshold 0, at (1, 1).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from spark_jobs.mechanisms.cells import fraction_inside, inside
 from spark_jobs.mechanisms.prefix_sums import monotone
 
 TIED = 5.0
-"""A cell this many times as deep as the others is taken for one score that many rows share: straight, not curved."""
+"""A cell this many times as deep as the average counts as one score that many rows share: a straight segment."""
 INNER = 33
-"""Places in a cell at which its course is computed; straight between them."""
+"""Number of places in a cell at which a curved segment is computed; it is straight between them."""
 NEAREST = 1e-3
-"""Rates are not taken to be nearer to 0 and 1 than this, where the course inside a cell is told."""
+"""Smallest distance of rates from 0 and 1 in the computation of curved segments."""
 AT_AN_END = 1e-2
-"""An edge where both rates are as near to 0, or to 1, as this counts as the curve's end: outermost cells may be all but
-empty, and where a few rows lie says nothing of the direction in which the curve leaves."""
+"""Distance of both rates from 0, or from 1, within which an edge counts as an end of the curve. The outermost cells may
+be almost empty, and a few rows do not determine the direction of the curve."""
 DEVIATES_OUT = 8.0
 
 
@@ -34,7 +34,7 @@ class Edges:
     Attributes:
         cuts: the edges, falling from ``grid`` to 0.
         fpr, tpr: rates at each edge; from 0 to 1, never falling.
-        tied: whether the scores take few values, so that the curve is a line inside every cell.
+        tied: whether the scores take few values, so that the curve is straight inside every cell.
     """
 
     cuts: Int64Array
@@ -44,24 +44,24 @@ class Edges:
 
     @property
     def depth(self) -> FloatArray:
-        """Mean of both rates at each edge: how much of the data, both classes weighing the same, lies above it."""
+        """Mean of both rates at each edge: the share of the data above it, with equal weight of both classes."""
         return (self.fpr + self.tpr) / 2
 
     @property
     def straight(self) -> BoolArray:
-        """Cells in which the curve is a line: a single grid cell, or a score that very many rows share."""
+        """Whether the curve is straight in each cell: a single grid cell, or a score that very many rows share."""
         alone: BoolArray = -np.diff(self.cuts) == 1
         return alone | (np.diff(self.depth) > TIED / (self.cuts.size - 1)) | self.tied
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CurvePoints:
-    """Where a curve is read: thresholds of the grid, falling to 0, each in a cell.
+    """Thresholds, falling to 0, at which a curve is evaluated.
 
     Attributes:
-        cuts: thresholds in cells of the grid.
-        cell: the cell whose lower part the threshold bounds, counted from the top.
-        fraction: how much of that cell's depth lies above the threshold, in (0, 1].
+        cuts: thresholds, in cells of the grid.
+        cell: cell of the curve that contains each threshold, counted from the top.
+        fraction: share of that cell's depth above the threshold, in (0, 1].
     """
 
     cuts: Int64Array
@@ -70,20 +70,20 @@ class CurvePoints:
 
 
 def counts_above(counts: FloatArray) -> FloatArray:
-    """Rows above each edge, from the top, as estimated; ``counts`` are of cells, along the last axis, lowest first."""
+    """Estimated rows above each edge, from the top; ``counts`` are of cells, lowest first, along the last axis."""
     above = np.cumsum(counts[..., ::-1], axis=-1)
     return np.concatenate([np.zeros_like(above[..., :1]), above], axis=-1)
 
 
 def edges(cuts: Int64Array, negatives: FloatArray, positives: FloatArray, *, tied: bool) -> Edges:
-    """The curve at falling cuts, from estimates of both classes' ``counts_above`` there."""
+    """The curve at falling cuts, from the ``counts_above`` of both classes."""
     rows = monotone(negatives), monotone(positives)
     fpr, tpr = (np.append(counts[:-1] / max(counts[-1], 1.0), 1.0) for counts in rows)
     return Edges(cuts=cuts, fpr=np.minimum(fpr, 1.0), tpr=np.minimum(tpr, 1.0), tied=tied)
 
 
 def evenly_deep(curve: Edges, cells: int) -> Int64Array:
-    """Indices of ``cells + 1`` of the curve's edges, the first and the last among them, at near-even depths."""
+    """Indices of ``cells + 1`` edges of the curve, with the first and the last, at near-equal distances in depth."""
     last, order = curve.cuts.size - 1, np.arange(1, cells + 1)
     wanted = np.searchsorted(curve.depth[1:], order / cells - 1e-12) + 1
     index = np.maximum.accumulate(np.minimum(wanted, last) - order) + order
@@ -92,7 +92,7 @@ def evenly_deep(curve: Edges, cells: int) -> Int64Array:
 
 
 def choose_points(curve: Edges, count: int) -> CurvePoints:
-    """``count`` distinct thresholds, near-even in depth: every edge if there is room, points inside cells if more."""
+    """``count`` distinct thresholds, near-even in depth: some edges, or all edges and points inside cells."""
     cells = curve.cuts.size - 1
     if count <= cells:
         index = evenly_deep(curve, count)[1:]
@@ -111,11 +111,11 @@ def choose_points(curve: Edges, count: int) -> CurvePoints:
 
 
 def read(curve: Edges, points: CurvePoints, straight: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """The curve's rates at the points, with the starting point (0, 0) before them.
+    """The rates of the curve at the points, after the starting point (0, 0).
 
-    Inside a cell the curve is straight in normal deviates, as curves of two normal laws are everywhere: between its
-    ends, or from the one end whose rates are not both 0 or both 1 in the direction of equal widths of both classes. The
-    mix of the classes changes gradually, where a line would put a kink at each edge.
+    Inside a cell the curve is straight in normal deviates, like the whole curve of two normal distributions. It joins
+    both ends of the cell; at an end of the whole curve it continues from the other end as for classes of equal width.
+    The ratio of the classes then changes gradually, without a kink at each edge.
     """
     if (points.fraction == 1.0).all():
         fpr, tpr = curve.fpr[points.cell + 1], curve.tpr[points.cell + 1]
@@ -134,7 +134,7 @@ def read(curve: Edges, points: CurvePoints, straight: BoolArray) -> tuple[FloatA
 
 
 def read_straight(curve: Edges, points: CurvePoints) -> tuple[FloatArray, FloatArray]:
-    """The rates at the points if the curve were a line inside every cell, as it is where each holds one tied score."""
+    """The rates at the points for a curve that is straight inside every cell."""
     rates = (
         rate[points.cell] + points.fraction * (rate[points.cell + 1] - rate[points.cell])
         for rate in (curve.fpr, curve.tpr)
@@ -144,25 +144,25 @@ def read_straight(curve: Edges, points: CurvePoints) -> tuple[FloatArray, FloatA
 
 
 def area(fpr: FloatArray, tpr: FloatArray) -> float:
-    """The area under the curve, by trapezoids: ties count one half."""
+    """The area under the curve, by trapezoids, so that ties count half."""
     return float(np.trapezoid(tpr, fpr))
 
 
 def areas_of_cells(fpr: FloatArray, tpr: FloatArray, points: CurvePoints) -> FloatArray:
-    """The part of ``area`` that lies below each cell, of a curve that is read at ``points``; from the top."""
+    """The part of ``area`` below each cell, from the top, for rates at ``points``."""
     steps = np.diff(fpr) * (tpr[1:] + tpr[:-1]) / 2
     return np.bincount(points.cell, weights=steps).astype(np.float64)
 
 
 def _inside_cells(curve: Edges, straight: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Rates at ``INNER`` places and more in each cell, in rising order; those of its ends are the curve's own."""
+    """Rates at ``INNER`` places of each cell, with its ends, in rising order."""
     part = np.linspace(0.0, 1.0, INNER)
     rates = np.stack([curve.fpr, curve.tpr])
     low, high = rates[:, :-1, None], rates[:, 1:, None]
     deviates = ndtri(np.clip(rates, NEAREST, 1.0 - NEAREST))
     start, end = deviates[:, :-1, None], deviates[:, 1:, None]
     course = start + part * (end - start)
-    # the curve leaves and meets its ends along the line through the nearest edge that is not one of them
+    # at an end of the curve, a cell continues from its other edge as for classes of equal width
     leaves: BoolArray = np.maximum(curve.fpr, curve.tpr)[:-1, None] <= AT_AN_END
     meets: BoolArray = np.minimum(curve.fpr, curve.tpr)[1:, None] >= 1.0 - AT_AN_END
     course = np.where(leaves & ~meets, end - DEVIATES_OUT * (1.0 - part), course)
@@ -175,7 +175,7 @@ def _inside_cells(curve: Edges, straight: BoolArray) -> tuple[FloatArray, FloatA
 
 
 def _share_out(count: int, weights: FloatArray, room: Int64Array) -> Int64Array:
-    """``count`` whole shares, near-proportional to ``weights`` and within ``room``; a deterministic rule."""
+    """``count`` items distributed in near-proportion to ``weights``, within ``room``; deterministic."""
     shares = np.zeros(room.size, dtype=np.int64)
     while (left := count - int(shares.sum())) > 0:
         open_cells = shares < room

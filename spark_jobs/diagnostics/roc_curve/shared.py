@@ -1,4 +1,4 @@
-"""A ROC curve from a measurement that it shares with others: post-processing, free of charge."""
+"""The draw of a ROC curve from a measurement that several diagnostics share; post-processing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spark_jobs.mechanisms.trees import Tree
 
 
 def curve_of_groups(options: RocCurveSettings, shared: SharedGroups) -> RocDraw:
-    """The draw of a ROC curve: the groups are its cells."""
+    """The draw of a ROC curve, whose cells are the groups."""
     groups, counted = shared.groups, shared.spendings[-1].epsilon
     flat = Tree(cells=groups.positives.size, branching=max(2, groups.positives.size), root="absent")
     scale = laplace_scale(counted, rows_changed(shared.neighbours))

@@ -1,14 +1,14 @@
-"""Noisy counts read in the light of a broad prior: what the cells may be expected to hold. Free post-processing.
+"""The posterior mean of counts of cells, given noisy counts and a broad prior of the scores; post-processing.
 
-Where noise is large against the counts, a curve made of them as they are leans to the diagonal: noise adds rows to
-cells that hold none. What is known of scores helps. Within a class their log-odds mostly have one hump: a normal or a
-logistic law, whose place and width are free. The truth may depart from such laws; how far is itself unknown, and read
-off the counts: cells vary about a law as under a Dirichlet process of concentration ``CONCENTRATIONS``. Where counts
-say more than the noise hides, the departure takes all of them in, and nothing but the counts is left.
+If the noise is large compared to the counts, the curve of raw counts is biased towards the diagonal, because noise adds
+rows to empty cells. A prior helps. Within a class, log-odds of scores mostly have one mode, so the prior is a normal or
+a logistic distribution (a *law*) with unknown location and width. Counts may depart from a law as under a Dirichlet
+process, with one of several ``CONCENTRATIONS``, which the data weigh. If the counts are accurate, the departure follows
+them entirely, and the prior has no effect.
 
-The estimate is the posterior mean of the cells' counts, by importance sampling over the laws: low-discrepancy points,
-moved in a few rounds to where the evidence is. Noise and departures are taken as normal, so that class sizes
-integrate out in closed form. A deterministic function of released values and public constants.
+The posterior is computed by importance sampling over laws: low-discrepancy points, which a few rounds move to the
+region of high evidence. Noise and departures are approximated as normal, so that class sizes integrate out in closed
+form. The result is a deterministic function of released values and public constants.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from spark_jobs.mechanisms.prefix_sums import NoisyTree
 
 CENTRE = np.array([-1.0, -0.1, 0.0, 1.0])
 SPREAD = np.array([1.5, 0.6, 0.35, 1.0])
-"""Of the prior: the middle between the classes' places, the logarithms of a width and of the ratio of both, in
-log-odds, and the AUC in normal deviates (1 is an AUC of 0.84). Normal and independent."""
+"""Means and standard deviations of the prior, which is normal and independent: the midpoint of the class locations and
+the logarithms of one width and of the ratio of the widths, in log-odds; and the AUC in normal deviates (1 is 0.84)."""
 Law = Callable[[FloatArray], FloatArray]
 LAWS: Sequence[Law] = (ndtr, lambda z: np.asarray(expit(1.7 * z), dtype=np.float64))
 CONCENTRATIONS = (10.0, 30.0, 100.0, 300.0)
 SEARCHED_AT = 100.0
 STRAY = 0.1
-"""This share of a law is even over the cells, when its departures are told: what no law foresees happens too."""
+"""Share of a law that is spread evenly over the cells in the variance of departures, to allow for stray rows."""
 LAWS_TRIED, ROUNDS, MIN_IN_USE = 512, 4, 0.1
 MAX_CELLS = 300
 MIN_WEIGHT = 0.01
 MIN_VARIANCE = 1e-6
-"""Stands for the variance of noise that is as good as none: there is something to divide by, whatever epsilon is."""
-_PLASTIC = 1.1673039782614187  # x^5 = x + 1: the additive recurrence in four dimensions of least discrepancy (Roberts)
+"""Smallest variance of noise, so that it can divide at every epsilon."""
+_PLASTIC = 1.1673039782614187  # x^5 = x + 1: low-discrepancy additive recurrence in four dimensions (Roberts)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Observation:
-    """Noisy counts of cells: of both classes together, shape (k,), or of each, shape (2, k), all of one variance."""
+    """Noisy counts of cells, of both classes together, shape (k,), or of each, shape (2, k), with equal variance."""
 
     cuts: Int64Array
     counts: FloatArray
@@ -54,13 +54,14 @@ class Observation:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evidence:
-    """What each law makes of all that was seen, for one family of laws and one concentration.
+    """The posterior given each law, for one family of laws and one concentration.
 
     Attributes:
         log: log evidence; shape (laws,).
-        sizes: expected class sizes, (2, laws). spread: their variances and covariance, (3, laws).
-        foreseen: counts that the law alone expects in the first cells seen, (2, laws, k).
-        taken_in: the part of a count's deviation from it that is believed, of the same shape.
+        sizes: expected class sizes; shape (2, laws).
+        spread: variances and covariance of the class sizes; shape (3, laws).
+        expected: counts that the law expects in the cells of the first observation; shape (2, laws, k).
+        gain: share of a count's deviation from ``expected`` that the posterior mean follows; shape (2, laws, k).
     """
 
     log: FloatArray
@@ -72,13 +73,14 @@ class Evidence:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Posterior:
-    """The posterior: laws, and how much each of them weighs with each family and concentration.
+    """The posterior: laws with their weights, for each family and concentration.
 
     Attributes:
-        observations: what was read; the cells that estimates are of come first.
-        grid: fine cells.
-        laws: shape (laws, 4), as ``CENTRE`` orders them.
-        evidence: for each family, and each concentration in it. weights: shape (evidence, laws); they add up to 1.
+        observations: the noisy counts; estimates are for the cells of the first.
+        grid: number of fine cells.
+        laws: parameters of the laws, in the order of ``CENTRE``; shape (laws, 4).
+        evidence: one entry for each family and each concentration in it.
+        weights: posterior weights, which add up to 1; shape (entries of evidence, laws).
     """
 
     observations: tuple[Observation, ...]
@@ -88,7 +90,7 @@ class Posterior:
     weights: FloatArray
 
     def expected(self) -> FloatArray:
-        """The posterior mean of the counts of both classes in the first cells seen; shape (2, k)."""
+        """The posterior mean of the counts of both classes in the cells of the first observation; shape (2, k)."""
         first = self.observations[0].counts[:, None, :]
         counts = np.stack(
             [evidence.expected + evidence.gain * (first - evidence.expected) for evidence in self.evidence]
@@ -97,24 +99,24 @@ class Posterior:
         return expected
 
     def shares(self, cuts: Int64Array, family: int, laws: FloatArray) -> FloatArray:
-        """What laws of a family put into each cell of any partition, for both classes; shape (2, laws, k)."""
+        """The shares of both classes in the cells of any partition, for laws of one family; shape (2, laws, k)."""
         return _shares(cuts, self.grid, laws, LAWS[family])
 
     def expected_by_laws(self, cuts: Int64Array) -> FloatArray:
-        """The counts that the laws alone expect in the cells of any partition; shape (2, k)."""
+        """The counts that the weighted laws expect in the cells of any partition; shape (2, k)."""
         total = np.zeros((2, cuts.size - 1))
         for family in range(len(LAWS)):
             own = slice(family * len(CONCENTRATIONS), (family + 1) * len(CONCENTRATIONS))
             sizes = np.maximum(np.stack([evidence.sizes for evidence in self.evidence[own]]), 1.0)
             rows = np.einsum("el,ecl->cl", self.weights[own], sizes)
-            # laws that hardly any weight is left to are not worth their time
-            counts = np.flatnonzero(self.weights[own].sum(axis=0) > MIN_WEIGHT / self.laws.shape[0])
-            total += np.einsum("cl,clk->ck", rows[:, counts], self.shares(cuts, family, self.laws[counts]))
+            # laws of negligible weight are left out to save time
+            used = np.flatnonzero(self.weights[own].sum(axis=0) > MIN_WEIGHT / self.laws.shape[0])
+            total += np.einsum("cl,clk->ck", rows[:, used], self.shares(cuts, family, self.laws[used]))
         return total
 
 
 def has_prior(measurement: RocDraw) -> bool:
-    """Whether there is noise of a known law in a few cells that were placed for the scores, without ties."""
+    """Whether the prior applies to a draw: few cells that ``auto`` placed, tree counts, and no ties."""
     few = measurement.cuts.size <= MAX_CELLS
     return measurement.method == "auto" and few and not measurement.tied and not _has_histograms(measurement)
 
@@ -127,13 +129,13 @@ def expected_counts(measurement: RocDraw) -> FloatArray:
     """The posterior mean of the counts of both classes in the counted cells; shape (2, k), negatives first.
 
     Args:
-        measurement: a draw that ``can_be_read``, with noisy class sizes of 1 at least.
+        measurement: a draw that ``has_prior``, with noisy class sizes of at least 1.
     """
     return posterior_of_draw(measurement).expected()
 
 
 def posterior_of_draw(measurement: RocDraw) -> Posterior:
-    """What all counts of a draw say together, those of the counted cells first."""
+    """The posterior given all counts of a draw; the first observation is that of the counted cells."""
     released = np.stack([measurement.negatives.counts(), measurement.positives.counts()])
     variance = max(measurement.negatives.range_variance(0, 1), MIN_VARIANCE)
     own = Observation(cuts=measurement.cuts, counts=released, variance=variance)
@@ -141,7 +143,7 @@ def posterior_of_draw(measurement: RocDraw) -> Posterior:
 
 
 def as_observation(cells: NoisyCells) -> Observation:
-    """A look, as it is read."""
+    """A noisy histogram as an observation."""
     variance = max(laplace_variance(cells.scale), MIN_VARIANCE)
     return Observation(cuts=cells.cuts, counts=cells.counts.astype(np.float64), variance=variance)
 
@@ -150,8 +152,8 @@ def posterior_of_counts(observations: tuple[Observation, ...], *, grid: int) -> 
     """The posterior given noisy counts, by importance sampling; deterministic.
 
     Args:
-        observations: released counts; the first ones tell the classes apart.
-        grid: fine cells.
+        observations: released counts; the first ones are of each class.
+        grid: number of fine cells.
     """
     first = observations[0]
     noise = 0.5 * np.sqrt(first.variance * first.counts.shape[-1])
@@ -163,7 +165,7 @@ def posterior_of_counts(observations: tuple[Observation, ...], *, grid: int) -> 
         weights = _tempered(_evidence(observations, shares, SEARCHED_AT, sizes).log + _prior(laws) - drawn)
         mean = weights @ laws
         off = (laws - mean) * np.sqrt(weights)[:, None]
-        # wider than what was found: a proposal must not miss the tails
+        # wider than the sample, because a proposal must cover the tails
         root = np.linalg.cholesky(1.5 * off.T @ off + 1e-4 * np.diag(SPREAD**2))
         laws, drawn = mean + points @ root.T, _log_normal(points) - np.log(np.diag(root)).sum()
     evidence = []
@@ -191,7 +193,7 @@ def _prior(laws: FloatArray) -> FloatArray:
 
 
 def _tempered(log_weights: FloatArray) -> FloatArray:
-    """Weights to a power of at most 1 that leaves enough points in use."""
+    """Weights to the largest power, at most 1, that leaves a large enough effective sample."""
     for power in 0.5 ** np.arange(30):
         weights = np.exp(power * (log_weights - log_weights.max()))
         weights /= weights.sum()
@@ -201,7 +203,7 @@ def _tempered(log_weights: FloatArray) -> FloatArray:
 
 
 def _shares(cuts: Int64Array, grid: int, laws: FloatArray, law: Law) -> FloatArray:
-    """What each law puts into each cell, for both classes; shape (2, laws, k)."""
+    """The shares of both classes in each cell, for each law; shape (2, laws, k)."""
     middle, log_width, log_ratio, apart = laws.T
     widths = np.exp(np.stack([log_width, log_width + log_ratio]))
     gap = np.sqrt((widths**2).sum(axis=0)) * apart
@@ -215,9 +217,9 @@ def _shares(cuts: Int64Array, grid: int, laws: FloatArray, law: Law) -> FloatArr
 def _evidence(
     observations: Sequence[Observation], expected_shares: Sequence[FloatArray], concentration: float, sizes: FloatArray
 ) -> Evidence:
-    """Laplace's integral over class sizes, positive ones, of the normal likelihood of all that was seen.
+    """The evidence of laws: the normal likelihood of all observations, integrated over positive class sizes.
 
-    The two sizes enter linearly: with precision matrix ``a`` and vector ``b`` they have the mean ``a^-1 b``.
+    Both sizes enter linearly: with precision matrix ``a`` and vector ``b`` their mean is ``a^-1 b``.
     """
     log = np.zeros(expected_shares[0].shape[1])
     own, common, vector = np.zeros((2, log.size)), np.zeros(log.size), np.zeros((2, log.size))

@@ -1,4 +1,4 @@
-"""From a draw to a released curve: deterministic, and free of charge."""
+"""The summary of a draw as a released ROC curve; deterministic post-processing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from spark_jobs.diagnostics.roc_curve.smoothing_prior import expected_counts, ha
 from spark_jobs.diagnostics.undefined import publishable
 
 RESOLVED, MIN_CELLS = 5.0, 4
-"""Edges are kept so far apart that this many errors of a count fit between; what lies between says more of noise."""
+"""Smallest distance of edges, in standard errors of a count, and the number of cells that are kept at any noise."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,11 +37,11 @@ class Trace:
 
     Attributes:
         edges: the curve at the edges of the counted cells.
-        points: where it is read.
-        fpr, tpr: its rates there.
-        auc: the area below it.
-        sizes: noisy sizes of both classes, negatives first; unbiased, possibly negative.
-        defined: whether both are at least 1, and at least three standard deviations of their noise.
+        points: its points.
+        fpr, tpr: its rates at the points.
+        auc: area under the curve.
+        sizes: noisy class sizes, negatives first; unbiased, possibly negative.
+        defined: whether both sizes are at least 1, and at least three standard deviations of their noise.
     """
 
     edges: Edges
@@ -54,11 +54,11 @@ class Trace:
 
 
 def trace(measurement: RocDraw, *, raw: bool = False) -> Trace:
-    """The curve that a measurement makes; the diagonal where it is undefined.
+    """The curve of a draw; the diagonal if it is undefined.
 
     Args:
         measurement: the draw.
-        raw: leave out the prior of ``expectation``, whose estimate takes longer.
+        raw: whether to use raw counts, without ``smoothing_prior``, which takes longer.
     """
     counts = measurement.negatives.counts(), measurement.positives.counts()
     sizes = float(counts[0].sum()), float(counts[1].sum())
@@ -106,17 +106,17 @@ def _diagonal(measurement: RocDraw) -> Edges:
 
 
 def summarise(measurement: RocDraw, *, seed: int) -> RocCurve:
-    """The curve that a measurement makes; the same measurement and seed give the same curve.
+    """The result of a draw; a function of the draw and the seed.
 
     Args:
         measurement: the draw.
-        seed: of the simulations behind bands and intervals; public.
+        seed: public seed of the simulations behind bands and intervals.
     """
     traced = trace(measurement)
     if traced.defined and measurement.noise_is_known:
         simulated = bands(measurement, traced.edges, traced.points, traced.sizes, seed=seed)
     else:
-        simulated = _anything(traced.fpr.size)
+        simulated = _widest_bands(traced.fpr.size)
     low, high = (round(end, DECIMALS) for end in simulated.auc_interval)
     curve = RocCurve(
         thresholds=np.concatenate([[math.inf], traced.points.cuts / measurement.grid]),
@@ -139,6 +139,6 @@ def summarise(measurement: RocDraw, *, seed: int) -> RocCurve:
     return publishable("roc_curve", curve)
 
 
-def _anything(size: int) -> Bands:
+def _widest_bands(size: int) -> Bands:
     none, all_ = np.zeros(size), np.ones(size)
     return Bands(lower=none, upper=all_, lower_everywhere=none, upper_everywhere=all_, auc_interval=(0.0, 1.0))
