@@ -1,4 +1,4 @@
-"""Types of numpy arrays, for all that computes with them."""
+"""Type aliases of numpy arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact statistics of private rows: value types, each with its sensitivity. Nothing here is released."""
+"""Exact statistics of private rows, as value types with known sensitivities. None of them is released."""
 
 from typing import TYPE_CHECKING
 

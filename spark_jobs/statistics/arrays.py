@@ -1,4 +1,4 @@
-"""Columns given as arrays, read the way Spark reads them: as doubles, where NaN stands for "no number"."""
+"""Columns as arrays, with the conversion that Spark uses: to doubles, where NaN stands for a missing number."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from spark_jobs.contract.errors import InvalidRequest
 
 
 def as_doubles(values: ArrayLike, *, what: str) -> FloatArray:
-    """``values`` as doubles; None, a masked element and whatever else is no number become NaN.
+    """``values`` as doubles; None, masked elements and objects that are not numbers become NaN.
 
     Raises:
-        InvalidRequest: not one-dimensional, or an array whose type is neither numeric nor boolean nor object.
+        InvalidRequest: the array is not one-dimensional, or its type is neither numeric nor boolean nor object.
     """
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(object), None)

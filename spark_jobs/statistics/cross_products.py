@@ -1,4 +1,4 @@
-"""Exact sums of products of features and an outcome: what linear models of several variables are fitted from."""
+"""Exact sums of products of features and an outcome: the statistic of linear models of several variables."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ _AT_ONCE = 1 << 16
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CrossProducts:
-    """The exact matrix ``sum z z^T`` over rows. Private: not released, logged or shown; its ``repr`` has no sum.
+    """The exact matrix ``sum z z^T`` over rows; private: never released or logged, and ``repr`` omits it.
 
-    A row is a vector z of whole numbers from ``-LATTICE`` to ``LATTICE``: the intercept, always ``LATTICE``; a number
-    for each feature, its value clipped to the feature's bounds, moved to [-1, 1] and rounded to a multiple of
-    ``1 / LATTICE``; a number for each level of each categorical column but its first, ``LATTICE`` if the row has that
-    level and 0 otherwise; and the outcome, rounded like a feature, or ``LATTICE`` and ``-LATTICE`` for a label of 1
-    and 0.
+    A row is a vector z of whole numbers from ``-LATTICE`` to ``LATTICE``: the intercept, which is always ``LATTICE``; a
+    number for each feature, whose value is clipped to the feature's bounds, mapped linearly to [-1, 1] and rounded to a
+    multiple of ``1 / LATTICE``; a number for each level but the first of each categorical column, which is ``LATTICE``
+    if the row has that level and 0 otherwise; and the outcome, which is rounded like a feature, or is ``LATTICE`` for
+    label 1 and ``-LATTICE`` for label 0.
 
-    Rows follow a public per-record rule. Numbers are read as doubles; a row with a feature or an outcome that is null
-    or NaN is not counted, and neither is one whose label is neither 0 nor 1; an infinite value counts as the nearer
-    bound; a level that is not listed, or null, counts as the first. Data never raises.
+    Each row is read by a public rule. Numbers are read as doubles. A row is not counted if a feature or the outcome is
+    null or NaN, or if the label is neither 0 nor 1. An infinite value counts as the nearer bound; a level that is not
+    listed, or null, counts as the first. No value in the data raises an error.
 
-    Sensitivity: that of a sum of one ``z z^T`` for each row, added, removed or exchanged for another
-    (``mechanisms.moment_matrix`` has it, with its proof). Sums of disjoint sets of rows add.
+    Sensitivity: that of a sum of one ``z z^T`` for each row, for a row that is added, removed or replaced; see
+    ``mechanisms.moment_matrix`` for the values and the proof. Sums of disjoint sets of rows can be added.
 
     Args:
-        design: features, levels and outcome, public.
-        products: the matrix, symmetric; shape (terms, terms), kept as a read-only int64 copy.
+        design: features, levels and outcome; public.
+        products: the symmetric matrix, of shape (terms, terms); kept as a read-only int64 copy.
 
     Raises:
-        InvalidRequest: the matrix is not a symmetric one of whole numbers, of the design's size.
+        InvalidRequest: the matrix is not symmetric, not of whole numbers, or not of the design's size.
     """
 
     design: Design
@@ -64,12 +64,12 @@ class CrossProducts:
 
     @classmethod
     def from_arrays(cls, columns: Mapping[str, ArrayLike], outcome: ArrayLike, *, design: Design) -> CrossProducts:
-        """The sums of rows given as arrays of one length: numbers, booleans, or objects that may be None.
+        """The sums over rows given as arrays of equal length, of numbers, booleans, or objects that may be None.
 
         Args:
-            columns: one for each feature and categorical column of the design, by its name; levels may be texts.
-            outcome: the outcome's values, or labels of 0 and 1.
-            design: what they are.
+            columns: an array for each feature and categorical column of the design, by its name; levels may be texts.
+            outcome: the values of the outcome, or labels 0 and 1.
+            design: features, levels and outcome.
 
         Example:
             >>> design = CrossProductCells(
@@ -80,7 +80,7 @@ class CrossProducts:
             [[3, 1, 0], [1, 3, -2], [0, -2, 2]]
 
         Raises:
-            InvalidRequest: a column is missing, not a column of numbers, or of another length.
+            InvalidRequest: a column is missing, is not numeric, or differs in length.
         """
         numbers = [
             _steps(as_doubles(_given(columns, feature.name), what=feature.name), feature) for feature in design.features
@@ -101,7 +101,7 @@ class CrossProducts:
             )
         rows = np.stack([np.full(last.size, float(LATTICE)), *numbers, *levels, last], axis=1)
         rows = rows[~np.isnan(rows).any(axis=1)]
-        # sums of a block are whole numbers below 2^53, which doubles add exactly
+        # the sums of a block are whole numbers below 2^53, which doubles represent exactly
         blocks = (rows[start : start + _AT_ONCE] for start in range(0, len(rows), _AT_ONCE))
         total = sum(((block.T @ block).astype(np.int64) for block in blocks), np.zeros((design.terms,) * 2, np.int64))
         return cls(design=design, products=total)
@@ -111,12 +111,12 @@ class CrossProducts:
         """The sums of a DataFrame's rows, the same as ``from_arrays`` gives on them, in one pass of Spark.
 
         Args:
-            df: the table; a feature of the design is a column here, not an expression.
+            df: the table; here a feature of the design must be a column, not an expression.
             design: features, levels and outcome.
-            outcome: the label's column, boolean or numeric, where the design has a label.
+            outcome: the column of the label, boolean or numeric, if the design has a label.
 
         Raises:
-            InvalidRequest: a column is missing, or of a type that does not fit.
+            InvalidRequest: a column is missing or has an unsuitable type.
         """
         from spark_jobs.statistics.spark.cross_products import sum_table
 
@@ -126,7 +126,7 @@ class CrossProducts:
         """The sums of both sets of rows together.
 
         Raises:
-            InvalidRequest: they are of different designs.
+            InvalidRequest: the designs differ.
         """
         if not isinstance(other, CrossProducts):
             return NotImplemented
@@ -153,7 +153,7 @@ def _given(columns: Mapping[str, ArrayLike], name: str) -> ArrayLike:
 
 
 def _steps(values: FloatArray, bounds: Bounded) -> FloatArray:
-    """Whole numbers from ``-LATTICE`` to ``LATTICE``; NaN stays. Single operations, so that Java makes the same."""
+    """Whole numbers from ``-LATTICE`` to ``LATTICE``; NaN stays. The operations round as those of Java do."""
     within = np.clip(values, bounds.lower, bounds.upper)
     steps: FloatArray = np.floor((within - bounds.middle) / bounds.half * LATTICE + 0.5)
     return np.clip(steps, -LATTICE, LATTICE)

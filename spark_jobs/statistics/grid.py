@@ -1,4 +1,4 @@
-"""Public grids: cells that are fixed before any row is seen."""
+"""Public grids, whose cells are fixed independently of the data."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from spark_jobs.contract.errors import InvalidRequest
 
 MIN_CELLS = 2
 MAX_CELLS = 2**20
-"""2^20 cells of two labels are 16 MiB of counts on the driver, and two million groups at most in Spark."""
+"""2^20 cells of two labels take 16 MiB of counts on the driver, and at most two million groups in Spark."""
 
 
 def require_cells(cells: object) -> int:
-    """``cells`` as an int, refused unless it is a power of two from 2 to 2^20.
+    """``cells`` as an int, if it is a power of two from 2 to 2^20.
 
-    Scaling a float by a power of two is exact, so that a value lies in the cell that its exact real number lies in.
+    Scaling a float by a power of two is exact, so that rounding never moves a value to another cell.
 
     Raises:
-        InvalidRequest: it is not.
+        InvalidRequest: ``cells`` is not a power of two from 2 to 2^20.
     """
     if isinstance(cells, (int, np.integer)) and not isinstance(cells, bool):
         number = int(cells)
@@ -33,9 +33,9 @@ def require_cells(cells: object) -> int:
 
 
 def unit_cells(values: FloatArray, cells: int) -> Int64Array:
-    """The cell of [0, 1] that each value lies in: ``[i/cells, (i+1)/cells)``, the last one closed.
+    """The cell of [0, 1] that contains each value: ``[i/cells, (i+1)/cells)``, the last one closed.
 
-    Values outside [0, 1], infinite ones too, go to the nearer end; there must be no NaN.
+    Values outside [0, 1], including infinite ones, count at the nearer end; NaN is not allowed.
     """
     scaled = np.clip(values, 0.0, 1.0) * cells
     return np.minimum(scaled.astype(np.int64), cells - 1)

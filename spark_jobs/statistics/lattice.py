@@ -1,4 +1,4 @@
-"""The whole numbers that features and outcomes are rounded to before their products are summed."""
+"""The lattice to which features and outcomes are rounded before their products are summed."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from spark_jobs.contract.options.fits import CrossProductCells, LabelProductCell
 Design = CrossProductCells | LabelProductCells
 
 LATTICE = 4096
-"""Steps from the middle of a feature's bounds to either of them. A product of two has up to 2^24, so that the sums of
-5 x 10^11 rows fit 64 bits."""
+"""The number of steps from the middle of a feature's bounds to either bound. A product of two values is at most 2^24,
+so that the sums over 5 x 10^11 rows fit 64 bits."""

@@ -1,4 +1,4 @@
-"""Exact sums of points per group: all that least squares needs to know, whatever the number of rows."""
+"""Exact sums of points per group: the sufficient statistics of least-squares lines."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ SUMS = ("n", "x", "y", "xx", "xy")
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Moments:
-    """Exact sums of points per group. Private: not released, logged or shown; its ``repr`` has no sum.
+    """Exact sums of points per group; private: never released or logged, and ``repr`` omits them.
 
-    Rows follow the rule of ``PointCounts``. All sums are whole numbers: positions are counted in half cells of the
-    grid, odd numbers from 1 to ``2 * cells - 1``. Nothing overflows below 2^33 rows.
+    Rows are read as by ``PointCounts``. All sums are whole numbers: positions are in half cells of the grid, odd
+    numbers from 1 to ``2 * cells - 1``. Nothing overflows below 2^33 rows.
 
-    Sensitivity: a row that is added or removed changes ``n`` by 1, ``x`` and ``y`` by less than ``2 * cells``, ``xx``
-    and ``xy`` by less than ``4 * cells^2``, of one group. Sums of disjoint sets of rows add.
+    Sensitivity: a row that is added or removed changes, in one group, ``n`` by 1, ``x`` and ``y`` by less than
+    ``2 * cells``, and ``xx`` and ``xy`` by less than ``4 * cells^2``. Sums of disjoint sets of rows can be added.
 
     Args:
-        n: rows with a point, of each group; shape (groups,), like all others.
-        x, y: their sums of x and of y.
-        xx, xy: their sums of x * x and of x * y.
-        unusable: rows without a point.
+        n: the number of rows with a point in each group; shape (groups,), like all other arrays.
+        x, y: the sums of x and of y over these rows.
+        xx, xy: the sums of x * x and of x * y over these rows.
+        unusable: the number of rows without a point.
         grid: the box, its cells and the groups.
 
     Raises:
-        InvalidRequest: the arrays are not rows of whole numbers of at least 0, one for each group.
+        InvalidRequest: an array does not consist of one whole number of at least 0 for each group.
     """
 
     n: Int64Array
@@ -64,7 +64,7 @@ class Moments:
 
     @classmethod
     def from_points(cls, points: PointCounts) -> Moments:
-        """The sums of counted points, exactly.
+        """The exact sums of counted points.
 
         Example:
             >>> moments = Moments.from_points(PointCounts.from_arrays([0.1, 0.9], [0.1, 0.6], cells=2))
@@ -90,7 +90,7 @@ class Moments:
         upper: Bound = 1.0,
         cells: int = DEFAULT_POINT_CELLS,
     ) -> Moments:
-        """The sums of rows given as arrays; arguments and refusals as ``PointCounts.from_arrays``."""
+        """The sums over rows that are given as arrays; arguments and errors as in ``PointCounts.from_arrays``."""
         return cls.from_points(
             PointCounts.from_arrays(x, y, groups=groups, keys=keys, lower=lower, upper=upper, cells=cells)
         )
@@ -110,7 +110,7 @@ class Moments:
     ) -> Moments:
         """The sums of a DataFrame's rows, the same as ``from_arrays`` gives on them, in one pass of Spark.
 
-        What is collected is one row for each group. Arguments and refusals as ``PointCounts.from_dataframe``.
+        Only one row for each group is collected. Arguments and errors as in ``PointCounts.from_dataframe``.
         """
         from spark_jobs.statistics.spark.points import sum_points
 
@@ -119,24 +119,24 @@ class Moments:
 
     @property
     def keys(self) -> tuple[GroupKey, ...] | None:
-        """The public list of groups; None for one group without a name."""
+        """The public list of groups; None for a single unnamed group."""
         return self.grid.keys
 
     @property
     def cells(self) -> int:
-        """Cells of an axis."""
+        """The number of cells of an axis."""
         return self.grid.cells
 
     @property
     def usable(self) -> Int64Array:
-        """Rows with a point, of each group: private."""
+        """The number of rows with a point in each group; private."""
         return self.n
 
     def with_every_row(self) -> Moments:
-        """The sums with rows that have no point put into the middle of the box.
+        """The sums with every row, where rows without a point are placed in the middle of the box.
 
-        Where group sizes are public, each row of a group must count in ``n``: else a row that is replaced by one
-        without a point would change it.
+        If group sizes are public, every row of a group must count in ``n``: otherwise replacing a row by one without a
+            point would change ``n``.
         """
         middle, rows = self.grid.cells, self.unusable
         return Moments(
@@ -153,7 +153,7 @@ class Moments:
         """The sums of both sets of rows together.
 
         Raises:
-            InvalidRequest: they are on different grids.
+            InvalidRequest: the grids differ.
         """
         if not isinstance(other, Moments):
             return NotImplemented

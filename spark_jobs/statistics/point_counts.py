@@ -1,4 +1,4 @@
-"""Counts per group and cell of a box: what every line through points is a function of."""
+"""Counts per group and cell of a box: the statistic of lines through points."""
 
 from __future__ import annotations
 
@@ -21,26 +21,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PointCounts:
-    """Exact counts of points per group and cell. Private: not released, logged or shown; its ``repr`` has no count.
+    """Exact counts of points per group and cell; private: never released or logged, and ``repr`` omits them.
 
-    Rows follow a public per-record rule. A row whose group is null or not among the public keys is not counted. Of the
-    others, x and y are read as doubles; where one of them is null or NaN, the row counts as a member of its group
-    without a point (``unusable``); values beyond the bounds, infinite ones too, count at the nearer bound. Cells are
-    half-open like those of ``ScoreCounts``, and stand for their middles (``PointGrid``). Data never raises.
+    Each row is read by a public rule. A row whose group is null or not among the public keys is not counted. In other
+    rows, x and y are read as doubles. If one of them is null or NaN, the row counts as a member of its group without a
+    point (``unusable``); values beyond the bounds, including infinite ones, count at the nearer bound. Cells are
+    half-open like those of ``ScoreCounts``, and represent their middles (``PointGrid``). No value in the data raises an
+    error.
 
-    Sensitivity: a row is counted in one cell of one group, or as one unusable row, or nowhere, so under
-    ``Neighbours.ADD_REMOVE`` one row changes one number by 1; under ``Neighbours.REPLACE_ONE`` at most two numbers by
-    1 each. Counts of disjoint sets of rows add: ``whole == part + other_part``.
+    Sensitivity: a row is counted in one cell of one group, or as one unusable row, or not at all, so that under
+    ``Neighbours.ADD_REMOVE`` one row changes one number by 1 and under ``Neighbours.REPLACE_ONE`` at most two numbers
+    by 1 each. Counts of disjoint sets of rows can be added: ``whole == part + other_part``.
 
     Args:
-        group: place of the group in the grid's list, of each cell that has points; shape (k,).
-        x_cell, y_cell: the cell.
-        count: its points, at least 1. The four are sorted by group, x and y, without repetition.
-        unusable: rows without a point, of each group; shape (groups,).
+        group: for each cell that has points, the index of its group in the grid's list; shape (k,).
+        x_cell, y_cell: the indices of these cells.
+        count: the number of points in each of them, at least 1. The four arrays are sorted by group, x and y, without
+            repetition.
+        unusable: the number of rows without a point in each group; shape (groups,).
         grid: the box, its cells and the groups.
 
     Raises:
-        InvalidRequest: the arrays are not such.
+        InvalidRequest: the arrays are not as described.
     """
 
     group: Int64Array
@@ -77,16 +79,16 @@ class PointCounts:
         upper: Bound = 1.0,
         cells: int = DEFAULT_POINT_CELLS,
     ) -> PointCounts:
-        """The counts of rows given as arrays of one length.
+        """The counts of rows that are given as arrays of equal length.
 
         Args:
             x: numbers, booleans, or objects that may be None.
-            y: as x.
-            groups: each row's group, texts or whole numbers; None for one group.
-            keys: the public list of groups; needed with ``groups``, and never made from them.
-            lower: public bounds: one for both axes, or a pair (x, y).
-            upper: as lower.
-            cells: of each axis, a power of two from 2 to 16,384.
+            y: likewise.
+            groups: the group of each row, a text or whole number; None for a single group.
+            keys: the public list of groups; required with ``groups``, and never derived from them.
+            lower: the public lower bounds: one for both axes, or a pair (x, y).
+            upper: the public upper bounds, likewise.
+            cells: the number of cells of each axis, a power of two from 2 to 16,384.
 
         Example:
             >>> points = PointCounts.from_arrays([0.1, 0.9, 7.0, None], [0.2, 0.8, 0.8, 0.5], cells=4)
@@ -94,7 +96,7 @@ class PointCounts:
             ([0, 3], [0, 3], [1, 2], [1])
 
         Raises:
-            InvalidRequest: the grid does not fit (``PointGrid``), or the arrays are not columns of one length.
+            InvalidRequest: the grid is invalid (``PointGrid``), or the arrays are not columns of equal length.
         """
         grid = PointGrid.between(lower, upper, cells=cells, keys=keys)
         columns = as_doubles(x, what="x"), as_doubles(y, what="y")
@@ -124,20 +126,20 @@ class PointCounts:
     ) -> PointCounts:
         """The counts of a DataFrame's rows, the same as ``from_arrays`` gives on them, in one pass of Spark.
 
-        What is collected is bounded by the distinct (group, cell) that occur, and so by the rows.
+        The number of collected rows is that of the distinct pairs of group and cell, so at most the number of rows.
 
         Args:
             df: the table.
             x: a column, or its name; boolean or numeric.
-            y: as x.
-            group: a column of texts or whole numbers, or its name; None for one group.
-            keys: as in ``from_arrays``; so are the others.
-            lower: public bounds.
-            upper: as lower.
-            cells: of each axis.
+            y: likewise.
+            group: a column of texts or whole numbers, or its name; None for a single group.
+            keys: as in ``from_arrays``.
+            lower: as in ``from_arrays``.
+            upper: as in ``from_arrays``.
+            cells: as in ``from_arrays``.
 
         Raises:
-            InvalidRequest: the grid does not fit, or a column is missing or of another type.
+            InvalidRequest: the grid is invalid, or a column is missing or has another type.
         """
         from spark_jobs.statistics.spark.points import count_points
 
@@ -146,12 +148,12 @@ class PointCounts:
 
     @classmethod
     def from_keys(cls, keys: ArrayLike, counts: ArrayLike, *, grid: PointGrid) -> PointCounts:
-        """The counts from packed keys ``group * stride + x_cell * cells + y_cell`` and how many rows have each.
+        """The counts from packed keys ``group * stride + x_cell * cells + y_cell`` and the number of rows of each key.
 
-        The last key of a group, ``group * stride + cells^2``, is of its rows without a point. Absent keys count 0.
+        The last key of a group, ``group * stride + cells^2``, stands for its rows without a point. Absent keys count 0.
 
         Raises:
-            ValueError: a key is outside ``[0, grid.size)``: the keys were made for another grid.
+            ValueError: a key is outside ``[0, grid.size)``, so that the keys belong to another grid.
         """
         packed, place = np.unique(np.asarray(keys, dtype=np.int64), return_inverse=True)
         if packed.size and not 0 <= packed[0] <= packed[-1] < grid.size:
@@ -172,28 +174,28 @@ class PointCounts:
 
     @property
     def keys(self) -> tuple[GroupKey, ...] | None:
-        """The public list of groups; None for one group without a name."""
+        """The public list of groups; None for a single unnamed group."""
         return self.grid.keys
 
     @property
     def cells(self) -> int:
-        """Cells of an axis."""
+        """The number of cells of an axis."""
         return self.grid.cells
 
     @property
     def usable(self) -> Int64Array:
-        """Rows with a point, of each group: private."""
+        """The number of rows with a point in each group; private."""
         rows = np.zeros(self.grid.groups, dtype=np.int64)
         np.add.at(rows, self.group, self.count)
         return rows
 
     @property
     def total(self) -> int:
-        """Rows of all groups: private, like each of the counts."""
+        """The number of rows of all groups; private."""
         return int(self.count.sum() + self.unusable.sum())
 
     def points(self, group: int = 0) -> tuple[Int64Array, Int64Array]:
-        """The points of one group, in half cells (``PointGrid``), one for each row that has one; sorted."""
+        """The points of one group in half cells (``PointGrid``), one for each row with a point; sorted."""
         start, end = np.searchsorted(self.group, [group, group + 1])
         own = slice(start, end)
         x, y = (np.repeat(2 * cell[own] + 1, self.count[own]) for cell in (self.x_cell, self.y_cell))
@@ -201,14 +203,14 @@ class PointCounts:
 
     @staticmethod
     def l1_sensitivity(neighbours: Neighbours) -> int:
-        """How far apart, in L1 distance, one row can move the counts: 1 if it is added or removed, 2 if replaced."""
+        """The largest L1 change of the counts by one row: 1 if it is added or removed, 2 if it is replaced."""
         return 1 if neighbours is Neighbours.ADD_REMOVE else 2
 
     def __add__(self, other: PointCounts) -> PointCounts:
         """The counts of both sets of rows together.
 
         Raises:
-            InvalidRequest: they are on different grids.
+            InvalidRequest: the grids differ.
         """
         if not isinstance(other, PointCounts):
             return NotImplemented
@@ -249,8 +251,8 @@ def _places(groups: ArrayLike | None, grid: PointGrid, *, rows: int) -> Int64Arr
     if (groups is None) != (grid.keys is None):
         raise InvalidRequest(
             "keys",
-            requirement="must be given where rows have groups, and nowhere else",
-            remedy="give the public list of groups; it is never made from the rows",
+            requirement="must be given if, and only if, rows have groups",
+            remedy="give the public list of groups; it is never derived from the rows",
         )
     if groups is None:
         return np.zeros(rows, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Public grids of points in a box, for each of a public list of groups."""
+"""Public grids for points in a box, one for each group of a public list."""
 
 from __future__ import annotations
 
@@ -15,29 +15,30 @@ from spark_jobs.statistics.value_grid import ValueGrid
 
 GroupKey = str | int
 Bound = float | tuple[float, float]
-"""One bound for x and y, or one for each."""
+"""One bound for both x and y, or a pair of bounds."""
 
 DEFAULT_POINT_CELLS = 1024
 MAX_POINT_CELLS = 2**14
-"""Products of positions stay below 2^30, so that sums over 2^33 rows fit 64 bits."""
+"""With this limit, products of positions are below 2^30, so that sums over 2^33 rows fit 64 bits."""
 MAX_GROUPS = 2**20
 LONGEST_KEY = 255
 
 
 @dataclass(frozen=True, kw_only=True)
 class PointGrid:
-    """Square cells of a public box, once for each group; fixed before any row is seen.
+    """Square cells of a public box, repeated for each group; fixed independently of the data.
 
-    A cell stands for its middle. In *half cells*, of which an axis has ``2 * cells``, middles are the odd numbers, and
-    the middle of the box is ``cells``; all exact sums are taken in this unit.
+    A cell represents its middle. In *half cells*, of which an axis has ``2 * cells``, the middles are the odd numbers
+    and the middle of the box is ``cells``; all exact sums are in half cells.
 
     Attributes:
-        x, y: linear grids of the two axes, with equally many cells: a power of two from 2 to 16,384.
-        keys: the groups, named by the user or read off a public table: texts and whole numbers, of which 17 and "17"
-            are the same; None for one group that holds every row.
+        x, y: linear grids of the two axes, with the same number of cells: a power of two from 2 to 16,384.
+        keys: the groups, which the user lists or which come from a public table: texts and whole numbers, where 17 and
+            "17" are the same; None for a single group of all rows.
 
     Raises:
-        InvalidRequest: the axes do not fit, or the keys are not a list of distinct short texts and whole numbers.
+        InvalidRequest: the axes differ in cells or have too many, or the keys are not distinct short texts and whole
+            numbers.
     """
 
     x: ValueGrid
@@ -49,7 +50,7 @@ class PointGrid:
             raise InvalidRequest(
                 "cells",
                 value=max(self.x.cells, self.y.cells),
-                requirement=f"must be equally many on both axes, at most {MAX_POINT_CELLS}",
+                requirement=f"must be the same on both axes, at most {MAX_POINT_CELLS}",
                 remedy=f"use the default {DEFAULT_POINT_CELLS}",
             )
         if self.keys is not None:
@@ -67,7 +68,7 @@ class PointGrid:
         """The grid of the box between public bounds: one bound for both axes, or a pair (x, y).
 
         Raises:
-            InvalidRequest: the bounds are not finite or not in ascending order, or the cells or keys do not fit.
+            InvalidRequest: the bounds are not finite and ascending, or the cells or keys are invalid.
         """
         (x_lower, y_lower), (x_upper, y_upper) = _pair(lower), _pair(upper)
         return cls(
@@ -78,31 +79,31 @@ class PointGrid:
 
     @property
     def cells(self) -> int:
-        """Cells of an axis."""
+        """The number of cells of an axis."""
         return self.x.cells
 
     @property
     def groups(self) -> int:
-        """How many groups there are."""
+        """The number of groups."""
         return 1 if self.keys is None else len(self.keys)
 
     @property
     def stride(self) -> int:
-        """Packed keys of one group: its cells, and one for its rows without a point."""
+        """The number of packed keys of one group: its cells, and one for its rows without a point."""
         return self.cells * self.cells + 1
 
     @property
     def size(self) -> int:
-        """Packed keys of all groups."""
+        """The number of packed keys of all groups."""
         return self.groups * self.stride
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """The place of each key in the list, by its text; the one group without a name is not in it."""
+        """The index of each key in the list, by its text; empty for a single unnamed group."""
         return {str(key): place for place, key in enumerate(self.keys or ())}
 
     def place(self, groups: NDArray[np.generic] | list[object]) -> Int64Array:
-        """The place of each row's group in the list, -1 for a group that is not in it."""
+        """The index of each row's group in the list; -1 for a group that is not listed."""
         array = np.asarray(groups)
         if array.dtype.kind in "iuU":
             named, rows = np.unique(array, return_inverse=True)
@@ -125,7 +126,7 @@ def _pair(bound: Bound) -> tuple[float, float]:
                 "bounds",
                 value=list(bound),
                 requirement="must be one number or a pair",
-                remedy="give one for x, one for y",
+                remedy="give one for x and one for y",
             )
         return bound[0], bound[1]
     return bound, bound
@@ -139,7 +140,7 @@ def _checked_keys(keys: Iterable[object]) -> tuple[GroupKey, ...]:
             "groups",
             value=f"{len(checked)} keys, {len(texts)} of them distinct",
             requirement=f"must be from 1 to {MAX_GROUPS} keys, each named once",
-            remedy="leave out what is named twice (17 and '17' are one key)",
+            remedy="remove the repeated keys (17 and '17' are the same key)",
         )
     return checked
 
@@ -153,13 +154,13 @@ def _checked_key(key: object) -> GroupKey:
         "groups",
         value="a number beyond 64 bits" if isinstance(key, int) and abs(key) >= 2**63 else key,
         requirement=f"must be texts of at most {LONGEST_KEY} characters or whole numbers of 64 bits",
-        remedy="name each group as the column writes it",
+        remedy="write each group as it is in the column",
     )
 
 
 def _sound(text: str) -> bool:
     try:
         text.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair: no column can hold it
+    except UnicodeEncodeError:  # half of a surrogate pair, which no column can contain
         return False
     return True

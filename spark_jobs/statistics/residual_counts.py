@@ -1,4 +1,4 @@
-"""Joint counts of fitted values and residuals, in cells that refine every grid a residual plot may choose."""
+"""Joint counts of fitted values and residuals, in cells that refine every grid of a residual plot."""
 
 from __future__ import annotations
 
@@ -28,27 +28,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ResidualCounts:
-    """Exact joint counts of fitted values and residuals. Private: not released, logged or shown; ``repr`` has no count.
+    """Exact joint counts of fitted values and residuals; private: never released or logged, and ``repr`` omits them.
 
-    Either number is rounded to a cell that its sign and its size ``|z| / unit`` fix: sizes up to 1/2 fall into 64 equal
-    cells, and so does each doubling ``(2^(e-1), 2^e]``, e = 0, ..., 60. A cell is open towards 0 and closed at its far
-    end, the one at 0 closed at both; 0 counts as positive. So every grid of ``m x m`` equal cells on
+    Both numbers are assigned to cells by their sign and their size ``|z| / unit``: the sizes up to 1/2 are divided into
+    64 equal cells, and so is each doubling ``(2^(e-1), 2^e]``, e = 0, ..., 60. A cell is open towards 0 and closed at
+    its outer end; the cell at 0 is closed at both ends; 0 counts as positive. So every grid of ``m x m`` equal cells on
     ``[-unit 2^k, unit 2^k]``, m a power of two up to 256, is a union of cells, for any k of either axis: one pass over
-    the rows serves the search for bounds and the histogram within them.
+    the rows suffices for both the search for bounds and the histogram within them.
 
-    Rows follow a public per-record rule. Numbers are read as doubles; a row with a null or NaN is not counted; what is
-    larger than ``unit * 2^60``, infinite too, counts in the outermost cell. Data never raises.
+    Each row is read by a public rule. Numbers are read as doubles; a row with a null or NaN is not counted; sizes above
+    ``unit * 2^60``, including infinite ones, count in the outermost cell. No value in the data raises an error.
 
-    Sensitivity: a row is counted in one cell or in none, so under ``Neighbours.ADD_REMOVE`` one row changes one cell
-    by 1 (L1 distance at most 1); under ``Neighbours.REPLACE_ONE`` at most two cells by 1 each (L1 at most 2). The model
-    behind the numbers must be public, or released before: coefficients that were fitted to these rows without privacy
-    change with one row, and every residual with them. Counts of disjoint sets of rows add.
+    Sensitivity: a row is counted in at most one cell, so that under ``Neighbours.ADD_REMOVE`` one row changes one cell
+    by 1 (L1 distance at most 1) and under ``Neighbours.REPLACE_ONE`` at most two cells by 1 each (L1 at most 2). The
+    model of the fitted values must be public or already released: coefficients that were fitted to these rows without
+    privacy change with one row, and so do all residuals. Counts of disjoint sets of rows can be added.
 
     Args:
-        fitted_cells, residual_cells: cells that occur, 0 to ``AXIS - 1`` from the lowest number to the highest; pairs
-            are distinct and sorted. Shape (k,).
-        counts: rows in each of the pairs, at least 1; shape (k,). Arrays are kept as read-only int64 copies.
-        unit: the smallest size that matters, public.
+        fitted_cells, residual_cells: the pairs of cells that occur, each from 0 for the lowest numbers to ``AXIS - 1``;
+            distinct and sorted. Shape (k,).
+        counts: the number of rows in each of these pairs, at least 1; shape (k,). Arrays are kept as read-only int64
+            copies.
+        unit: the smallest size that matters; public.
 
     Raises:
         InvalidRequest: the unit is not a number between 2^-1000 and 2^1000, or the arrays are not as described.
@@ -63,20 +64,20 @@ class ResidualCounts:
         object.__setattr__(self, "unit", require_unit(self.unit))
         arrays = [np.asarray(getattr(self, name)) for name in ("fitted_cells", "residual_cells", "counts")]
         if any(array.ndim != 1 or array.size != arrays[0].size or array.dtype.kind not in "iu" for array in arrays):
-            raise _misfit("must be three rows of whole numbers, of one length")
+            raise _misfit("must be three arrays of whole numbers of equal length")
         fitted, residual, counts = (
             array.astype(np.int64) for array in arrays
         )  # copies, which nobody else can write to
         inside = (fitted >= 0) & (fitted < AXIS) & (residual >= 0) & (residual < AXIS)
         if not inside.all() or (np.diff(fitted * AXIS + residual) <= 0).any() or (counts < 1).any():
-            raise _misfit("must be sorted, distinct cells with at least one row each")
+            raise _misfit("must be of sorted, distinct cells, with at least one row each")
         for name, array in zip(("fitted_cells", "residual_cells", "counts"), (fitted, residual, counts), strict=True):
             array.flags.writeable = False
             object.__setattr__(self, name, array)
 
     @classmethod
     def from_arrays(cls, fitted: ArrayLike, residuals: ArrayLike, *, unit: float = 1.0) -> ResidualCounts:
-        """The counts of rows given as two arrays of one length: numbers, booleans, or objects that may be None.
+        """The counts of rows given as two arrays of equal length, of numbers, booleans, or objects that may be None.
 
         Example:
             >>> statistic = ResidualCounts.from_arrays([1.0, 3.0, None, 2.0], [0.5, -0.5, 0.0, 9.0])
@@ -85,7 +86,7 @@ class ResidualCounts:
             ([[0, 0], [1, 1]], 1)
 
         Raises:
-            InvalidRequest: the unit does not fit, or the arrays are not two columns of numbers.
+            InvalidRequest: the unit is invalid, or the arrays are not two columns of numbers.
         """
         unit = require_unit(unit)
         value, residual = as_doubles(fitted, what="fitted"), as_doubles(residuals, what="residuals")
@@ -111,11 +112,11 @@ class ResidualCounts:
         Args:
             df: the table.
             fitted: a column, or its name; boolean or numeric.
-            residual: the same of residuals.
-            unit: the smallest size that matters, public.
+            residual: a column, or its name; boolean or numeric.
+            unit: the smallest size that matters; public.
 
         Raises:
-            InvalidRequest: the unit does not fit, or a column is missing or neither numeric nor boolean.
+            InvalidRequest: the unit is invalid, or a column is missing or neither numeric nor boolean.
         """
         from spark_jobs.statistics.spark.residuals import count_residuals
 
@@ -123,12 +124,12 @@ class ResidualCounts:
 
     @classmethod
     def from_keys(cls, keys: ArrayLike, counts: ArrayLike, *, unit: float = 1.0) -> ResidualCounts:
-        """The counts from packed keys ``fitted cell * AXIS + residual cell`` and how many rows each has.
+        """The counts from packed keys ``fitted cell * AXIS + residual cell`` and the number of rows of each key.
 
-        Keys come in any order and may occur twice; those with no row are left out.
+        Keys may be in any order and may be repeated; keys without rows are omitted.
 
         Raises:
-            InvalidRequest: the unit does not fit.
+            InvalidRequest: the unit is invalid.
             ValueError: a key is outside ``[0, RESIDUAL_KEYS)``.
         """
         array = np.asarray(keys, dtype=np.int64)
@@ -142,31 +143,31 @@ class ResidualCounts:
 
     @property
     def total(self) -> int:
-        """Rows counted: private, like each of the counts."""
+        """The number of counted rows; private."""
         return int(self.counts.sum())
 
     @staticmethod
     def l1_sensitivity(neighbours: Neighbours) -> int:
-        """How far apart, in L1 distance, one row can move the counts: 1 if it is added or removed, 2 if replaced."""
+        """The largest L1 change of the counts by one row: 1 if it is added or removed, 2 if it is replaced."""
         return 1 if neighbours is Neighbours.ADD_REMOVE else 2
 
     def axis_counts(self) -> tuple[Int64Array, Int64Array]:
-        """Rows in each axis cell of fitted values, and of residuals: two arrays of length ``AXIS``."""
+        """The number of rows in each axis cell of fitted values, and of residuals: two arrays of length ``AXIS``."""
         fitted, residual = np.zeros(AXIS, dtype=np.int64), np.zeros(AXIS, dtype=np.int64)
         np.add.at(fitted, self.fitted_cells, self.counts)
         np.add.at(residual, self.residual_cells, self.counts)
         return fitted, residual
 
     def table(self, fitted_cuts: Int64Array, residual_cuts: Int64Array) -> Int64Array:
-        """The rows in each cell of a table whose rows and columns are runs of axis cells.
+        """The number of rows in each cell of a table whose rows and columns are intervals of axis cells.
 
         Args:
-            fitted_cuts: axis cells that runs of fitted values start with, and where the last one ends; ascending from 0
-                to ``AXIS``, so that every row of the data is somewhere. See ``cut_at``.
-            residual_cuts: the same of residuals.
+            fitted_cuts: the cuts between the intervals of fitted values, in axis cells; ascending from 0 to ``AXIS``,
+                so that every row of the data is in some interval. See ``cut_at``.
+            residual_cuts: the cuts between the intervals of residuals, likewise.
 
         Returns:
-            Counts of shape (fitted runs, residual runs).
+            Counts of shape (fitted intervals, residual intervals).
         """
         place = tuple(
             np.searchsorted(cuts, cells, side="right") - 1
@@ -177,19 +178,20 @@ class ResidualCounts:
         return rows
 
     def grid(self, k_fitted: int, k_residual: int, m_fitted: int, m_residual: int) -> tuple[Int64Array, int]:
-        """The rows in each cell of a grid on ``[-unit 2^k, unit 2^k]``, and the number of rows outside.
+        """The number of rows in each cell of a grid on ``[-unit 2^k, unit 2^k]``, and the number of rows outside.
 
         Args:
-            k_fitted: bound of fitted values, as doublings of the unit; 0 to 60.
-            k_residual: the same of residuals.
-            m_fitted: equal cells of the axis of fitted values; a power of two up to 256.
-            m_residual: the same of residuals.
+            k_fitted: k of the fitted values; 0 to 60.
+            k_residual: k of the residuals; 0 to 60.
+            m_fitted: the number of equal cells of the axis of fitted values; a power of two up to 256.
+            m_residual: the number of equal cells of the axis of residuals, likewise.
 
         Returns:
-            Counts of shape (m_fitted, m_residual), from the lowest numbers to the highest; and the rows outside.
+            Counts of shape (m_fitted, m_residual), from the lowest numbers to the highest; and the number of rows
+            outside.
 
         Raises:
-            InvalidRequest: the grid is not one of those.
+            InvalidRequest: a parameter is out of bounds.
         """
         cuts = [
             grid_cuts(require_doublings(k), require_bins(m))
@@ -202,7 +204,7 @@ class ResidualCounts:
         """The counts of both sets of rows together.
 
         Raises:
-            InvalidRequest: they have different units.
+            InvalidRequest: the units differ.
         """
         if not isinstance(other, ResidualCounts):
             return NotImplemented

@@ -1,4 +1,4 @@
-"""The cells of ``ResidualCounts``: an axis that refines every grid a residual plot may choose, and where it is cut."""
+"""The cells of ``ResidualCounts``: an axis that refines every grid of a residual plot, and its cuts."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.grids import LARGEST, RESIDUAL_DOUBLINGS, RESIDUAL_KEYS, RESIDUAL_STEPS
 
 DOUBLINGS = RESIDUAL_DOUBLINGS
-"""Sizes are distinguished up to ``unit * 2^60``."""
+"""The number of doublings: sizes are distinguished up to ``unit * 2^60``."""
 STEPS = RESIDUAL_STEPS
-"""Cells of one doubling."""
+"""The number of cells of one doubling."""
 SIDE = STEPS * (DOUBLINGS + 2)
-"""Cells on either side of 0: those of [0, unit / 2] and of 61 doublings."""
+"""The number of cells on either side of 0: those of [0, unit / 2] and of 61 doublings."""
 AXIS = 2 * SIDE
-"""Cells of one axis. Packed keys ``fitted cell * AXIS + residual cell`` are below ``RESIDUAL_KEYS``, and fit an int."""
+"""The number of cells of an axis. Packed keys ``fitted cell * AXIS + residual cell`` fit an int (``RESIDUAL_KEYS``)."""
 MAX_BINS = 4 * STEPS
-"""The finest grid that the cells refine, whatever its bounds."""
+"""The largest number of equal cells of a grid that is a union of cells, for any bounds."""
 
 
 def axis_cells(values: FloatArray, unit: float) -> Int64Array:
     """The cell of each number, 0 to ``AXIS - 1``; NaN is not allowed.
 
-    Only operations that IEEE 754 rounds in one way: besides the division by the unit all of them are exact.
+    All operations but the division by the unit are exact, and IEEE 754 fixes the rounding of the division.
     """
     with np.errstate(over="ignore", under="ignore"):
         size = np.minimum(np.abs(values) / unit, 2.0**DOUBLINGS)
@@ -35,7 +35,7 @@ def axis_cells(values: FloatArray, unit: float) -> Int64Array:
 
 
 def require_unit(unit: object) -> float:
-    """``unit`` as a float, refused unless it is a number between 2^-1000 and 2^1000."""
+    """``unit`` as a float; raises InvalidRequest unless it is a number between 2^-1000 and 2^1000."""
     if isinstance(unit, (int, float, np.number)) and not isinstance(unit, bool) and 1 / LARGEST <= unit <= LARGEST:
         return float(unit)
     raise InvalidRequest(
@@ -47,7 +47,7 @@ def require_unit(unit: object) -> float:
 
 
 def require_bins(bins: object) -> int:
-    """``bins`` as an int, refused unless it is a power of two from 1 to 256."""
+    """``bins`` as an int; raises InvalidRequest unless it is a power of two from 1 to 256."""
     if isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
         number = int(bins)
         if 1 <= number <= MAX_BINS and number.bit_count() == 1:
@@ -56,12 +56,12 @@ def require_bins(bins: object) -> int:
         "bins",
         value=bins,
         requirement=f"must be a power of two from 1 to {MAX_BINS}",
-        remedy="leave it out to have it chosen",
+        remedy="leave it out for an automatic choice",
     )
 
 
 def require_doublings(doublings: object) -> int:
-    """``doublings`` as an int, refused unless it is a whole number from 0 to 60."""
+    """``doublings`` as an int; raises InvalidRequest unless it is a whole number from 0 to 60."""
     if isinstance(doublings, (int, np.integer)) and not isinstance(doublings, bool) and 0 <= doublings <= DOUBLINGS:
         return int(doublings)
     raise InvalidRequest(
@@ -76,7 +76,7 @@ def side_cells(cells: Int64Array) -> Int64Array:
 
 
 def cut_at(values: FloatArray) -> Int64Array:
-    """Where the axis is cut at these sizes, in units: the first axis cell above each of them.
+    """The cuts of the axis at these numbers, in units: the first axis cell above each of them.
 
     Exact for edges of cells: whole multiples of ``2^e / 128`` up to ``2^e`` in size, for e = 0, ..., 60.
     """
@@ -86,7 +86,7 @@ def cut_at(values: FloatArray) -> Int64Array:
 
 
 def size_at(cuts: Int64Array) -> FloatArray:
-    """The numbers, in units, at which the axis is cut in front of these cells, 0 to ``AXIS``: ``cut_at``'s inverse."""
+    """The numbers, in units, at the lower edges of these cells, 0 to ``AXIS``: the inverse of ``cut_at``."""
     side = np.abs(cuts - SIDE)
     large = np.ldexp((STEPS + side % STEPS) / STEPS, side // STEPS - 2)
     sizes: FloatArray = np.where(side < STEPS, side / (2 * STEPS), large) * np.where(cuts < SIDE, -1.0, 1.0)

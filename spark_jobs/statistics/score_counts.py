@@ -1,4 +1,4 @@
-"""Counts per label and score cell: what every diagnostic of a classifier is a function of."""
+"""Counts per label and score cell: the statistic of all diagnostics of classifiers."""
 
 from __future__ import annotations
 
@@ -23,27 +23,29 @@ DEFAULT_CELLS = SCORE_CELLS
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ScoreCounts:
-    """Exact counts per label {0, 1} and score cell. Private: not released, logged or shown; its ``repr`` has no count.
+    """Exact counts per label {0, 1} and score cell; private: never released or logged, and ``repr`` omits them.
 
     Cell ``i`` is ``[i/cells, (i+1)/cells)``, the last one closed. ``cells`` is a power of two, so that scaling a score
-    is exact: the rows of cells ``i`` and up are the rows with ``score >= i/cells``, counted as scikit-learn counts
-    them at that threshold.
+    is exact: the rows in cells ``i`` and above are those with ``score >= i/cells``, as in scikit-learn at that
+    threshold.
 
-    Rows that do not fit follow a public per-record rule. Label and score are read as doubles. A row is dropped if its
-    label is null, NaN or neither 0 nor 1, or if its score is null or NaN. A score outside [0, 1], infinite ones too,
-    goes to the nearer end. Data never raises.
+    Each row is read by a public rule. Label and score are read as doubles. A row is dropped if its label is null, NaN
+    or neither 0 nor 1, or if its score is null or NaN. A score outside [0, 1], including an infinite one, counts at the
+    nearer end. No value in the data raises an error.
 
-    Sensitivity: a row is counted in one cell or in none, so under ``Neighbours.ADD_REMOVE`` one row changes one cell
-    by 1 (L1 and L2 distance at most 1); under ``Neighbours.REPLACE_ONE`` it takes 1 from one cell and adds 1 to
-    another (L1 at most 2, L2 at most sqrt 2). Counts of disjoint sets of rows add: ``whole == part + other_part``.
+    Sensitivity: a row is counted in at most one cell, so that under ``Neighbours.ADD_REMOVE`` one row changes one cell
+    by 1 (L1 and L2 distance at most 1); under ``Neighbours.REPLACE_ONE`` it removes 1 from one cell and adds 1 to
+    another (L1 at most 2, L2 at most sqrt 2). Counts of disjoint sets of rows can be added:
+    ``whole == part + other_part``.
 
     Args:
-        negatives: rows with label 0 per cell; an integer array of length ``cells``, kept as a read-only int64 copy.
-        positives: the same with label 1.
+        negatives: the number of rows with label 0 in each cell; an integer array of length ``cells``, kept as a
+            read-only int64 copy.
+        positives: the number of rows with label 1 in each cell, likewise.
 
     Raises:
-        InvalidRequest: the arrays are not two rows of whole numbers of at least 0, or their length is no power of two
-            from 2 to 2^20.
+        InvalidRequest: the arrays are not two rows of whole numbers of at least 0, or their length is not a power of
+            two from 2 to 2^20.
     """
 
     negatives: Int64Array
@@ -63,7 +65,7 @@ class ScoreCounts:
 
     @classmethod
     def from_arrays(cls, labels: ArrayLike, scores: ArrayLike, *, cells: int = DEFAULT_CELLS) -> ScoreCounts:
-        """The counts of rows given as two arrays of one length: numbers, booleans, or objects that may be None.
+        """The counts of rows given as two arrays of equal length, of numbers, booleans, or objects that may be None.
 
         Example:
             >>> counts = ScoreCounts.from_arrays([0, 1, 1, None, 2], [0.1, 0.5, 7.0, 0.5, 0.5], cells=4)
@@ -71,7 +73,7 @@ class ScoreCounts:
             ([1, 0, 0, 0], [0, 0, 1, 1])
 
         Raises:
-            InvalidRequest: ``cells`` is no power of two from 2 to 2^20, or the arrays are not two columns of numbers.
+            InvalidRequest: ``cells`` is not a power of two from 2 to 2^20, or an array is not a column of numbers.
         """
         cells = require_cells(cells)
         label = as_doubles(labels, what="labels")
@@ -94,10 +96,10 @@ class ScoreCounts:
             df: the table.
             label: a column, or its name; boolean or numeric.
             score: a column, or its name; boolean or numeric.
-            cells: cells of [0, 1], a power of two from 2 to 2^20.
+            cells: the number of cells of [0, 1], a power of two from 2 to 2^20.
 
         Raises:
-            InvalidRequest: ``cells`` does not fit, or a column is missing or neither numeric nor boolean.
+            InvalidRequest: ``cells`` is invalid, or a column is missing or neither numeric nor boolean.
         """
         from spark_jobs.statistics.spark.scores import count_scores
 
@@ -105,11 +107,11 @@ class ScoreCounts:
 
     @classmethod
     def from_keys(cls, keys: ArrayLike, counts: ArrayLike, *, cells: int = DEFAULT_CELLS) -> ScoreCounts:
-        """The counts from packed keys ``label * cells + cell`` and how many rows have each; absent keys count 0.
+        """The counts from packed keys ``label * cells + cell`` and the number of rows of each key; absent keys count 0.
 
         Raises:
-            InvalidRequest: ``cells`` is no power of two from 2 to 2^20.
-            ValueError: a key is outside ``[0, 2 * cells)``: the keys were made for another grid.
+            InvalidRequest: ``cells`` is not a power of two from 2 to 2^20.
+            ValueError: a key is outside ``[0, 2 * cells)``, so that the keys belong to another grid.
         """
         cells = require_cells(cells)
         keys = np.asarray(keys, dtype=np.int64)
@@ -126,24 +128,24 @@ class ScoreCounts:
 
     @property
     def cells(self) -> int:
-        """Cells of [0, 1]."""
+        """The number of cells of [0, 1]."""
         return int(self.negatives.size)
 
     @property
     def total(self) -> int:
-        """Rows counted: private, like each of the counts."""
+        """The number of counted rows; private."""
         return int(self.negatives.sum() + self.positives.sum())
 
     @staticmethod
     def l1_sensitivity(neighbours: Neighbours) -> int:
-        """How far apart, in L1 distance, one row can move the counts: 1 if it is added or removed, 2 if replaced."""
+        """The largest L1 change of the counts by one row: 1 if it is added or removed, 2 if it is replaced."""
         return 1 if neighbours is Neighbours.ADD_REMOVE else 2
 
     def coarsen(self, cells: int) -> ScoreCounts:
         """The counts of the same rows on a coarser grid of ``cells`` cells.
 
         Raises:
-            InvalidRequest: ``cells`` is no power of two, or more than there are.
+            InvalidRequest: ``cells`` is not a power of two, or above the present number of cells.
         """
         cells = require_cells(cells)
         if cells > self.cells:
@@ -162,7 +164,7 @@ class ScoreCounts:
         """The counts of both sets of rows together.
 
         Raises:
-            InvalidRequest: they are on different grids.
+            InvalidRequest: the grids differ.
         """
         if not isinstance(other, ScoreCounts):
             return NotImplemented

@@ -1,4 +1,4 @@
-"""Counts per cell of a public grid of values: what a distribution function and its quantiles are functions of."""
+"""Counts per cell of a public grid of values: the statistic of distribution functions and quantiles."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ DEFAULT_VALUE_CELLS = 32768
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ValueCounts:
-    """Exact counts per cell of a value grid. Private: not released, logged or shown; its ``repr`` has no count.
+    """Exact counts per cell of a value grid; private: never released or logged, and ``repr`` omits them.
 
-    Rows follow a public per-record rule. The value is read as a double; a null or NaN drops the row; a value beyond
-    the bounds, infinite ones too, counts at the nearer bound. Data never raises.
+    Each row is read by a public rule. The value is read as a double; a null or NaN drops the row; a value beyond the
+    bounds, including an infinite one, counts at the nearer bound. No value in the data raises an error.
 
-    Sensitivity: a row is counted in one cell or in none, so under ``Neighbours.ADD_REMOVE`` one row changes one cell
-    by 1 (L1 distance at most 1); under ``Neighbours.REPLACE_ONE`` at most two cells by 1 each (L1 at most 2). Counts of
-    disjoint sets of rows add: ``whole == part + other_part``.
+    Sensitivity: a row is counted in at most one cell, so that under ``Neighbours.ADD_REMOVE`` one row changes one cell
+    by 1 (L1 distance at most 1) and under ``Neighbours.REPLACE_ONE`` at most two cells by 1 each (L1 at most 2). Counts
+    of disjoint sets of rows can be added: ``whole == part + other_part``.
 
     Args:
-        counts: rows per cell; whole numbers of at least 0, one for each cell, kept as a read-only int64 copy.
+        counts: the number of rows in each cell, at least 0; kept as a read-only int64 copy.
         grid: the cells.
 
     Raises:
-        InvalidRequest: the counts are not one row of whole numbers of at least 0, as many as the grid has cells.
+        InvalidRequest: the counts are not one whole number of at least 0 for each cell of the grid.
     """
 
     counts: Int64Array
@@ -65,7 +65,7 @@ class ValueCounts:
         scale: str = LINEAR,
         unit: float | None = None,
     ) -> ValueCounts:
-        """The counts of rows given as an array of numbers, booleans, or objects that may be None.
+        """The counts of rows that are given as an array of numbers, booleans, or objects that may be None.
 
         Example:
             >>> statistic = ValueCounts.from_arrays([0.0, 2.5, None, 99.0], lower=0, upper=10, cells=4)
@@ -73,7 +73,7 @@ class ValueCounts:
             [1, 1, 0, 1]
 
         Raises:
-            InvalidRequest: the grid does not fit (``ValueGrid``), or the array is not one column of numbers.
+            InvalidRequest: the grid is invalid (``ValueGrid``), or the array is not a column of numbers.
         """
         grid = ValueGrid(lower=lower, upper=upper, cells=cells, scale=scale, unit=unit)
         value = as_doubles(values, what="values")
@@ -96,14 +96,14 @@ class ValueCounts:
         Args:
             df: the table.
             value: a column, or its name; boolean or numeric.
-            lower: public bound of the grid, as in ``ValueGrid``; so are the others.
-            upper: the other bound.
-            cells: at most so many cells, a power of two.
+            lower: the public lower bound of the grid (``ValueGrid``).
+            upper: the public upper bound.
+            cells: the largest number of cells, a power of two.
             scale: ``linear`` or ``log``.
-            unit: of a logarithmic grid.
+            unit: for ``log``, the smallest size that is distinguished from 0.
 
         Raises:
-            InvalidRequest: the grid does not fit, or the column is missing or neither numeric nor boolean.
+            InvalidRequest: the grid is invalid, or the column is missing or neither numeric nor boolean.
         """
         from spark_jobs.statistics.spark.values import count_values
 
@@ -112,10 +112,10 @@ class ValueCounts:
 
     @classmethod
     def from_keys(cls, keys: ArrayLike, counts: ArrayLike, *, grid: ValueGrid) -> ValueCounts:
-        """The counts from cells and how many rows each has; absent cells count 0.
+        """The counts from cells and the number of rows in each of them; absent cells count 0.
 
         Raises:
-            ValueError: a key is no cell of the grid.
+            ValueError: a key is not a cell of the grid.
         """
         keys = np.asarray(keys, dtype=np.int64)
         if keys.size and not 0 <= keys.min() <= keys.max() < grid.size:
@@ -126,19 +126,19 @@ class ValueCounts:
 
     @property
     def total(self) -> int:
-        """Rows counted: private, like each of the counts."""
+        """The number of counted rows; private."""
         return int(self.counts.sum())
 
     @staticmethod
     def l1_sensitivity(neighbours: Neighbours) -> int:
-        """How far apart, in L1 distance, one row can move the counts: 1 if it is added or removed, 2 if replaced."""
+        """The largest L1 change of the counts by one row: 1 if it is added or removed, 2 if it is replaced."""
         return 1 if neighbours is Neighbours.ADD_REMOVE else 2
 
     def __add__(self, other: ValueCounts) -> ValueCounts:
         """The counts of both sets of rows together.
 
         Raises:
-            InvalidRequest: they are on different grids.
+            InvalidRequest: the grids differ.
         """
         if not isinstance(other, ValueCounts):
             return NotImplemented

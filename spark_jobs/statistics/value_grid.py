@@ -1,8 +1,9 @@
 """Public grids of real values between two bounds, linear or logarithmic.
 
-A grid maps a value to a *position*, a real number that grows with it, and a cell is a stretch of positions between two
-whole numbers: closed below, open above, the last one closed. Positions are made of single operations that IEEE 754
-rounds in one way (no logarithm decides anything), so that numpy and Java agree on every cell, bit by bit.
+A grid maps a value to a *position*, an increasing real function of it, and a cell is the interval of positions between
+two consecutive whole numbers: closed below and open above, except that the last one is closed. Positions are computed
+with operations whose rounding IEEE 754 fixes (no result depends on a logarithm), so that numpy and Java agree on every
+cell.
 """
 
 from __future__ import annotations
@@ -23,22 +24,22 @@ LINEAR, LOG = "linear", "log"
 
 @dataclass(frozen=True, kw_only=True)
 class ValueGrid:
-    """Cells between ``lower`` and ``upper``, fixed before any row is seen.
+    """Cells between ``lower`` and ``upper``, fixed independently of the data.
 
-    ``linear``: ``cells`` cells of equal width, a power of two. ``log``: from ``unit`` on, outwards in both directions,
-    each doubling of the size is cut into ``steps`` cells of equal width, so that cells grow with the values they hold
-    and stay within a factor of two of equal width in logarithms; what is smaller than the unit is one cell on either
-    side of 0. There are as many of them as fit in ``cells``.
+    ``linear``: ``cells`` cells of equal width. ``log``: from ``unit`` outwards, in both directions, each doubling of
+    the size is divided into ``steps`` cells of equal width, so that the cells grow with their values and are within a
+    factor of two of equal width in logarithms; sizes below the unit are one cell on either side of 0. ``steps`` is as
+    large as ``cells`` allows.
 
     Attributes:
-        lower, upper: bounds; values beyond them belong to the cells at the ends.
-        cells: the most cells there may be, a power of two from 2 to 2^20.
+        lower, upper: the bounds; values beyond them belong to the cells at the ends.
+        cells: the largest number of cells, a power of two from 2 to 2^20.
         scale: ``linear`` or ``log``.
-        unit: for ``log``, the smallest size that is told apart from 0; None for the bound nearer to 0, or for 2^-20 of
-            the larger one where 0 lies between them or is one of them.
+        unit: for ``log``, the smallest size that is distinguished from 0. None stands for the bound nearer to 0, or, if
+            0 is between the bounds or equal to one, for 2^-20 of the larger bound in size.
 
     Raises:
-        InvalidRequest: the bounds are not finite numbers in ascending order, or there are too few cells.
+        InvalidRequest: the bounds are not finite and ascending, or there are too few cells.
     """
 
     lower: float
@@ -57,7 +58,7 @@ class ValueGrid:
 
     @cached_property
     def steps(self) -> int:
-        """Cells of one doubling, of a logarithmic grid; 0 for a linear one."""
+        """The number of cells of one doubling of a logarithmic grid; 0 for a linear grid."""
         if self.scale == LINEAR:
             return 0
         return steps_of_log(self.lower, self.upper, self.cells, self._unit)
@@ -67,7 +68,7 @@ class ValueGrid:
         return 1.0 if self.unit is None else self.unit
 
     def position(self, values: ArrayLike) -> FloatArray:
-        """Where values lie, in cells from the first one's start, not limited to the grid; NaN stays NaN."""
+        """The positions of values, in cells from the start of the first one, beyond the grid too; NaN stays NaN."""
         array = np.asarray(values, dtype=np.float64)
         if self.scale == LINEAR:
             with np.errstate(over="ignore"):
@@ -75,7 +76,7 @@ class ValueGrid:
         return self._signed(array) - self.origin
 
     def _signed(self, values: FloatArray) -> FloatArray:
-        """Position on a logarithmic scale around 0."""
+        """The positions on the logarithmic scale, relative to 0."""
         with np.errstate(over="ignore", invalid="ignore"):
             size = np.abs(values) / self._unit
             mantissa, exponent = np.frexp(size)
@@ -86,16 +87,16 @@ class ValueGrid:
 
     @cached_property
     def origin(self) -> float:
-        """The whole number at or below the lower bound's position around 0, of a logarithmic grid."""
+        """The whole number at or below the position of the lower bound relative to 0; 0 for a linear grid."""
         return float(np.floor(self._signed(np.array(self.lower)))) if self.scale == LOG else 0.0
 
     @cached_property
     def size(self) -> int:
-        """How many cells there are: ``cells`` of a linear grid, at most that of a logarithmic one."""
+        """The number of cells: ``cells`` for a linear grid, at most ``cells`` for a logarithmic one."""
         return self.cells if self.scale == LINEAR else max(1, math.ceil(float(self.position(self.upper))))
 
     def cell(self, values: ArrayLike) -> Int64Array:
-        """The cell of each value; those beyond the bounds, infinite ones too, go to the ends. NaN is not allowed."""
+        """The cell of each value; values beyond the bounds count in the cells at the ends. NaN is not allowed."""
         within = np.clip(np.asarray(values, dtype=np.float64), self.lower, self.upper)
         return np.clip(np.floor(self.position(within)), 0, self.size - 1).astype(np.int64)
 
@@ -114,11 +115,11 @@ class ValueGrid:
 
     @cached_property
     def edges(self) -> FloatArray:
-        """Where cells start, and the upper bound: shape (size + 1,). Each but the last lies in the cell it starts."""
+        """The starts of the cells, and the upper bound; shape (size + 1,). Each start is a value of its own cell."""
         number = np.arange(self.size + 1)
         edges = self.value(number)
         step = np.spacing(max(abs(self.lower), abs(self.upper))) if self.scale == LINEAR else 0.0
-        for _ in range(4):  # of the last bits, which ``value`` rounds away
+        for _ in range(4):  # correct the last bits, which ``value`` rounds
             early = (self.cell(edges) < number) & (number < self.size)
             edges[early] = np.maximum(np.nextafter(edges[early], np.inf), edges[early] + step)
         edges.flags.writeable = False

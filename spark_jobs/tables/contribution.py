@@ -1,13 +1,13 @@
-"""At most so many rows of each privacy unit, chosen by a secret order.
+"""Contribution bounding: a limited number of rows of each privacy unit, selected by a secret order.
 
 Neighbours and stability. Let two tables differ by one privacy unit, all rows of which are added or removed
-(``ADD_REMOVE``), or replaced by those of another (``REPLACE_ONE``). Which rows of a unit are kept depends on that
-unit's own rows, the salt and nothing else, so the kept rows of all other units are the same in both tables, and those
-of the one unit are at most ``max_rows`` in each. The kept tables thus differ by at most ``max_rows`` added or removed
-rows (under ``REPLACE_ONE``, by at most ``max_rows`` removed and ``max_rows`` added ones), and a mechanism that is
+(``ADD_REMOVE``), or replaced by those of another unit (``REPLACE_ONE``). The selection within a unit depends only on
+the unit's own rows and the salt, so that the kept rows of all other units are the same in both tables, and each table
+keeps at most ``max_rows`` of the one unit. The kept tables thus differ by at most ``max_rows`` added or removed rows
+(under ``REPLACE_ONE``, by at most ``max_rows`` removed and ``max_rows`` added ones), and a mechanism that is
 epsilon-private for one row is ``max_rows * epsilon``-private for a unit (group privacy; Dwork and Roth 2014, theorem
-2.2). The salt is drawn without a look at the table, so this holds for every value of it; that it is secret only keeps
-a person from knowing which of their rows count.
+2.2). The salt is drawn independently of the table, so that this holds for every value of it; it is secret only so that
+people cannot find out which of their rows count.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ _SALT, _RANK = "__dp_salt", "__dp_rank"
 def bound_contributions(
     frame: DataFrame, *, unit: PrivacyUnit, keys: Sequence[str], salt: bytes, spare: Column | None = None
 ) -> DataFrame:
-    """The ``keys`` columns of at most ``unit.max_rows`` rows of each unit; of every row where a row is a unit.
+    """The ``keys`` columns of at most ``unit.max_rows`` rows of each unit, or of all rows if every row is a unit.
 
-    The rows of a unit are ordered by a hash of the salt, the unit, the key columns and, among rows that are alike in
-    all of these, a running number; the first ``max_rows`` are kept. Spare rows come after all others of their unit.
-    Equal tables give equal rows, however they are partitioned and sorted, and every row of a unit that is not spare has
-    the same chance. Rows with a null unit are dropped.
+    The rows of a unit are ordered by a hash of the salt, the unit, the key columns and, for rows that are equal in all
+    of these, a running number; the first ``max_rows`` are kept. Spare rows come after all others of their unit. The
+    result does not depend on the partitioning or the order of the table, and all rows of a unit that are not spare have
+    the same probability of being kept. Rows with a null unit are dropped.
 
     Args:
         frame: rows with the unit's column and the key columns.
         unit: the privacy unit.
-        keys: the columns that are used of a row from here on.
-        salt: secret bytes, the same for all attempts of a release; not used where a row is a unit.
-        spare: a condition on the key columns: true for rows that take no place of another of their unit.
+        keys: the columns that are used afterwards.
+        salt: secret bytes, the same for all attempts of a release; unused if every row is a unit.
+        spare: a condition on the key columns, true for rows that must not displace other rows of their unit.
 
     Raises:
-        InvalidRequest: the table has no such unit column, or one of a type that cannot be compared.
+        InvalidRequest: the table lacks the unit's column, or the column's type cannot be compared.
     """
     names = [quoted(key) for key in keys]
     if unit.column is None:
@@ -57,7 +57,7 @@ def bound_contributions(
     owned = frame.select(_one_zero(owner.column, owner.kind is Kind.NUMBER).alias(_UNIT), *used)
     owned = owned.where(sf.col(_UNIT).isNotNull()).repartition(_UNIT)
     numbered = _numbered(owned.groupBy(_UNIT, *names).agg(sf.count(sf.lit(1)).alias(_COUNT)), names)
-    # the salt comes as a row of a table, for a constant would show in the plan
+    # the salt is a row of a table, because a constant would be visible in the plan
     salted = numbered.crossJoin(sf.broadcast(_salt_table(frame.sparkSession, salt)))
     ordered = salted.withColumn(_RANK, _priority(names)).drop(_SALT)
     last = sf.lit(False) if spare is None else sf.coalesce(spare, sf.lit(False))
@@ -67,7 +67,7 @@ def bound_contributions(
 
 
 def _numbered(groups: DataFrame, names: Sequence[str]) -> DataFrame:
-    """A row for each of the ``count`` rows that are alike, numbered from 1; in chunks, so that no list is long."""
+    """One row for each of the ``count`` equal rows, numbered from 1; in chunks, so that no list is long."""
     chunk = sf.explode(sf.sequence(sf.lit(0).cast("bigint"), sf.shiftright(sf.col(_COUNT) - 1, _CHUNK_BITS)))
     chunks = groups.select(_UNIT, *names, _COUNT, chunk.alias(_CHUNK))
     before = sf.shiftleft(_CHUNK, _CHUNK_BITS)
@@ -76,7 +76,7 @@ def _numbered(groups: DataFrame, names: Sequence[str]) -> DataFrame:
 
 
 def _one_zero(value: Column, double: bool) -> Column:
-    # 0.0 and -0.0 are one value to a window and two to a hash
+    # 0.0 and -0.0 are equal in a window but differ in a hash
     return value + 0.0 if double else value
 
 
@@ -86,5 +86,5 @@ def _salt_table(spark: SparkSession, salt: bytes) -> DataFrame:
 
 
 def _priority(names: Sequence[str]) -> Column:
-    # secret and even is enough: the guarantee does not rest on the order, and ties are broken behind it
+    # a secret, uniform order suffices: the guarantee does not depend on it, and ties are broken by the other columns
     return sf.xxhash64(_SALT, _UNIT, *names, _COPY)

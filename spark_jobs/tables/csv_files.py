@@ -1,12 +1,12 @@
-"""CSV files, read so that no line can stop or change the reading of another.
+"""A reader for CSV files in which no line can affect the reading of another.
 
-The rules are public. The first line of every file is one and the same header; of a table of an account, the one that is
-bound. A line is a row, so that a record whose quoted field holds line breaks is several: a quoted value ends with its
-line, and a ``"`` inside it is written twice. A line without text, or equal to the header, is left out; one with
-more than ``MAX_VALUES`` separators counts as a line of nulls. A column's text is converted as TRY_CAST does, and what
-does not fit, as well as an empty value, is null.
+The rules are public. All files begin with the same header line; for the table of an account, it is the bound one. Every
+line is a row, so that a record whose quoted field contains line breaks counts as several rows: a quoted value ends with
+its line, and a ``"`` inside it is doubled. A line without text, or equal to the header, is omitted; a line with more
+than ``MAX_VALUES`` separators counts as a line of nulls. Texts are converted as by TRY_CAST; values that do not fit,
+and empty values, are null.
 
-Spark's own reader raises on a line with too many values, and takes a time of day for a moment of today.
+Spark's own reader raises on a line with too many values, and reads a time of day as a timestamp of the current date.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.tables.expressions import quoted
 
 MAX_VALUES = 10_000
-"""Values in a line at most; Spark's parser raises on twice as many."""
+"""The largest number of values in a line; Spark's parser raises on twice as many."""
 
 
 def read_csv(spark: SparkSession, path: str, columns: Sequence[BoundColumn], *, bound: bool) -> DataFrame:
-    """The ``columns`` of the csv files under ``path``, of their types, and the partition columns of the folders.
+    """The ``columns`` of the csv files under ``path``, with their types, and the partition columns of the folders.
 
     Args:
         spark: the session.
         path: the folder.
         columns: names and types.
-        bound: whether they are the whole header, in its order, and then the partition columns.
+        bound: whether ``columns`` is exactly the header, in its order, followed by the partition columns.
 
     Raises:
-        InvalidRequest: files whose first lines differ, or a header that has not the columns. One sentence, whatever
-            is wrong and wherever: a file without a header begins with somebody's row.
+        InvalidRequest: the first lines of the files differ, or the header lacks a column. The message is the same in
+            all cases and quotes nothing, because a file without a header begins with a private row.
     """
     types = {column.name: column.type for column in columns}
     lines = spark.read.text(path)
@@ -49,8 +49,8 @@ def read_csv(spark: SparkSession, path: str, columns: Sequence[BoundColumn], *, 
     if header is None or None in places.values() or (bound and not exact):
         raise InvalidRequest(
             "table.path",
-            requirement="must hold csv files that all begin with one header line, which names the table's columns",
-            remedy="write the columns' names into the first line of each file, in the order in which they are bound",
+            requirement="must contain csv files that all begin with the same header line of the table's column names",
+            remedy="write the column names into the first line of each file, in the order of the account's binding",
         )
     few = sf.length("value") - sf.length(sf.replace("value", sf.lit(","), sf.lit(""))) < MAX_VALUES
     texts = sf.from_csv(
@@ -67,7 +67,7 @@ def read_csv(spark: SparkSession, path: str, columns: Sequence[BoundColumn], *, 
 
 
 def _header(lines: DataFrame) -> str | None:
-    """The line that every file begins with; None if there is no such line."""
+    """The common first line of all files; None if the first lines differ or there are none."""
     places = lines.select(
         "value", "_metadata.file_path", "_metadata.file_block_start", sf.monotonically_increasing_id()
     )
@@ -78,7 +78,7 @@ def _header(lines: DataFrame) -> str | None:
 
 
 def _place(name: str, names: list[str]) -> int | None:
-    """Where ``names`` has ``name``, once; None if it has not."""
+    """The index of ``name`` in ``names``, if it occurs exactly once; else None."""
     same = [place for place, other in enumerate(names) if other == name]
     alike = same or [place for place, other in enumerate(names) if other.lower() == name.lower()]
     return alike[0] if len(alike) == 1 else None
@@ -88,6 +88,6 @@ def _converted(text: Column, type_name: str) -> Column:
     if type_name == "string":
         return text
     if type_name == "timestamp":
-        # a time of day alone would become a moment of the day of the run
+        # a time of day alone would become a timestamp of the day of the run
         return sf.when(text.rlike(r"^\s*[+-]?\d{4,}-"), text.try_cast(type_name))
     return text.try_cast(type_name)

@@ -1,14 +1,14 @@
-"""Filters and features as Spark columns that give a value for every row, whatever it holds.
+"""Filters and features as Spark columns that never fail on the value of a row.
 
-The types of the contract's expressions are translated one by one; the text of a request never reaches Spark. Every
-cast is written out, so that Spark adds none of its own, and every operation that could raise is used in a form that
-gives null instead: on overflow, on a division by zero, on text that is no number. This holds with
-``spark.sql.ansi.enabled`` true and false, and the two give the same values; ``tests/tables/test_expressions.py`` tries
-random expressions on a table of extreme values.
+Each node type of the contract's expressions has its own translation; the text of a request never reaches Spark. All
+casts are explicit, so that Spark adds none of its own, and every operation that could raise is used in a form that
+gives null instead: on overflow, on division by zero, on text that is not a number. This is so for both values of
+``spark.sql.ansi.enabled``, with the same results; ``tests/tables/test_expressions.py`` tests random expressions on a
+table of extreme values.
 
-What is refused is refused for the table's schema alone, which is public: a missing column, text compared with a number.
+Errors depend only on the table's schema, which is public: a missing column, or text compared with a number.
 
-Meaning, where SQL leaves a choice: whole numbers are 64 bits wide and become null where a result does not fit, all
+Semantics, where SQL leaves a choice: whole numbers are 64 bits wide and become null where a result does not fit, all
 other numbers are doubles, ``/`` divides doubles, comparing a whole number with a double compares doubles, NaN equals
 NaN and is above all other numbers, timestamps are in UTC.
 """
@@ -32,11 +32,11 @@ from spark_jobs.contract.expressions.parser import parse
 
 @dataclass(frozen=True, kw_only=True)
 class Typed:
-    """A column and what it holds; whole numbers are bigint, other numbers double.
+    """A column and its kind; whole numbers are bigint, other numbers double.
 
     Attributes:
         column: the expression in Spark.
-        kind: None for a bare NULL, which fits everywhere.
+        kind: None for a bare NULL, which fits every kind.
     """
 
     column: Column
@@ -47,16 +47,16 @@ def filter_column(text: str, schema: StructType) -> Column:
     """The filter as a boolean column; null where it is neither true nor false.
 
     Raises:
-        InvalidRequest: outside the allow-list, or not a condition on a table with this schema.
+        InvalidRequest: the text is outside the allow-list, or not a condition on a table with this schema.
     """
     return condition_column(parse(text, what="where"), schema, field="where", text=text)
 
 
 def condition_column(condition: tree.Expression, schema: StructType, *, field: str, text: object) -> Column:
-    """A condition that stands in ``field`` of a request, as a boolean column.
+    """A condition from ``field`` of a request, as a boolean column.
 
     Raises:
-        InvalidRequest: not a condition on a table with this schema; the message says that ``text`` was given.
+        InvalidRequest: it is not a condition on a table with this schema; the message quotes ``text``.
     """
     scope = _Scope(schema=schema, field=field, text=text)
     return scope.convert(scope.translate(condition), Kind.BOOLEAN)
@@ -87,10 +87,10 @@ def amount_column(need: ColumnNeed, schema: StructType) -> Column:
 
 
 def read(need: ColumnNeed, schema: StructType) -> Typed:
-    """The column that is needed.
+    """The column that ``need`` describes.
 
     Raises:
-        InvalidRequest: the table has none, or one of another kind.
+        InvalidRequest: the table has no such column, or it is of another kind.
     """
     field = field_of(need, schema)
     kind = kind_of(field.dataType)
@@ -108,10 +108,10 @@ def read(need: ColumnNeed, schema: StructType) -> Typed:
 
 
 def field_of(need: ColumnNeed, schema: StructType) -> StructField:
-    """The field that is needed, whatever its type.
+    """The schema field that ``need`` describes, of any type.
 
     Raises:
-        InvalidRequest: the table has none.
+        InvalidRequest: the table has no such column.
     """
     name = need.spelling_in(schema.names)
     if name is None:
@@ -120,7 +120,7 @@ def field_of(need: ColumnNeed, schema: StructType) -> StructField:
 
 
 def kind_of(data_type: DataType) -> Kind | None:
-    """What a column of this type holds; None for types that expressions and models cannot read."""
+    """The kind of a column of this type; None for types that expressions and models cannot read."""
     if isinstance(data_type, StringType) and not data_type.isUTF8BinaryCollation():
         return None
     name = type(data_type).__name__
@@ -128,7 +128,7 @@ def kind_of(data_type: DataType) -> Kind | None:
 
 
 def quoted(name: str) -> str:
-    """A column's name as Spark takes it literally, dots included."""
+    """A column's name, quoted so that Spark takes it literally, including dots."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -140,10 +140,10 @@ def as_double(value: Typed) -> Column:
 
 
 def balanced(combine: Callable[[Column, Column], Column], parts: Sequence[Column]) -> Column:
-    """``parts`` combined by an associative operator, at least one of them.
+    """``parts``, at least one, combined by an associative operator.
 
-    As a tree of logarithmic depth: a chain of thousands would be evaluated thousands of calls deep, for the rows that
-    reach it, and end in a stack overflow for those alone.
+    The result is a tree of logarithmic depth: a chain of thousands of operators would overflow the stack, and only for
+    the rows that reach its end.
     """
     if len(parts) == 1:
         return parts[0]
@@ -163,7 +163,7 @@ _SPARK_TYPES = {
 
 @dataclass(frozen=True, kw_only=True)
 class _Scope:
-    """The schema an expression is translated for, and where it stands in the request, for messages."""
+    """The schema for which an expression is translated, and its field in the request, for messages."""
 
     schema: StructType
     field: str
@@ -203,7 +203,7 @@ class _Scope:
                 return self._cast(self.translate(part), to)
 
     def convert(self, value: Typed, kind: Kind) -> Column:
-        """``value`` as ``kind``: itself, a whole number as a double, or NULL as any kind."""
+        """``value`` as ``kind``: unchanged, a whole number as a double, or NULL as any kind."""
         if value.kind is kind:
             return value.column
         if value.kind is None:
@@ -255,8 +255,8 @@ class _Scope:
     def _abs(self, value: Typed) -> Typed:
         if value.kind is not Kind.INTEGER:
             return Typed(column=sf.abs(self.convert(value, Kind.NUMBER)), kind=Kind.NUMBER)
-        # the least bigint has no opposite: as a decimal it has, which is no bigint. The value is named once, for a plan
-        # that repeats it would triple with each ABS inside an ABS
+        # the smallest bigint has no absolute value as a bigint, but has one as a decimal. The value occurs only once,
+        # because a plan that repeats it would triple with each nested ABS
         return Typed(column=sf.abs(value.column.cast("decimal(20,0)")).try_cast("bigint"), kind=Kind.INTEGER)
 
     def _case(self, branches: tuple[tuple[tree.Expression, tree.Expression], ...], otherwise: tree.Expression) -> Typed:

@@ -1,4 +1,4 @@
-"""Trees of saved pipelines, checked before they are used: a broken one would fail for the rows that reach it alone."""
+"""Checks of the trees of saved pipelines: a broken node would fail only for the rows that reach it."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from pyspark.sql import functions as sf
 
 MAX_NODES = 1_000_000
 MAX_DEPTH = 30
-"""Spark's own; a deeper tree could overflow the stack on its longest path."""
+"""Spark's own limit; a deeper tree could overflow the stack on its longest path."""
 _LEAF = -1
 
 
 def require_sound_trees(spark: SparkSession, folder: str, *, features: int) -> None:
-    """Check the trees of a saved stage: every row of so many features reaches a leaf like any other.
+    """Check that every row with this number of features reaches a leaf of each tree of a saved stage.
 
     Args:
-        spark: reads the stage.
-        folder: where it is saved.
-        features: how many numbers the vector that it reads has.
+        spark: the session that reads the stage.
+        folder: the folder of the stage.
+        features: the length of the stage's input vector.
 
     Raises:
-        ValueError: a node reads no feature, has no children where it needs them, lies too deep, or differs in form.
+        ValueError: a node reads no valid feature, lacks a child, lies too deep, or has another form than the others.
     """
     saved = spark.read.parquet(f"{folder}/data")
     nested = "nodeData" in saved.columns
@@ -33,7 +33,7 @@ def require_sound_trees(spark: SparkSession, folder: str, *, features: int) -> N
     number, left, right, feature, stats = (sf.col(f"{prefix}{name}") for name in names)
     rows = saved.select(tree, number, left, right, feature, sf.size(stats)).limit(MAX_NODES + 1).collect()
     if not rows or len(rows) > MAX_NODES or len({row[5] for row in rows}) != 1:
-        raise ValueError("trees of no one form")
+        raise ValueError("trees of different forms")
     trees: dict[int, list[Any]] = {}
     for row in rows:
         trees.setdefault(row[0], []).append(row[1:])
@@ -46,7 +46,7 @@ def _require_sound(nodes: Sequence[Any], features: int) -> None:
     for place in reversed(range(len(nodes))):
         number, left, right, feature, *_ = nodes[place]
         if number != place:
-            raise ValueError("nodes that are not numbered through")
+            raise ValueError("nodes that are not numbered consecutively")
         if left == _LEAF:
             continue
         if not (place < left < len(nodes) and place < right < len(nodes) and 0 <= feature < features):

@@ -1,11 +1,11 @@
-"""Saved ``pyspark.ml`` pipelines of stages that look at one row and cannot fail.
+"""Saved ``pyspark.ml`` pipelines whose stages are row-wise and cannot fail.
 
-A pipeline is code that somebody saved. Which classes its stages have is read from the saved metadata before anything is
-loaded, and looked at again afterwards; only those below pass, and each stage is loaded by its own class, alone: a saved
-pipeline that says what is to be imported is never asked. Each maps a row to a row, or skips it, and gives a value for
-every value: stages that raise on what they do not know (``handleInvalid="error"``), that run SQL, or that look at other
-rows are refused. Whether the stages fit together, and fit the table, is tried on made-up rows: a pipeline whose parts
-differ in size would otherwise fail exactly when there is somebody in the table.
+A saved pipeline contains code. The classes of its stages are read from the saved metadata before anything is loaded,
+and checked again afterwards; only the classes listed below are allowed, and each stage is loaded separately by its own
+class, so that a saved pipeline cannot decide what is imported. Each stage maps a row to a row, or skips it, for every
+possible value: stages that raise on unknown values (``handleInvalid="error"``), that run SQL, or that depend on other
+rows are rejected. Whether the stages fit together and fit the table is tested on synthetic rows: otherwise, a pipeline
+whose parts differ in size would fail exactly if there are rows in the table.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ _SAMPLES = (None, 0.0, 1.0, -1.5, math.nan, math.inf, -math.inf, 1e308)
 
 @dataclass(frozen=True, kw_only=True)
 class StageDescription:
-    """What is looked at of a stage.
+    """The checked properties of a pipeline stage.
 
     Attributes:
-        name: its full Java class.
-        parameters: those that decide what it reads, writes and does with values that do not fit.
+        name: the full name of its Java class.
+        parameters: those that determine its inputs, its outputs and its treatment of invalid values.
     """
 
     name: str
@@ -87,7 +87,7 @@ class StageDescription:
 
     @property
     def short_name(self) -> str:
-        """The class without its package."""
+        """The name of the class without its package."""
         return self.name.rpartition(".")[2]
 
     @property
@@ -108,11 +108,12 @@ class StageDescription:
 def apply_pipeline(frame: DataFrame, model: SparkMLModel, score: str) -> DataFrame:
     """``frame`` with the pipeline's output as the double column ``score``, without the rows that its stages skip.
 
-    Numeric inputs reach the pipeline as doubles, null as NaN, but for columns that an indexer or imputer reads.
+    Numeric inputs are passed to the pipeline as doubles, with null as NaN, except for columns that an indexer or
+    imputer reads.
 
     Raises:
-        InvalidRequest: no saved pipeline, one of another content than the request names, a stage outside the allow-list
-            or that raises on what it does not know, or a pipeline that does not fit the table's schema.
+        InvalidRequest: there is no saved pipeline, its content differs from the request's, a stage is not allowed or
+            raises on unknown values, or the pipeline does not fit the table's schema.
     """
     pipeline, stages, folders = _load(frame.sparkSession, model)
     if stages[-1].name in CLASSIFIERS and getattr(pipeline[-1], "numClasses", 2) != 2:
@@ -130,17 +131,17 @@ def apply_pipeline(frame: DataFrame, model: SparkMLModel, score: str) -> DataFra
 
 
 def read_saved(spark: SparkSession, path: str) -> SavedPipeline:
-    """What is saved under ``path``, as Spark reads it; no class of it is loaded.
+    """The pipeline under ``path``, as read by Spark; none of its classes is loaded.
 
     Raises:
-        InvalidRequest: there is no pipeline, or something else with it.
+        InvalidRequest: the folder does not contain exactly one pipeline.
     """
     folder = Place.of_folder(path, what="model.path").path
     try:
         files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(folder)
         if files.agg(sf.sum("length")).first()[0] > MAX_BYTES:  # type: ignore[index]
             raise refused_pipeline(path)
-        # what Spark calls the folder, whatever the request calls it
+        # Spark's name of the folder, which may differ from that in the request
         places = [str(row["path"]) for row in files.select("path").collect()]
         root = min(filter(is_metadata, places), key=lambda place: place.count("/")).rpartition("/metadata/")[0]
         below = sf.substring("path", len(root) + 2, 2**30)
@@ -150,17 +151,17 @@ def read_saved(spark: SparkSession, path: str) -> SavedPipeline:
         if not all(place.startswith(f"{root}/") for place in places):
             raise refused_pipeline(path)
         return SavedPipeline.of({str(row["name"]): str(row["hash"]) for row in hashes}, texts)
-    except Exception as error:  # whatever a store or a file makes of it is one thing: no pipeline
+    except Exception as error:  # any failure of a store or a file means that there is no pipeline
         if isinstance(error, InvalidRequest):
             raise
         raise refused_pipeline(path) from None
 
 
 def _load(spark: SparkSession, model: SparkMLModel) -> tuple[list[Any], list[StageDescription], list[str]]:
-    """The stages, each loaded by its own class, what is looked at of them, and their folders."""
+    """The stages, each loaded by its own class, their descriptions, and their folders."""
     saved = read_saved(spark, model.path)
     if model.sha256 not in (None, saved.sha256):
-        _refuse(model, "must hold the pipeline that the request was made for", "ask for the release of it anew")
+        _refuse(model, "must contain the pipeline of the request", "request the release again for the new pipeline")
     described = [_saved(metadata) for _, metadata in saved.stages]
     folders = [f"{Place.of_folder(model.path).path}/{folder}" for folder, _ in saved.stages]
     check_stages(described, model)
@@ -168,7 +169,7 @@ def _load(spark: SparkSession, model: SparkMLModel) -> tuple[list[Any], list[Sta
         pipeline = [_class_of(stage).load(folder) for stage, folder in zip(described, folders, strict=True)]
         stages = [_loaded(stage) for stage in pipeline]
         changed = [stage.name for stage in stages] != [stage.name for stage in described]
-    except Exception:  # a class that trips over what was saved, in whatever way
+    except Exception:  # a class may fail in any way on what was saved
         raise refused_pipeline(model.path) from None
     check_stages(stages, model)
     if changed or read_saved(spark, model.path) != saved:
@@ -177,25 +178,25 @@ def _load(spark: SparkSession, model: SparkMLModel) -> tuple[list[Any], list[Sta
 
 
 def _class_of(stage: StageDescription) -> Any:
-    """The class of Spark's own that loads a stage of the allow-list."""
+    """Spark's class that loads an allowed stage."""
     package, _, name = stage.name.removeprefix(_ROOT).rpartition(".")
     return getattr(importlib.import_module(f"pyspark.ml.{package}"), name)
 
 
 def check_stages(stages: list[StageDescription], model: SparkMLModel) -> None:
-    """Refuse a pipeline with a stage that is not row-wise and total.
+    """Check that all stages of a pipeline are row-wise and total.
 
     Raises:
-        InvalidRequest: naming the first such stage, and the remedy.
+        InvalidRequest: a stage is not; the message names the first one and the remedy.
     """
     for stage in stages:
         if stage.name not in (*TRANSFORMERS, *PREDICTORS):
             allowed = ", ".join(name.rpartition(".")[2] for name in (*TRANSFORMERS, *PREDICTORS))
-            _refuse(model, f"must not hold a {stage.short_name}", f"use stages of {allowed}")
+            _refuse(model, f"must not contain a {stage.short_name}", f"use stages of {allowed}")
         if stage.parameters.get("handleInvalid") not in (None, "keep", "skip"):
             _refuse(
                 model,
-                f"has a {stage.short_name} that fails on values it does not know (handleInvalid='error')",
+                f"has a {stage.short_name} that fails on unknown values (handleInvalid='error')",
                 "set its handleInvalid to 'keep' or 'skip'",
             )
         for splits in (stage.parameters.get("splits"), *(stage.parameters.get("splitsArray") or ())):
@@ -206,7 +207,8 @@ def check_stages(stages: list[StageDescription], model: SparkMLModel) -> None:
                     "let its splits run from -infinity to infinity",
                 )
     if not stages or stages[-1].name not in PREDICTORS or any(stage.name in PREDICTORS for stage in stages[:-1]):
-        _refuse(model, "must end in a model, its only one", "save the fitted pipeline with the model as its last stage")
+        remedy = "save the fitted pipeline with the model as its last stage"
+        _refuse(model, "must end in a model, and contain only one", remedy)
     if model.output == "probability" and not _has_probability(stages[-1]):
         _refuse(model, f"ends in a {stages[-1].short_name}, which gives no probability", "use output: prediction")
 
@@ -233,9 +235,9 @@ def _loaded(stage: Any) -> StageDescription:
 
 
 def _inputs(frame: DataFrame, stages: list[StageDescription]) -> dict[str, Column]:
-    """The table's columns that the pipeline reads, as it gets them.
+    """The columns of the table that the pipeline reads, in the form in which it receives them.
 
-    An indexer needs a number as it is, for its text, and an imputer tells null from NaN.
+    An indexer receives numbers unconverted, because it uses their text, and an imputer distinguishes null from NaN.
     """
     written: set[str] = set()
     readers: dict[str, list[StageDescription]] = {}
@@ -265,10 +267,10 @@ def _try_out(
     stages: list[StageDescription],
     model: SparkMLModel,
 ) -> int:
-    """Run the pipeline on no row, and on made-up rows with the columns of ``frame``; the size of the last vector.
+    """Run the pipeline on no rows and on synthetic rows like those of ``frame``; returns the size of the last vector.
 
-    A part that is too short for a vector fails where it reads the vector's last number, which of a sparse one it does
-    for some rows alone: so each vector is tried densely too.
+    A stage that expects a longer vector fails only when it reads the missing entries, which for sparse vectors depends
+    on the row: so every vector is also tested in dense form.
     """
     from pyspark.ml.functions import vector_to_array
 
@@ -287,23 +289,23 @@ def _try_out(
             rows.select(_output(last, model)).collect()
         size = rows.select(sf.size(vector_to_array(sf.col(quoted(last.inputs[0]))))).first()
         return 0 if size is None else int(size[0])
-    except Exception:  # whatever went wrong would go wrong for somebody's row
+    except Exception:  # any failure here would also occur for some private row
         _refuse(
             model,
             "must give a number for every row of a table with these columns",
-            "check that its stages fit together, and that the table has no column that they add",
+            "check that its stages fit together, and that the table lacks the columns that they add",
         )
 
 
 def _check_trees(spark: SparkSession, folder: str, features: int, model: SparkMLModel) -> None:
     try:
         require_sound_trees(spark, folder, features=features)
-    except Exception:  # a broken tree, or a file that holds none
-        _refuse(model, "must end in a model whose trees are as Spark makes them", "save the fitted pipeline anew")
+    except Exception:  # a broken tree, or a file without trees
+        _refuse(model, "must end in a model with trees as Spark saves them", "save the fitted pipeline again")
 
 
 def _dense(frame: DataFrame, names: tuple[str, ...]) -> DataFrame:
-    """``frame`` with the vectors among these columns as dense ones."""
+    """``frame`` with the vector columns among ``names`` in dense form."""
     from pyspark.ml.functions import array_to_vector, vector_to_array
     from pyspark.ml.linalg import VectorUDT
 

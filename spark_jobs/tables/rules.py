@@ -1,4 +1,4 @@
-"""The per-record rules of a release in plain sentences: public, and the same whatever the table holds."""
+"""The per-record rules of a release in plain sentences; public, and independent of the table's contents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spark_jobs.contract.tables import ColumnsModel, Label, LinearModel, Logisti
 
 
 def rules(request: ReleaseRequest) -> tuple[str, ...]:
-    """What ``request`` does with rows and values that do not fit, in the order it is done."""
+    """The treatment of invalid rows and values under ``request``, in order of application."""
     lines = [*_reading(request), *_unread(request)]
     if request.uses_model:
         lines += _inputs(request.needed_model)
@@ -50,11 +50,11 @@ def _reading(request: ReleaseRequest) -> list[str]:
         )
     if request.block_filter is not None:
         lines.append(
-            f"Only rows are read that lie in the charged blocks {request.written_blocks} of "
-            f"{request.block_expression}, in UTC; a row without a value there lies in none."
+            f"Only rows in the charged blocks {request.written_blocks} of {request.block_expression}, in UTC, are "
+            "read; a row without a value there is in no block."
         )
     if request.where is not None:
-        lines.append(f"A row is used only if this is true of it: {request.where}.")
+        lines.append(f"Only rows for which this condition is true are used: {request.where}.")
     return lines
 
 
@@ -63,7 +63,7 @@ def _unread(request: ReleaseRequest) -> list[str]:
     unread = [name for name, (value, used) in given.items() if value is not None and not used]
     if not unread:
         return []
-    return [f"Nothing that is asked for needs a {' or a '.join(unread)}: what the request says of it is not read."]
+    return [f"No requested diagnostic needs a {' or a '.join(unread)}, so that part of the request is ignored."]
 
 
 def _inputs(model: Model) -> list[str]:
@@ -74,14 +74,12 @@ def _inputs(model: Model) -> list[str]:
                 lines.append("A feature that overflows, divides by zero or does not convert to a number is null.")
             if model.bounds:
                 bounds = ", ".join(f"{name} from {low:.6g} to {high:.6g}" for name, (low, high) in model.bounds.items())
-                lines.append(f"To the model a value beyond its bounds counts as the nearer one: {bounds}.")
+                lines.append(f"In the model, a value beyond its bounds counts as the nearer bound: {bounds}.")
             if model.categorical:
                 names = ", ".join(model.categorical)
                 lines.append(f"A level of {names} that the model does not list, or null, adds nothing to the score.")
         case SparkMLModel():
-            lines.append(
-                "Numbers that are null are NaN to the pipeline's stages, and a row that they skip is left out."
-            )
+            lines.append("The pipeline's stages receive null numbers as NaN, and a row that they skip is left out.")
     return lines
 
 
@@ -106,18 +104,18 @@ def _values(statistic: ValueCells, *, scored: bool) -> list[str]:
     whatever = ", whatever its label and score" if scored else ""
     return [
         f"For the distribution of {name}, a row whose {name} is null or NaN is left out, and any other counts"
-        f"{whatever}; a value below {statistic.lower:.6g} counts as that, one above "
-        f"{statistic.upper:.6g} as that, and values are rounded down to a fixed grid."
+        f"{whatever}; a value below {statistic.lower:.6g} counts as {statistic.lower:.6g}, a value above "
+        f"{statistic.upper:.6g} as {statistic.upper:.6g}, and values are rounded down to a fixed grid."
     ]
 
 
 def _residuals(statistic: ResidualCells) -> list[str]:
     outcome, unit = statistic.outcome, statistic.unit
     return [
-        f"A residual is {outcome} minus the model's output as it is, not moved to any bounds. A row is left out of the "
-        f"residuals if {outcome} or the output is null or NaN, as the output is where a feature is.",
+        f"A residual is {outcome} minus the model's unclipped output. A row is left out of the residuals if {outcome} "
+        "or the output is null or NaN; the output is null or NaN where a feature is.",
         f"Fitted values and residuals are rounded to fixed cells, {unit / 128:.6g} wide up to a size of "
-        f"{unit / 2:.6g} and a 64th of each doubling beyond; what is larger than {unit * 2.0**60:.6g} counts as that.",
+        f"{unit / 2:.6g} and a 64th of each doubling beyond; larger sizes than {unit * 2.0**60:.6g} count as this.",
     ]
 
 
@@ -131,18 +129,17 @@ def _points(statistic: PointCells | PointSums, request: ReleaseRequest) -> list[
         )
     lines += [
         f"A row whose {x} or {y} is null or NaN {_pointless(statistic, request)}.",
-        f"A value of {x} below {x_low:.6g} counts as that, one above {x_high:.6g} as that; of {y}, below "
-        f"{y_low:.6g} and above {y_high:.6g}. Both are rounded to the middles of {statistic.cells:,} equal cells.",
+        f"A value of {x} below {x_low:.6g} or above {x_high:.6g}, and one of {y} below {y_low:.6g} or "
+        f"above {y_high:.6g}, counts as the nearer bound. Both are rounded to the middles of {statistic.cells:,} equal "
+        "cells.",
     ]
     return lines
 
 
 def _pointless(statistic: PointCells | PointSums, request: ReleaseRequest) -> str:
-    """What becomes of a row without a point: where sizes are public it stays, for a replacement may have one."""
+    """The treatment of a row without a point: it is kept if sizes are public, as it may replace a row with a point."""
     if request.sizes_are_public(statistic):
-        return (
-            "stays a row of its line: in sums it counts at the middle of the bounds, in pairs of rows it is passed by"
-        )
+        return "stays a row of its line: in sums it counts at the middle of the bounds, in pairs of rows it is skipped"
     return "is left out of the lines"
 
 
@@ -156,8 +153,8 @@ def _products(statistic: CrossProductCells | LabelProductCells, request: Release
     bounds = ", ".join(f"{number.name} from {number.lower:.6g} to {number.upper:.6g}" for number in numbers)
     if numbers:
         lines.append(
-            f"For the fit, a value beyond its bounds counts as the nearer one: {bounds}. Values are rounded to 8,192 "
-            "equal steps between them; a row with one that is null or NaN is left out."
+            f"For the fit, a value beyond its bounds counts as the nearer bound: {bounds}. Values are rounded to 8,192 "
+            "equal steps between them; a row with a value that is null or NaN is left out."
         )
     for column in statistic.categorical:
         lines.append(

@@ -1,7 +1,7 @@
-"""Labels, scores and fitted values as columns, by public rules that look at one row at a time.
+"""Labels, scores and fitted values as columns, by public row-wise rules.
 
-Nothing here depends on a value: a row that does not fit has a null label or score and is left out of every count. The
-rules are told in plain words by ``spark_jobs.tables.rules``.
+No control flow depends on a value: an invalid row has a null label or score and is left out of every count.
+``spark_jobs.tables.rules`` states the rules in plain sentences.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class LabelAndScore(NamedTuple):
 
 
 def prepare_model(frame: DataFrame, model: Model) -> DataFrame:
-    """``frame`` with what ``label_and_score`` and ``fitted_value`` need of it: a saved pipeline's output, else nothing.
+    """``frame`` as ``label_and_score`` and ``fitted_value`` need it: with the output of a saved pipeline, if any.
 
-    Rows that the pipeline's stages skip are gone.
+    Rows that the pipeline's stages skip are removed.
 
     Raises:
         InvalidRequest: the pipeline is not one of row-wise, total stages, or does not fit the table's schema.
@@ -66,24 +66,24 @@ def label_and_score(frame: DataFrame, request: ReleaseRequest, model: Model | No
 
     Args:
         frame: the table.
-        request: says which label, and how scores that do not fit are read.
-        model: where the scores come from, if not from the request's own model.
+        request: defines the label and the treatment of scores outside [0, 1].
+        model: the model of the scores; by default that of the request.
 
     Raises:
-        InvalidRequest: a column of the label or the model is missing or of a type that does not fit.
+        InvalidRequest: a column of the label or the model is missing or has an unsuitable type.
     """
     score = _score(frame, model or request.needed_model, request.scoring)
     return LabelAndScore(label=label_column(request.needed_label, frame.schema), score=score)
 
 
 def fitted_value(frame: DataFrame, model: Model) -> Column:
-    """What the model gives for each row of ``frame``, which ``prepare_model`` has prepared: a double, not clamped.
+    """The model's unclipped output for each row of ``frame``, which ``prepare_model`` has prepared: a double.
 
-    The linear predictor of a linear model, the probability of a logistic one, the column or the pipeline's output as
-    it is; null or NaN where a feature is.
+    It is the linear predictor of a linear model, the probability of a logistic model, the column, or the output of the
+    pipeline; null or NaN where a feature is.
 
     Raises:
-        InvalidRequest: a column of the model is missing or of a type that does not fit.
+        InvalidRequest: a column of the model is missing or has an unsuitable type.
     """
     schema = frame.schema
     match model:
@@ -100,10 +100,10 @@ def fitted_value(frame: DataFrame, model: Model) -> Column:
 
 
 def label_column(label: Label, schema: StructType) -> Column:
-    """The label of each row: int, 0 or 1; null where it is neither.
+    """The label of each row: int, 0 or 1; null for any other value.
 
     Raises:
-        InvalidRequest: its column is missing or of a type that does not fit.
+        InvalidRequest: its column is missing or has an unsuitable type.
     """
     values = read(label_need(label), schema)
     if values.kind is Kind.BOOLEAN:
@@ -116,7 +116,7 @@ def label_column(label: Label, schema: StructType) -> Column:
 
 def _score(frame: DataFrame, model: Model, scoring: Scoring) -> Column:
     value = fitted_value(frame, model)
-    # a probability is within bounds, or NaN
+    # a probability is in [0, 1], or NaN
     return (
         sf.nanvl(value, sf.lit(None).cast("double")) if isinstance(model, LogisticModel) else _bounded(value, scoring)
     )
@@ -142,23 +142,23 @@ def _linear(model: LinearModel | LogisticModel, schema: StructType) -> Column:
 
 
 def _categorical(name: str, levels: dict[str, float], schema: StructType) -> Column:
-    """The coefficient of the row's level: the levels are converted to the column's type, never the column to text."""
+    """The coefficient of the row's level; levels are converted to the column's type, and not the column to text."""
     return _by_level(categorical_need(name), {level: float(value) for level, value in levels.items()}, 0.0, schema)
 
 
 def level_number(need: ColumnNeed, levels: Sequence[str], schema: StructType) -> Column:
-    """Which of ``levels`` a row has, by the rules of ``model.categorical``: its place, 0 for any other and for null.
+    """The index of a row's level in ``levels``, by the rules of ``model.categorical``; 0 for null and for other values.
 
-    One place each, even where two levels are one value of the column's type, such as 1 and 01: the first.
+    If two levels are the same value of the column's type, such as 1 and 01, the first one counts.
 
     Raises:
-        InvalidRequest: the column is missing or of a type without levels, or a level is no value of it.
+        InvalidRequest: the column is missing or its type has no levels, or a level is not a value of this type.
     """
     return _by_level(need, {level: place for place, level in enumerate(levels)}, 0, schema)
 
 
 def _by_level(need: ColumnNeed, values: Mapping[str, float | int], other: float | int, schema: StructType) -> Column:
-    """The value of the first level that the row has, or ``other``; there is at least one level."""
+    """The value of the first level that equals the row's, or ``other``."""
     column = read(need, schema)
     matched: Column | None = None
     for level, value in values.items():
@@ -168,12 +168,12 @@ def _by_level(need: ColumnNeed, values: Mapping[str, float | int], other: float 
 
 
 def _clipped(value: Column, lower: float, upper: float) -> Column:
-    """The value moved to its bounds; a null or NaN, which is above all numbers here, becomes null."""
+    """The value, clipped to its bounds; null and NaN, which in Spark is above all numbers, become null."""
     return sf.when(value < lower, lower).when(value <= upper, value).when((value > upper) & ~sf.isnan(value), upper)
 
 
 def _equals(values: Typed, value: Literalish, field: str) -> Column:
-    """Whether the column holds ``value``, a constant of the request."""
+    """Whether the column equals ``value``, a constant of the request."""
     try:
         if isinstance(value, str):
             value.encode()
@@ -183,7 +183,7 @@ def _equals(values: Typed, value: Literalish, field: str) -> Column:
         if values.kind is Kind.INTEGER and value == int(value) and -(2**63) <= value < 2**63:
             return values.column == sf.lit(int(value)).cast("bigint")
         return as_double(values) == sf.lit(float(value))
-    except (OverflowError, ValueError):  # no text, or a number that no column can hold
+    except (OverflowError, ValueError):  # not a valid text, or a number that no column can contain
         raise InvalidRequest(
             field, value=value, requirement="must be a value that a column can hold", remedy="correct it"
         ) from None

@@ -1,12 +1,12 @@
-"""Tables of the lake, at one fixed state.
+"""Tables of the data lake, in one pinned state.
 
-What is read is decided by names alone: a path, a catalog name, the columns of partitions. A table that does not exist
-or cannot be read is refused; a partition that does not exist is an empty table, for its presence would tell whether
-some row has that value. Rows with values that do not fit are kept, and what does not fit is null.
+The data to read depends only on names: a path, a catalog name, partition columns. A table that does not exist or cannot
+be read raises an error; a partition that does not exist is read as an empty table, because an error would disclose
+whether some row has that value. Rows with invalid values are kept, and the invalid values are null.
 
-What lies under a path or a version must never be written again, and the names of a table's versions are public: a
-version that is not there is refused. One limit is Spark's own: a Parquet file that keeps timestamps in milliseconds
-must hold none beyond the year 294247, for reading such a value raises, where that column is used at all.
+The data under a path or a version must never be overwritten. The names of a table's versions are public: a version that
+does not exist raises an error. One limit is Spark's own: a Parquet file with timestamps in milliseconds must not
+contain one beyond the year 294247, as reading such a value raises if the column is used.
 """
 
 from __future__ import annotations
@@ -34,45 +34,45 @@ from spark_jobs.tables.csv_files import read_csv
 from spark_jobs.tables.expressions import condition_column, field_of, kind_of, quoted
 
 SETTINGS = {
-    # a partition column's type would depend on the values of all partitions
+    # otherwise the type of a partition column depends on the values of all partitions
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.caseSensitive": "false",
-    # neither may a file vanish from a count, nor a date of another calendar raise
+    # a missing file must not be ignored, and a date of another calendar must not raise
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
 }
-"""What the meaning of a table rests on; set whenever one is read."""
+"""The settings that determine the contents of a table; set whenever one is read."""
 
 Names = tuple[str, ...]
 
 _REFUSALS = {
     "PATH_NOT_FOUND": ("must be a table that exists", "check the path and its version"),
     "UNABLE_TO_INFER_SCHEMA": ("must be a table with files in it", "check the path and its version"),
-    "TABLE_OR_VIEW_NOT_FOUND": ("must be a table that exists", "check the catalog's name of it"),
-    "SCHEMA_NOT_FOUND": ("must be a table that exists", "check the catalog's name of it"),
+    "TABLE_OR_VIEW_NOT_FOUND": ("must be a table that exists", "check its name in the catalog"),
+    "SCHEMA_NOT_FOUND": ("must be a table that exists", "check its name in the catalog"),
     "UNSUPPORTED_FEATURE.TIME_TRAVEL": (
         "must be a table that keeps its versions, to be pinned by table_version",
         "pin it by snapshot.partition",
     ),
-    "CANNOT_MERGE_SCHEMAS": ("must have one type for each column in all its files", "write the files anew"),
-    "COLUMN_ALREADY_EXISTS": ("must have columns that differ in more than their case", "rename one of them"),
-    "FAILED_READ_FILE.CANNOT_READ_FILE_FOOTER": ("must hold whole Parquet files alone", "look for a damaged file"),
+    "CANNOT_MERGE_SCHEMAS": ("must have one type for each column in all its files", "write the files again"),
+    "COLUMN_ALREADY_EXISTS": ("must have column names that differ in more than case", "rename one of them"),
+    "FAILED_READ_FILE.CANNOT_READ_FILE_FOOTER": ("must contain only intact Parquet files", "find the damaged file"),
 }
-_UNREADABLE = ("must be a table that can be read", "check its address, its format and who may read it")
+_UNREADABLE = ("must be a table that can be read", "check its address, its format and the permission to read it")
 
 
 def read_table(spark: SparkSession, source: TableSource) -> DataFrame:
-    """The table in its pinned state; nothing but its schema has been read, so only that can be wrong.
+    """The table in its pinned state; only its schema is read, so that errors do not depend on rows.
 
-    Partition columns of a path are strings. See ``spark_jobs.tables.csv_files`` for the reading of csv files.
+    Partition columns of a path are strings. For csv files see ``spark_jobs.tables.csv_files``.
 
     Raises:
-        InvalidRequest: there is no such table, it cannot be read, its files do not fit together, or it cannot be pinned
-            that way. One line; nothing that Spark or a store said is in it.
+        InvalidRequest: the table does not exist or cannot be read, its files have different schemas, or it cannot be
+            pinned in this way. The message is one line and quotes nothing from Spark or a store.
     """
     for name, value in SETTINGS.items():
         spark.conf.set(name, value)
@@ -88,10 +88,10 @@ def read_table(spark: SparkSession, source: TableSource) -> DataFrame:
 
 
 def _declared(frame: DataFrame, source: TableSource) -> DataFrame:
-    """The columns that are declared, in their order; of a table of which none are, all that it has.
+    """The declared columns in their order, or all columns of the table if none are declared.
 
     Raises:
-        InvalidRequest: the table has not these columns, each of its type. One sentence, whatever differs.
+        InvalidRequest: a declared column is missing or has another type. The message is the same in all cases.
     """
     if source.columns is None or (source.form == "csv" and not source.is_bound):
         return frame
@@ -107,21 +107,21 @@ def _declared(frame: DataFrame, source: TableSource) -> DataFrame:
             "table",
             value=source.path or source.name,
             requirement="must have the columns that its account binds, of the same types",
-            remedy="compare them with `dp-budget show`; a state that was written otherwise cannot be read",
+            remedy="compare them with `dp-budget show`; a state with other columns cannot be read",
         )
     names = zip(matches, source.columns, strict=True)
     return frame.select(*(sf.col(quoted(alike[0].name)).alias(column.name) for alike, column in names))
 
 
 def _folder(spark: SparkSession, source: TableSource) -> str:
-    """The folder that is read, as the table's identity has it."""
+    """The folder to read, as in the table's identity."""
     system = spark.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS") or "file:///"
     if str(source.path).startswith("/") and not system.startswith("file:"):
         raise InvalidRequest(
             "table.path",
             value=source.path,
-            requirement=f"must be a URI where Spark's default file system is another than file://: here it is {system}",
-            remedy="write the scheme, as the account's table has it",
+            requirement=f"must be a URI, because Spark's default file system is {system} and not file://",
+            remedy="add the scheme, as in the account's table",
         )
     source.pinned.require_real(what="table.path")
     _require_no_links(source)
@@ -129,29 +129,29 @@ def _folder(spark: SparkSession, source: TableSource) -> str:
 
 
 def _require_no_links(source: TableSource) -> None:
-    """Refuse a folder with symbolic links in it: they may lead to another table, or to the same rows twice."""
+    """Raise for symbolic links in the folder: they may lead to another table, or to the same rows twice."""
     folders = [] if source.pinned.local is None else [source.pinned.local]
     while folders:
         try:
             with os.scandir(folders.pop()) as entries:
                 members = list(entries)
         except OSError:
-            continue  # Spark says what cannot be read
+            continue  # Spark reports what cannot be read
         if any(entry.is_symlink() for entry in members):
             raise InvalidRequest(
                 "table.path",
                 value=source.path,
                 requirement="must be a folder without symbolic links in it",
-                remedy="put the files themselves there",
+                remedy="replace the links by the files",
             )
         folders += [entry.path for entry in members if entry.is_dir(follow_symlinks=False)]
 
 
 def catalog_table(spark: SparkSession, name: str, *, table_version: int | None = None) -> tuple[DataFrame, Names]:
-    """A catalog's table as it is now or at a version, and its partition columns; no row is read.
+    """A table of the catalog, in its current state or at a version, and its partition columns; no row is read.
 
     Raises:
-        InvalidRequest: there is no such table or version, or it is a view.
+        InvalidRequest: the table or version does not exist, or it is a view.
     """
     quoted_name = ".".join(f"`{part}`" for part in Place.of_catalog(name, what="table.name").path.split("."))
     with _refusing("table.name", name):
@@ -159,7 +159,7 @@ def catalog_table(spark: SparkSession, name: str, *, table_version: int | None =
             raise InvalidRequest(
                 "table.name",
                 value=name,
-                requirement="must be a table, and no view: a view reads tables of other accounts",
+                requirement="must be a table, not a view, because a view may read tables of other accounts",
                 remedy="name the table that it reads, or write its rows to one",
             )
         if table_version is not None:
@@ -174,7 +174,7 @@ def _read_catalog(spark: SparkSession, source: TableSource) -> DataFrame:
 
 
 def _partition_columns(frame: DataFrame, path: str) -> tuple[str, ...]:
-    """The columns that the folders of a table's files give, as in ``day=2026-11-21/part-0.parquet``."""
+    """The columns in the folder names of a table's files, as in ``day=2026-11-21/part-0.parquet``."""
     files = frame.inputFiles()
     below = unquote(files[0]).rpartition("/")[0].removeprefix(path) if files else ""
     names = {unquote(folder.partition("=")[0]) for folder in below.split("/") if "=" in folder}
@@ -189,7 +189,7 @@ def _pinned(frame: DataFrame, source: TableSource, partitioned: tuple[str, ...])
             raise InvalidRequest(
                 need.field,
                 value=name,
-                requirement=f"must be a partition column, which here is {' or '.join(partitioned) or 'none'}",
+                requirement=f"must be a partition column; this table has {' and '.join(partitioned) or 'none'}",
                 remedy="pin the table by the columns that it is partitioned by",
             )
         pin = _pin(need, value, kind_of(field.dataType))
@@ -198,7 +198,7 @@ def _pinned(frame: DataFrame, source: TableSource, partitioned: tuple[str, ...])
 
 
 def _pin(need: ColumnNeed, value: Literalish, kind: Kind | None) -> tree.Expression:
-    """Partition = value, where the column may hold the value as text."""
+    """The condition that the partition column equals the value, which the column may contain as text."""
     column: tree.Expression = tree.ColumnReference(name=need.name)
     literal: Literalish | datetime.date = value
     if kind is Kind.STRING and isinstance(value, bool):
@@ -223,7 +223,7 @@ def _date(need: ColumnNeed, text: str) -> datetime.date:
 
 @contextmanager
 def _refusing(field: str, given: object) -> Iterator[None]:
-    """Say in one line of ours why a table cannot be read; Spark's own words may quote what it read."""
+    """Replace Spark's errors by one line of our own, because Spark's messages may quote what was read."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:

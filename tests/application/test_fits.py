@@ -183,4 +183,4 @@ def test_rules_say_what_becomes_of_values_beyond_their_bounds(table: tuple[Any, 
     assert "wage from 0 to 9" in said
     assert "a county that is null or not among the listed levels is 1." in said
     model = {"kind": "linear", "basis": "public", "coefficients": {"age": 1.0}, "bounds": {"age": [0, 7]}}
-    assert "counts as the nearer one: age from 0 to 7" in " ".join(rules(asked_of(table, "roc_curve", model=model)))
+    assert "counts as the nearer bound: age from 0 to 7" in " ".join(rules(asked_of(table, "roc_curve", model=model)))

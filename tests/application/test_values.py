@@ -115,7 +115,7 @@ def test_no_value_at_all_gives_a_draft_of_the_same_form(diagnostic: Any) -> None
 
 def test_rules_tell_what_becomes_of_values_and_of_nothing_else() -> None:
     told = " ".join(rules(request(diagnostics=[LOG])))
-    assert "a value below 0 counts as that, one above 100000 as that" in told
+    assert "a value below 0 counts as 0, a value above 100000 as 100000" in told
     assert "score" not in told.replace("label and score", "")
     both = " ".join(rules(request(diagnostics=["roc_curve", LOG])))
     assert "A score below 0 counts as 0" in both

@@ -299,12 +299,12 @@ def test_the_columns_of_both_are_needed() -> None:
 def test_rules_of_both_are_told() -> None:
     told = " ".join(rules(asked(plot(unit=0.5), line())))
     for part in (
-        "A residual is wage minus the model's output as it is, not moved to any bounds.",
+        "A residual is wage minus the model's unclipped output.",
         "left out of the residuals if wage or the output is null or NaN",
         "0.00390625 wide up to a size of 0.25",
         "not among the 2 groups of the request is left out of the lines",
         "A row whose parent or child is null or NaN is left out of the lines.",
-        "A value of parent below 0 counts as that, one above 1 as that; of child, below 0 and above 100000.",
+        "A value of parent below 0 or above 1, and one of child below 0 or above 100000, counts as the nearer bound.",
         "the middles of 1,024 equal cells",
     ):
         assert part in told

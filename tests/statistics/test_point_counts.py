@@ -130,7 +130,7 @@ def test_a_table_without_members_has_the_usual_shape(kind, table):
         ({"upper": (1, float("inf"))}, "bounds: got '0.0, inf'; must be two numbers in ascending order"),
         ({"lower": (0, 1, 2)}, "bounds: got [0, 1, 2]; must be one number or a pair"),
         ({"cells": 1000}, "cells: got 1000; must be a power of two"),
-        ({"cells": 2**15}, "cells: got 32768; must be equally many on both axes, at most 16384"),
+        ({"cells": 2**15}, "cells: got 32768; must be the same on both axes, at most 16384"),
         ({"keys": []}, "groups: got '0 keys, 0 of them distinct'; must be from 1 to 1048576 keys"),
         ({"keys": ["17", 17]}, "groups: got '2 keys, 1 of them distinct'"),
         ({"keys": ["x" * 256]}, "groups: got"),
@@ -148,9 +148,9 @@ def test_grids_that_make_no_sense_are_refused_in_a_line(fields, line):
 
 
 def test_columns_and_keys_that_do_not_fit_are_refused():
-    with pytest.raises(InvalidRequest, match="keys: must be given where rows have groups"):
+    with pytest.raises(InvalidRequest, match="keys: must be given if, and only if, rows have groups"):
         PointCounts.from_arrays([0.5], [0.5], groups=["a"])
-    with pytest.raises(InvalidRequest, match="keys: must be given where rows have groups"):
+    with pytest.raises(InvalidRequest, match="keys: must be given if, and only if, rows have groups"):
         PointCounts.from_arrays([0.5], [0.5], keys=["a"])
     with pytest.raises(InvalidRequest, match="y: must be as many as x"):
         PointCounts.from_arrays([0.5], [0.5, 0.6])

@@ -19,8 +19,8 @@ pytestmark = pytest.mark.spark
 
 SECRET = "Zebedee-4711"
 ONE_SENTENCE = (
-    "must hold csv files that all begin with one header line, which names the table's columns; "
-    "write the columns' names into the first line of each file, in the order in which they are bound"
+    "must contain csv files that all begin with the same header line of the table's column names; "
+    "write the column names into the first line of each file, in the order of the account's binding"
 )
 """Whatever is wrong with a header: which name is missing would answer a question about the first line."""
 

@@ -141,5 +141,5 @@ def test_two_names_of_a_catalogs_table_are_one_and_a_view_is_none(spark: SparkSe
     before = spark.catalog.currentDatabase()
     assert [[row.id for row in read_table(spark, each).collect()] for each in (short, full)] == [[1], [1]]
     assert spark.catalog.currentDatabase() == before
-    with pytest.raises(InvalidRequest, match=r"^table.name: .*and no view"):
+    with pytest.raises(InvalidRequest, match=r"^table.name: .*not a view"):
         read_table(spark, view)

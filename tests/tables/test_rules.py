@@ -19,7 +19,7 @@ LINEAR = {"kind": "linear", "basis": "public", "coefficients": {"x": 1}, "catego
         ({}, "A row whose score is null or NaN is left out."),
         ({}, "A score below 0 counts as 0 and a score above 1 as 1."),
         ({"scoring": {"outside": "drop"}}, "A row whose score is below 0 or above 1 is left out."),
-        ({"where": "age > 30"}, "A row is used only if this is true of it: age > 30."),
+        ({"where": "age > 30"}, "Only rows for which this condition is true are used: age > 30."),
         ({"model": LINEAR}, "A row with a feature that is null or NaN is left out."),
         ({"model": LINEAR}, "A level of c that the model does not list, or null, adds nothing to the score."),
         ({"model": PIPELINE}, "a row that they skip is left out"),
@@ -35,16 +35,16 @@ def test_rules_that_do_not_apply_are_not_told() -> None:
     told = " ".join(rules(a_request(model={**LINEAR, "kind": "logistic"})))
     assert "below 0" not in told
     assert "at most" not in told
-    assert "true of it" not in told
+    assert "condition" not in told
 
 
 def test_a_label_and_a_model_that_nothing_reads_are_said_to_be_unread() -> None:
     distribution = {"kind": "ecdf", "column": "amount", "bounds": [0, 1]}
     told = rules(a_request(diagnostics=[distribution]))
-    assert told[0] == ("Nothing that is asked for needs a label or a model: what the request says of it is not read.")
+    assert told[0] == "No requested diagnostic needs a label or a model, so that part of the request is ignored."
     assert "score" not in " ".join(told)
-    assert "not read" not in " ".join(rules(a_request(label=None, model=None, diagnostics=[distribution])))
-    assert "not read" not in " ".join(rules(a_request(diagnostics=["roc_curve", distribution])))
+    assert "ignored" not in " ".join(rules(a_request(label=None, model=None, diagnostics=[distribution])))
+    assert "ignored" not in " ".join(rules(a_request(diagnostics=["roc_curve", distribution])))
 
 
 def test_rules_are_sentences() -> None:

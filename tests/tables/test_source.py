@@ -24,7 +24,7 @@ SECRET = "Zebedee-4711"
 
 UNBOUND = (
     "table: got '{name}'; must have the columns that its account binds, of the same types; "
-    "compare them with `dp-budget show`; a state that was written otherwise cannot be read"
+    "compare them with `dp-budget show`; a state with other columns cannot be read"
 )
 
 
@@ -132,14 +132,14 @@ def test_what_a_table_means_rests_on_settings_that_are_set(spark: SparkSession, 
         ({"path": "nowhere", "snapshot": {"path_version": "v1"}}, "exists"),
         ({"path": "plain", "snapshot": {"path_version": "v=9"}}, "exists"),
         ({"path": "plain", "snapshot": {"path_version": "empty"}}, "files in it"),
-        ({"path": "parted", "snapshot": {"partition": {"id": 1}}}, "which here is month or region"),
+        ({"path": "parted", "snapshot": {"partition": {"id": 1}}}, "this table has month and region"),
         ({"path": "parted", "snapshot": {"partition": {"year": 1}}}, "must be a column of the table"),
-        ({"path": "plain/v=1", "snapshot": {"partition": {"region": "r/1"}}}, "which here is none"),
+        ({"path": "plain/v=1", "snapshot": {"partition": {"region": "r/1"}}}, "this table has none"),
         ({"format": "catalog", "name": "sales.nothing", "snapshot": {"partition": {"half": 1}}}, "exists"),
         ({"format": "catalog", "name": "nobody.nothing", "snapshot": {"partition": {"half": 1}}}, "exists"),
         ({"format": "catalog", "name": "a.b.c.d", "snapshot": {"partition": {"half": 1}}}, "can be read"),
         ({"format": "catalog", "name": "sales.visits", "snapshot": {"table_version": 1}}, "keeps its versions"),
-        ({"format": "catalog", "name": "sales.recent", "snapshot": {"partition": {"half": 1}}}, "and no view"),
+        ({"format": "catalog", "name": "sales.recent", "snapshot": {"partition": {"half": 1}}}, "not a view"),
         ({"format": "catalog", "name": "sales.visits", "snapshot": {"partition": {"half": "x"}}}, "must not combine"),
         ({"format": "catalog", "name": "sales.visits", "snapshot": {"partition": {"day": "x"}}}, "must be a date"),
         ({"path": "gs://bucket/t", "snapshot": {"path_version": "v1"}}, "can be read"),
@@ -229,7 +229,7 @@ def test_the_command_prints_the_schema_or_one_line(
     refused = capfd.readouterr()
     assert refused.out == ""
     assert refused.err == (
-        "table.name: got 'sales.nothing'; must be a table that exists; check the catalog's name of it\n"
+        "table.name: got 'sales.nothing'; must be a table that exists; check its name in the catalog\n"
     )
 
 

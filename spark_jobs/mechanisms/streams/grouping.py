@@ -1,22 +1,24 @@
-"""Which steps of a stream of counts are alike: the grouping of PeGaSus, step by step and in bounded memory.
+"""Private grouping of the similar steps of a stream of counts: the grouper of PeGaSus, in bounded memory.
 
 Specification (Chen, Machanavajjhala, Hay, Miklau, *PeGaSus: data-adaptive differentially private stream processing*,
-CCS 2017; Chen 2018, algorithm 16). The deviation of a group G of steps is ``dev(G) = sum |c_i - mean(G)|``. Where no
-group is open, step t opens one, and a threshold ``theta + Lap`` is drawn for it; t is not tested. Otherwise t is
-tested: if ``dev(G + t) + Lap`` is below the group's threshold, it joins; if not, G is closed and t is a closed group of
-its own. A group of ``max_group`` steps is closed as well.
+CCS 2017; Chen 2018, algorithm 16). The deviation of a group G of steps is ``dev(G) = sum |c_i - mean(G)|``. If no group
+is open, step t opens one, without a test, and a noisy threshold ``theta + Lap`` is drawn for it. Otherwise t is tested:
+if ``dev(G + t) + Lap`` is below the group's threshold, t joins G; if not, G is closed and t is a closed group of its
+own. A group is also closed when it has ``max_group`` steps.
 
-Guarantee: epsilon-DP for a row more or less at one step, at noise of ``2 / e1`` on a threshold and ``4 / e2`` on a
-test, ``e1 + e2 = epsilon``; for a row that is replaced, and may be at two steps, with twice the noise.
+Guarantee: epsilon-DP for a row that is added or removed at one step, with noise of scale ``2 / e1`` on a threshold and
+``4 / e2`` on a test, ``e1 + e2 = epsilon``; with twice the noise also for a row that is replaced, possibly at another
+step.
 Sensitivity. One count changes by 1, so ``dev`` changes by at most ``2 (1 - 1 / |G|)``: its own term by ``1 - 1 / |G|``,
-the others by ``1 / |G|`` each. It is not monotone. Here it is rounded to whole parts of ``1 / PARTS``; as rounding
+the others by ``1 / |G|`` each. It is not monotone. Here it is rounded to multiples of ``1 / PARTS``; as rounding
 commutes with whole shifts, the rounded value moves by at most ``2 PARTS`` of them.
-Proof. The tests of one group are a sparse vector technique with cut-off 1 and sensitivity 2: epsilon, however many
-there are (``sparse_vector``). The steps of a run are its group's and the one that closed it, which opens no run: every
-step is read by exactly one run. Given the answers before it, a run depends on the counts of its own steps alone, so the
-probability of a sequence of answers is a product of runs of which one changes. A replaced row is one less and one more.
+Proof. The tests of one group are an instance of the sparse vector technique with cut-off 1 and sensitivity 2, at cost
+epsilon for any number of tests (``sparse_vector``). The steps of an instance are those of its group and the one that
+closed it, which starts no instance: every step is used by exactly one instance. Given the previous answers, an instance
+depends only on the counts of its own steps, so that the probability of a sequence of answers is a product over the
+instances, of which only one changes. Replacing a row removes one and adds one.
 
-Cost of a step: one insertion into a sorted list of at most ``max_group`` counts, and a few integers.
+Running time of a step: one insertion into a sorted list of at most ``max_group`` counts, and a few integers.
 """
 
 from __future__ import annotations
@@ -30,19 +32,19 @@ import numpy as np
 from spark_jobs.arrays import Int64Array
 
 PARTS = 16
-"""Deviations are rounded to whole parts of 1 / PARTS."""
+"""Deviations are rounded to multiples of 1 / PARTS."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class GroupState:
-    """What is kept between two steps; private, so its ``repr`` has no count.
+    """The state between two steps; private, so its ``repr`` shows no counts.
 
     Attributes:
-        step: steps so far.
+        step: the number of steps so far.
         start: the first step of the last group.
-        open: whether it may grow.
-        level: its noisy threshold, in parts.
-        counts: the exact counts of an open group, ascending; empty where none is open.
+        open: whether the last group may grow.
+        level: the noisy threshold of the last group, in parts.
+        counts: the exact counts of the open group, ascending; empty if no group is open.
     """
 
     step: int = 0
@@ -55,23 +57,23 @@ class GroupState:
 def group_steps(
     state: GroupState, counts: Sequence[int], *, levels: Sequence[int], tests: Sequence[int], max_group: int
 ) -> tuple[GroupState, Int64Array]:
-    """The groups that the next steps belong to.
+    """The groups of the next steps.
 
     Args:
-        state: after the step before.
+        state: the state after the previous step.
         counts: exact counts of the next steps, whole numbers of at least 0.
-        levels: a noisy threshold for each of them, in parts; used where the step opens a group.
-        tests: noise for each of them, in parts; used where it is tested.
-        max_group: steps a group may have, at least 1; public.
+        levels: a noisy threshold for each step, in parts; used if the step opens a group.
+        tests: noise for each step, in parts; used if the step is tested.
+        max_group: the largest number of steps of a group, at least 1; public.
 
     Returns:
-        The state after the last step, and for each step the first step of its group, shape (len(counts),): a step t
-        whose group begins at s is, when it is published, in the group of the steps s to t.
+        The state after the last step, and for each step the first step of its group, shape (len(counts),): when step t
+        is published and its group begins at s, the group consists of the steps s to t.
     """
     start, growing, level, ordered = state.start, state.open, state.level, list(state.counts)
     size, total = len(ordered), sum(ordered)
     mean = total // size if size else 0
-    # of the counts in order, the first `inside` are not above the mean, and sum up to `below`
+    # the first `inside` of the ordered counts are not above the mean; their sum is `below`
     inside = bisect_right(ordered, mean)
     below = sum(ordered[:inside])
     starts = []
@@ -90,7 +92,7 @@ def group_steps(
             while ordered[inside - 1] > mean:
                 inside -= 1
                 below -= ordered[inside]
-            # size * dev(G) is twice what the counts below the mean lack
+            # size * dev(G) is twice the total shortfall of the counts below the mean
             lacking = 2 * (inside * total - size * below)
             if (2 * PARTS * lacking + size) // (2 * size) + tests[at] < level:
                 growing = size < max_group

@@ -1,29 +1,30 @@
-"""Streams of counts of a hierarchy of states: every aggregate at every step, by PeGaSus, with or without pruning.
+"""Streams of counts over a hierarchy of states: all aggregates at every step, by PeGaSus, with or without pruning.
 
 Specification (Chen 2018, section 5.5). A public tree groups states (sensors into rooms, rooms into buildings); every
-node, in a level each, has a stream: the counts of the states below it. *HS-PGS* runs PeGaSus (``pegasus``) on each at
-``epsilon / h`` for h levels. *PHS-PGS* first asks at every step which nodes are worth refining (``pruning``); what is
-below one that is not is published as 0 and takes no part in groups, and the budget it would have had goes to the noise
-of the node above it. Changed: the pruning is one that is private (algorithm 18's is not); smoothing gives counts
-weights by their noise, which differs from step to step; and the aggregates are made to add up (``consistency``).
+node has a stream, the counts of the states below it. *HS-PGS* runs PeGaSus (``pegasus``) on each stream at
+``epsilon / h`` for h levels. *PHS-PGS* first decides at every step which nodes are worth refining (``pruning``); the
+nodes below one that is not refined are published as 0 and take no part in groups, and their budget is added to that of
+its noise. This implementation differs: the pruning is private (that of algorithm 18 is not); smoothing weights counts
+by their noise, which differs between steps; and the aggregates are adjusted to add up (``consistency``).
 
-Neighbours: a person has up to ``max_rows`` events in the stream, at one step in several states or at several steps, and
-is there or not (ADD_REMOVE) or has other events instead (REPLACE_ONE).
+Neighbours: a person has up to ``max_rows`` events in the stream, at one step in several states or at several steps;
+these events are added or removed (ADD_REMOVE) or replaced by others (REPLACE_ONE).
 Cost: ``epsilon`` for a stream of any length. It is split as pruning ``e_r``, groups ``e_g``, counts ``e_p``.
 
-Proof, for one event more at step t. It changes by 1 the counts at t of one node in each level, a path, and no others.
-*Pruning*: the trees of different steps hold disjoint rows, so all answers together are ``e_r``-DP (``pruning``). The
-rest is drawn with noise of its own and reads which nodes are measured as public facts. *Groups*: given those, each
-node's tests are those of one stream, of its measured steps alone, at ``e_g / h``. *Counts*: a measured node's noise
-costs ``e_p / h`` where its children are measured as well, or where it is a state, and ``(l (e_p + e_g) - e_g) / h``
-where they are not, l being the levels from it to the states. So on a path that ends there, groups and counts of the
-``h - l`` nodes above cost ``(e_p + e_g) / h`` each, and its own ``l (e_p + e_g) / h``: ``e_p + e_g`` together, on every
-path. All compose to epsilon. *A replaced event* is one less and one more: all parts have noise for that. *More events*:
-all parts run at epsilon over ``max_rows``, by as many steps of the above; to divide a person's events by their number,
-as the source proposes, comes to the same. Levels and events share by division rounded down.
+Proof, for one event that is added at step t. It changes by 1 the counts at t of one node in each level, a path, and no
+others. *Pruning*: the trees of different steps hold disjoint rows, so all answers together are ``e_r``-DP
+(``pruning``). The other parts have independent noise, and for them the set of measured nodes is a public fact.
+*Groups*: given this set, the tests of a node are those of one stream, which consists of the node's measured steps, at
+``e_g / h``. *Counts*: the noise of a measured node costs ``e_p / h`` if its children are measured as well or if it is a
+state, and ``(l (e_p + e_g) - e_g) / h`` if they are not, where l is the number of levels from the node to the states.
+So on a path that ends at such a node, groups and counts of the ``h - l`` nodes above cost ``(e_p + e_g) / h`` each, and
+its own cost ``l (e_p + e_g) / h``: together ``e_p + e_g``, on every path. These costs compose to epsilon. *A replaced
+event* is one removed and one added, which the noise of all parts covers. *Several events*: all parts run at epsilon
+over ``max_rows``, and the argument is applied once for each event; dividing a person's events by their number, as the
+source proposes, is equivalent. Shares of levels and events are rounded down.
 
-Estimates are a function of what was released and cost nothing. Noise is drawn for measured nodes alone: which these are
-is public. Memory is that of the open groups. Keep the new state before what it goes with is published.
+Estimates are post-processing and cost nothing. Noise is drawn only for measured nodes, which are public. Memory is that
+of the open groups. Store the new state before the results of its steps are published.
 """
 
 from __future__ import annotations
@@ -60,11 +61,11 @@ from spark_jobs.mechanisms.streams.smoothing import Smoother
 MAX_STATES = 1 << 16
 MAX_ROWS = 1 << 20
 MIN_VARIANCE = 1e-6
-"""Stands for the variance of noise that is as good as none."""
+"""A lower bound on variances, for noise that is practically 0."""
 _UNIT = 1024
-"""The weight of a count with the noise of one level."""
+"""The weight of a count whose noise has the budget of one level."""
 _CHUNK = 1024
-"""Steps that are made to add up at once, so that memory does not grow with the steps of a call."""
+"""The number of steps that are adjusted at once, which bounds memory for calls with many steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,16 +73,16 @@ class HierarchyShape:
     """The public facts of the streams of a hierarchy.
 
     Attributes:
-        hierarchy: its levels over the states, in their order: ``Hierarchy.line``, or one of unequal groups.
+        hierarchy: the levels over the ordered states: ``Hierarchy.line``, or one with unequal groups.
         epsilon: the cost of all streams together.
         neighbours: the neighbouring relation.
-        max_rows: events that a person may have in the stream; see the module.
-        prune_share: the part of epsilon that prunes; 0 measures every node at every step.
-        group_share: the part of epsilon that groups steps.
-        refine_from: a node is refined from about this many rows, in units of the scale of a level's noise.
-        threshold, max_group, smoother: of every node, as ``PegasusShape`` has them.
-        consistent: whether the estimates are made to add up.
-        spendings: what the stream costs: pruning if any, groups, counts; made from the rest.
+        max_rows: the largest number of events of a person in the stream; see the module.
+        prune_share: the share of epsilon for pruning; with 0, every node is measured at every step.
+        group_share: the share of epsilon for grouping steps.
+        refine_from: about the number of rows from which a node is refined, in units of the noise scale of one level.
+        threshold, max_group, smoother: for every node, as in ``PegasusShape``.
+        consistent: whether the estimates are adjusted to add up.
+        spendings: the costs of pruning (if any), groups and counts; derived from the other attributes.
 
     Raises:
         InvalidRequest: a parameter is out of its bounds.
@@ -122,46 +123,46 @@ class HierarchyShape:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Nodes of each level, the root's first."""
+        """The number of nodes of each level, the root first."""
         return (*(len(children) for children in reversed(self.hierarchy.children)), self.hierarchy.order.size)
 
     @property
     def cuts(self) -> NDArray[np.intp]:
-        """Where each level but the first begins among all nodes."""
+        """The index of the first node of each level but the first, among all nodes."""
         starts: NDArray[np.intp] = np.cumsum(self.sizes)[:-1]
         return starts
 
     @property
     def pruning(self) -> Decimal:
-        """What asking which nodes to refine costs for one event; 0 where nothing is pruned."""
+        """The cost of pruning for one event; 0 without pruning."""
         return share(self.spendings[0].epsilon, self.max_rows) if len(self.spendings) == 3 else Decimal(0)
 
     @property
     def grouping(self) -> Decimal:
-        """What a node's groups cost for one event."""
+        """The cost of a node's groups for one event."""
         return share(self.spendings[-2].epsilon, self._parts)
 
     def perturbing(self, levels: int) -> Decimal:
-        """What the noisy count of a node costs for one event, with the budget of so many levels."""
+        """The cost of a node's noisy count for one event, if the node has the budget of ``levels`` levels."""
         level = share(exact_sum(self.spendings[-1].epsilon, self.spendings[-2].epsilon), self._parts)
         return exact_difference(exact_sum(*(level,) * levels), self.grouping)
 
     @cached_property
     def variances(self) -> FloatArray:
-        """Of noisy counts with the budget of 1, 2, ... levels; entry 0 is that of 1, too."""
+        """The variances of noisy counts by the number of levels whose budget they have; entry 0 equals entry 1."""
         rows = rows_changed(self.neighbours)
         scales = [laplace_scale(self.perturbing(max(levels, 1)), rows) for levels in range(len(self.sizes) + 1)]
         return np.array([max(laplace_variance(scale), MIN_VARIANCE) for scale in scales])
 
     @cached_property
     def weights(self) -> Int64Array:
-        """Whole numbers in proportion to the inverses of ``variances``."""
+        """Whole numbers that are approximately proportional to the inverses of ``variances``."""
         weights: Int64Array = np.maximum(np.rint(_UNIT * self.variances[0] / self.variances), 1).astype(np.int64)
         return weights
 
     @property
     def refined_at(self) -> int:
-        """The count from which a node is refined: public, and whole."""
+        """The count from which a node is refined: a public whole number."""
         return round(self.refine_from * laplace_scale(self.perturbing(1), rows_changed(self.neighbours)))
 
     @property
@@ -171,11 +172,11 @@ class HierarchyShape:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class HierarchyState:
-    """What is kept between two steps; private as a whole, so its ``repr`` has no count.
+    """The state between two steps; private, so its ``repr`` shows no counts.
 
     Attributes:
-        step: steps so far.
-        nodes: the state of each node's stream, of its measured steps alone; the root's first, level by level.
+        step: the number of steps so far.
+        nodes: the state of each node's stream, which consists of its measured steps; the root first, level by level.
     """
 
     step: int
@@ -183,21 +184,21 @@ class HierarchyState:
 
     @classmethod
     def start(cls, shape: HierarchyShape) -> HierarchyState:
-        """Before the first step."""
+        """The state before the first step."""
         return cls(step=0, nodes=(PegasusState(),) * sum(shape.sizes))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HierarchySteps:
-    """What was released of a few steps. Nodes are in the order of their levels, the root first.
+    """The released values of some steps. Nodes are ordered by level, the root first.
 
     Attributes:
-        first: the first of the steps, counted from 0.
-        levels: levels whose budget each node's count had, shape (n, nodes): 0 where it was pruned; above 1 where the
-            nodes below it were.
-        noisy: noisy counts, shape (n, nodes); 0 where pruned.
-        starts: the first step of each one's group, counted in the node's measured steps; -1 where pruned.
-        estimates: of the counts, at least 0, shape (n, nodes); 0 where pruned.
+        first: the index of the first of these steps in the stream, from 0.
+        levels: the number of levels whose budget each node's count has, shape (n, nodes): 0 if the node is pruned,
+            above 1 if the nodes below it are.
+        noisy: noisy counts, shape (n, nodes); 0 for pruned nodes.
+        starts: the first step of the group, counted in the node's measured steps; -1 for pruned nodes.
+        estimates: of the counts, at least 0, shape (n, nodes); 0 for pruned nodes.
     """
 
     first: int
@@ -209,7 +210,7 @@ class HierarchySteps:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class HierarchyNoise:
-    """Everything that steps draw; private. ``counts`` are those of ``PegasusNoise``, all of shape (n, nodes)."""
+    """All random values of some steps; private. The arrays of ``counts`` have shape (n, nodes)."""
 
     levels: Int64Array
     counts: PegasusNoise
@@ -218,12 +219,12 @@ class HierarchyNoise:
 def release_hierarchy(
     state: HierarchyState, counts: ArrayLike, *, shape: HierarchyShape, noise: Noise
 ) -> tuple[HierarchyState, HierarchySteps]:
-    """The next steps of all streams; all steps together cost ``epsilon`` once.
+    """Release the next steps of all streams; all steps together cost ``epsilon`` once.
 
     Args:
-        state: after the step before; ``HierarchyState.start(shape)`` at first.
-        counts: rows of each step in each state, whole numbers, shape (n, states); private, and clipped to 0 to 2^40.
-        shape: the public facts, the same at every step.
+        state: the state after the previous step; ``HierarchyState.start(shape)`` at first.
+        counts: the number of rows of each step in each state, shape (n, states); private, clipped to 0 to 2^40.
+        shape: the public facts; the same for all steps.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
     Raises:
@@ -249,7 +250,7 @@ def aggregate(counts: ArrayLike, hierarchy: Hierarchy) -> Int64Array:
 
 
 def draw_hierarchy(exact: Int64Array, *, shape: HierarchyShape, noise: Noise) -> HierarchyNoise:
-    """Everything that these steps need of a source of noise, from the counts of all nodes."""
+    """Draw all random values of these steps, given the exact counts of all nodes."""
     levels = _measured(exact, shape, noise)
     rows, kept = rows_changed(shape.neighbours), levels > 0
     noisy, thresholds, tests = (np.zeros_like(exact) for _ in range(3))
@@ -270,7 +271,7 @@ def draw_hierarchy(exact: Int64Array, *, shape: HierarchyShape, noise: Noise) ->
 def take_hierarchy(
     state: HierarchyState, exact: Int64Array, *, shape: HierarchyShape, drawn: HierarchyNoise
 ) -> tuple[HierarchyState, HierarchySteps]:
-    """``release_hierarchy`` with its noise: no randomness."""
+    """The deterministic part of ``release_hierarchy``, given its random values."""
     nodes: list[PegasusState] = []
     starts, raw, group_weights = np.full(exact.shape, -1, dtype=np.int64), np.zeros(exact.shape), np.ones(exact.shape)
     weights = shape.weights[drawn.levels]
@@ -307,17 +308,17 @@ def take_hierarchy(
 def laplace_hierarchy(
     counts: ArrayLike, *, hierarchy: Hierarchy, epsilon: Cost, neighbours: Neighbours, noise: Noise, max_rows: int = 1
 ) -> Int64Array:
-    """Noisy counts of all nodes, step by step, shape (n, nodes): HS-LM, the baseline. ``epsilon``-DP.
+    """Noisy counts of all nodes at every step, shape (n, nodes); ``epsilon``-DP. The baseline HS-LM.
 
-    An event is in one node of each of h levels: it moves the counts by h in 1-norm, a replaced one by 2 h.
+    An event is in one node of each of h levels: it changes the counts by h in 1-norm, and by 2 h if it is replaced.
 
     Args:
-        counts: as ``release_hierarchy`` has them.
-        hierarchy: its levels.
+        counts: as in ``release_hierarchy``.
+        hierarchy: the levels.
         epsilon: the total cost.
         neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
-        max_rows: events that a person may have.
+        max_rows: the largest number of events of a person.
 
     Raises:
         InvalidRequest: epsilon is not a finite number above 0.
@@ -328,7 +329,7 @@ def laplace_hierarchy(
 
 
 def _measured(exact: Int64Array, shape: HierarchyShape, noise: Noise) -> Int64Array:
-    """The levels whose budget each node has: 0 where pruned."""
+    """The number of levels whose budget each node has: 0 for pruned nodes."""
     if not shape.pruning:
         return np.ones_like(exact)
     children = [np.asarray(level) for level in reversed(shape.hierarchy.children)]
@@ -350,7 +351,7 @@ def _measured(exact: Int64Array, shape: HierarchyShape, noise: Noise) -> Int64Ar
 
 
 def _weights_so_far(before: PegasusState, starts: Int64Array, weights: Int64Array) -> FloatArray:
-    """The weight of each step's group up to it, for steps that follow on those of ``before``."""
+    """The total weight of each step's group up to this step, for the steps after the state ``before``."""
     first, kept = before.group.step, len(before.weights)
     upto = np.concatenate([[0.0], np.cumsum(np.append(np.array(before.weights, dtype=np.float64), weights))])
     at = np.arange(kept, kept + starts.size)
@@ -359,15 +360,15 @@ def _weights_so_far(before: PegasusState, starts: Int64Array, weights: Int64Arra
 
 
 def _adding_up(raw: FloatArray, variances: FloatArray, levels: Int64Array, shape: HierarchyShape) -> FloatArray:
-    """Estimates that add up, of a block of steps; variances need only be in proportion."""
+    """Estimates that add up, for a block of steps; only the ratios of ``variances`` matter."""
     readings, spreads = (np.split(values, shape.cuts, axis=1) for values in (raw, variances / variances.min()))
-    # below a node with the budget of more levels than one nothing is measured, and below what is not measured neither
+    # nothing is measured below a node that has the budget of several levels, or below one that is not measured
     ends = [values != 1 for values in np.split(levels, shape.cuts, axis=1)[:-1]]
     return np.concatenate(consistent_counts(readings, spreads, hierarchy=shape.hierarchy, ends=ends), axis=1)
 
 
 def _adds_up(hierarchy: Hierarchy) -> bool:
-    """Whether the levels are groups of neighbours, at least one in each, up to one root."""
+    """Whether every level groups at least one neighbouring node each, up to a single root."""
     sizes = [hierarchy.order.size, *(len(level) for level in hierarchy.children)]
     return (
         1 <= sizes[0] <= MAX_STATES

@@ -1,19 +1,20 @@
-"""PeGaSus: a count released at every step of a stream, smoothed over the steps that are alike.
+"""PeGaSus: a count that is released at every step of a stream, smoothed over groups of similar steps.
 
 Specification (Chen, Machanavajjhala, Hay, Miklau, CCS 2017; Chen 2018, algorithm 15). At each step t: perturb,
-``y_t = c_t + noise`` of scale ``1 / e_p``; group t with steps before it at ``e_g`` (``grouping``); smooth, by the y of
+``y_t = c_t + noise`` of scale ``1 / e_p``; group t with earlier steps at ``e_g`` (``grouping``); smooth over the y of
 its group (``smoothing``), and publish.
 
-Neighbours: one row, one event. Under ADD_REMOVE it is there or it is not; under REPLACE_ONE it may be at another step,
-and all noise is twice as large. The relation is of events: a person with k of them has loss k epsilon. Two secrets of
-the kind "in this state, in that state" at one time are two steps of ADD_REMOVE apart, one of REPLACE_ONE.
+Neighbours: one row is one event. Under ADD_REMOVE it is added or removed; under REPLACE_ONE it may move to another
+step, and all noise is twice as large. The relation is about events: the loss of a person with k events is k epsilon.
+Two secrets of the form "in this state" and "in that state" at the same time are two steps of ADD_REMOVE apart, or one
+of REPLACE_ONE.
 Cost: ``e_p + e_g`` for a stream of any length.
-Proof. Steps are disjoint: an added row changes one count, and the y together are ``e_p``-DP. The groups together are
-``e_g``-DP (``grouping``). They are drawn side by side and compose; smoothing reads nothing else. A replaced row is one
-less and one more.
+Proof. Steps are disjoint: an added row changes one count, and all y together are ``e_p``-DP. The groups together are
+``e_g``-DP (``grouping``). The two have independent noise and compose; smoothing uses nothing else. A replaced row is
+one removed and one added.
 
-Noise for a step is drawn in full whether it is tested or not. Memory is that of the open group. Keep the new state
-before what it goes with is published: steps released twice with fresh noise cost twice.
+The noise of a step is drawn in full, whether the step is tested or not. Memory is that of the open group. Store the new
+state before the results of its steps are published: steps that are released twice with fresh noise cost twice.
 """
 
 from __future__ import annotations
@@ -49,11 +50,11 @@ class PegasusShape:
     Attributes:
         epsilon: the cost of the whole stream.
         neighbours: the neighbouring relation.
-        group_share: the part of epsilon, in (0, 1), that groups steps.
-        threshold: the deviation that a group may have, times the epsilon of the groups; the published 5.
-        max_group: steps that a group may have, up to 65,536.
-        smoother: how a group's noisy counts become one.
-        spendings: what the stream costs: groups, then counts; made from the rest.
+        group_share: the share of epsilon, in (0, 1), for grouping steps.
+        threshold: the largest deviation of a group, times the epsilon of the groups; 5 as published.
+        max_group: the largest number of steps of a group, up to 65,536.
+        smoother: the estimate from a group's noisy counts.
+        spendings: the costs of groups and of counts; derived from the other attributes.
 
     Raises:
         InvalidRequest: a parameter is out of its bounds.
@@ -80,28 +81,28 @@ class PegasusShape:
 
     @property
     def grouping(self) -> Decimal:
-        """The epsilon that groups steps."""
+        """The epsilon for grouping steps."""
         return self.spendings[0].epsilon
 
     @property
     def perturbing(self) -> Decimal:
-        """The epsilon of the counts."""
+        """The epsilon for noisy counts."""
         return self.spendings[1].epsilon
 
     @property
     def scale(self) -> float:
-        """Of the noise of a count."""
+        """The scale of the noise of a count."""
         return laplace_scale(self.perturbing, rows_changed(self.neighbours))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PegasusState:
-    """What is kept between two steps; private as a whole, so its ``repr`` has no count.
+    """The state between two steps; private, so its ``repr`` shows no counts.
 
     Attributes:
         group: exact counts and threshold of the open group.
-        noisy: the noisy counts of the open group, in order; these were released.
-        weights: of them, where their noise differs (``hierarchy``); else empty.
+        noisy: the released noisy counts of the open group, in order.
+        weights: the weights of ``noisy`` if their noise differs (``hierarchy``); else empty.
     """
 
     group: GroupState = field(default_factory=GroupState)
@@ -111,12 +112,12 @@ class PegasusState:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PegasusSteps:
-    """What was released of a few steps.
+    """The released values of some steps.
 
     Attributes:
-        first: the first of them, counted from 0.
+        first: the index of the first of these steps in the stream, from 0.
         noisy: noisy counts, shape (n,).
-        starts: the first step of each step's group, shape (n,), counted from the stream's first.
+        starts: the first step of each step's group, shape (n,), as an index in the stream.
         estimates: of the counts, at least 0, as each step was published, shape (n,).
     """
 
@@ -128,7 +129,7 @@ class PegasusSteps:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PegasusNoise:
-    """Everything that steps draw: noisy counts, a noisy threshold and the noise of a test for each; private."""
+    """All random values of some steps: noisy counts, noisy thresholds and the noise of the tests; private."""
 
     noisy: Int64Array
     levels: Int64Array
@@ -138,23 +139,23 @@ class PegasusNoise:
 def release_steps(
     state: PegasusState, counts: ArrayLike, *, shape: PegasusShape, noise: Noise
 ) -> tuple[PegasusState, PegasusSteps]:
-    """The next steps: their counts go in, noisy estimates come out; all steps of a stream cost ``epsilon`` once.
+    """Release noisy estimates of the next steps; all steps of a stream together cost ``epsilon`` once.
 
     Args:
-        state: after the step before; ``PegasusState()`` at first.
-        counts: rows of each step, whole numbers, shape (n,); private, and clipped to 0 to 2^40.
-        shape: the public facts, the same at every step.
+        state: the state after the previous step; ``PegasusState()`` at first.
+        counts: the number of rows of each step, shape (n,); private, clipped to 0 to 2^40.
+        shape: the public facts; the same for all steps.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
     Raises:
-        ValueError: counts are not one row of whole numbers.
+        ValueError: the counts are not a one-dimensional array of whole numbers.
     """
     exact = _counts(counts)
     return take_steps(state, exact, shape=shape, drawn=draw_noise(exact, shape=shape, noise=noise))
 
 
 def draw_noise(exact: Int64Array, *, shape: PegasusShape, noise: Noise) -> PegasusNoise:
-    """Everything that these steps need of a source of noise, in three calls."""
+    """Draw all random values of these steps, in three calls of the sampler."""
     rows = rows_changed(shape.neighbours)
     noisy = noise.laplace(exact, epsilon=shape.perturbing, l1_sensitivity=rows)
     levels, tests = draw_tests(
@@ -168,7 +169,7 @@ def draw_tests(
 ) -> tuple[Int64Array, Int64Array]:
     """A noisy threshold and the noise of a test for each step, in parts, for groups that cost ``epsilon``.
 
-    ``threshold`` is the deviation that a group may have, times epsilon.
+    ``threshold`` is the largest deviation of a group, times epsilon.
     """
     rows, none = rows_changed(neighbours), np.zeros(steps, dtype=np.int64)
     first, second = optimal_split(epsilon, cutoff=1, monotone=False)
@@ -182,7 +183,7 @@ def draw_tests(
 def take_steps(
     state: PegasusState, exact: Int64Array, *, shape: PegasusShape, drawn: PegasusNoise
 ) -> tuple[PegasusState, PegasusSteps]:
-    """``release_steps`` with its noise: no randomness."""
+    """The deterministic part of ``release_steps``, given its random values."""
     after, starts, estimates = advance(
         state,
         exact,
@@ -205,22 +206,23 @@ def advance(
     variance: float,
     weights: Int64Array | None = None,
 ) -> tuple[PegasusState, Int64Array, FloatArray]:
-    """The state after these steps, the first step of each one's group, and unbounded estimates.
+    """The state after these steps, the first step of each step's group, and estimates that are not clipped.
 
     Args:
-        state: after the step before.
+        state: the state after the previous step.
         exact: counts of the next steps, within bounds.
-        drawn: their noise.
-        max_group: steps a group may have.
-        smoother: how a group's noisy counts become one.
-        variance: of the noise of a count; of one of weight 1, where there are weights.
-        weights: of the noisy counts, where their noise differs (``smoothing.smooth``); at every step or at none.
+        drawn: their random values.
+        max_group: the largest number of steps of a group.
+        smoother: the estimate from a group's noisy counts.
+        variance: of the noise of a count; with weights, of a count with weight 1.
+        weights: of the noisy counts if their noise differs (``smoothing.smooth``); for all steps of a stream or for
+            none.
     """
     group, starts = group_steps(
         state.group, exact.tolist(), levels=drawn.levels.tolist(), tests=drawn.tests.tolist(), max_group=max_group
     )
     first, kept = state.group.step, len(state.noisy)
-    # the last group's steps come first, so that a step that joins it finds them; they begin one there
+    # the steps of the open group come first, for those that join it; they all begin at its start
     before = np.full(kept, state.group.start, dtype=np.int64)
     noisy = np.concatenate([np.array(state.noisy, dtype=np.int64), drawn.noisy])
     places = np.concatenate([before, starts]) - (first - kept)
@@ -236,7 +238,7 @@ def advance(
 
 
 def require_number(what: str, given: object, lower: int, upper: int, *, whole: bool = False) -> None:
-    """Refuse a public parameter of a stream unless it is a number within its bounds.
+    """Check that a public parameter of a stream is a number within its bounds.
 
     Raises:
         InvalidRequest: it is not.
@@ -247,23 +249,23 @@ def require_number(what: str, given: object, lower: int, upper: int, *, whole: b
 
 
 def require(what: str, given: object, fits: bool, bound: str, *, remedy: str = "leave it out for the default") -> None:
-    """Refuse a public parameter of a stream unless it ``fits``.
+    """Raise for a public parameter of a stream unless ``fits``.
 
     Raises:
-        InvalidRequest: it does not.
+        InvalidRequest: ``fits`` is false.
     """
     if not fits:
         raise InvalidRequest(what, value=given, requirement=f"must be {bound}", remedy=remedy)
 
 
 def require_epsilon(total: Decimal, smallest: Decimal, which: str) -> None:
-    """Refuse an epsilon so small that thresholds, in units of the noise it leaves, are beyond any count.
+    """Check that epsilon is not so small that the noisy thresholds exceed any possible count.
 
     Raises:
-        InvalidRequest: it is.
+        InvalidRequest: it is too small.
     """
-    bound = f"such that {which} have {MIN_EPSILON} of it"
-    require("epsilon", total, smallest >= MIN_EPSILON, bound, remedy="give what the stream may cost, e.g. '1'")
+    bound = f"large enough that {which} get {MIN_EPSILON} of it"
+    require("epsilon", total, smallest >= MIN_EPSILON, bound, remedy="give the cost of the stream, e.g. '1'")
 
 
 def _counts(counts: ArrayLike) -> Int64Array:

@@ -1,6 +1,6 @@
-"""Estimates of a stream's counts from noisy counts and groups: post-processing, free.
+"""Estimates of a stream's counts from noisy counts and groups, by post-processing without further cost.
 
-At every step only the group so far is known, so step t is estimated from the noisy counts of its group up to t.
+At every step only the group so far is known, so that step t is estimated from the noisy counts of its group up to t.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from spark_jobs.arrays import FloatArray, Int64Array
 
 
 class Smoother(StrEnum):
-    """How the noisy counts of a group become an estimate of its last step.
+    """The estimate of a step from the noisy counts of its group up to this step.
 
-    ``MEAN`` has the least error where groups are as alike as they look; ``MEDIAN``, the default, bears steps that are
-    in a group by chance. ``JAMES_STEIN`` shrinks the step's own count towards the mean, the less the more the group
-    varies beyond its noise: ``mean + max(0, 1 - (m - 3) / sum ((y_i - mean)^2 / v_i)) (y_t - mean)`` for m counts with
-    noise of variances v_i. (Chen 2018, equation 5.7, has the count where the mean is added, m - 2, and no positive
-    part: it is worse than no smoothing at all.)
+    ``MEAN`` has the smallest error if the true counts of a group are nearly equal; ``MEDIAN``, the default, is robust
+    to steps that are in a group by chance. ``JAMES_STEIN`` shrinks the step's own count towards the mean, the less so
+    the more the group varies beyond its noise: ``mean + max(0, 1 - (m - 3) / sum ((y_i - mean)^2 / v_i)) (y_t - mean)``
+    for m counts with noise of variances v_i. (Equation 5.7 of Chen 2018 adds the count instead of the mean, has m - 2,
+    and does not take the positive part; it is worse than no smoothing.)
     """
 
     MEAN = "mean"
@@ -31,15 +31,15 @@ class Smoother(StrEnum):
 def smooth(
     noisy: Int64Array, starts: Int64Array, *, smoother: Smoother, variance: float, weights: Int64Array | None = None
 ) -> FloatArray:
-    """The estimate of every step, as it is known at that step.
+    """The estimate of every step from the steps up to it.
 
     Args:
-        noisy: noisy counts, shape (n,), from the first step of a group on.
-        starts: the place in ``noisy`` at which each step's group begins, shape (n,).
-        smoother: how.
-        variance: of the noise, for ``JAMES_STEIN``; where there are weights, of a step of weight 1.
-        weights: whole numbers of at least 1 in proportion to inverse variances, shape (n,), where the noise of steps
-            differs: means and medians are then weighted means and medians.
+        noisy: noisy counts, shape (n,); the first of them begins a group.
+        starts: the index in ``noisy`` at which each step's group begins, shape (n,).
+        smoother: the estimate.
+        variance: of the noise, for ``JAMES_STEIN``; with weights, the variance for weight 1.
+        weights: whole numbers of at least 1, proportional to inverse variances, shape (n,), if the noise differs
+            between steps: means and medians are then weighted.
     """
     if smoother is Smoother.MEDIAN:
         if weights is not None:
@@ -68,7 +68,7 @@ def _medians(noisy: list[int], starts: list[int]) -> FloatArray:
 
 
 def _weighted_medians(noisy: list[int], starts: list[int], weights: list[int]) -> FloatArray:
-    """The middle of the counts at which half of a group's weight is reached and passed."""
+    """The weighted medians: the middle of the counts at which half of a group's weight is reached and exceeded."""
     medians, ordered, middle, below, total = [], [(0, 0)], 0, 0, 0
     for at, (value, start, weight) in enumerate(zip(noisy, starts, weights, strict=True)):
         if start == at:
@@ -79,7 +79,7 @@ def _weighted_medians(noisy: list[int], starts: list[int], weights: list[int]) -
             total += weight
             if place <= middle:
                 middle, below = middle + 1, below + weight
-            # the count in the middle is the first with which half of the weight is reached; `below` lies before it
+            # `middle` is the first count at which half of the weight is reached; `below` is the weight before it
             while 2 * (below + ordered[middle][1]) < total:
                 below, middle = below + ordered[middle][1], middle + 1
             while 2 * below >= total:
@@ -91,8 +91,8 @@ def _weighted_medians(noisy: list[int], starts: list[int], weights: list[int]) -
 
 
 def _moments(noisy: list[int], starts: list[int], weights: list[int], *, variance: float | None) -> FloatArray:
-    """Means, and with a variance what James-Stein makes of them."""
-    # whole sums: nothing is lost where counts are large and alike
+    """Means, or James-Stein estimates if there is a variance."""
+    # integer sums, without cancellation for large and similar counts
     estimates, weight_sum, total, squares = [], 0, 0, 0
     for at, (value, start, weight) in enumerate(zip(noisy, starts, weights, strict=True)):
         if start == at:

@@ -1,4 +1,4 @@
-"""Queries over the last steps of a stream: sums of sliding windows, and jumps."""
+"""Queries over the last steps of a stream: sums over sliding windows, and jumps."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from spark_jobs.mechanisms.streams.smoothing import Smoother, smooth
 
 
 def window_sums(noisy: Int64Array, starts: Int64Array, *, width: int) -> FloatArray:
-    """Sums of the last ``width`` steps (fewer at the beginning), from noisy counts and groups; free post-processing.
+    """Sums over the last ``width`` steps (fewer at the beginning), by post-processing of noisy counts and groups.
 
-    Each group counts with its median for every one of its steps in the window: the whole group's where it is closed,
-    the steps' so far where it is not (Chen 2018, algorithm 17).
+    Every step in the window counts as the median of its group: of the whole group if it is closed, of its steps so far
+    if it is open (Chen 2018, algorithm 17).
 
     Args:
-        noisy: noisy counts, shape (n,), from the first step of a group on.
-        starts: the place in ``noisy`` at which each step's group begins, shape (n,).
-        width: steps of a window, from 1.
+        noisy: noisy counts, shape (n,); the first of them begins a group.
+        starts: the index in ``noisy`` at which each step's group begins, shape (n,).
+        width: the number of steps of a window, at least 1.
 
     Raises:
         ValueError: the width is below 1.
@@ -26,7 +26,7 @@ def window_sums(noisy: Int64Array, starts: Int64Array, *, width: int) -> FloatAr
         raise ValueError(f"width: got {width}; must be at least 1")
     so_far = smooth(noisy, starts, smoother=Smoother.MEDIAN, variance=0.0)
     at = np.arange(noisy.size)
-    # a closed group's median is what its last step was told
+    # the median of a closed group is the estimate of its last step
     last = np.append(starts[1:] != starts[:-1], True) if noisy.size else np.zeros(0, dtype=np.bool_)
     ends = np.flatnonzero(last)
     closed = np.repeat(so_far[ends], np.diff(ends, prepend=-1))
@@ -38,9 +38,9 @@ def window_sums(noisy: Int64Array, starts: Int64Array, *, width: int) -> FloatAr
 
 
 def jumps(estimates: FloatArray, *, width: int) -> FloatArray:
-    """By how much each estimate differs from that of ``width`` steps before, shape (n - width,); free.
+    """The absolute change of each estimate in ``width`` steps, shape (n - width,); post-processing.
 
-    The last entry belongs to the last step. (Chen 2018 looks back ``width - 1`` steps.)
+    The last entry belongs to the last step. (Chen 2018 uses ``width - 1`` steps.)
 
     Raises:
         ValueError: the width is below 1.

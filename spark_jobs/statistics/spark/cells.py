@@ -1,6 +1,6 @@
-"""The one pass: how many rows have each key.
+"""The pass over the table that counts the rows of each key.
 
-A statistic says which cell a row lies in by a packed integer key, and gets back the keys that occur with their counts.
+A statistic encodes the cell of a row as a packed integer key; the result is the keys that occur, with their counts.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from spark_jobs.arrays import Int64Array
 from spark_jobs.statistics.spark.settings import counting_settings
 
 KeyCounts = tuple[Int64Array, Int64Array]
-"""Keys that occur, and how many rows have each: two arrays of one length."""
+"""The keys that occur, and the number of rows of each key: two arrays of equal length."""
 _DROPPED = -1
 _KEY, _COUNT = "key", "count"
 
 
 def count_keys(df: DataFrame, key: str | Column, *, distinct: int) -> KeyCounts:
-    """The keys that occur among the rows of ``df``, in no order, and how many rows have each.
+    """The keys that occur among the rows of ``df``, in any order, and the number of rows of each key.
 
-    Spark adds up in every partition first, so what is shuffled and collected is bounded by the number of distinct keys
-    and not by the rows.
+    Spark first aggregates within every partition, so that the amount of shuffled and collected data is bounded by the
+    number of distinct keys, not by that of the rows.
 
     Args:
-        df: the rows; nothing is asked of its session that Spark Connect does not offer.
+        df: the rows; only features of its session that Spark Connect supports are used.
         key: an integer column, or its name: at least 0, or null for a row that is not counted.
-        distinct: how many keys there can be; sizes Spark's hash table and bounds what is collected.
+        distinct: the number of possible keys, which determines the size of Spark's hash table.
 
     Returns:
-        Keys and counts: int64 arrays of one length, at most ``distinct``.
+        Keys and counts: two int64 arrays of equal length, which is at most ``distinct``.
     """
     key = sf.col(key) if isinstance(key, str) else key
-    # a null key would miss the fast path of Spark's hash table, row by row
+    # rows with a null key would not use the fast path of Spark's hash table
     key = sf.coalesce(key, sf.lit(_DROPPED)).alias(_KEY)
     with settings(df.sparkSession, counting_settings(distinct)):
         table = df.groupBy(key).agg(sf.count(sf.lit(1)).alias(_COUNT)).toArrow()
@@ -48,9 +48,9 @@ def count_keys(df: DataFrame, key: str | Column, *, distinct: int) -> KeyCounts:
 
 @contextmanager
 def settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
-    """The session with these SQL settings, and as it was afterwards.
+    """A context in which the session has these SQL settings; the previous ones are restored afterwards.
 
-    They decide on speed and memory alone, so that a query of another thread of the session may run under them too.
+    The settings affect only speed and memory, so that queries of other threads of the session may run under them too.
     """
     before = {name: spark.conf.get(name, None) for name in wanted}
     for name, value in wanted.items():

@@ -1,4 +1,4 @@
-"""Columns that statistics are made of, checked by the schema alone."""
+"""Input columns of statistics, which are checked against the schema only."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from spark_jobs.contract.errors import InvalidRequest
 
 
 def numeric_column(df: DataFrame, column: str | Column, what: str) -> Column:
-    """``column``, a name or an expression, once the schema says that it is numeric or boolean.
+    """``column``, a name or an expression, if the schema says that it is numeric or boolean.
 
     Raises:
-        InvalidRequest: naming ``what``, where it is missing or of another type.
+        InvalidRequest: the column is missing or has another type; the field of the error is ``what``.
     """
     return _column(df, column, what, (NumericType, BooleanType, NullType), "numeric or boolean")
 
 
 def key_column(df: DataFrame, column: str | Column, what: str) -> Column:
-    """``column``, once the schema says that it holds texts or whole numbers; as ``numeric_column``."""
+    """``column``, if the schema says that it holds texts or whole numbers; otherwise as ``numeric_column``."""
     return _column(df, column, what, (StringType, IntegralType, NullType), "texts or whole numbers")
 
 
 def level_column(df: DataFrame, column: str | Column, what: str) -> Column:
-    """``column``, once the schema says that it holds levels: as ``key_column``, or true and false."""
+    """``column``, if the schema says that it holds texts, whole numbers or booleans; else as ``numeric_column``."""
     types = (StringType, IntegralType, BooleanType, NullType)
     return _column(df, column, what, types, "texts, whole numbers or booleans")
 

@@ -1,4 +1,4 @@
-"""What ``CrossProducts`` needs of Spark: a row as a vector of whole numbers, and the pass that sums their products."""
+"""``CrossProducts`` in Spark: the vector of whole numbers of a row, and the pass that sums products of its entries."""
 
 from __future__ import annotations
 
@@ -18,41 +18,41 @@ _ROW, _PLACE, _VALUE = "row", "place", "value"
 
 
 def number(value: Column, bounds: Bounded) -> Column:
-    """A feature or an outcome in steps of the lattice, an int; null where it is null or NaN.
+    """A feature or an outcome in lattice steps, an int; null where it is null or NaN.
 
-    Row-wise and total, and the same operations as numpy makes. The argument is used several times, so give a column of
-    a ``select`` rather than a long expression.
+    Row-wise and total, with the same operations as in numpy. The argument is used several times, so pass a column of a
+    ``select`` rather than a long expression.
     """
     value = value.try_cast("double")
-    # NaN is above all numbers here, and a null is not NaN
+    # in Spark NaN is above all numbers, and null is not NaN
     within = (
         sf.when(value < bounds.lower, bounds.lower)
         .when(value <= bounds.upper, value)
         .when((value > bounds.upper) & ~sf.isnan(value), bounds.upper)
     )
     steps = sf.floor((within - bounds.middle) / bounds.half * float(LATTICE) + 0.5)
-    # the least and the greatest of a null and a number are the number
+    # the least and the greatest of null and a number are the number
     return sf.when(within.isNotNull(), sf.least(sf.greatest(steps, sf.lit(-LATTICE)), sf.lit(LATTICE)).cast("int"))
 
 
 def levels(place: Column, count: int) -> list[Column]:
-    """The levels of a categorical column but its first, from the place of the one that the row has; 0 is the first.
+    """The entries for the levels but the first of a categorical column, from the index of the row's level.
 
-    Whatever the place, one of them at most is not 0: the sensitivity of the sums rests on it.
+    For any index at most one entry is not 0; the sensitivity of the sums depends on this.
     """
     return [sf.when(place == other, LATTICE).otherwise(0) for other in range(1, count)]
 
 
 def sign(label: Column) -> Column:
-    """A label of 0 or 1; null for any other."""
+    """The entry for a label of 0 or 1; null for any other label."""
     label = label.try_cast("double")
     return sf.when(label == 1, LATTICE).when(label == 0, -LATTICE)
 
 
 def row_of(terms: Sequence[Column]) -> Column:
-    """The whole row, from its numbers, levels and outcome in the design's order; null where one of them is.
+    """The vector of a row, from its numbers, levels and outcome in the design's order; null if one of them is null.
 
-    An array of ints, as long as the design's terms.
+    An array of ints with one entry for each term of the design.
     """
     known = [term.isNotNull() for term in terms]
     everything = known[0]
@@ -62,10 +62,10 @@ def row_of(terms: Sequence[Column]) -> Column:
 
 
 def sums_of_rows(df: DataFrame, row: str, design: Design) -> Int64Array:
-    """The matrix of sums over the rows of ``df``, whose column ``row`` was made by ``row_of`` for this design.
+    """The matrix of sums over the rows of ``df``, whose column ``row`` is the result of ``row_of`` for this design.
 
-    Every row becomes one line for each of its terms, with which the whole row is multiplied: as many sums as there are
-    terms, in as many groups, are added up in every partition before anything is shuffled.
+    Every row is exploded into one line for each of its terms, by which the whole row is multiplied. For each term, as
+    many sums as there are terms are aggregated in every partition before the shuffle.
     """
     size = design.terms
     lines = df.where(sf.col(row).isNotNull()).select(sf.posexplode(row).alias(_PLACE, _VALUE), row)
@@ -79,7 +79,7 @@ def sums_of_rows(df: DataFrame, row: str, design: Design) -> Int64Array:
 
 
 def sum_table(df: DataFrame, *, design: Design, label: str) -> Int64Array:
-    """The matrix of sums over a table that has a column for each feature, level and outcome of the design."""
+    """The matrix of sums over a table with a column for each feature, level and outcome of the design."""
     terms = [number(_literally(df, feature.name), feature) for feature in design.features]
     for column in design.categorical:
         values = level_column(df, _quoted(column.column), column.column)

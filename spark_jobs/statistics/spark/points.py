@@ -1,4 +1,4 @@
-"""What ``PointCounts`` and ``Moments`` need of Spark: the key of a row's group and cell, and the passes."""
+"""``PointCounts`` and ``Moments`` in Spark: the key of a row's group and cell, and the passes over the table."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _X, _Y, _GROUP, _KEY, _UNUSABLE = "x", "y", "group", "key", "unusable"
 
 
 def group_place(group: Column | None, grid: PointGrid) -> Column:
-    """The place of a row's group in the grid's list, a bigint; null for a group that is not in it.
+    """The index of a row's group in the grid's list, a bigint; null for a group that is not listed.
 
-    Row-wise and total, for a column of texts or whole numbers. The list is one literal map, which Spark looks up by
-    hash; no join, no pass over the table.
+    Row-wise and total, for a column of texts or whole numbers. The list is one literal map, in which Spark looks up by
+    hash, without a join or a pass over the table.
     """
     if group is None:
         return sf.lit(0).cast("bigint")
@@ -32,15 +32,15 @@ def group_place(group: Column | None, grid: PointGrid) -> Column:
 
 
 def point_key(x: Column, y: Column, group: Column | None, grid: PointGrid) -> Column:
-    """The packed key of a row (``PointCounts.from_keys``), a bigint; null for a row of no listed group.
+    """The packed key of a row (``PointCounts.from_keys``), a bigint; null if its group is not listed.
 
     Row-wise and total: no value of any numeric or boolean type of x and y makes it raise, whether the session is in
     ANSI mode or not. x and y are used several times, so pass columns of a ``select`` rather than long expressions.
 
     Args:
-        x: the point.
-        y: its other half.
-        group: a column of texts or whole numbers; None where the grid has no keys.
+        x: the first coordinate of the point, a numeric or boolean column.
+        y: the second coordinate, likewise.
+        group: a column of texts or whole numbers; None if the grid has no keys.
         grid: the box, its cells and the groups.
     """
     cell = value_key(x, grid.x).cast("bigint") * grid.cells + value_key(y, grid.y)
@@ -50,25 +50,25 @@ def point_key(x: Column, y: Column, group: Column | None, grid: PointGrid) -> Co
 def count_points(
     df: DataFrame, *, x: str | Column, y: str | Column, group: str | Column | None, grid: PointGrid
 ) -> KeyCounts:
-    """The keys of ``point_key`` that occur among the rows of ``df``, and how many rows have each."""
+    """The keys of ``point_key`` that occur among the rows of ``df``, and the number of rows of each key."""
     return count_keys(_keys(df, x=x, y=y, group=group, grid=grid), _KEY, distinct=grid.size)
 
 
 def sum_points(
     df: DataFrame, *, x: str | Column, y: str | Column, group: str | Column | None, grid: PointGrid
 ) -> dict[str, Int64Array]:
-    """The sums that ``Moments`` has, by their names, over the rows of ``df``: one entry for each group."""
+    """The sums of ``Moments``, by name, over the rows of ``df``: one entry for each group."""
     return sums_of_keys(_keys(df, x=x, y=y, group=group, grid=grid), _KEY, grid)
 
 
 def sums_of_keys(df: DataFrame, key: str, grid: PointGrid) -> dict[str, Int64Array]:
-    """The sums that ``Moments`` has, by their names, over rows whose keys (``point_key``) are in a column; one pass.
+    """The sums of ``Moments``, by name, over rows whose keys (``point_key``) are in a column; in one pass.
 
-    Spark adds up in every partition first. One row for each group is collected, whatever the number of cells.
+    Spark first aggregates within every partition. One row for each group is collected, for any number of cells.
     """
     packed = sf.col(key)
     cell = packed % grid.stride
-    # whole quotients below 2^53, which doubles hold exactly
+    # whole quotients below 2^53, which doubles represent exactly
     rows = df.where(packed.isNotNull()).select(
         ((packed - cell) / grid.stride).cast("bigint").alias(_GROUP), cell.alias(_KEY)
     )
@@ -101,8 +101,8 @@ def _keys(df: DataFrame, *, x: str | Column, y: str | Column, group: str | Colum
     if (group is None) != (grid.keys is None):
         raise InvalidRequest(
             "keys",
-            requirement="must be given where rows have groups, and nowhere else",
-            remedy="give the public list of groups; it is never made from the rows",
+            requirement="must be given if, and only if, rows have groups",
+            remedy="give the public list of groups; it is never derived from the rows",
         )
     columns = [numeric_column(df, x, _X).alias(_X), numeric_column(df, y, _Y).alias(_Y)]
     if group is not None:

@@ -1,4 +1,4 @@
-"""What ``ResidualCounts`` needs of Spark: the key of a row's cell, and the pass that counts keys."""
+"""``ResidualCounts`` in Spark: the key of a row's cell, and the pass that counts keys."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def residual_key(fitted: Column, residual: Column, unit: float = 1.0) -> Column:
     """
     unit = require_unit(unit)
     fitted, residual = fitted.try_cast("double"), residual.try_cast("double")
-    # a null makes the comparison null, and so the row is not counted either
+    # a null makes the comparison null, so that the row is not counted either
     known = ~(sf.isnan(fitted) | sf.isnan(residual)) & fitted.isNotNull() & residual.isNotNull()
     return sf.when(known, _axis_cell(fitted, unit) * AXIS + _axis_cell(residual, unit))
 
@@ -31,8 +31,8 @@ def residual_key(fitted: Column, residual: Column, unit: float = 1.0) -> Column:
 def _axis_cell(value: Column, unit: float) -> Column:
     """``residual_grid.axis_cells``, operation by operation.
 
-    The doubling that a size lies in is guessed by a logarithm, which may be one off beside a power of two, and put
-    right by comparing with exact powers. Casts see only what fits.
+    The doubling of a size is first estimated by a logarithm, which may be off by one near a power of two, and then
+    corrected by comparison with exact powers. Casts apply only to values in range.
     """
     size = sf.least(sf.abs(value) / sf.lit(unit), sf.lit(2.0**DOUBLINGS))
     twice = sf.greatest(size * 2.0, sf.lit(1.0))
@@ -51,7 +51,7 @@ def _axis_cell(value: Column, unit: float) -> Column:
 
 
 def count_residuals(df: DataFrame, *, fitted: str | Column, residual: str | Column, unit: float) -> KeyCounts:
-    """The keys of ``residual_key`` that occur among the rows of ``df``, and how many rows have each."""
+    """The keys of ``residual_key`` that occur among the rows of ``df``, and the number of rows of each key."""
     unit = require_unit(unit)
     columns = {_FITTED: numeric_column(df, fitted, _FITTED), _RESIDUAL: numeric_column(df, residual, _RESIDUAL)}
     rows = df.select(*(column.alias(name) for name, column in columns.items()))

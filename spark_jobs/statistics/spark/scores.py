@@ -1,4 +1,4 @@
-"""What ``ScoreCounts`` needs of Spark: the key of a row's cell, and the pass that counts keys."""
+"""``ScoreCounts`` in Spark: the key of a row's cell, and the pass that counts keys."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ def score_key(label: Column, score: Column, cells: int = SCORE_CELLS) -> Column:
     not. Both arguments are used several times, so pass columns of a ``select`` rather than long expressions.
 
     Raises:
-        InvalidRequest: ``cells`` is no power of two from 2 to 2^20.
+        InvalidRequest: ``cells`` is not a power of two from 2 to 2^20.
     """
     cells = require_cells(cells)
     label, score = label.try_cast("double"), score.try_cast("double")
-    # What follows is as branch-free as SQL allows, for it runs once per row: only 0 and 1 (and plus infinity, and NaN,
-    # which equals itself here and is above all numbers) are their own squares. Casts see only what fits an int.
+    # As branch-free as SQL allows, because it runs once per row: only 0 and 1 (and plus infinity, and NaN, which in
+    # Spark
+    # equals itself and is above all numbers) are their own squares. Casts apply only to values that fit an int.
     known = (label * label == label) & (label <= 1)
     cell = (
         sf.when((score >= 0) & (score < 1), (score * float(cells)).cast("int"))
@@ -36,7 +37,7 @@ def score_key(label: Column, score: Column, cells: int = SCORE_CELLS) -> Column:
 
 
 def count_scores(df: DataFrame, *, label: str | Column, score: str | Column, cells: int) -> KeyCounts:
-    """The keys of ``score_key`` that occur among the rows of ``df``, and how many rows have each."""
+    """The keys of ``score_key`` that occur among the rows of ``df``, and the number of rows of each key."""
     require_cells(cells)
     columns = {_LABEL: numeric_column(df, label, _LABEL), _SCORE: numeric_column(df, score, _SCORE)}
     rows = df.select(*(column.alias(name) for name, column in columns.items()))

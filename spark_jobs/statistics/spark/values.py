@@ -1,4 +1,4 @@
-"""What ``ValueCounts`` needs of Spark: the cell of a row's value, and the pass that counts cells."""
+"""``ValueCounts`` in Spark: the cell of a row's value, and the pass that counts cells."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def value_key(value: Column, grid: ValueGrid) -> Column:
     position = _linear(value, grid) if grid.scale == LINEAR else _logarithmic(value, grid)
     cell = sf.least(sf.greatest(sf.floor(position), sf.lit(0)), sf.lit(grid.size - 1)).cast("int")
     first, last = (int(cell) for cell in grid.cell([grid.lower, grid.upper]))
-    # NaN equals itself here and is above all numbers
+    # in Spark NaN equals itself and is above all numbers
     return sf.when(inside, cell).when(value <= grid.lower, first).when((value >= grid.upper) & ~sf.isnan(value), last)
 
 
@@ -34,9 +34,9 @@ def _linear(value: Column, grid: ValueGrid) -> Column:
 def _logarithmic(value: Column, grid: ValueGrid) -> Column:
     """``ValueGrid.position``, operation by operation.
 
-    The doubling that a size lies in is guessed by a logarithm, which may be one off beside a power of two, and put
-    right by comparing with exact powers; powers of two with whole exponents are exact in Java, and so is a division by
-    one.
+    The doubling of a size is first estimated by a logarithm, which may be off by one near a power of two, and then
+    corrected by comparison with exact powers. In Java, powers of two with whole exponents are exact, and so is division
+    by them.
     """
     size = sf.abs(value) / float(grid.unit or 1.0)
     guess = sf.floor(sf.log2(sf.greatest(size, sf.lit(1.0)))).cast("double")
@@ -49,6 +49,6 @@ def _logarithmic(value: Column, grid: ValueGrid) -> Column:
 
 
 def count_values(df: DataFrame, *, value: str | Column, grid: ValueGrid) -> KeyCounts:
-    """The cells that occur among the rows of ``df``, and how many rows lie in each."""
+    """The cells that occur among the rows of ``df``, and the number of rows in each cell."""
     rows = df.select(numeric_column(df, value, _VALUE).alias(_VALUE))
     return count_keys(rows.select(value_key(sf.col(_VALUE), grid).alias(_KEY)), _KEY, distinct=grid.size)

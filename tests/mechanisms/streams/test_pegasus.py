@@ -147,7 +147,7 @@ def test_bad_shapes_are_refused(changed):
 
 @pytest.mark.parametrize("part", ["0.0000009", "0.9999991"])
 def test_shares_that_leave_a_part_next_to_nothing_are_refused(part):
-    with pytest.raises(InvalidRequest, match="epsilon: .* such that groups and counts have 0.000001 of it"):
+    with pytest.raises(InvalidRequest, match="epsilon: .* large enough that groups and counts get 0.000001 of it"):
         shape(epsilon=1, group_share=part)
 
 
