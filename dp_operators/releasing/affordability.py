@@ -40,7 +40,7 @@ class Affordability:
             return cls(pays=False, never=True, reason=reason)
         where = account if exceeded.block == ALL else f"block {exceeded.block} of {account}"
         left = f"{exceeded.currency} {plain(exceeded.remaining)}"
-        return cls(pays=False, reason=f"{where} has {left} of {cap} left, and {plain(exceeded.requested)} is asked")
+        return cls(pays=False, reason=f"{where} has {left} of {cap} left, and {plain(exceeded.requested)} is needed")
 
 
 @dataclass(frozen=True, kw_only=True)

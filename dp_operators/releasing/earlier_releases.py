@@ -2,7 +2,7 @@
 
 Whoever can write to the store could put a model or a distribution function there. It would not have been paid for, and
 it would not be private. So a release is used only if its manifest is, byte for byte, the one that the ledger committed,
-and a file of it only if it has the size and hash that the manifest lists. Using a release again costs no budget.
+and its files only if they have the sizes and hashes that the manifest lists. Using a release again costs no budget.
 """
 
 from __future__ import annotations

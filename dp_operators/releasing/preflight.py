@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from dp_operators.budget import Charge, PrivacyLedger
     from dp_operators.releasing.runners import Runner
 
-SPENT = "was ended after rows may have been read for it: it is spent and never published; ask again under another key"
+SPENT = (
+    "was ended after rows may have been read for it: it is spent and never published; "
+    "request it again under another key"
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -291,7 +291,7 @@ class _Attempt:
             ended = end_reservation(self.store, layout, charge, self.ledger, actor=self.actor, reason=why)
         except ChargeConflict:
             return closed_elsewhere(charge)
-        return ReleaseClosed(f"{why}: charge {charge.id} is {ended.state.value}; ask again under another key")
+        return ReleaseClosed(f"{why}: charge {charge.id} is {ended.state.value}; request it again under another key")
 
     def publish(self, charge: Charge, layout: ReleaseLayout, draft: Draft) -> Published:
         """Make a committed draft visible."""

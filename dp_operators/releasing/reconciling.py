@@ -147,7 +147,7 @@ def _restore(store: ObjectStore, root: str, charge_id: str, ledger: PrivacyLedge
         raise InvalidRequest(
             "cap",
             value=str(exceeded.cap),
-            requirement="is below what was spent: the ledger has also lost a raise of it",
+            requirement="is below what was spent: the ledger has also lost a change of the cap",
             remedy="raise it again, and reconcile again",
         ) from None
     return True

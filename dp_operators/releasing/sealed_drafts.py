@@ -98,7 +98,8 @@ class SealedDrafts:
         except ChargeConflict:
             return closed_elsewhere(self.charge)
         return ReleaseClosed(
-            f"{why}, so the charge is {ended.state.value} and nothing is published for it; ask again under another key"
+            f"{why}, so the charge is {ended.state.value} and nothing is published for it; "
+            "request it again under another key"
         )
 
 

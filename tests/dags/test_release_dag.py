@@ -21,7 +21,7 @@ from spark_jobs.contract.release import Release
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
 
-REASON = "account rand-hie has epsilon 0.5 of 1.5 left, and 1 is asked"
+REASON = "account rand-hie has epsilon 0.5 of 1.5 left, and 1 is needed"
 
 AGAIN = """
 from airflow.dag_processing.dagbag import DagBag

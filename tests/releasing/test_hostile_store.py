@@ -60,7 +60,7 @@ def assert_burnt_with_one_line(lab: Lab, error: Exception, line: str) -> None:
     assert lab.states() == ["burnt"]
     assert spent(lab) == "1"
     assert not (lab.root / "release.json").exists()
-    with pytest.raises(ReleaseClosed, match="ask again under another key"):
+    with pytest.raises(ReleaseClosed, match="request it again under another key"):
         lab.release(runner=NoRunner())
     assert lab.ledger().verify()
 

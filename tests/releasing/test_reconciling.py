@@ -142,7 +142,7 @@ def test_cap_whose_raise_was_forgotten_is_asked_for(lab: Lab, tmp_path: Path) ->
     ledger = restored(lab, backup)
     found = reconcile(lab.output, ledger, actor="dpo")
     assert len(found.findings) == 2
-    assert "cap: got '10'; is below what was spent: the ledger has also lost a raise of it" in found.findings[0]
+    assert "cap: got '10'; is below what was spent: the ledger has also lost a change of the cap" in found.findings[0]
     ledger.thaw(actor="dpo", reason="to raise")
     ledger.raise_cap("people", epsilon="20", actor="dpo", reason="again")
     assert reconcile(lab.output, ledger, actor="dpo").findings == ()

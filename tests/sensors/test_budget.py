@@ -66,7 +66,7 @@ def test_judgement_names_the_block_and_the_allotment() -> None:
         account="visits", block="tue", requested=Decimal(1), remaining=Decimal("0.5"), cap=Decimal(2), allotment="team"
     )
     assert Affordability.of_exceeded(exceeded).reason == (
-        "block tue of allotment team of account visits has epsilon 0.5 of 2 left, and 1 is asked"
+        "block tue of allotment team of account visits has epsilon 0.5 of 2 left, and 1 is needed"
     )
 
 
@@ -118,7 +118,7 @@ class TestExhausted:
     def test_skips_with_the_reason(self) -> None:
         with pytest.raises(
             AirflowSkipException,
-            match=r"^the release is held back: account visits has epsilon 0\.5 of 1\.5 left, and 1 is asked$",
+            match=r"^the release is held back: account visits has epsilon 0\.5 of 1\.5 left, and 1 is needed$",
         ):
             poke(on_exhausted="skip")
 
@@ -134,7 +134,7 @@ class TestExhausted:
     def test_says_the_reason_in_one_line(self, capfd: pytest.CaptureFixture[str]) -> None:
         poke()
         said = "".join(capfd.readouterr())
-        assert said.count("held back: account visits has epsilon 0.5 of 1.5 left, and 1 is asked") == 1
+        assert said.count("held back: account visits has epsilon 0.5 of 1.5 left, and 1 is needed") == 1
 
     def test_poke_mode_waits_for_the_budget(self, half_left: PrivacyLedger) -> None:
         waiting = sensor(poke_interval=0.01, timeout=60)

@@ -239,13 +239,13 @@ def test_reservation_is_burnt_with_one_line(upgraded: PrivacyLedger, first_store
     [charge] = [each for each in upgraded.history(fields["account"]) if each.release == str(key(task))]
     assert str(settled.value) == (
         f"release {key(task)} was begun by an earlier version, whose draws cannot be used any more: "
-        f"charge {charge.id} is burnt; ask again under another key"
+        f"charge {charge.id} is burnt; request it again under another key"
     )
     assert not settled.value.retryable
     assert charge.state is ChargeState.BURNT
     assert visible(first_store, task) == {}
     assert upgraded.remaining(fields["account"], kind="approximate" if fields is VISITS else "pure") == left
-    with pytest.raises(ReleaseClosed, match="is spent and never published; ask again under another key"):
+    with pytest.raises(ReleaseClosed, match="is spent and never published; request it again under another key"):
         attempt(upgraded, task, fields)
     assert upgraded.verification().findings == ()
 
