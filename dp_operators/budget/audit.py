@@ -102,7 +102,7 @@ def read_entries(connection: Connection, account: str | None = None) -> Iterator
 
 
 def read_entry(connection: Connection, seq: int) -> AuditEntry | None:
-    """The entry with this number; None if there is none."""
+    """The entry with this number; None if it does not exist."""
     row = connection.execute(select(audit_log).where(audit_log.c.seq == seq)).one_or_none()
     return None if row is None else AuditEntry(**row._mapping)
 

@@ -299,7 +299,7 @@ class LedgerReader:
         return self._database.read(lambda connection: tuple(audit.read_entries(connection, account)))
 
     def entry(self, seq: int) -> AuditEntry | None:
-        """The entry of the audit log with this number; None if there is none."""
+        """The entry of the audit log with this number; None if it does not exist."""
         return self._database.read(lambda connection: audit.read_entry(connection, int(seq)))
 
     def head(self) -> Head:

@@ -101,7 +101,7 @@ class ReservationContext:
         account: the account, without its tables.
         sub_budget: the requested sub-budget; None if it does not exist.
         spent: what is spent in those requested blocks that were charged before.
-        latest: the latest charge of the release key; None if there is none.
+        latest: the latest charge of the release key; None if it has no charge.
         frozen: the reason why the ledger is frozen; empty if it is not frozen.
     """
 
@@ -118,7 +118,7 @@ def account_names(connection: Connection) -> tuple[str, ...]:
 
 
 def find_account(connection: Connection, name: str) -> Account | None:
-    """The account with this name; None if there is none."""
+    """The account with this name; None if it does not exist."""
     rows = fetch(connection, _ACCOUNT, {"account": name})
     if not rows:
         return None
@@ -194,7 +194,7 @@ def sub_budgets_of(connection: Connection, account: str) -> tuple[SubBudget, ...
 
 
 def find_sub_budget(connection: Connection, account: str, name: str) -> SubBudget | None:
-    """The sub-budget of an account with this name; None if there is none."""
+    """The sub-budget of an account with this name; None if it does not exist."""
     return next((entry for entry in sub_budgets_of(connection, account) if entry.name == name), None)
 
 

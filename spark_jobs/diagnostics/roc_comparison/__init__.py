@@ -1,7 +1,7 @@
 """The ROC curves of two models on the same rows, and whether they differ.
 
-Each model's curve is released as ``diagnostics.roc_curve`` does by default, at half of the budget; what tells them
-apart is made of the two draws by ``roc_curve.compare`` and costs nothing.
+Each model's curve is released as ``diagnostics.roc_curve`` does by default, at half of the budget; their
+difference is computed from the two draws by ``roc_curve.compare`` and costs nothing.
 
 Guarantee: ``epsilon``-DP for one row added or removed, or replaced. A row has a score of each model, so it is in both
 tables of counts: the two releases compose in sequence, and their costs add up to ``epsilon``.
