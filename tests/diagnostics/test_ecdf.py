@@ -227,7 +227,7 @@ def test_values_are_read_as_rows_are_counted():
             {"find_bounds": "linear"},
             "find_bounds: got 'linear'; must be linear or log, on counts of a logarithmic grid",
         ),
-        ({"size_public": True}, "size_public: got True; is for replace_one"),
+        ({"size_public": True}, "size_public: got True; needs neighbours replace_one"),
     ],
 )
 def test_options_out_of_their_bounds_are_refused_in_a_line(options, line):

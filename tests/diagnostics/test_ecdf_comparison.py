@@ -114,7 +114,7 @@ def test_a_comparison_is_read_back_from_its_release():
     back = ecdf.Ecdf.from_release(json.loads(json.dumps(found.to_dict())), columns)
     assert back.comparison.to_dict() == found.comparison.to_dict()
     np.testing.assert_array_equal(back.comparison.cdf, found.comparison.cdf)
-    with pytest.raises(ValueError, match="compared with none"):
+    with pytest.raises(ValueError, match="not compared with an earlier one"):
         released().earlier_quantile(0.5)
 
 

@@ -38,7 +38,7 @@ class TestForm(DiagnosticSuite):
 def test_a_table_with_hardly_a_row_says_nothing(name):
     plot = residual_plot.release(counted(name), epsilon=1, noise=SeededNoise(3))
     assert plot.status == "undefined"
-    assert plot.verdict == "Too few rows for the noise: nothing can be said of the model."
+    assert plot.verdict == "Too few rows for this noise: the model cannot be tested."
     assert (plot.p_value, plot.findings) == (None, ())
     assert np.isnan(plot.trend).all()
 

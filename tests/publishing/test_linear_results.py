@@ -221,7 +221,7 @@ def test_text_of_a_user_is_text_and_not_markup():
 
 def test_note_on_private_models_is_read_where_the_model_is_private():
     found = made.render("residual_plot", RELEASED["a plot"], request("residual_plot"))
-    assert any("fitted with noise of its own" in note for note in found.section.notes)
+    assert any("itself fitted with noise" in note for note in found.section.notes)
 
 
 @pytest.mark.slow

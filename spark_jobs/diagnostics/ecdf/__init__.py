@@ -1,11 +1,11 @@
 """A private empirical distribution function: fractions, quantiles, bands and distances, from counts on a grid.
 
-It is made of ``ValueCounts`` (a column of numbers, on a linear or a logarithmic grid) or of ``ScoreCounts`` (a model's
-scores, of both classes together).
+It is computed from ``ValueCounts`` (a column of numbers, on a linear or a logarithmic grid) or from ``ScoreCounts`` (a
+model's scores, both classes together).
 
 Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``), or replaced (``REPLACE_ONE``, with twice the
-noise). One tree of disjoint counts is released; where the user has no bounds, a quarter of the budget finds them first
-by sparse-vector searches. See ``measurement.measure_function``.
+noise). One tree of disjoint counts is released. If the request gives no bounds, a quarter of the budget is spent first
+on finding them with the sparse vector technique. See ``measurement.measure_function``.
 
 Example:
     >>> from spark_jobs.mechanisms.noise import SeededNoise

@@ -1,14 +1,14 @@
-"""Kolmogorov-Smirnov distances of released distribution functions, with intervals and tests that know the noise.
+"""Kolmogorov-Smirnov distances of released distribution functions, with intervals and tests that account for the noise.
 
 Everything here is post-processing of releases: it costs nothing.
 
-Intervals. The distance changes by at most the largest error of each released function, whose law is public
-(``noise_model.band_widths``): the interval holds at its level for whatever rows there are.
+Intervals. The distance is off by at most the largest error of each released function. The distribution of that error
+is public (``noise_model.band_widths``), so the interval has its nominal level whatever the rows are.
 
-Tests. Under the hypothesis a sample is drawn on the grid, noise is added and smoothed as in the release, and the
-distance taken, again and again; the p-value is the rank of the released distance among these, ``(1 + #)/(1 + copies)``.
-The sample is drawn exactly for up to ``EXACT_ROWS`` rows and as a Brownian bridge beyond. The number of rows is the
-released one.
+Tests. Samples are simulated under the hypothesis: rows are drawn on the grid, noise is added and smoothed as in the
+release, and the distance is computed. If k of the simulated distances are at least the released one, the p-value is
+``(1 + k) / (1 + copies)``. Samples are drawn exactly for up to ``EXACT_ROWS`` rows and as a Brownian bridge beyond. The
+number of rows is the released one.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import UNDEFINED
 from spark_jobs.contract.options import ReferenceDistribution
+from spark_jobs.diagnostics._simulation import DECIMALS, uniform
 from spark_jobs.diagnostics.ecdf.earlier import Earlier
 from spark_jobs.diagnostics.ecdf.noise_model import NoiseModel, upper_quantile
 from spark_jobs.diagnostics.ecdf.result import Distance, Ecdf
@@ -33,12 +34,11 @@ Cdf = Callable[[FloatArray], FloatArray]
 SMOOTHERS = {"2-norm": smooth_2norm, "1-norm": smooth_1norm}
 COPIES = {"2-norm": 400, "1-norm": 99}
 EXACT_ROWS = 5_000
-"""A number of rows below so many standard deviations of its noise tells nothing."""
-_DECIMALS = 9
+"""Largest number of rows whose samples are drawn row by row."""
 
 
 def reference_cdf(reference: ReferenceDistribution) -> Cdf:
-    """The distribution function of a reference."""
+    """The cumulative distribution function of a reference."""
     parameters = reference.parameters
     match reference.distribution:
         case "uniform":
@@ -58,13 +58,13 @@ def distance_to(released: Ecdf, cdf: Cdf, *, seed: int = 0, confidence: float | 
 
     Args:
         released: the release.
-        cdf: the reference's distribution function, of arrays; like the rows, what it has beyond the bounds counts at
-            the nearer one.
-        seed: of the simulations; public.
-        confidence: of the interval; the release's own level if None.
+        cdf: the reference's distribution function, vectorised. Its mass beyond the bounds counts at the nearer bound,
+            as rows do.
+        seed: public seed of the simulations.
+        confidence: level of the interval; by default the release's own.
 
     Raises:
-        InvalidRequest: the reference is no distribution function at the grid's edges.
+        InvalidRequest: the reference is not a distribution function at the grid's edges.
     """
     level = released.confidence if confidence is None else confidence
     expected = _at_edges(released, cdf)
@@ -86,10 +86,10 @@ def distance_between(one: Ecdf, other: Ecdf | Earlier, *, seed: int = 0, confide
 
     Args:
         one: a release.
-        other: another one, of other rows, or of the same at another time; its noise must be its own. Where rows are in
-            both, the test is more careful than its level says: it takes all of them for new ones.
-        seed: of the simulations; public.
-        confidence: of the interval; the first release's own level if None.
+        other: a release of other rows, or of the same table at another time, with independent noise. If some rows are
+            in both tables, the test is conservative: it treats the two as independent samples.
+        seed: public seed of the simulations.
+        confidence: level of the interval; by default that of ``one``.
 
     Raises:
         InvalidRequest: the grids have no edge in common, apart from their bounds.
@@ -114,41 +114,42 @@ def distance_between(one: Ecdf, other: Ecdf | Earlier, *, seed: int = 0, confide
 
 
 def _largest(released: Ecdf, differences: FloatArray, cells: Int64Array | None = None) -> tuple[float, float]:
-    """The largest difference in size, and the value whose cell it is in."""
+    """The largest absolute difference, and the value at which it occurs."""
     place = int(np.abs(differences).argmax())
     return float(np.abs(differences[place])), float(released.values[place if cells is None else cells[place]])
 
 
 def _at_edges(released: Ecdf, cdf: Cdf) -> FloatArray:
-    """What the reference gives for the released fractions: its mass below the end of each cell."""
+    """The reference's mass below the end of each cell, shape (cells,)."""
     with np.errstate(all="ignore"):
         below = np.asarray(cdf(released.grid.edges[released.cuts[1:-1]]), dtype=np.float64)
     expected = np.append(below, 1.0)
     if below.shape != (released.cdf.size - 1,) or not (np.diff(expected, prepend=0.0) >= 0).all():
         raise InvalidRequest(
             "reference",
-            requirement="must be a distribution function: rising from 0 to 1",
+            requirement="must be a distribution function that rises from 0 to 1",
             remedy="give a continuous one",
         )
     return expected
 
 
 def _samples(cdf: FloatArray, rows: float, noise: SeededNoise) -> Iterator[FloatArray]:
-    """Fractions of samples of a distribution on the cells."""
+    """Empirical distribution functions of simulated samples of ``rows`` rows, without end; each of shape (cells,)."""
     count = max(1, round(rows))
     steps = np.sqrt(np.maximum(np.diff(cdf, prepend=0.0), 0.0))
     while True:
         if count <= EXACT_ROWS:
-            cells = np.minimum(np.searchsorted(cdf, _uniform(noise, count)), cdf.size - 1)
+            cells = np.minimum(np.searchsorted(cdf, uniform(noise, count)), cdf.size - 1)
             yield np.cumsum(np.bincount(cells, minlength=cdf.size)) / count
         else:
-            walk = np.cumsum(steps * ndtri(_uniform(noise, cdf.size)))
+            walk = np.cumsum(steps * ndtri(uniform(noise, cdf.size)))
             yield cdf + (walk - cdf * walk[-1]) / np.sqrt(count)
 
 
 def _copies(
     released: Ecdf | Earlier, cdf: FloatArray, kept: Int64Array, noise: SeededNoise, copies: int
 ) -> Iterator[FloatArray]:
+    """Simulated releases of samples from ``cdf``, with sampling, noise and smoothing, at the cells ``kept``."""
     samples = _samples(cdf, released.noise.rows, noise)
     for errors in released.noise.errors(cdf, noise, copies=copies):
         for error in errors:
@@ -156,26 +157,28 @@ def _copies(
 
 
 def _actual_errors(released: Ecdf | Earlier, seed: int) -> FloatArray:
-    """Simulated largest errors of what was released."""
+    """Simulated largest errors of a released function, shape (copies,)."""
     model: NoiseModel = released.noise
     noise = SeededNoise(seed)
     return np.concatenate([np.abs(errors).max(axis=1) for errors in model.errors(released.cdf, noise)])
 
 
 def _pooled(release: Ecdf | Earlier, kept: Int64Array, joint: FloatArray) -> FloatArray:
-    """The common distribution under the hypothesis, on the cells of one of the releases."""
+    """The common distribution under the hypothesis, interpolated to the cells of one of the releases."""
     cells = np.arange(release.cdf.size)
     pooled: FloatArray = np.interp(cells, np.concatenate([[-1], kept]), np.concatenate([[0.0], joint]))
     return pooled
 
 
 def _common_edges(one: Ecdf, other: Ecdf | Earlier) -> tuple[Int64Array, Int64Array]:
-    """Cells of both that end at the same value; the last ones hold all rows."""
+    """The cells of both releases that end at the same value, and the last cell of each."""
     ends, others = one.grid.edges[one.cuts[1:-1]], other.grid.edges[other.cuts[1:-1]]
     _, mine, theirs = np.intersect1d(ends, others, return_indices=True)
     if mine.size == 0:
         raise InvalidRequest(
-            "other", requirement="must be on a grid with edges in common", remedy="release both with the same bounds"
+            "other",
+            requirement="must share edges of its grid with this release",
+            remedy="release both with the same bounds",
         )
     return np.append(mine, one.cdf.size - 1), np.append(theirs, other.cdf.size - 1)
 
@@ -184,18 +187,14 @@ def _smoothed(released: Ecdf | Earlier, fractions: FloatArray) -> FloatArray:
     return SMOOTHERS[released.smoothing](fractions, total=1.0)
 
 
-def _uniform(noise: SeededNoise, count: int) -> FloatArray:
-    return np.asarray(((noise.words(count) >> np.uint64(11)) + 0.5) / 2.0**53, dtype=np.float64)
-
-
 def _tested(value: float, at: float, null: FloatArray, error: float, level: float) -> Distance:
-    # noiseless copies may tie with the released value but for the last bits
+    # without noise a simulated distance may equal the released one up to rounding
     as_large = int((null >= value - 1e-9).sum())
     return Distance(
-        value=round(value, _DECIMALS),
+        value=round(value, DECIMALS),
         at=at,
-        interval=(round(max(0.0, value - error), _DECIMALS), round(min(1.0, value + error), _DECIMALS)),
-        p_value=round((1 + as_large) / (1 + null.size), _DECIMALS),
+        interval=(round(max(0.0, value - error), DECIMALS), round(min(1.0, value + error), DECIMALS)),
+        p_value=round((1 + as_large) / (1 + null.size), DECIMALS),
         confidence=level,
     )
 

@@ -1,4 +1,4 @@
-"""The distribution function of an earlier release, as a request holds it, put back on its grid."""
+"""An earlier release's distribution function, rebuilt on its grid from the fields of a request."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from spark_jobs.statistics.value_grid import ValueGrid
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Earlier:
-    """What ``distance_between`` asks of a release, of one that is not at hand as an ``Ecdf``.
+    """The part of an earlier release that ``distance_between`` needs.
 
     Attributes:
         cdf: the released fraction of each cell, shape (N,); NaN where the release is undefined.
-        grid, cuts: the grid, and the cells as cuts of it.
-        noise: the public law of the noise.
+        grid: the public grid.
+        cuts: indices of the grid's edges at which the cells begin and end, shape (N + 1,).
+        noise: the public distribution of the noise.
         rows: noisy number of rows.
-        status, smoothing: of the release.
+        status, smoothing: status and smoothing method of the release.
     """
 
     cdf: FloatArray
@@ -37,10 +38,10 @@ class Earlier:
 
     @classmethod
     def of(cls, function: EarlierFunction) -> Earlier:
-        """The release that a request holds.
+        """The earlier release described in a request.
 
         Raises:
-            InvalidRequest: its grid is none, or has fewer cells than it rises at.
+            InvalidRequest: the grid is invalid, or the function rises at a cell beyond the grid's last one.
         """
         grid = ValueGrid(
             lower=function.lower, upper=function.upper, cells=function.cells, scale=function.scale, unit=function.unit
@@ -49,7 +50,7 @@ class Earlier:
             raise InvalidRequest(
                 "compare_with.starts", value=function.starts[-1],
                 requirement=f"must be cells of the grid, which has {grid.size}",
-                remedy="name the release it comes from",
+                remedy="name the release, so that its function is read from it",
             )  # fmt: skip
         cells = np.arange(grid.size)
         steps = np.concatenate([[0.0], function.cdf])

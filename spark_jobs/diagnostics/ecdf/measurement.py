@@ -1,4 +1,4 @@
-"""The random part of an ECDF release: on which cells rows are counted, and their noisy counts."""
+"""The random part of an ECDF release: the choice of cells, and their noisy counts."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from spark_jobs.statistics.value_grid import ValueGrid
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EcdfDraw(Draw):
-    """The draw: the noisy counts of one ECDF release, and the public facts needed to read them.
+    """The draw: the noisy counts of one ECDF release, with the public facts that are needed to interpret them.
 
     Attributes:
-        named: the column, in words for plots; None for scores.
+        named: name of the values, for plots; None for scores.
         points, smoothing, confidence, quantiles, reference, compare_with: as requested (``EcdfSettings``).
-        grid: the public grid that rows were counted on.
-        cuts: the counted cells, as cuts of the grid; all of it, unless bounds were found.
+        grid: the public grid on which the rows were counted.
+        cuts: indices of the grid's edges at which the N counted cells begin and end, shape (N + 1,).
         tree: noisy counts of those cells.
-        bounds_found: whether the bounds are released values rather than public ones.
+        bounds_found: whether the bounds are private (released) values; otherwise they are public.
     """
 
     named: str | None
@@ -50,14 +50,14 @@ class EcdfDraw(Draw):
 
 
 class EcdfChoices(EcdfSettings):
-    """What a distribution function is made of, beside its settings: a request takes it from its column and bounds.
+    """The settings, and the choices that a request derives from its column and bounds.
 
     Attributes:
-        find_bounds: None if the grid's bounds are good; else ``linear`` or ``log``, the scale of the cells between
-            bounds that are found privately within those of a logarithmic grid.
-        size_public: whether the number of counted rows is public, and so exact; under ``REPLACE_ONE`` alone, and only
-            if *no* row can be left out: a replacement by a null or a filtered row would change the number.
-        named: what the values are called in plots.
+        find_bounds: None to use the bounds of the grid; otherwise private bounds are found within those of a
+            logarithmic grid, and ``linear`` or ``log`` is the spacing of the cells between them.
+        size_public: whether the number of counted rows is public and therefore exact. Only for ``REPLACE_ONE``, and
+            only if *no* row can be left out: replacing a row by a null or a filtered one would change the number.
+        named: name of the values in plots.
     """
 
     find_bounds: GridScale | None = None
@@ -70,16 +70,16 @@ def measure_function(
 ) -> EcdfDraw:
     """Draw the noise of a distribution function; ``epsilon``-DP for one row added, removed or replaced.
 
-    The cells are disjoint and one tree is measured over them (``mechanisms.prefix_sums``: sensitivity and proof). Where
-    bounds are found first, by a quarter of the budget, the tree has the rest (sequential composition).
+    The cells are disjoint and one tree is measured over them (``mechanisms.prefix_sums``: sensitivity and proof). If
+    private bounds are found first, they cost a quarter of the budget and the tree the rest (sequential composition).
 
     Args:
         statistic: exact counts of values, or of both classes' scores; private.
-        options: the settings, with what the values are.
+        options: the settings, and where the values come from.
         terms: budget, relation and noise; all of epsilon is spent. ``REPLACE_ONE`` doubles all noise.
 
     Raises:
-        InvalidRequest: the size is called public where it is not, or the earlier release is on another grid.
+        InvalidRequest: ``size_public`` under ``ADD_REMOVE``, or an earlier release on another grid.
     """
     neighbours, noise, find_bounds = terms.neighbours, terms.noise, options.find_bounds
     _check_size(neighbours, size_public=options.size_public)
@@ -110,27 +110,30 @@ def measure_function(
 def _check_size(neighbours: Neighbours, *, size_public: bool) -> None:
     if size_public and neighbours is not Neighbours.REPLACE_ONE:
         raise InvalidRequest(
-            "size_public", value=True, requirement="is for replace_one", remedy="leave it out: one row changes the size"
+            "size_public",
+            value=True,
+            requirement="needs neighbours replace_one",
+            remedy="leave it out: adding or removing a row changes the size",
         )
 
 
 def _check_earlier(earlier: EarlierFunction | None, grid: ValueGrid | None) -> None:
-    """Refuse an earlier release on another grid than this one's; ``None`` is one that is yet to be found."""
+    """Reject an earlier release that is not on ``grid``; a grid of None has private bounds and fits no release."""
     if earlier is not None and (grid is None or Earlier.of(earlier).grid != grid):
         raise InvalidRequest(
             "compare_with", value=earlier.released_by,
-            requirement="must be on this release's own grid, of public bounds",
+            requirement="must be on this release's own grid, with public bounds",
             remedy="release both with the same bounds, scale, unit and cells",
         )  # fmt: skip
 
 
 def grid_fields(grid: ValueGrid) -> dict[str, Any]:
-    """What a grid is made of, in plain JSON types."""
+    """The fields of a grid as plain JSON types."""
     return {name: getattr(grid, name) for name in ("lower", "upper", "cells", "scale", "unit")}
 
 
 def _line(statistic: ValueCounts | ScoreCounts) -> tuple[Int64Array, ValueGrid]:
-    """The counts on one line of cells: for scores, of both classes together."""
+    """The counts, both classes together for scores, and their grid."""
     if isinstance(statistic, ScoreCounts):
         return statistic.negatives + statistic.positives, ValueGrid(lower=0.0, upper=1.0, cells=statistic.cells)
     return statistic.counts, statistic.grid
@@ -139,7 +142,7 @@ def _line(statistic: ValueCounts | ScoreCounts) -> tuple[Int64Array, ValueGrid]:
 def _located(
     counts: Int64Array, grid: ValueGrid, find: str | None, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
 ) -> tuple[Int64Array, Int64Array]:
-    """The counts and the cuts of their cells: those of the grid, or those between bounds that are found."""
+    """The counts and cuts of the grid's cells, or of the cells between private bounds if ``find`` is given."""
     if find is None:
         return counts, np.arange(grid.size + 1)
     cuts = private_cuts(counts, grid, find, meter=meter, neighbours=neighbours, noise=noise)
@@ -147,15 +150,15 @@ def _located(
 
 
 def _within(counts: Int64Array, cuts: Int64Array) -> Int64Array:
-    """Counts of the cells between cuts; rows beyond the first and the last of them are in the cells at the ends."""
+    """Counts of the cells between cuts; rows beyond the first and the last cut count in the cells at the ends."""
     starts = np.concatenate([[0], cuts[1:-1]])
     return np.add.reduceat(counts, starts).astype(np.int64)
 
 
 def _shape(cells: int, *, size_public: bool) -> Tree:
-    """The tree whose *fractions* vary least: that of counts with a public total, whether or not the total is public.
+    """The tree whose *fractions* have the smallest variance: the best one for a public total, in either case.
 
-    A fraction is a count divided by the estimated total, and the noise that it shares with the total cancels.
+    A fraction is a count divided by the estimated total, and the noise that both share cancels.
     """
     best = best_tree(cells, public_total=True)
     return best if size_public else Tree(cells=cells, branching=best.branching, root="absent")

@@ -1,11 +1,11 @@
-"""How far noise may have moved the fractions of an ECDF: exact variances, and the largest error by simulation.
+"""The errors of an ECDF's fractions that noise causes: exact variances, and the largest error by simulation.
 
 With noisy prefix counts ``G_i + e_i`` and a noisy total ``n' = n + e_N``, the fraction ``h_i = (G_i + e_i) / n'`` is
-off by exactly ``(e_i - F_i e_N) / n'``: the noise's distribution is public and ``n'`` is released, so errors need no
-approximation but ``F_i``, for which the released fraction stands (where the total is public it drops out).
+off by exactly ``(e_i - F_i e_N) / n'``. The noise's distribution is public and ``n'`` is released, so the only
+approximation is the released fraction in place of ``F_i``; with a public total, ``e_N = 0`` and none is needed.
 
-The largest error holds for the released, rising fractions too: isotonic regression brings no sequence further from a
-rising one, in the largest error (Yang, Barber 2019, theorem 1; ``mechanisms.smoothing``), and clipping neither.
+The bound on the largest error also covers the released, monotone fractions: neither isotonic regression nor clipping
+increases the largest distance to a monotone sequence (Yang, Barber 2019, theorem 1; ``mechanisms.smoothing``).
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
 from spark_jobs.mechanisms.trees import Tree
 
 COPIES, CHUNK_VALUES = 200, 4_000_000
-"""Simulated copies of the noise, and how many values are held at a time."""
+"""Simulated copies of the noise, and the number of values simulated at a time, which bounds memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseModel:
-    """The public law of the noise in released fractions.
+    """The public distribution of the noise in released fractions.
 
     Attributes:
-        tree: the shape of the measured counts.
-        scale: of the two-sided geometric noise in each of them.
-        rows: the released number of rows that fractions were made with; at least 1.
+        tree: shape of the tree of measured counts, over N cells.
+        scale: scale of the two-sided geometric noise in each count.
+        rows: released number of rows, by which prefix counts were divided; at least 1.
     """
 
     tree: Tree
@@ -38,7 +38,7 @@ class NoiseModel:
     rows: float
 
     def stddevs(self, cdf: FloatArray) -> FloatArray:
-        """Of the fractions of the first 1, ..., N cells, where ``cdf`` are those fractions."""
+        """Standard deviations of the fractions ``cdf``, those of the first 1, ..., N cells; shape (N,)."""
         variances, covariances = self.tree.prefix_variances, self.tree.prefix_total_covariances
         of_ratio = variances[1:] - 2 * cdf * covariances[1:] + cdf**2 * self._total_variance
         return np.sqrt(np.maximum(of_ratio, 0.0) * laplace_variance(self.scale)) / self.rows
@@ -49,11 +49,11 @@ class NoiseModel:
 
     @property
     def total_stddev(self) -> float:
-        """Of the number of rows."""
+        """Standard deviation of the number of rows."""
         return float(np.sqrt(self._total_variance * laplace_variance(self.scale)))
 
     def errors(self, cdf: FloatArray, noise: SeededNoise, *, copies: int = COPIES) -> Iterator[FloatArray]:
-        """Simulated errors of the fractions of the first 1, ..., N cells, in chunks of shape (some, N)."""
+        """Simulated errors of the fractions ``cdf``: ``copies`` in all, in chunks of shape (k, N)."""
         levels = [level.size for level in self.tree.nodes(np.zeros(self.tree.cells, dtype=np.int64))]
         at_once = max(1, CHUNK_VALUES // sum(levels))
         public = self.tree.root == "public"
@@ -67,11 +67,11 @@ class NoiseModel:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BandWidths:
-    """How far fractions may be off.
+    """Half-widths of the bands around N released fractions.
 
     Attributes:
-        each: half widths of intervals of single fractions, shape (N,).
-        largest: the quantile of the largest error of all.
+        single: half-widths of the intervals of single fractions, shape (N,).
+        largest: half-width of a band for all fractions at once: a quantile of the largest error.
     """
 
     single: FloatArray
@@ -79,7 +79,7 @@ class BandWidths:
 
 
 def band_widths(model: NoiseModel, cdf: FloatArray, *, confidence: float, noise: SeededNoise) -> BandWidths:
-    """Half widths at this level: exact standard deviations times a simulated quantile, and a simulated maximum."""
+    """Half-widths at level ``confidence``: exact standard deviations times a simulated factor; a simulated maximum."""
     stddevs = model.stddevs(cdf)
     largest, scaled = [], []
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -94,6 +94,6 @@ def band_widths(model: NoiseModel, cdf: FloatArray, *, confidence: float, noise:
 
 
 def upper_quantile(values: FloatArray, level: float) -> float:
-    """The order statistic that a further value stays at or below with a chance of at least ``level``."""
+    """The order statistic that a further independent value does not exceed, with probability at least ``level``."""
     rank = min(values.size, int(np.ceil(level * (values.size + 1))))
     return float(np.sort(values)[rank - 1])

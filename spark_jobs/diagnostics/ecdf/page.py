@@ -1,4 +1,4 @@
-"""The distribution function: its data file and its part of the report; ``ecdf_plot`` draws it."""
+"""The page of a distribution function: its data file, its plot and its section of the report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAME_CHARACTERS = 60
 
 
 def render(result: Ecdf, request: ReleaseRequest) -> Rendering:
-    """Files and report of a released distribution function; names, columns and rows are the same for any."""
+    """The data file, plot and section of a released function; names, columns and rows do not depend on the values."""
     return Rendering(
         columns=_columns(result), plots=(ecdf_plot(result, _reference(request)),), section=_section(result)
     )
@@ -29,11 +29,11 @@ def _reference(request: ReleaseRequest) -> ReferenceDistribution | None:
 
 def _columns(result: Ecdf) -> dict[str, Column]:
     nominal = f"{100 * result.confidence:.4g} %"
-    band = f"{nominal} band of cdf, value by value: where the exact counts of the same rows would put it"
-    everywhere = f"{nominal} band that holds the whole function at once"
+    band = f"pointwise {nominal} confidence band of the cdf that the same rows would have without noise"
+    everywhere = f"simultaneous {nominal} confidence band of the whole function"
     columns = {
-        "value": Column(values=result.values, meaning="where a cell starts: rows' values are rounded down to it"),
-        "cdf": Column(values=result.cdf, meaning="fraction of the rows whose rounded value is at most this"),
+        "value": Column(values=result.values, meaning="start of the cell; values are rounded down to it"),
+        "cdf": Column(values=result.cdf, meaning="fraction of the rows whose rounded value is at most this one"),
         "lower": Column(values=result.lower, meaning=f"lower end of the {band}"),
         "upper": Column(values=result.upper, meaning=f"upper end of the {band}"),
         "lower_everywhere": Column(values=result.lower_everywhere, meaning=f"lower end of the {everywhere}"),
@@ -44,19 +44,19 @@ def _columns(result: Ecdf) -> dict[str, Column]:
         low, high = ends_of(distance.interval)
         columns["earlier_cdf"] = Column(
             values=result.comparison.cdf,
-            meaning="cdf of the release that this one is compared with; "
+            meaning="cdf of the earlier release; "
             + (
-                "their distance is undefined"
+                "its distance from this release is undefined"
                 if distance.value is None
-                else f"their distance is {distance.value:g} ({low:g} to {high:g}), at {known(distance.at):g}, "
-                f"with p-value {known(distance.p_value):g}"
+                else f"its largest distance from this release is {distance.value:g} ({low:g} to {high:g}), "
+                f"at {known(distance.at):g}, with p-value {known(distance.p_value):g}"
             ),
         )
     return columns
 
 
 def _name(result: Ecdf) -> str:
-    """What the values are called in the report."""
+    """The name of the values in the report."""
     return "scores" if result.named is None else one_line(result.named, _NAME_CHARACTERS)
 
 
@@ -72,7 +72,7 @@ def _table(result: Ecdf) -> ValueTable:
     if result.comparison is not None:
         header.append("Earlier release")
     return ValueTable(
-        caption=f"Quantiles of {_name(result)}: the smallest value that this share of the rows does not exceed.",
+        caption=f"Quantiles of {_name(result)}: the smallest values that these shares of the rows do not exceed.",
         header=tuple(header),
         rows=tuple(rows),
     )
@@ -123,7 +123,7 @@ def _measures(result: Ecdf) -> tuple[Measure, ...]:
 
 
 def _distance_measures(distance: Distance, to: str, test: str, *, shown: bool) -> tuple[Measure, Measure]:
-    """A distance and its test, in numbers."""
+    """The figures of a distance and of its test."""
     low, high = ends_of(distance.interval)
     return (
         Measure(
@@ -137,30 +137,29 @@ def _distance_measures(distance: Distance, to: str, test: str, *, shown: bool) -
         Measure(
             label=test,
             value=f"p {simulated_p(known(distance.p_value))}" if shown else ABSENT,
-            note="noise included",
+            note="accounts for the noise",
         ),
     )
 
 
 def _notes(result: Ecdf) -> tuple[str, ...]:
     notes = [
-        "Values are rounded down to a fixed grid, and those beyond the bounds count at the nearer one. Bands and "
-        "intervals say how far the noise may have moved the fractions of these rows, not which other rows might have "
-        "been in the table.",
+        "Values are rounded down to a fixed grid; values beyond the bounds count at the nearer bound. Bands and "
+        "intervals account for the noise that protects these rows, not for the sampling of the rows.",
     ]
     if result.bounds_found:
-        notes.append("The bounds were found by noisy searches; a few rows lie beyond either of them.")
+        notes.append("The bounds were found by noisy searches; a few rows lie beyond each of them.")
     if result.comparison is not None:
         earlier = result.comparison
         of = "its scores" if earlier.named is None else one_line(earlier.named, _NAME_CHARACTERS)
         notes.append(
             f"The earlier release is {one_line(earlier.released_by, 200)}, with {of}. The test asks whether both "
-            "tables could be samples of one distribution: it draws such samples again, with the noise of both "
-            "releases, and says how often they lie at least as far apart. Comparing costs nothing, for both releases "
-            "are public."
+            "tables could be samples of one distribution: its p-value is the share of simulated pairs of samples, "
+            "with the noise of both releases, that differ at least as much. The comparison costs no budget, because "
+            "both releases are public."
         )
         if earlier.status != "ok":
-            notes.append("That release is undefined, so there is nothing to compare with.")
+            notes.append("The earlier release is undefined, so nothing can be compared with it.")
     return tuple(notes)
 
 
@@ -168,7 +167,7 @@ def _section(result: Ecdf) -> Section:
     legend = [
         ("curve", "released fractions"),
         ("band", f"{level(result.confidence)} band of each fraction"),
-        ("band-outer", "of the whole function"),
+        ("band-outer", "band of the whole function"),
         ("outlier", "quantiles with intervals"),
     ]
     if result.distance is not None:
@@ -178,10 +177,11 @@ def _section(result: Ecdf) -> Section:
     return Section(
         title=f"Distribution of {_name(result)}",
         reading=(
-            "At each value, from left to right, the line shows which share of the rows has at most that value "
-            "(upwards). Where it is steep there are many rows; where it is flat there are few, or none: noise hides "
+            "At each value on the horizontal axis, the line shows the share of the rows that have at most this value. "
+            "Where the line is steep there are many rows; where it is flat there are few or none: the noise hides "
             "which.",
-            "Half of the rows have at most the median. A whisker shows where its quantile would be without noise.",
+            "Half of the rows have at most the median. Each whisker is the confidence interval of a quantile without "
+            "noise.",
         ),
         headline=_headline(result),
         measures=_measures(result),
@@ -190,6 +190,6 @@ def _section(result: Ecdf) -> Section:
         notes=_notes(result),
         notice=None
         if is_defined(result)
-        else "Undefined: through the noise, there are too few rows to tell how they are distributed. The release has "
-        "been made and paid for like any other.",
+        else "Undefined: there are too few rows for this noise to show how they are distributed. The release has been "
+        "made and charged like any other.",
     )

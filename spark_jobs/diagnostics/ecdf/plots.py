@@ -1,4 +1,4 @@
-"""The picture of a distribution function: its steps and bands, quantiles, and what it is held against."""
+"""The plot of a distribution function: its steps, bands and quantiles, with a reference or an earlier release."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.options import ReferenceDistribution
+from spark_jobs.diagnostics.ecdf.distance import reference_cdf
 from spark_jobs.diagnostics.ecdf.result import Ecdf, EcdfComparison, Quantile
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import count, level, one_line, percent, simulated_p
@@ -28,28 +28,28 @@ _STEPS, _PROBES, _MAX_MARKS, _NAME_CHARACTERS = 240, 51, 11, 40
 
 
 def is_defined(result: Ecdf) -> bool:
-    """Whether the release tells anything."""
+    """Whether the released function is defined."""
     return result.status == "ok"
 
 
 def defined_comparison(result: Ecdf) -> EcdfComparison | None:
-    """The comparison with an earlier release, where both tell anything."""
+    """The comparison with an earlier release; None if there is none, or if either release is undefined."""
     compared = result.comparison
     return compared if compared is not None and compared.status == "ok" and is_defined(result) else None
 
 
 def quantile_text(quantile: Quantile) -> str:
-    """A quantile's interval."""
+    """The ends of a quantile's interval."""
     return f"{number(known(quantile.lower), 4)} to {number(known(quantile.upper), 4)}"
 
 
 def title(result: Ecdf) -> str:
-    """What the picture is of, without a user's text."""
+    """The title of the plot, which contains no text of the request."""
     return "Distribution of scores" if result.named is None else "Distribution of values"
 
 
 def ecdf_plot(result: Ecdf, reference: ReferenceDistribution | None) -> Plot:
-    """The plot, of the released function and of what the request holds it against."""
+    """The plot of the released function, and of the reference if there is one."""
     axis = _axis(result)
     named = "Score" if result.named is None else one_line(result.named, _NAME_CHARACTERS)
 
@@ -97,7 +97,7 @@ def _draw(axes: Axes, result: Ecdf, axis: ValueAxis, reference: ReferenceDistrib
     axes.set_xlim(axis.first - _MARGIN * (axis.last - axis.first), axis.last + _MARGIN * (axis.last - axis.first))
     axes.set_ylim(-_MARGIN, 1 + _MARGIN)
     if not is_defined(result):
-        figures.draw_undefined(axes, "too few rows to tell")
+        figures.draw_undefined(axes, "too few rows for this noise")
         return
     shown = _shown(result, axis)
     bands = {
@@ -140,7 +140,7 @@ def _draw_steps(
 
 
 def _draw_gap(axes: Axes, result: Ecdf, compared: EcdfComparison) -> None:
-    """A bar between the two functions, where they are furthest apart."""
+    """A bar between the two functions where they differ most."""
     cell = int(np.searchsorted(result.values, known(compared.distance.at)))
     ends = result.cdf[cell], compared.cdf[cell]
     axes.vlines(cell + 0.5, min(ends), max(ends), color=light("spent"), linewidth=2.6, zorder=3, label="largest gap")
@@ -150,27 +150,13 @@ def _draw_reference(axes: Axes, axis: ValueAxis, reference: ReferenceDistributio
     places = np.linspace(axis.first, axis.last, 400)
     values = np.interp(places, np.arange(axis.edges.size), axis.edges)
     axes.plot(
-        places, _cdf(reference, values), color=light("chance"), linewidth=1.4, linestyle=(0, (4, 3)),
+        places, reference_cdf(reference)(values), color=light("chance"), linewidth=1.4, linestyle=(0, (4, 3)),
         label=f"reference ({reference.distribution})",
     )  # fmt: skip
 
 
-def _cdf(reference: ReferenceDistribution, values: FloatArray) -> FloatArray:
-    first, *rest = reference.parameters
-    match reference.distribution:
-        case "uniform":
-            fractions = stats.uniform.cdf(values, loc=first, scale=rest[0] - first)
-        case "normal":
-            fractions = stats.norm.cdf(values, loc=first, scale=rest[0])
-        case "lognormal":
-            fractions = stats.lognorm.cdf(values, s=rest[0], scale=np.exp(first))
-        case "exponential":
-            fractions = stats.expon.cdf(values, scale=first)
-    return np.asarray(fractions, dtype=np.float64)
-
-
 def _draw_quantiles(axes: Axes, result: Ecdf, axis: ValueAxis) -> None:
-    """Dots on the function where quantiles are, with the intervals that noise leaves them."""
+    """Dots at the quantiles, with their confidence intervals."""
     marks = result.quantiles if len(result.quantiles) <= _MAX_MARKS else (result.median,)
     levels = np.array([mark.level for mark in marks])
     ends = axis.place([[known(mark.lower) for mark in marks], [known(mark.upper) for mark in marks]])
@@ -182,7 +168,7 @@ def _draw_quantiles(axes: Axes, result: Ecdf, axis: ValueAxis) -> None:
 
 
 def _shown(result: Ecdf, axis: ValueAxis) -> NDArray[np.intp]:
-    """Cells that draw the functions to a fraction of a pixel: evenly spaced in place, and in each one's fractions."""
+    """The cells to draw, evenly spaced in position and in each function's fractions: fine to a fraction of a pixel."""
     first, last = int(axis.first), min(int(np.ceil(axis.last)), result.cdf.size - 1)
     inside = np.linspace(first, last, _STEPS)
     compared = defined_comparison(result)
@@ -241,7 +227,7 @@ def _second_line(result: Ecdf) -> str:
 
 def _description(result: Ecdf) -> str:
     if not is_defined(result):
-        return "An empty plot: the distribution is undefined because there are too few rows to tell through the noise."
+        return "An empty plot: the distribution is undefined because there are too few rows for this noise."
     read = "; ".join(
         f"{percent(quantile.level)} are at most {number(known(quantile.value), 4)}" for quantile in result.quantiles[:7]
     )
@@ -249,10 +235,10 @@ def _description(result: Ecdf) -> str:
     apart = (
         ""
         if compared is None
-        else f" The function of an earlier release is at most {percent(compared.distance.value)} of the rows away, at "
+        else f" It differs from an earlier release by at most {percent(compared.distance.value)} of the rows, at "
         f"{number(known(compared.distance.at), 4)}."
     )
     return (
-        f"Share of rows with at most a value, rising from lower left to upper right; {read}. {_median_line(result)}."
-        f"{apart}"
+        f"The share of rows with at most a given value, rising from lower left to upper right; {read}. "
+        f"{_median_line(result)}.{apart}"
     )

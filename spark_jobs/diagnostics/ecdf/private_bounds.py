@@ -1,9 +1,9 @@
-"""Bounds found privately, where the user has none: doubling searches on a very wide grid.
+"""Private bounds of the values, for requests that give none: doubling searches on a very wide grid.
 
-The grid is logarithmic around 0, so its doublings from the unit outwards are marks that any table shares. From either
-end a chain of nested sets grows mark by mark, and the search stops at the first whose noisy count reaches a noisy
-share of the rows (``sparse_vector.first_crossing``, where the proof is). The marks are finitely many: a search that
-finds nothing ends at the grid's bound.
+The grid is logarithmic around 0. Its doublings, from the unit outwards, are marks that do not depend on the table. From
+either end a chain of nested sets grows by one mark at a time. The search stops at the first set whose noisy count
+exceeds a noisy threshold, a share of the rows (proof: ``sparse_vector.first_crossing``). There are finitely many marks,
+so a search that never crosses its threshold ends at the grid's bound.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from spark_jobs.mechanisms.sparse_vector import first_crossing
 from spark_jobs.statistics.value_grid import LINEAR, LOG, ValueGrid
 
 SIZE_SHARE, BOUND_SHARE = Decimal("0.08"), Decimal("0.08")
-"""Of the budget, for the number of rows and for each of the two bounds."""
+"""Shares of the budget: for the number of rows, and for each of the two bounds."""
 LEFT_OUT = 0.001
-"""The share of the rows that each search may leave beyond its bound, besides what noise makes it leave."""
+"""Share of the rows that each search leaves beyond its bound, apart from the effect of its noise."""
 MARGIN = 3.0
-"""Scales of both noises by which the count is to be reached early: a search that just missed its mark would run on."""
+"""Noise scales by which the threshold is lowered, so that noise rarely makes a search overshoot."""
 CELLS_BETWEEN_BOUNDS = 4096
-"""Cells between found bounds; their number is fixed, whatever is found."""
+"""Number of cells between private bounds; it does not depend on the bounds."""
 
 
 def marks(grid: ValueGrid) -> Int64Array:
-    """The cuts of a logarithmic grid at which a doubling ends, at 0 and at both bounds; ascending."""
+    """Ascending edge indices of a logarithmic grid: those where a doubling ends, the one at 0, and both bounds."""
     reach = int(max(abs(grid.origin), grid.size + grid.origin))
     out = np.arange(1, reach + 1, grid.steps)
     cuts = np.concatenate([-out[::-1], [0], out]) - int(grid.origin)
@@ -45,24 +45,27 @@ def private_cuts(
 ) -> Int64Array:
     """Cut the grid into ``CELLS_BETWEEN_BOUNDS`` cells (fewer on a coarse grid) between private bounds.
 
-    Formal guarantee: ``(SIZE_SHARE + 2 BOUND_SHARE)`` of the meter's epsilon under ``neighbours``: a noisy number of
-    rows, of sensitivity 1 (2 where a row is replaced, for rows may be left out of the count), and two searches that
-    take it for a constant.
+    Formal guarantee: ``(SIZE_SHARE + 2 BOUND_SHARE)`` times the meter's epsilon, under ``neighbours``, by sequential
+    composition of a noisy number of rows and two searches that treat it as a constant. The number of rows has
+    sensitivity at most 1 under ``ADD_REMOVE`` and at most 2 under ``REPLACE_ONE``.
 
     Args:
-        counts: exact, on the grid; private.
-        grid: a logarithmic one.
-        scale: cells of ``linear`` or ``log`` width.
-        meter: where the cost is drawn.
-        neighbours: the relation.
+        counts: exact counts on the grid, shape (grid.size,); private.
+        grid: a logarithmic grid.
+        scale: ``linear`` or ``log``, how the cells are spaced.
+        meter: budget meter that the cost is spent from.
+        neighbours: neighbouring relation of the guarantee.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
     Raises:
         InvalidRequest: the grid is not logarithmic, or the scale is unknown.
+
+    Returns:
+        Edge indices, shape (cells + 1,).
     """
     if grid.scale != LOG or scale not in (LINEAR, LOG):
         raise InvalidRequest(
-            "find_bounds", value=scale, requirement="must be linear or log, on counts of a logarithmic grid",
+            "find_bounds", value=scale, requirement="must be linear or log, with counts on a logarithmic grid",
             remedy="count the values with scale='log' between very wide bounds",
         )  # fmt: skip
     cost = meter.spend_share(SIZE_SHARE, label="number of rows")
@@ -82,14 +85,14 @@ def _crossing(
     parts: Int64Array, rows: int, label: str, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
 ) -> int:
     cost = meter.spend_share(BOUND_SHARE, label=label)
-    # the number of rows has noise of the same scale
+    # the number of rows and the search have noise of the same scale: hence the 2
     threshold = rows * (1 - LEFT_OUT) - 2 * MARGIN * rows_changed(neighbours) / float(cost)
     crossing = first_crossing(parts, threshold=threshold, epsilon=cost, neighbours=neighbours, noise=noise)
     return parts.size - 1 if crossing is None else crossing
 
 
 def _widened(lower: int, upper: int, ends: Int64Array, cells: int) -> tuple[int, int]:
-    """Cuts at the marks ``lower`` and ``upper``, moved outwards until there is room for so many cells."""
+    """Edge indices of the marks ``lower`` and ``upper``, moved outwards until ``cells`` cells fit between them."""
     while ends[upper] - ends[lower] < cells:
         lower, upper = max(lower - 1, 0), min(upper + 1, ends.size - 1)
     return int(ends[lower]), int(ends[upper])

@@ -21,13 +21,13 @@ from spark_jobs.mechanisms.trees import Tree
 from spark_jobs.statistics.value_grid import LOG, ValueGrid
 
 TOLERANCE = 2e-9
-"""Fractions are kept to nine digits, so levels are reached from this far below."""
+"""Fractions are rounded to nine decimals, so a level counts as reached from this far below."""
 ARRAYS = ("values", "cdf", "lower", "upper", "lower_everywhere", "upper_everywhere")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Quantile:
-    """A quantile, with its interval: the smallest value of the grid that ``level`` of the rows do not exceed."""
+    """A quantile with its interval: the least value of the grid that a fraction ``level`` of the rows do not exceed."""
 
     level: float
     value: float | None
@@ -55,11 +55,11 @@ class Distance:
 
     Attributes:
         value: the largest difference of the two functions at the edges of cells.
-        at: where it is: the value that the fractions up to which differ most.
-        interval: of the distance without noise; it holds at least at level ``confidence``.
-        p_value: of the hypothesis that the rows are a sample of the reference, or that both releases' rows are
-            samples of one distribution; it accounts for sampling, for the noise and for the smoothing.
-        confidence: nominal level.
+        at: the value at which they differ most.
+        interval: confidence interval of the distance without noise; its level is at least ``confidence``.
+        p_value: p-value of the hypothesis that the rows are a sample of the reference, or that the rows of both
+            releases are samples of one distribution; it accounts for sampling, noise and smoothing.
+        confidence: nominal level of the interval.
     """
 
     value: float | None
@@ -93,14 +93,15 @@ class Distance:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EcdfComparison:
-    """An earlier release that this one is held against.
+    """The comparison of a released distribution function with an earlier release.
 
     Attributes:
-        released_by: its key.
-        named: its column; None for scores.
-        status: its own, ``ok`` or ``undefined``.
-        cdf: its released fractions, one for each cell of this release.
-        distance: of the two; the test's hypothesis is that both releases' rows are samples of one distribution.
+        released_by: release key of the earlier release.
+        named: name of the earlier release's values; None for scores.
+        status: status of the earlier release, ``ok`` or ``undefined``.
+        cdf: its released fractions at the cells of this release, shape (cells,).
+        distance: the distance of the two, with a test of the hypothesis that both tables are samples of one
+            distribution.
     """
 
     released_by: str
@@ -110,7 +111,7 @@ class EcdfComparison:
     distance: Distance
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types, without the fractions, which the request and the data file have."""
+        """Plain JSON types, without the fractions, which are in the request and in the data file."""
         facts = {name: getattr(self, name) for name in ("released_by", "named", "status")}
         return {**facts, "distance": self.distance.to_dict()}
 
@@ -119,29 +120,30 @@ class EcdfComparison:
 class Ecdf:
     """A released empirical distribution function on its whole grid.
 
-    Arrays have one entry for each cell; their length is fixed by the request. Rows' values are rounded down to the
-    start of their cell, and those beyond the bounds moved to the nearer one. Bands and intervals cover what the exact
-    counts of the same rows would give: they measure the noise, not the sampling of the rows.
+    Arrays have one entry per cell; their length is fixed by the request. Values are rounded down to the start of their
+    cell, and values beyond the bounds are moved to the nearer bound. Bands and intervals cover what the exact counts of
+    the same rows would give: they account for the noise, not for the sampling of the rows.
 
     Attributes:
-        values: where cells start, ascending.
-        cdf: the fraction of rows whose value is at most this; rising, the last one 1.
-        lower, upper: band of each fraction at level ``confidence``.
-        lower_everywhere, upper_everywhere: a band that holds the whole function at that level.
-        bounds: of the values.
-        bounds_found: whether the bounds were found privately; else they are public.
-        quantiles: those that were asked for.
-        distance: to the reference of the request; None without one.
-        comparison: with the earlier release that the request names; None without one.
+        values: start of each cell, ascending.
+        cdf: fraction of the rows whose value is at most this one; non-decreasing, and 1 at the last cell.
+        lower, upper: pointwise confidence band of ``cdf`` at level ``confidence``.
+        lower_everywhere, upper_everywhere: simultaneous confidence band of the whole function at that level.
+        bounds: lower and upper bound of the values.
+        bounds_found: whether the bounds are private (released) values; otherwise they are public.
+        quantiles: the requested quantiles.
+        distance: distance to the requested reference; None without a reference.
+        comparison: comparison with the requested earlier release; None without one.
         rows: noisy number of rows.
-        named: what the values are; None for scores.
-        status: ``ok``, or ``undefined`` where the noisy number of rows is below 1 or below three standard deviations of
+        named: name of the values; None for scores.
+        status: ``ok``, or ``undefined`` if the noisy number of rows is below 1 or below three standard deviations of
             its noise: the function and its bands are then NaN, quantiles and distances None.
         smoothing, confidence, points: as requested.
-        grid, cuts: the grid, and the cells as cuts of it.
-        noise: the public law of the noise.
-        epsilon: what the release cost.
-        neighbours: the relation of the guarantee.
+        grid: the public grid.
+        cuts: indices of the grid's edges at which the cells begin and end, shape (cells + 1,).
+        noise: the public distribution of the noise.
+        epsilon: privacy cost of the release.
+        neighbours: neighbouring relation of the guarantee.
         guarantee: ``differentially private`` or ``NOT PRIVATE``.
     """
 
@@ -170,33 +172,33 @@ class Ecdf:
     guarantee: str
 
     def evaluate(self, x: ArrayLike) -> FloatArray:
-        """The fraction of rows with a value of at most ``x``, of the same shape; 0 below the bounds, NaN for NaN."""
+        """The fraction of rows with a value of at most ``x``, in its shape; 0 below the bounds, NaN for NaN."""
         return self._read(x, self.cdf)
 
     def band(self, x: ArrayLike, *, everywhere: bool = False) -> tuple[FloatArray, FloatArray]:
-        """Lower and upper end of the band at ``x``: of each fraction, or of the whole function."""
+        """Lower and upper end of the band at ``x``: pointwise, or simultaneous if ``everywhere``."""
         if everywhere:
             return self._read(x, self.lower_everywhere), self._read(x, self.upper_everywhere)
         return self._read(x, self.lower), self._read(x, self.upper)
 
     def quantile(self, p: ArrayLike) -> FloatArray:
-        """The smallest value of the grid that a fraction of at least ``p`` of the rows does not exceed.
+        """The smallest value of the grid that a fraction ``p`` or more of the rows does not exceed.
 
         NaN where the function is undefined.
 
         Raises:
-            ValueError: a level outside [0, 1].
+            ValueError: ``p`` is outside [0, 1].
         """
         return self._places(self.cdf, p)
 
     def earlier_quantile(self, p: ArrayLike) -> FloatArray:
-        """The same of the earlier release that this one is compared with.
+        """Quantiles of the earlier release that this one is compared with.
 
         Raises:
-            ValueError: a level outside [0, 1], or no comparison.
+            ValueError: ``p`` is outside [0, 1], or the request has no earlier release.
         """
         if self.comparison is None:
-            raise ValueError("the release was compared with none")
+            raise ValueError("this release was not compared with an earlier one")
         return self._places(self.comparison.cdf, p)
 
     @cached_property
@@ -209,18 +211,19 @@ class Ecdf:
 
     @property
     def logarithmic(self) -> bool:
-        """Whether cells grow with the values they hold."""
+        """Whether cells are wider at larger values."""
         widths = np.diff(self.values)
         return self.grid.scale == LOG and bool(widths.max() > 1.9 * np.median(widths))
 
     def quantile_interval(self, p: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """An interval of the quantile without noise, at level ``confidence``: the band read the other way.
+        """A confidence interval, at level ``confidence``, of the quantile without noise: the inverted band.
 
-        The exact quantile's cell i has ``F_i >= p`` and ``F_(i-1) < p``. Where the band holds both, cell i is among
-        those with ``upper_i >= p`` and ``lower_(i-1) < p``, which are those from the first end to the second.
+        The cell i of the exact quantile has ``F_i >= p`` and ``F_(i-1) < p``. If the band contains both fractions, then
+        ``upper_i >= p`` and ``lower_(i-1) < p``; the cells with both properties are those from the first end to the
+        second.
 
         Raises:
-            ValueError: a level outside [0, 1].
+            ValueError: ``p`` is outside [0, 1].
         """
         levels = _levels(p)
         if self.status == UNDEFINED:
@@ -231,7 +234,7 @@ class Ecdf:
 
     @cached_property
     def summary(self) -> Int64Array:
-        """Indices of ``points`` cells that tell the most: evenly spaced in fraction and place together."""
+        """Indices of ``points`` representative cells: evenly spaced in the sum of fraction and position."""
         size = self.cdf.size
         even = np.arange(1, size + 1) / size
         along = even + (even if self.status == UNDEFINED else self.cdf)
@@ -242,7 +245,7 @@ class Ecdf:
         return np.clip(index, order, size - 1 - order[::-1]).astype(np.int64)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types, with ``points`` rows of the function; the data file has all of them."""
+        """Plain JSON types, with the function at ``points`` cells; the data file has all cells."""
         rows = self.summary
         return {
             "status": self.status,
@@ -271,7 +274,7 @@ class Ecdf:
 
     @classmethod
     def from_release(cls, fields: Mapping[str, Any], columns: Mapping[str, ArrayLike]) -> Ecdf:
-        """The function in a release's ``results["ecdf"]`` and the columns of its data file ``ecdf.parquet``."""
+        """The function, rebuilt from ``results["ecdf"]`` of ``release.json`` and the columns of ``ecdf.parquet``."""
         compared = fields["comparison"]
         names = ("value", *ARRAYS[1:], *([] if compared is None else ["earlier_cdf"]))
         column = {name: np.asarray(columns[name], dtype=np.float64) for name in names}
@@ -334,6 +337,6 @@ def _levels(p: ArrayLike) -> FloatArray:
 
 
 def _first_reaching(fractions: FloatArray, levels: FloatArray) -> Int64Array:
-    """The first cell whose fraction reaches each level; for level 0, the first that holds any rows."""
+    """The first cell whose fraction reaches each level; for level 0, the first cell with a fraction above 0."""
     wanted = np.maximum(levels - TOLERANCE, TOLERANCE / 2)
     return np.minimum(np.searchsorted(fractions, wanted), fractions.size - 1).astype(np.int64)

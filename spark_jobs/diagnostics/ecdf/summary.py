@@ -1,4 +1,4 @@
-"""From a draw to a released distribution function: deterministic, and free of charge."""
+"""From a draw to a released distribution function: deterministic post-processing, at no cost."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
+from spark_jobs.diagnostics._simulation import DECIMALS
 from spark_jobs.diagnostics.ecdf.distance import SMOOTHERS, distance_between, distance_to, reference_cdf
 from spark_jobs.diagnostics.ecdf.earlier import Earlier
 from spark_jobs.diagnostics.ecdf.measurement import EcdfDraw
@@ -16,16 +17,13 @@ from spark_jobs.diagnostics.ecdf.result import Ecdf, EcdfComparison, Quantile
 from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.noise import SeededNoise
 
-_DECIMALS = 9
-"""Digits kept of fractions: below any noise, above the differences between machines' last bits."""
-
 
 def summarise(measurement: EcdfDraw, *, seed: int) -> Ecdf:
-    """The function that a measurement makes; the same measurement and seed give the same one.
+    """The distribution function of a draw; the same draw and seed give the same result.
 
     Args:
         measurement: the draw.
-        seed: of the simulations behind bands, intervals and tests; public.
+        seed: public seed of the simulations for bands, intervals and tests.
     """
     prefix = measurement.tree.prefix_counts()[1:]
     size = float(prefix[-1]) if measurement.tree.total is None else float(measurement.tree.total)
@@ -34,7 +32,7 @@ def summarise(measurement: EcdfDraw, *, seed: int) -> Ecdf:
     if function.status == UNDEFINED:
         return _undefined(function, measurement, seed)
     cdf = SMOOTHERS[measurement.smoothing](prefix / size, total=1.0)
-    cdf = np.round(cdf, _DECIMALS)
+    cdf = np.round(cdf, DECIMALS)
     cdf[-1] = 1.0
     function = replace(function, cdf=cdf)
     widths = band_widths(function.noise, cdf, confidence=measurement.confidence, noise=SeededNoise(seed))
@@ -94,7 +92,7 @@ def _without_bands(measurement: EcdfDraw, cdf: FloatArray, size: float) -> Ecdf:
         quantiles=(),
         distance=None,
         comparison=None,
-        rows=round(max(size, 0.0), _DECIMALS),
+        rows=round(max(size, 0.0), DECIMALS),
         named=measurement.named,
         status=OK if size >= max(1.0, DEFINED_ABOVE * noise.total_stddev) else UNDEFINED,
         smoothing=measurement.smoothing,
@@ -110,17 +108,17 @@ def _without_bands(measurement: EcdfDraw, cdf: FloatArray, size: float) -> Ecdf:
 
 
 def _around(cdf: FloatArray, width: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """A band that rises, within [0, 1]; where the widths do not let it rise it is widened."""
+    """A band of half-width ``width`` around ``cdf``, clipped to [0, 1] and widened until both ends are monotone."""
     low = np.minimum.accumulate((cdf - width)[::-1])[::-1]
     high = np.maximum.accumulate(cdf + width)
-    bands = [np.round(np.clip(band, 0.0, 1.0), _DECIMALS) for band in (low, high)]
+    bands = [np.round(np.clip(band, 0.0, 1.0), DECIMALS) for band in (low, high)]
     for band in bands:
         band[-1] = 1.0  # all rows are at most the last value
     return np.minimum(bands[0], cdf), np.maximum(bands[1], cdf)
 
 
 def _with_bands(function: Ecdf, single: tuple[FloatArray, FloatArray], whole: tuple[FloatArray, FloatArray]) -> Ecdf:
-    """With both bands, the one of the whole function around the other."""
+    """``function`` with both bands; the band of the whole function contains the other."""
     return replace(
         function,
         lower=single[0],

@@ -1,11 +1,12 @@
-"""Private residual plots of a linear model, with a trend, a spread, tests of fit and a Q-Q view.
+"""Private residual plots of a linear model, with trend, spread, lack-of-fit tests and a Q-Q plot.
 
-PriRP (Chen et al. 2017; Chen 2018, algorithm 9), corrected: a noisy number of rows; bounds of residuals and of fitted
-values by nested AboveThreshold along chains that end; a grid as fine as the noise of its counts allows; the counts, by
-any method of ``mechanisms.histograms``, of the rows beyond the box too. Everything else is made of those counts.
+PriRP (Chen et al. 2017; Chen 2018, algorithm 9), corrected. It releases a noisy number of rows; bounds of residuals and
+of fitted values, by AboveThreshold along finite chains of nested sets; and the counts of a grid that is as fine as
+their noise allows, rows beyond its box included, by any method of ``mechanisms.histograms``. Everything else is
+post-processing of these counts.
 
-The model must be public, or have been fitted privately: the residuals of a model that was fitted to these very rows
-without privacy depend on all of them, and nothing here protects that.
+The model must be public or privately fitted. If it was fitted to these rows without privacy, its residuals depend on
+all of them, and the guarantee does not cover that.
 
 Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``), or replaced (``REPLACE_ONE``, with twice the
 noise). See ``measurement.measure_residuals``.

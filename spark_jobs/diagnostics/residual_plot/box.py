@@ -1,10 +1,10 @@
-"""Where a residual plot lies: noisy bounds of fitted values and residuals, and the grid between them.
+"""The box of a residual plot: noisy bounds of fitted values and residuals, and the grid between them.
 
-Bounds are found by nested AboveThreshold (``mechanisms.sparse_vector.first_crossing``) along public chains of growing
-sets: ``|residual| <= b``, ``fitted <= u`` and ``fitted >= l``, where b, u and l run through edges of cells, eight to
-a doubling, up to 2^60 units in size. A chain is as long as the axis, so every search ends, and its cost does
-not grow with its length. Short steps make mistakes cheap: a search that goes on past the data, as it does every now and
-then, stops a few steps later, and not at the next power of two but one.
+Bounds are found by AboveThreshold (``mechanisms.sparse_vector.first_crossing``) along public chains of nested sets:
+``|residual| <= b``, ``fitted <= u`` and ``fitted >= l``, where b, u and l run through edges of cells, eight per
+doubling, up to 2^60 units in absolute value. Each chain covers the axis, so every search ends, and its cost does not
+depend on its length. Short steps limit the effect of noise: a search that overshoots the data stops a few steps later,
+rather than one or two doublings later.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from spark_jobs.statistics import ResidualCounts
 from spark_jobs.statistics.residual_grid import AXIS, DOUBLINGS, MAX_BINS, SIDE, STEPS, cut_at, size_at
 
 DOUBLING = 8
-"""Steps of a doubling."""
+"""Steps per doubling."""
 ALLOWANCE = 3.0
-"""Scales of a search's noise by which its threshold is lowered: few searches go far beyond the data."""
+"""Noise scales by which a search's threshold is lowered, so that few searches overshoot far beyond the data."""
 _RESOLUTION = MAX_BINS // 2
-"""Cells between 0 and the outermost bound of an axis, at the finest."""
+"""Largest number of cells between 0 and the outermost bound of an axis."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """What the searches found, in units.
+    """Private bounds, in units of the statistic.
 
     Attributes:
-        residual: largest size of residuals.
-        fitted_lower, fitted_upper: ends of fitted values.
+        residual: bound of the absolute residuals.
+        fitted_lower, fitted_upper: bounds of the fitted values.
     """
 
     residual: float
@@ -51,7 +51,7 @@ class Box:
     """A grid of ``bins x bins`` equal cells.
 
     Attributes:
-        fitted, residual: edges in units, shape (bins + 1,), exact.
+        fitted, residual: edges in units of the statistic, shape (bins + 1,); exact floats.
     """
 
     fitted: FloatArray
@@ -59,11 +59,11 @@ class Box:
 
     @property
     def bins(self) -> int:
-        """Cells of either axis."""
+        """Number of cells along either axis."""
         return self.fitted.size - 1
 
     def counts(self, statistic: ResidualCounts) -> Int64Array:
-        """Exact counts of the cells, framed by those of all rows beyond: shape (bins + 2, bins + 2)."""
+        """Exact counts of the cells, with a frame of cells for the rows beyond; shape (bins + 2, bins + 2)."""
         return statistic.table(
             *(np.concatenate([[0], cut_at(edges), [AXIS]]) for edges in (self.fitted, self.residual))
         )
@@ -72,21 +72,21 @@ class Box:
 def noisy_bounds(
     statistic: ResidualCounts, *, rows: int, coverage: float, epsilon: Decimal, neighbours: Neighbours, noise: Noise
 ) -> Bounds:
-    """Bounds that hold a part ``coverage`` of the rows on either axis, nearly; costs three times ``epsilon``.
+    """Bounds between which about the fraction ``coverage`` of the rows lies, on either axis; costs ``3 epsilon``.
 
-    Each search is ``epsilon``-DP by the proof of ``first_crossing``: its sets are nested and public, its threshold is
-    made of released numbers. The three compose sequentially, for each of them reads all rows.
+    Each search is ``epsilon``-DP by the proof of ``first_crossing``: its sets are nested and public, and its threshold
+    is computed from released numbers. The three searches compose sequentially, because each reads all rows.
 
-    A threshold that noise lifts above the number of rows is never passed by counts alone, and the search runs on. So
-    each one asks for ``ALLOWANCE`` noise scales less than ``coverage`` of the rows, and what it finds is then widened
-    as a normal distribution of residuals, or an even one of fitted values, would need it.
+    If noise raises a threshold above the number of rows, no count reaches it and the search overshoots. Each threshold
+    is therefore ``ALLOWANCE`` noise scales lower than ``coverage`` of the rows; the bound is then widened by as much as
+    normally distributed residuals, or uniformly distributed fitted values, require.
 
     Args:
         statistic: exact counts; private.
         rows: released number of rows, at least 1.
-        coverage: the part of the rows that shall lie within the bounds of either axis.
-        epsilon: what each of the three searches costs.
-        neighbours: the relation.
+        coverage: fraction of the rows that should lie within the bounds of either axis.
+        epsilon: cost of each of the three searches.
+        neighbours: neighbouring relation of the guarantee.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
     """
     allowance = min(ALLOWANCE * laplace_scale(epsilon, rows_changed(neighbours)) / rows, coverage / 4)
@@ -115,7 +115,7 @@ def noisy_bounds(
 
 
 def box(bounds: Bounds, bins: int) -> Box:
-    """The grid of ``bins x bins`` equal cells around the bounds, whose edges are edges of the statistic's cells.
+    """The grid of ``bins x bins`` equal cells around the bounds; its edges are edges of the statistic's cells.
 
     Args:
         bounds: released bounds.
@@ -134,13 +134,13 @@ def box(bounds: Bounds, bins: int) -> Box:
 
 
 def _cell(size: float) -> float:
-    """The width of the finest cells that reach to ``size`` units."""
+    """Width of the finest cells that reach to ``size`` units."""
     doublings = max(0, math.frexp(size)[1] - (math.frexp(size)[0] == 0.5)) if size > 0 else 0
     return 2.0**doublings / _RESOLUTION
 
 
 def _in_64ths(part: float) -> float:
-    """Rounded down, so that next to nothing does not cost a step of the grid."""
+    """``part`` rounded down to a multiple of 1/64, so that a negligible part does not widen the grid by a step."""
     return math.floor(part * 64) / 64
 
 

@@ -1,7 +1,7 @@
-"""What a residual plot shows along the fitted values: trend and spread of each column, and quantiles of all residuals.
+"""Mean, spread and quantiles of the residuals in a column of cells, as functions of the counts.
 
-All of these are functions of the counts in the cells of a column, rows beyond the box included. They are applied to the
-released counts, and to copies of them with the noise drawn again.
+The counts include the rows beyond the box. The functions are applied to the released counts, and to copies of them with
+simulated noise.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import numpy as np
 from spark_jobs.arrays import FloatArray, Int64Array
 
 ONE_STDDEV = 0.1586552539314571
-"""Of a normal distribution, this part lies more than one standard deviation below its mean."""
+"""The fraction of a normal distribution that lies more than one standard deviation below its mean."""
 
 
 def heights(edges: FloatArray) -> FloatArray:
-    """The residual that a row in each cell of a column is taken to have: the cell's middle, or the edge of the box."""
+    """The residual assigned to the rows of each cell of a column: the cell's middle; beyond the box, its edge."""
     return np.concatenate([edges[:1], (edges[1:] + edges[:-1]) / 2, edges[-1:]])
 
 
 def means(columns: FloatArray, edges: FloatArray) -> FloatArray:
-    """The mean residual of each column; counts of shape (..., rows of cells)."""
+    """The mean residual of each column; counts of shape (..., cells of a column)."""
     weights = columns.sum(axis=-1)
     sums = columns @ heights(edges)
     averages: FloatArray = np.clip(sums / np.maximum(weights, 1.0), edges[0], edges[-1])
@@ -28,12 +28,12 @@ def means(columns: FloatArray, edges: FloatArray) -> FloatArray:
 
 
 def quantiles(columns: FloatArray, levels: FloatArray, edges: FloatArray) -> FloatArray:
-    """Quantiles of each column's residuals, even within cells; at the box's edge where they lie beyond.
+    """Quantiles of each column's residuals, interpolated linearly within cells and clipped to the box.
 
     Args:
-        columns: counts, possibly negative, shape (..., rows of cells), the first and last of them beyond the box.
-        levels: in (0, 1), shape (q,).
-        edges: of the cells within the box, rows of cells less 1.
+        columns: counts, possibly negative, shape (..., k + 2); the first and last cell lie beyond the box.
+        levels: levels in (0, 1), shape (q,).
+        edges: edges of the cells within the box, shape (k + 1,).
 
     Returns:
         Shape (..., q).
@@ -51,13 +51,13 @@ def quantiles(columns: FloatArray, levels: FloatArray, edges: FloatArray) -> Flo
 
 
 def spreads(columns: FloatArray, edges: FloatArray) -> FloatArray:
-    """Half the distance of each column's 16% and 84% quantiles."""
+    """Half the distance between the 16% and 84% quantiles of each column."""
     ends = quantiles(columns, np.array([ONE_STDDEV, 1 - ONE_STDDEV]), edges)
     return np.maximum(ends[..., 1] - ends[..., 0], 0.0) / 2
 
 
 def pool_starts(rows: FloatArray, min_rows: float) -> Int64Array:
-    """Where runs of neighbouring columns start that have at least ``least`` rows each; one run if all have fewer."""
+    """Starts of pools of neighbouring columns with at least ``min_rows`` rows each; one pool if all have fewer."""
     starts, rows_so_far = [0], 0.0
     for column, more in enumerate(rows):
         if rows_so_far >= min_rows:
@@ -70,21 +70,21 @@ def pool_starts(rows: FloatArray, min_rows: float) -> Int64Array:
 
 
 def on_the_simplex(cells: FloatArray, total: float) -> FloatArray:
-    """The cells nearest to these, in squares, that are at least 0 and add up to ``total``.
+    """The projection of ``cells`` onto the simplex: the nearest values, in squares, that are >= 0 and sum to ``total``.
 
-    Clipping negative cells one by one would add what it cuts off, hundreds of rows on a fine grid.
+    Clipping each negative cell to 0 would instead add hundreds of rows on a fine grid.
     """
     if total <= 0:
         return np.zeros_like(cells)
     falling = np.sort(cells, axis=None)[::-1]
     taken = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
-    kept = max(int((falling > taken).sum()), 1)  # a run from the start; one of very large numbers may lose the total
+    kept = max(int((falling > taken).sum()), 1)  # at least 1: among very large numbers, rounding may leave none
     nearest: FloatArray = np.maximum(cells - taken[kept - 1], 0.0)
     return nearest
 
 
 def in_whole_rows(cells: FloatArray, total: int) -> Int64Array:
-    """Whole numbers in proportion to ``cells`` that add up to ``total``, by largest remainders, ties in cell order."""
+    """Whole numbers proportional to ``cells`` that sum to ``total``, by largest remainders; ties in cell order."""
     whole = float(cells.sum())
     if total <= 0 or whole <= 0:
         return np.zeros(cells.shape, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Simulated noise of privacy: what a release might have been, given released numbers and a public seed alone."""
+"""Simulated releases, computed from released numbers and a public seed alone."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from spark_jobs.mechanisms.prefix_sums import rows_changed
 
 COPIES = 2000
 MAX_SIMULATED_COUNTS = 8_000_000
-"""Copies times cells: fine grids are simulated less often."""
+"""Largest number of simulated counts (copies times cells), so fine grids get fewer copies."""
 COPIES_OF_METHODS = 200
-"""Of methods whose error is no plain noise and depends on the counts: each copy runs the method once more."""
+"""Copies for methods whose error depends on the counts: each copy is another run of the method."""
 PLAIN = frozenset({"geometric", "laplace"})
-"""Methods that add noise of one public law to every cell."""
+"""Methods that add noise of the same public distribution to every cell."""
 
 
 def copies_of(measurement: ResidualDraw) -> int:
-    """How many copies are made."""
+    """The number of copies to simulate."""
     if measurement.method not in PLAIN:
         return COPIES_OF_METHODS
     return int(min(COPIES, max(COPIES_OF_METHODS, MAX_SIMULATED_COUNTS // measurement.cells.size)))
 
 
 def cell_variance(measurement: ResidualDraw) -> float:
-    """Of plain noise in one cell at what the counts cost: exact for plain methods, a yardstick for others."""
+    """Variance of plain noise in one cell at the cost of the counts: exact for plain methods, a proxy for others."""
     return laplace_variance(laplace_scale(measurement.cells_epsilon, rows_changed(measurement.neighbours)))
 
 
 def noisy_copies(measurement: ResidualDraw, means: FloatArray, noise: SeededNoise, *, sampled: bool) -> FloatArray:
-    """Releases of tables with these expected counts, by the measurement's method; shape (copies, *means.shape).
+    """Simulated releases of tables with these expected counts; shape (copies, *means.shape).
 
     Args:
-        measurement: whose method, cost and relation are used.
+        measurement: the draw, for its method, cost and relation.
         means: expected counts, at least 0.
-        noise: of a public seed.
-        sampled: whether rows are drawn again, as independent Poisson counts; else the means are the counts, rounded.
+        noise: sampler with a public seed.
+        sampled: whether to simulate the sampling of rows, by Poisson counts; otherwise counts are the rounded means.
     """
     copies = copies_of(measurement)
     means = np.minimum(means, 1e18)

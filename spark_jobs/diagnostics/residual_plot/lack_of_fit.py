@@ -1,29 +1,29 @@
-"""Tests of a linear model from noisy counts: is the line off or shifted, is it curved, does the variance change.
+"""Lack-of-fit tests of a linear model from noisy counts: wrong slope, curvature, unequal variance, shift.
 
-For every column of the framed grid, the mean of a function of the residual is formed: of the residual, and of its
-square. Over the columns these means are fitted by ``1``, ``t`` and ``P(t)``: ``t`` is the column's middle, ``P(t)`` the
-square of t less its regression on 1 and t. Three coefficients are tested against 0:
+For every column of the framed grid, the means of the residual and of its square are computed. These means are regressed
+over the columns on ``1``, ``t`` and ``P(t)``, where ``t`` is the column's middle and ``P(t)`` the square of t less its
+regression on 1 and t. Three coefficients are tested against 0:
 
-* the residual on t: the mean residual rises or falls along the fitted values (the line is off);
-* the residual on P(t): the mean residual bends (curvature; what Ramsey's RESET looks for);
-* the square on t: the spread rises or falls (unequal variance; what Breusch and Pagan look for).
+* the residual on t: the mean residual rises or falls along the fitted values (wrong slope);
+* the residual on P(t): the mean residual is curved (as in Ramsey's RESET);
+* the square on t: the spread rises or falls (unequal variance, as in the Breusch-Pagan test).
 
-The fit weights a column by its rows, less where the noise of privacy weighs more. The standard errors are robust: each
-column has a variance of its own, taken from its counts (of rows, as if each cell were an independent Poisson count, and
-of noise). So each test allows for what the others look for, and residuals need not be normal. Residuals whose cells are
-drowned by noise count for little: a function's value is multiplied by the part of a cell's variance that comes from
-rows, over all columns.
+The regression weights a column by its rows, and less where privacy noise dominates. Standard errors are robust: each
+column has its own variance, estimated from its counts (as if each cell were an independent Poisson count) plus the
+noise. Each test is therefore valid under the alternatives of the others, and residuals need not be normal. Cells that
+are dominated by noise get little weight: a function's value is multiplied by the fraction of the cell's variance, over
+all columns, that is due to rows.
 
-A fourth test asks whether the mean of all residuals is off 0 (a shift). A cell's rows count at its middle, those beyond
-the box at its edge, so that the mean of counts is not the rows' own: the mean of a skewed law, cut off, is not 0. So
-the test asks whether the mean is further off 0 than that explains, ``b`` being the box's bound: rows beyond it on one
-side, which may lie on average ``FURTHER b`` beyond it, and an eighth of a cell's width times the part of the largest
-cell (what grouping moves the mean of a law with one mode by, at most). Above 0 is a mean that is so with all rows below
-the box that far out, below 0 one that is so with all rows above it.
+A fourth test asks whether the mean of all residuals differs from 0 (a shift). Rows count at the middle of their cell,
+and rows beyond the box at its edge, so the mean of the counts is biased; for a skewed distribution it is not 0 even if
+the model is correct. The test therefore allows for the largest bias. With ``b`` the box's bound, it consists of the
+rows beyond one side, which may lie on average ``FURTHER b`` beyond it, and of an eighth of a cell's width times the
+fraction of rows in the largest cell (the most by which grouping moves the mean of a unimodal distribution). The mean
+counts as above 0 only if it is so with all rows below the box that far out, and as below 0 only if it is so with all
+rows above the box that far out.
 
-The law of each ratio where the model holds is simulated: rows are drawn again as if fitted values and residuals were
-independent with the released margins, and noise is drawn again on top. That of the shift is moved to where the mean
-is as far off 0 as may be.
+The distribution of each ratio under a correct model is simulated: rows are drawn as if fitted values and residuals were
+independent with the released margins, and noise is added. For the shift it is moved to the largest bias.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ from spark_jobs.mechanisms.noise import SeededNoise
 LINE, CURVATURE, VARIANCE, SHIFT = "line", "curvature", "variance", "shift"
 TESTS = (LINE, CURVATURE, VARIANCE, SHIFT)
 FURTHER = 1.5
-"""Of the bound of residuals: how far beyond it the rows there may lie, on average, where the model holds."""
+"""Largest mean distance from the box of the rows beyond it that the shift test allows for, in units of its bound."""
 MAX_BINS = 32
-"""Finer grids are read in blocks of cells."""
+"""Finer grids are aggregated into blocks of cells."""
 _MIN_ROWS = 0.5
-"""Rows that a margin has at least, to divide by."""
+"""Smallest number of rows in a margin; avoids a division by 0."""
 _PRIOR_ROWS = 2.0
-"""Rows of the overall variance that every column gets on top of its own: one that has few knows little of its own."""
+"""Prior rows with the overall variance in every column, so that the variance of a column with few rows is stable."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LackOfFit:
-    """What the tests say.
+    """The results of the lack-of-fit tests.
 
     Attributes:
-        p_values: of each test, by its name.
-        signs: of each test's coefficient: 1 where the residuals or their spread rise, bend upwards or lie above 0; -1
-            where not.
+        p_values: p-value of each test, by its name.
+        signs: sign of each test's coefficient: 1 if the residuals or their spread rise, curve upwards or lie above 0,
+            otherwise -1.
         either: p-value of all tests together.
     """
 
@@ -68,7 +68,7 @@ class LackOfFit:
     either: float
 
     def findings(self, error_rate: float) -> tuple[str, ...]:
-        """The tests that find fault, by Holm's rule: at most ``error_rate`` of models that hold have any of them."""
+        """The tests that reject, by Holm's method: at most ``error_rate`` of correct models have any rejection."""
         rejected: list[str] = []
         for left, name in zip(range(len(TESTS), 0, -1), sorted(TESTS, key=self.p_values.__getitem__), strict=True):
             if self.p_values[name] > error_rate / left:
@@ -81,15 +81,15 @@ NOTHING = LackOfFit(p_values=dict.fromkeys(TESTS, 1.0), signs=dict.fromkeys(TEST
 
 
 def lack_of_fit_tests(measurement: ResidualDraw, noise: SeededNoise) -> LackOfFit:
-    """The tests on a measurement; ``noise`` is of a public seed.
+    """Run the lack-of-fit tests on a draw.
 
     Args:
         measurement: the draw.
-        noise: where simulations come from.
+        noise: sampler of the simulated noise, with a public seed.
     """
     side = measurement.box.bins // min(measurement.box.bins, MAX_BINS)
     cells = _in_blocks(measurement.cells, side)
-    # of a block within the frame; one in it holds fewer cells, so that this errs on the careful side
+    # of a block within the box; a block of the frame has fewer cells, so this is conservative
     variance = cell_variance(measurement) * side**2
     rows, parts = _margins(cells)
     along = _standardised(_middles(measurement.box.fitted[::side]), rows / rows.sum())
@@ -123,16 +123,16 @@ def lack_of_fit_tests(measurement: ResidualDraw, noise: SeededNoise) -> LackOfFi
 
 
 def _shifts(tables: FloatArray, edges: FloatArray, variance: float) -> tuple[FloatArray, FloatArray]:
-    """How much further above and below 0 the mean residual is than a model that holds allows; and its standard error.
+    """How far the mean residual exceeds the largest bias, above and below 0; and its standard errors.
 
     Args:
-        tables: counts, possibly negative, shape (..., columns, cells of a column), the first and last of these beyond
+        tables: counts, possibly negative, shape (..., columns, k + 2); the first and last cell of a column lie beyond
             the box.
-        edges: of the cells within the box.
-        variance: of the noise of privacy in a cell.
+        edges: edges of the cells within the box, shape (k + 1,).
+        variance: variance of the privacy noise in a cell.
 
     Returns:
-        Shapes (..., 2), both.
+        Two arrays of shape (..., 2).
     """
     bound, width = edges[-1], edges[1] - edges[0]
     rows = tables.sum(axis=-2)
@@ -152,13 +152,13 @@ def _shifts(tables: FloatArray, edges: FloatArray, variance: float) -> tuple[Flo
 
 
 def _ratios(tables: FloatArray, function: FloatArray, basis: FloatArray, variance: float) -> FloatArray:
-    """Coefficients of the columns' means of a function, over their standard errors.
+    """Regression coefficients of the columns' means of a function, divided by their standard errors.
 
     Args:
         tables: counts, possibly negative, shape (..., columns, cells of a column).
-        function: its value in each cell of a column.
-        basis: what the means are fitted by, shape (columns, terms).
-        variance: of the noise of privacy in a cell.
+        function: the function's value in each cell of a column.
+        basis: regressors, shape (columns, terms).
+        variance: variance of the privacy noise in a cell.
 
     Returns:
         Shape (..., terms).
@@ -168,7 +168,7 @@ def _ratios(tables: FloatArray, function: FloatArray, basis: FloatArray, varianc
     total = np.maximum(sums[..., 0].sum(axis=-1, keepdims=True), 1.0)
     mean = sums[..., 1].sum(axis=-1, keepdims=True) / total
     rows = np.maximum(sums[..., 0], max(1.0, math.sqrt(variance * function.size)))
-    # about the mean of all columns, to which a column that is hardly there is drawn
+    # about the mean of all columns, towards which a column with few rows is shrunk
     above = (sums[..., 1] - mean * sums[..., 0]) / rows
     centre = mean + above
     own = spread[..., 2] - 2 * centre * spread[..., 1] + centre**2 * spread[..., 0]
@@ -177,11 +177,11 @@ def _ratios(tables: FloatArray, function: FloatArray, basis: FloatArray, varianc
     variances = (np.maximum(own, noise_variances) + _PRIOR_ROWS * of_all) / rows**2
     weights = rows**2 / ((rows + _PRIOR_ROWS) * of_all + noise_variances)
     weighted = weights[..., None] * basis
-    # scaled by its diagonal, so that nothing is lost where weights are tiny
+    # scaled by its diagonal, which keeps precision where weights are tiny
     normal = np.swapaxes(weighted, -1, -2) @ basis
     sizes = np.sqrt(np.diagonal(normal, axis1=-2, axis2=-1))
     inverse = np.linalg.pinv(normal / (sizes[..., None] * sizes[..., None, :]), rcond=1e-9, hermitian=True)
-    contrasts = (weighted / sizes[..., None, :]) @ inverse  # what each column's mean adds to the coefficients
+    contrasts = (weighted / sizes[..., None, :]) @ inverse  # contribution of each column's mean to the coefficients
     coefficients = (contrasts * above[..., None]).sum(axis=-2)
     errors = np.sqrt(np.maximum((contrasts**2 * variances[..., None]).sum(axis=-2), 1e-300))
     ratios: FloatArray = coefficients / errors
@@ -189,14 +189,14 @@ def _ratios(tables: FloatArray, function: FloatArray, basis: FloatArray, varianc
 
 
 def _margins(cells: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Rows of each column, and the part of each residual; all above 0."""
+    """The rows of each column, and the fraction of the rows in each row of cells; all above 0."""
     rows, parts = (np.maximum(cells.sum(axis=axis), _MIN_ROWS) for axis in (-1, -2))
     total = max(float(cells.sum()), 1.0)
     return rows * (total / rows.sum()), parts / parts.sum()
 
 
 def _middles(edges: FloatArray) -> FloatArray:
-    """Of the cells, and of one more on either side."""
+    """Middles of the cells, and of one more cell on either side."""
     width = edges[1] - edges[0]
     return np.concatenate([[edges[0] - width / 2], (edges[1:] + edges[:-1]) / 2, [edges[-1] + width / 2]])
 

@@ -1,4 +1,4 @@
-"""The random part of a residual plot: a noisy size, noisy bounds, and noisy counts on the grid that they fix."""
+"""The random part of a residual plot: a noisy size, noisy bounds, and noisy counts on the grid that they determine."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.statistics import ResidualCounts
 
 SIZE_SHARE = Decimal("0.04")
-"""Of epsilon, for the number of rows."""
+"""Share of epsilon for the number of rows."""
 MAX_BOUNDS_SHARE = Decimal("0.3")
-"""Of epsilon, for the three searches together."""
+"""Largest share of epsilon for the three searches together."""
 WORTH_OF_BOUNDS = 4.5
-"""The three searches cost this over the root of rows times epsilon, of epsilon: a seventh of it where that is 1,000."""
+"""The three searches get ``WORTH_OF_BOUNDS / sqrt(rows * epsilon)`` of epsilon: a seventh if the product is 1,000."""
 ROWS_PER_CELL = 7.0
-"""Rows times epsilon that a cell shall have, on average, at least: the root is rounded down to a power of two."""
+"""Smallest average of rows times epsilon per cell of the default grid."""
 MIN_BINS, MAX_BINS = 4, 64
-"""Bins of an axis, unless the request says how many."""
+"""Limits of the default number of bins per axis."""
 BY_DEFAULT = "geometric"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ResidualDraw(Draw):
-    """The draw: all noisy numbers of one release, and the public facts needed to read them.
+    """The draw: all noisy numbers of one release, with the public facts that are needed to interpret them.
 
     Attributes:
-        method: of the histogram; never ``auto``.
-        confidence: nominal level of intervals.
-        unit: the statistic's, public.
+        method: histogram method; never ``auto``.
+        confidence: nominal level of the intervals.
+        unit: public unit of the statistic.
         rows: noisy number of rows.
-        box: the grid, in units.
-        cells: estimates of the counts within the grid and, as a frame around them, of the rows beyond it; shape
-            (bins + 2, bins + 2), fitted values first; possibly negative.
+        box: the grid, in units of the statistic.
+        cells: estimated counts of the grid, with a frame of cells for the rows beyond it; shape (bins + 2, bins + 2),
+            fitted values first; possibly negative.
     """
 
     method: str
@@ -53,29 +53,29 @@ class ResidualDraw(Draw):
 
     @property
     def cells_epsilon(self) -> Decimal:
-        """What the counts cost, the last spending."""
+        """The cost of the counts, which is the last spending."""
         return self.spendings[-1].epsilon
 
 
 def measure_residuals(statistic: ResidualCounts, options: ResidualPlotSettings, terms: Terms) -> ResidualDraw:
     """Draw the noise of a residual plot; ``epsilon``-DP for one row added, removed or replaced.
 
-    Spendings compose sequentially, each adapted to what was released before it:
+    The spendings compose sequentially and adaptively:
 
     * the number of rows, of sensitivity 1 under either relation (a row may be replaced by one that is not counted);
     * three searches for bounds (``box.noisy_bounds``), by the proof of ``sparse_vector.first_crossing``;
-    * the counts of disjoint cells, by the proof of the histogram's method; they are the cells of a grid that is made
-      of released numbers, with all rows beyond it in cells around it.
+    * the counts of disjoint cells, by the proof of the histogram's method. The grid is determined by released numbers;
+      cells around it count the rows beyond.
 
     Args:
         statistic: exact counts of fitted values and residuals; private.
-        options: the settings; ``auto`` is plain integer noise, whose law the tests and intervals know best.
-        terms: budget, relation and noise; all of epsilon is spent. ``REPLACE_ONE`` doubles all noise but that of the
-            size.
+        options: the settings; method ``auto`` is plain integer noise, for which tests and intervals are most accurate.
+        terms: budget, relation and noise; all of epsilon is spent. ``REPLACE_ONE`` doubles all noise except that of
+            the number of rows.
     """
     meter, neighbours, noise = terms.meter(), terms.neighbours, terms.noise
     size_cost = meter.spend_share(SIZE_SHARE, label="number of rows")
-    # a row that is replaced by one that is not counted, or the other way round, changes it by 1 as well
+    # under REPLACE_ONE too: a row may be replaced by one that is not counted, or the other way round
     rows = int(noise.laplace(np.array([statistic.total]), epsilon=size_cost, l1_sensitivity=1)[0])
     part = bounds_share(rows, epsilon=float(meter.granted.epsilon), neighbours=neighbours)
     bounds_cost = meter.spend_share(part, label="bounds of residuals and fitted values, three searches")
@@ -114,15 +114,15 @@ def measure_residuals(statistic: ResidualCounts, options: ResidualPlotSettings, 
 
 
 def bounds_share(rows: int, *, epsilon: float, neighbours: Neighbours) -> Decimal:
-    """The part of ``epsilon`` that goes into bounds, from a released number of rows."""
+    """The share of ``epsilon`` for the bounds, given a released number of rows."""
     wanted = WORTH_OF_BOUNDS * math.sqrt(rows_changed(neighbours) / (epsilon * max(rows, 1)))
     return min(MAX_BOUNDS_SHARE, max(Decimal(round(wanted, 6)).quantize(Decimal("0.000001")), Decimal("0.000001")))
 
 
 def default_bins(rows: int, *, epsilon: float, coverage: float, neighbours: Neighbours) -> int:
-    """The power of two below the root of rows within the box times ``epsilon`` over ``ROWS_PER_CELL``.
+    """The default bins per axis: the largest power of two with ``rows * epsilon >= ROWS_PER_CELL`` per cell.
 
-    ``epsilon`` is what the counts cost, not what the release does. Public facts and a released size alone.
+    It depends on public facts and the released number of rows alone; ``epsilon`` is the cost of the counts.
     """
     worth = max(rows, 1) * coverage**2 * epsilon / (ROWS_PER_CELL * rows_changed(neighbours))
     return int(min(MAX_BINS, max(MIN_BINS, 2 ** math.floor(math.log2(max(worth, 1.0)) / 2))))

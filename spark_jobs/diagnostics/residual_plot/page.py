@@ -1,4 +1,4 @@
-"""The residual plot: its data file, its two pictures and its part of the report."""
+"""The page of a residual plot: its data file, its two plots and its section of the report."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ TITLE = "Residual plot"
 BAND_OPACITY = 0.35
 _FRAME = figures.Frame(width=6.4, height=4.6, heading=1.4, small=5.2, box=(0.145, 0.155, 0.81, 0.82))
 _KEPT = 0.001
-"""Of the rows may lie beyond the part of the box that is drawn, at each of its four ends."""
+"""Share of the rows that may lie beyond the drawn part of the box, at each of its four ends."""
 _TESTS = {
-    "line": ("Line", "a slope along the fitted values"),
-    "curvature": ("Curvature", "a bow along the fitted values"),
+    "line": ("Slope", "rising or falling along the fitted values"),
+    "curvature": ("Curvature", "curved along the fitted values"),
     "variance": ("Spread", "wider at one end than at the other"),
-    "shift": ("Shift", "all above or below 0"),
+    "shift": ("Shift", "above or below 0 on average"),
 }
 
 
 def render(result: ResidualPlot, request: ReleaseRequest) -> Rendering:
-    """Files and report of a released residual plot; names and columns are the same whatever was released."""
+    """The data file, plots and section of a released residual plot; names and columns do not depend on the values."""
     return Rendering(
         columns=_columns(result),
         plots=(_plot(result), quantile_plot(result)),
@@ -56,7 +56,7 @@ def render(result: ResidualPlot, request: ReleaseRequest) -> Rendering:
 
 
 def _columns(result: ResidualPlot) -> dict[str, Column]:
-    """A row for each cell of the box, column by column; what belongs to a column is repeated in its cells."""
+    """One row per cell of the box, column by column; the figures of a column are repeated in each of its cells."""
     nominal = f"{100 * result.confidence:.4g} %"
     bins = result.bins
 
@@ -74,14 +74,14 @@ def _columns(result: ResidualPlot) -> dict[str, Column]:
         "count": Column(values=result.counts.ravel(), meaning="released number of rows in the cell"),
         "rows_below": across(result.counts_below[1:-1], "released number of rows below the box in this column"),
         "rows_above": across(result.counts_above[1:-1], "released number of rows above the box in this column"),
-        "rows_left": upwards(result.counts_left, "released number of rows left of the box, with such a residual"),
-        "rows_right": upwards(result.counts_right, "released number of rows right of the box, with such a residual"),
-        "column_rows": across(result.column_rows, "noisy number of rows of the pool of columns"),
+        "rows_left": upwards(result.counts_left, "released rows left of the box, with a residual in this cell"),
+        "rows_right": upwards(result.counts_right, "released rows right of the box, with a residual in this cell"),
+        "column_rows": across(result.column_rows, "noisy number of rows in the pool of columns"),
     }
-    for name, what in (("trend", "mean residual"), ("spread", "half the distance of the 16 % and 84 % quantiles")):
+    for name, what in (("trend", "mean residual"), ("spread", "half the distance between the 16 % and 84 % quantiles")):
         columns[name] = across(getattr(result, name), f"{what} of the pool of columns")
         for end in ("lower", "upper"):
-            meaning = f"{end} end of its {nominal} interval: where the exact counts of the same rows would put it"
+            meaning = f"{end} end of its {nominal} confidence interval, for the same rows without noise"
             columns[f"{name}_{end}"] = across(getattr(result, f"{name}_{end}"), meaning)
     return columns
 
@@ -91,7 +91,7 @@ def _defined(result: ResidualPlot) -> bool:
 
 
 def _limits(result: ResidualPlot) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Ends of both axes: the box and the frame around it without empty margins, and as far up as down."""
+    """Ends of both axes: the box and its frame without empty margins, symmetric around 0 for residuals."""
     if not _defined(result):
         return (result.fitted_lower, result.fitted_upper), (-result.residual_bound, result.residual_bound)
     counts, fitted, residual = _cells(result)
@@ -106,7 +106,7 @@ def _plot(result: ResidualPlot) -> Plot:
         figure, axes = _FRAME.axes(
             alone=alone,
             x_label="Fitted value",
-            y_label="Residual (outcome less fitted)",
+            y_label="Residual (outcome minus fitted value)",
         )
         _draw(axes, result)
         if alone:
@@ -126,7 +126,7 @@ def _plot(result: ResidualPlot) -> Plot:
 
 
 def _legend(axes: Axes) -> None:
-    """Above the axes, where no cell can lie."""
+    """A legend above the axes, where it hides no cells."""
     axes.legend(
         loc="lower left",
         bbox_to_anchor=(-0.02, 1.0),
@@ -147,14 +147,14 @@ def _draw(axes: Axes, result: ResidualPlot) -> None:
         axis.set_major_formatter(lambda value, _: number(value, 4, plain_below=6))
     if not _defined(result):
         axes.axhline(0.0, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)))
-        figures.draw_undefined(axes, "too few rows to tell through the noise")
+        figures.draw_undefined(axes, "too few rows for this noise")
         return
-    draw_heat_map(axes, *_cells(result), label="released rows, stronger for more")
+    draw_heat_map(axes, *_cells(result), label="released rows (darker: more)")
     corner, far = (result.fitted_lower, -result.residual_bound), (result.fitted_upper, result.residual_bound)
     axes.add_patch(
         Rectangle(
             corner, far[0] - corner[0], far[1] - corner[1], fill=False, edgecolor=light("muted"), linewidth=0.8,
-            label="box; cells around it hold all rows beyond", zorder=2,
+            label="box; the cells around it count all rows beyond", zorder=2,
         )
     )  # fmt: skip
     axes.axhline(0.0, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), zorder=2)
@@ -170,7 +170,7 @@ def _draw(axes: Axes, result: ResidualPlot) -> None:
 
 
 def _cells(result: ResidualPlot) -> tuple[Int64Array, FloatArray, FloatArray]:
-    """The counts of the box and, as a frame of cells, of the rows beyond it; and the edges of all cells."""
+    """The counts of the box, with a frame of cells for the rows beyond it; and the edges of all cells."""
     framed = np.pad(result.counts, 1)
     framed[0, 1:-1], framed[-1, 1:-1] = result.counts_left, result.counts_right
     framed[:, 0], framed[:, -1] = result.counts_below, result.counts_above
@@ -178,7 +178,7 @@ def _cells(result: ResidualPlot) -> tuple[Int64Array, FloatArray, FloatArray]:
 
 
 def _pools(result: ResidualPlot) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Where each pool of columns begins and ends, for lines that are level along a pool; and its first column."""
+    """Points for a line through the pools of columns: each pool's middle, and the ends; with its first column."""
     values = np.stack([result.trend, result.spread, result.trend_lower, result.trend_upper, result.column_rows])
     starts = np.flatnonzero(np.append(True, (np.diff(values, axis=1) != 0).any(axis=0)))
     ends = np.append(starts[1:], result.bins)
@@ -217,12 +217,12 @@ def _interval(result: ResidualPlot, name: str, i: int) -> str:
 
 
 def _verdict(result: ResidualPlot) -> str:
-    """The verdict in a line that fits the picture; the page has it in full."""
+    """The verdict in one line for the plot; the page has the full text."""
     if not _defined(result):
-        return "Undefined: too few rows to tell through the noise"
+        return "Undefined: too few rows for this noise"
     words = [_FINDINGS[name] for name in result.findings]
     findings = " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)
-    rate = f"in at most {100 * result.error_rate:.4g} of 100 models that hold"
+    rate = f"rejects at most {100 * result.error_rate:.4g} in 100 correct models"
     return f"Found: {findings} ({rate})" if findings else "No shift, slope, curvature or change of spread was found"
 
 
@@ -235,9 +235,9 @@ def _size_line(result: ResidualPlot) -> str:
 
 def _description(result: ResidualPlot) -> str:
     if not _defined(result):
-        return "An empty residual plot: undefined because there are too few rows to tell through the noise."
+        return "An empty residual plot: undefined because there are too few rows for this noise."
     return (
-        f"A heat map of residuals against fitted values on {result.bins} by {result.bins} cells, with the mean "
+        f"A heat map of residuals against fitted values in {result.bins} by {result.bins} cells, with the mean "
         f"residual along the fitted values and lines one spread above and below it. {result.verdict}"
     )
 
@@ -261,10 +261,10 @@ def _section(result: ResidualPlot, request: ReleaseRequest) -> Section:
     return Section(
         title=TITLE,
         reading=(
-            "The stronger the colour of a cell, the more rows have this fitted value and this residual. Where the "
-            "model holds, the cloud lies evenly around the dashed line, with the same width everywhere.",
-            "The mean residual should stay on the dashed line: a bow means that a term is missing. The lines one "
-            "spread above and below it should run level: a funnel means that errors grow with the fitted value.",
+            "The darker a cell, the more rows have this fitted value and this residual. If the model is correct, the "
+            "cloud lies evenly around the dashed line, with the same width everywhere.",
+            "The mean residual should stay on the dashed line: a curve means that a term is missing. The lines one "
+            "spread above and below it should be level: a funnel means that errors grow with the fitted value.",
         ),
         headline=Headline(
             label="Test of the model (p-value)",
@@ -277,25 +277,24 @@ def _section(result: ResidualPlot, request: ReleaseRequest) -> Section:
         measures=tuple(measures),
         table=_table(result),
         legend=(
-            ("band", "released rows; around the thin line, in one cell, all rows beyond the box"),
+            ("band", "released rows; the cells outside the thin line count all rows beyond the box"),
             ("spent", "mean residual with band, and one spread around it"),
-            ("chance", "no residual"),
+            ("chance", "residual 0"),
         ),
         notes=(
-            "Bands say how far noise may have moved what the exact counts of these rows would show. Tests account for "
-            "the noise and for chance: a model that holds is found fault with in at most "
-            f"{level(result.error_rate)} of releases.",
+            "Bands account for the noise, not for the sampling of the rows. The tests account for both: they reject a "
+            f"correct model in at most {level(result.error_rate)} of releases.",
             *((_OF_PRIVATE_MODELS,) if private else ()),
         ),
         notice=None
         if defined
-        else "Undefined: through the noise, there are too few rows to tell anything about the residuals. The release "
-        "has been made and paid for like any other.",
+        else "Undefined: there are too few rows for this noise to show anything about the residuals. The release has "
+        "been made and charged like any other.",
     )
 
 
 def _beyond(result: ResidualPlot) -> str:
-    """How many of the rows lie beyond each side of the box; those beyond a corner count above or below."""
+    """The shares of the rows beyond each side of the box; rows beyond a corner count above or below."""
     if not _defined(result):
         return "rows"
     sides = {side: float(getattr(result, f"counts_{side}").sum()) for side in ("left", "right", "below", "above")}
@@ -304,8 +303,8 @@ def _beyond(result: ResidualPlot) -> str:
 
 
 _OF_PRIVATE_MODELS = (
-    "The model was fitted with noise of its own. A trend in this plot may show that noise rather than a term that is "
-    "missing: a tilted or shifted line with an even cloud around it speaks of the fit, a bow or a funnel of the model."
+    "The model was itself fitted with noise. A tilted or shifted line with an even cloud around it may be due to that "
+    "noise; a curve or a funnel is due to the model."
 )
 
 
@@ -327,7 +326,7 @@ def _table(result: ResidualPlot) -> ValueTable:
         rows.append((number(at, 4), *values))
     interval = f"{level(result.confidence)} interval"
     return ValueTable(
-        caption="The mean residual and the residuals' spread along the fitted values, in units of the outcome.",
+        caption="The mean and the spread of the residuals along the fitted values, in units of the outcome.",
         header=("Fitted around", "Mean residual", interval, "Spread", interval, "Rows"),
         rows=tuple(rows),
     )

@@ -1,4 +1,4 @@
-"""The residuals' quantiles against those of a normal distribution."""
+"""The Q-Q plot: quantiles of the residuals against those of a normal distribution."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROOM = 0.06
 
 
 def quantile_plot(result: ResidualPlot) -> Plot:
-    """Released quantiles with their intervals, and the line on which normal residuals would lie."""
+    """Released quantiles with their intervals, and the line on which normally distributed residuals would lie."""
     defined = result.status == "ok"
 
     def draw(alone: bool) -> Figure:
@@ -37,7 +37,7 @@ def quantile_plot(result: ResidualPlot) -> Plot:
         if defined:
             _draw(axes, result)
         else:
-            figures.draw_undefined(axes, "too few rows to tell through the noise")
+            figures.draw_undefined(axes, "too few rows for this noise")
         if alone:
             if defined:
                 axes.legend(
@@ -47,7 +47,7 @@ def quantile_plot(result: ResidualPlot) -> Plot:
                     edgecolor="none",
                     framealpha=0.85,
                 )
-            figures.heading(figure, left=0.03, title=TITLE, lines=("released with noise; on the line if normal",))
+            figures.heading(figure, left=0.03, title=TITLE, lines=("released with noise; straight if normal",))
         return figure
 
     return Plot(
@@ -114,7 +114,7 @@ def _probes(result: ResidualPlot) -> tuple[Probe, ...]:
 
 def _description(result: ResidualPlot) -> str:
     if result.status != "ok":
-        return "An empty plot of quantiles: undefined because there are too few rows to tell through the noise."
+        return "An empty plot of quantiles: undefined because there are too few rows for this noise."
     inside = int(((result.qq_lower <= result.qq_line) & (result.qq_line <= result.qq_upper)).sum())
     return (
         "Quantiles of the residuals against those of a normal distribution, rising from lower left to upper right; "

@@ -17,49 +17,49 @@ from spark_jobs.diagnostics.undefined import listed
 class ResidualPlot:
     """A released residual plot: residuals against fitted values, with trend, spread, tests and a verdict.
 
-    The box has ``m x m`` equal cells; m and the box come from noisy numbers. A residual is the outcome less the fitted
-    value. Intervals hold, at level ``confidence`` and one at a time, what the exact counts of the same rows on the same
-    grid would give: they measure the noise of privacy, not the sampling of the rows. P-values account for both.
+    The box has ``m x m`` equal cells; m and the box are computed from noisy numbers. A residual is the outcome minus
+    the fitted value. Each interval covers, at level ``confidence``, what the exact counts of the same rows on the same
+    grid would give: it accounts for the privacy noise, not for the sampling of the rows. P-values account for both.
 
     Attributes:
         fitted_edges: edges of the cells along fitted values; shape (m + 1,).
         residual_edges: edges along residuals, from ``-residual_bound`` to ``residual_bound``; shape (m + 1,).
-        fitted_lower, fitted_upper: the box along fitted values: its first and last edge.
-        residual_bound: the box along residuals.
-        bins: m.
-        counts: rows in each cell, whole numbers of at least 0; shape (m, m), fitted values first.
+        fitted_lower, fitted_upper: first and last edge of the box along fitted values.
+        residual_bound: last edge of the box along residuals.
+        bins: m, the number of cells per axis.
+        counts: number of rows in each cell, whole and at least 0; shape (m, m), fitted values first.
         counts_left, counts_right: rows with a fitted value beyond either end of the box, by the cell of their residual;
             shape (m,).
         counts_below, counts_above: rows with a residual beyond either end, by the cell of their fitted value, the first
             and the last of them beyond the box; shape (m + 2,).
-        points_fitted, points_residual: a scatter of all rows, each point drawn evenly within its cell, those beyond
-            the box in one more cell on its sides; one for each row, or as many as a public limit allows, in proportion.
-            Shapes (k,).
-        overflow: noisy number of rows outside the box: those of all four sides.
-        trend_fitted: middle of each column of the box; shape (m,), as all that follow. Neighbouring columns with
-            too few rows for the noise are pooled and share their values.
+        points_fitted, points_residual: a synthetic scatter of the released counts, shape (k,). Each point is uniform
+            within its cell; points beyond the box lie in one more cell on its sides. There is one point per row, up to
+            a public limit, beyond which the counts are scaled down in proportion.
+        overflow: noisy number of rows outside the box, on all four sides together.
+        trend_fitted: middle of each column of the box; shape (m,), like column_rows, trend and spread. Neighbouring
+            columns with too few rows for the noise are pooled and share their values.
         column_rows: noisy number of rows of the pool that the column belongs to.
-        trend, trend_lower, trend_upper: mean residual, and its interval; residuals beyond the box count at its edge.
-        spread, spread_lower, spread_upper: half the distance of the residuals' 16% and 84% quantiles, which is the
-            standard deviation where they are normal; and its interval.
-        qq_theoretical: quantiles of the standard normal distribution; shape (q,), fixed.
-        qq_residual, qq_lower, qq_upper: the residuals' quantiles at the same levels, and their intervals; shape (q,).
-        qq_line: what the quantiles would be of a normal distribution with the same quartiles; shape (q,).
-        line_p_value: of the test for a slope of the mean residual along the fitted values: whether the line is off.
-        curvature_p_value: of the test for a bend of the mean residual.
-        variance_p_value: of the test for a spread that grows or shrinks with the fitted value.
-        shift_p_value: of the test for a mean of all residuals that is off 0.
-        p_value: of all four together: how often a model that holds has one at least as striking as the most striking.
+        trend, trend_lower, trend_upper: mean residual and its interval; residuals beyond the box count at its edge.
+        spread, spread_lower, spread_upper: half the distance between the 16% and 84% quantiles of the residuals, which
+            is the standard deviation if they are normally distributed; and its interval.
+        qq_theoretical: quantiles of the standard normal distribution, fixed; shape (q,).
+        qq_residual, qq_lower, qq_upper: quantiles of the residuals at the same levels, and their intervals; shape (q,).
+        qq_line: quantiles of the normal distribution with the same quartiles; shape (q,).
+        line_p_value: p-value of the test for a slope of the mean residual along the fitted values.
+        curvature_p_value: p-value of the test for curvature of the mean residual.
+        variance_p_value: p-value of the test for a spread that grows or shrinks with the fitted value.
+        shift_p_value: p-value of the test for a mean of all residuals other than 0.
+        p_value: p-value of all four tests together, based on the most extreme of them.
         verdict: the findings in words.
-        findings: the words' keys: any of ``line``, ``curvature``, ``variance``, ``shift``.
-        error_rate: how often a model that holds is found fault with, at most (all four tests together).
+        findings: the tests that reject: any of ``line``, ``curvature``, ``variance``, ``shift``.
+        error_rate: bound on the probability that any of the four tests rejects a correct model.
         rows: noisy number of rows, at least 0.
-        status: ``ok``, or ``undefined`` where the noisy number of rows is too small for the noise; trend, spread,
+        status: ``ok``, or ``undefined`` if the noisy number of rows is too small for the noise; trend, spread,
             quantiles and their intervals are then NaN, p-values None.
-        method: the histogram method that made the counts.
-        confidence: nominal level of intervals; ``error_rate`` is what is left to 1.
-        epsilon: what the release cost.
-        neighbours: the relation of the guarantee.
+        method: histogram method of the counts.
+        confidence: nominal level of the intervals; ``1 - error_rate``.
+        epsilon: privacy cost of the release.
+        neighbours: neighbouring relation of the guarantee.
         guarantee: ``differentially private`` or ``NOT PRIVATE``.
     """
 
@@ -107,7 +107,7 @@ class ResidualPlot:
     guarantee: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; null for what is undefined."""
+        """Plain JSON types, with null for undefined figures."""
         return {field.name: _as_json(getattr(self, field.name)) for field in fields(self)}
 
 

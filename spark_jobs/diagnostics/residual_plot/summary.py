@@ -1,4 +1,4 @@
-"""From a draw to a released residual plot: deterministic, and free of charge."""
+"""From a draw to a released residual plot: deterministic post-processing, at no cost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy.special import ndtr
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
-from spark_jobs.diagnostics._simulation import basic_interval
+from spark_jobs.diagnostics._simulation import DECIMALS, basic_interval, rounded
 from spark_jobs.diagnostics.residual_plot.columns import (
     in_whole_rows,
     means,
@@ -27,18 +27,16 @@ from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_scale, laplace_variance
 
 MAX_POINTS = 5000
-"""Points of the scatter."""
+"""Largest number of points of the scatter."""
 QQ_SCORES = np.linspace(-2.0, 2.0, 33)
-"""Where the Q-Q view is read: quantiles of the standard normal distribution."""
+"""Quantiles of the standard normal distribution at which the Q-Q plot is evaluated."""
 LEVELS = ndtr(QQ_SCORES)
 _QUARTILE_SCORE = 0.6744897501960817
-_DIGITS = 9
-"""Digits kept of what is published, relative to the box: below any noise, above the last bits of machines."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Along:
-    """A figure with its interval."""
+    """Figures with their intervals."""
 
     value: FloatArray
     lower: FloatArray
@@ -46,11 +44,11 @@ class _Along:
 
 
 def summarise(measurement: ResidualDraw, *, seed: int) -> ResidualPlot:
-    """The residual plot that a measurement makes; the same measurement and seed give the same one.
+    """The residual plot of a draw; the same draw and seed give the same result.
 
     Args:
         measurement: the draw.
-        seed: of the scatter and of the simulations behind intervals and p-values; public.
+        seed: public seed of the scatter, and of the simulations for intervals and p-values.
     """
     noise = SeededNoise(seed)
     rows, stddev = _rows(measurement)
@@ -62,7 +60,7 @@ def summarise(measurement: ResidualDraw, *, seed: int) -> ResidualPlot:
     pools = pools_of(measurement)
     trend, spread, qq = _figures(measurement, framed, noise, defined=defined)
     tests = lack_of_fit_tests(measurement, noise) if defined else NOTHING
-    error_rate = round(1 - measurement.confidence, _DIGITS)
+    error_rate = round(1 - measurement.confidence, DECIMALS)
     findings = tests.findings(error_rate)
     unit, box = measurement.unit, measurement.box
     lower, upper = (_line(qq, end) for end in (0, -1))
@@ -114,7 +112,7 @@ def summarise(measurement: ResidualDraw, *, seed: int) -> ResidualPlot:
 
 
 def _rows(measurement: ResidualDraw) -> tuple[float, float]:
-    """The number of rows and the standard deviation of its noise: the size and the sum of cells, put together."""
+    """The number of rows, combined from the noisy size and the sum of the cells, and its standard deviation."""
     of_size = laplace_variance(laplace_scale(measurement.spendings[0].epsilon, 1))
     of_cells = cell_variance(measurement) * measurement.cells.size
     weight = of_cells / (of_size + of_cells) if of_size + of_cells > 0 else 0.0
@@ -123,15 +121,15 @@ def _rows(measurement: ResidualDraw) -> tuple[float, float]:
 
 
 def scatter(framed: Int64Array, measurement: ResidualDraw, noise: SeededNoise) -> tuple[FloatArray, FloatArray]:
-    """A point for every row, or for every so many, evenly within its cell; the frame's cells are as wide as all others.
+    """A synthetic scatter: up to ``MAX_POINTS`` points, each uniform within its cell; fitted values and residuals.
 
-    A scatter without the rows beyond the box would be cut off at a place that differs from release to release, which
-    hides more of a plot's shape than the noise of its cells does.
+    It includes the rows beyond the box, in a frame of cells of the same width. Without them, the scatter would be cut
+    off at a place that differs from release to release, which distorts its shape more than the noise does.
 
     Args:
-        framed: whole rows in the cells and the frame around them, shape (bins + 2, bins + 2).
-        measurement: whose box and unit are used.
-        noise: of a public seed.
+        framed: whole numbers of rows in the cells and in the frame around them, shape (bins + 2, bins + 2).
+        measurement: the draw, for its box and unit.
+        noise: sampler with a public seed.
     """
     box, unit = measurement.box, measurement.unit
     shown = framed if framed.sum() <= MAX_POINTS else in_whole_rows(framed.astype(np.float64), MAX_POINTS)
@@ -147,7 +145,7 @@ def scatter(framed: Int64Array, measurement: ResidualDraw, noise: SeededNoise) -
 def _figures(
     measurement: ResidualDraw, framed: Int64Array, noise: SeededNoise, *, defined: bool
 ) -> tuple[_Along, _Along, _Along]:
-    """Trend, spread and quantiles with their intervals, in the user's units."""
+    """Trend, spread and quantiles with their intervals, in units of the outcome."""
     cells, box, unit = measurement.cells, measurement.box, measurement.unit
     pools, of_column = pools_of(measurement)
     edges, bound = box.residual, float(box.residual[-1])
@@ -158,9 +156,9 @@ def _figures(
         if not defined:
             figure, lower, upper = worst, np.full_like(worst, smallest), np.full_like(worst, bound)
         return _Along(
-            value=_rounded(figure, bound) * unit,
-            lower=_rounded(np.clip(lower, smallest, bound), bound) * unit,
-            upper=_rounded(np.clip(upper, smallest, bound), bound) * unit,
+            value=_rounded_to_box(figure, bound) * unit,
+            lower=_rounded_to_box(np.clip(lower, smallest, bound), bound) * unit,
+            upper=_rounded_to_box(np.clip(upper, smallest, bound), bound) * unit,
         )
 
     columns, again = _pooled(cells, pools), _pooled(cells + errors, pools)
@@ -177,13 +175,13 @@ def _figures(
 
 
 def _rising(qq: _Along) -> _Along:
-    """The ends of its intervals moved outwards to where they never fall, as quantiles do not."""
+    """``qq`` with the ends of its intervals moved outwards until they are monotone, as quantiles are."""
     lower = np.minimum.accumulate(qq.lower[::-1])[::-1]
     return replace(qq, lower=lower, upper=np.maximum.accumulate(qq.upper))
 
 
 def pools_of(measurement: ResidualDraw) -> tuple[Int64Array, Int64Array]:
-    """Where runs of columns start whose rows are not drowned by noise, and the run that each column is of."""
+    """Starts of the pools of columns whose rows exceed the noise, and the pool of each column."""
     cells = measurement.cells
     stddev = float(np.sqrt(cell_variance(measurement) * cells.shape[1]))
     starts = pool_starts(cells[1:-1].sum(axis=1), max(1.0, DEFINED_ABOVE * stddev))
@@ -191,17 +189,17 @@ def pools_of(measurement: ResidualDraw) -> tuple[Int64Array, Int64Array]:
 
 
 def _pooled(cells: FloatArray, starts: Int64Array) -> FloatArray:
-    """Cells of each pool, rows beyond the box above and below included; shape (..., pools, cells of a column)."""
+    """Sums over the columns of each pool, cells beyond the box included; shape (..., pools, cells of a column)."""
     pooled: FloatArray = np.add.reduceat(cells[..., 1:-1, :], starts, axis=-2)
     return pooled
 
 
 def _line(qq: _Along, end: int) -> float:
-    """The line through the quartiles of the Q-Q view, at one of its ends."""
+    """The line through the quartiles of the Q-Q plot, at one of its ends."""
     first, third = (float(np.interp(score, QQ_SCORES, qq.value)) for score in (-_QUARTILE_SCORE, _QUARTILE_SCORE))
     return (first + third) / 2 + (third - first) / (2 * _QUARTILE_SCORE) * float(QQ_SCORES[end])
 
 
-def _rounded(values: FloatArray, bound: float) -> FloatArray:
-    """Rounded as published, without negative zeros."""
-    return np.round(values / bound, _DIGITS) * bound + 0.0
+def _rounded_to_box(values: FloatArray, bound: float) -> FloatArray:
+    """``values`` as they are published: rounded relative to the box."""
+    return rounded(values / bound) * bound
