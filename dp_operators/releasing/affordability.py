@@ -49,7 +49,7 @@ class AffordabilityCheck:
 
     Attributes:
         account, epsilon, delta, blocks, allotment: as for ``PrivacyLedger.reserve``.
-        key: the release's key; a release that already has its charge is affordable. Empty to leave this out.
+        key: the release's key; a release that already has its charge is affordable. Empty to ignore charges.
     """
 
     account: str

@@ -73,7 +73,7 @@ def complete(request: ReleaseRequest, ledger: PrivacyLedger) -> ReleaseRequest:
 
     Raises:
         InvalidRequest: there is no such account, the table is not bound to it or was bound without its columns, the
-            request itself gives what the binding says, or it cannot be released on these terms; or see
+            request itself gives fields of the binding, or it cannot be released on these terms; or see
             ``with_saved_model``.
         LedgerUnavailable: the ledger cannot be reached.
     """
@@ -126,7 +126,8 @@ def interval_blocks(account: Account, start: datetime | None, end: datetime | No
     """The blocks of ``account`` that together cover a run's data interval.
 
     Raises:
-        InvalidRequest: the run has no interval, the account has no blocks by time, or the interval ends inside a block.
+        InvalidRequest: the run has no interval, the account has no blocks by time, or a block is only partly
+            in the interval.
     """
     if account.blocks is None:
         raise InvalidRequest(
