@@ -18,7 +18,7 @@ from spark_jobs.diagnostics.roc_curve.summary import Trace
 from spark_jobs.mechanisms.noise import SeededNoise
 
 FINE_POINTS = 1_024
-UNSEEN = 0.12
+UNKNOWN_ORDER = 0.12
 """Chosen so that 90 % intervals have their nominal coverage on tables of several shapes.
 
 See ``docs/explanation/mechanisms/auc.md``.
@@ -35,8 +35,8 @@ def precision_from_counts(measurement: RocDraw, traced: Trace, *, seed: int) -> 
     """
     value = precision_of_curve(traced.edges, traced.sizes)
     copies = _copies(measurement, traced, seed=seed)
-    unseen = _unseen_stddev(traced.edges, traced.sizes)
-    shifts = copies[1:] - copies[0] + unseen * normal(SeededNoise(seed), copies[1:].shape)
+    order = _order_stddev(traced.edges, traced.sizes)
+    shifts = copies[1:] - copies[0] + order * normal(SeededNoise(seed), copies[1:].shape)
     tail = (1 - measurement.confidence) / 2
     below, above = np.quantile(shifts, [1 - tail, tail])
     return value, (float(np.clip(value - below, 0, 1)), float(np.clip(value - above, 0, 1)))
@@ -53,18 +53,18 @@ def _copies(measurement: RocDraw, traced: Trace, *, seed: int) -> FloatArray:
     return np.array(figures)
 
 
-def _unseen_stddev(curve: Edges, sizes: tuple[float, float]) -> float:
+def _order_stddev(curve: Edges, sizes: tuple[float, float]) -> float:
     """Standard deviation of the figure through the unknown order of rows inside counted cells.
 
     In each wide cell the figure lies between that of all negatives first and that of all positives first. A share
-    ``UNSEEN`` of this range counts as the standard deviation of the cell.
+    ``UNKNOWN_ORDER`` of this range counts as the standard deviation of the cell.
     """
     false, true = curve.fpr * sizes[0], curve.tpr * sizes[1]
     p, q = np.diff(true), np.diff(false)
     t, f, wide = true[:-1], false[:-1], -np.diff(curve.cuts) > 1
     best = _positives_first(t, f, p)
     worst = _positives_first(t, f + q, p)
-    return float(UNSEEN * np.sqrt((np.where(wide, best - worst, 0.0) ** 2).sum()) / max(true[-1], 1.0))
+    return float(UNKNOWN_ORDER * np.sqrt((np.where(wide, best - worst, 0.0) ** 2).sum()) / max(true[-1], 1.0))
 
 
 def _positives_first(t: FloatArray, f: FloatArray, p: FloatArray) -> FloatArray:

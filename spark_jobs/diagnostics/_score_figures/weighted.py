@@ -55,7 +55,7 @@ def measure_precision(
 
     Rounds compose sequentially: the histograms, the counts of disjoint cells, the sum. Each round depends on public
     facts and on earlier releases alone (adaptive composition). All is spent on counts, and the sum is None, if scores
-    take few values, or the whole grid can be counted (many rows and a large epsilon). With ``auto`` this holds for few
+    take few values, or the whole grid can be counted (many rows and a large epsilon). With ``auto`` it is None for few
     rows too. The noisy histograms decide these cases.
 
     Args:

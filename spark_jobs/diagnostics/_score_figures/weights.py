@@ -80,9 +80,9 @@ def draw_copies(measurement: roc.RocDraw, *, seed: int, cuts: Int64Array | None 
     expected = _rising(posterior.expected())
     fine = _partition(measurement, posterior, expected, observations) if cuts is None else cuts
     usual = posterior.expected_by_laws(fine) + _TINY
-    unseen = expected_rows(usual, fine, observations)
-    middle = _spread(expected, counted, fine, unseen)
-    drawn = _draws(posterior, fine, unseen / usual, SeededNoise(seed))
+    suggested = expected_rows(usual, fine, observations)
+    middle = _spread(expected, counted, fine, suggested)
+    drawn = _draws(posterior, fine, suggested / usual, SeededNoise(seed))
     return Copies(cuts=fine, middle=middle, drawn=drawn, figures=_precision(drawn, fine))
 
 

@@ -71,7 +71,7 @@ class PoolPage:
         slope: slope of the line that extends the zone to both ends of the horizontal axis.
         scale: number by which the field is multiplied for the vertical axis.
         text: formats a value of the field.
-        unit: word after such a value in a probe.
+        word: word after such a value in a probe.
         limits: ends of both axes.
         dress: formats the ticks and draws the line of perfect calibration, and a remark if the result is undefined.
         legend: adds the legend to a picture that stands alone.
@@ -90,7 +90,7 @@ class PoolPage:
     slope: float
     scale: float
     text: Callable[[float], str]
-    unit: str
+    word: str
     limits: Callable[[Any, PoolPoints], tuple[Range, Range]]
     dress: Callable[[Axes, bool], None]
     legend: Callable[[Axes], None]
@@ -261,7 +261,7 @@ class PoolPage:
                 high=up(at.high[i]),
                 lines=(
                     f"scores {score_range(at.first[i], at.last[i], whole=True)}: {percent(at.x[i])} predicted",
-                    f"{self.text(at.y[i])} {self.unit} ({self._range(at.low[i], at.high[i])})",
+                    f"{self.text(at.y[i])} {self.word} ({self._range(at.low[i], at.high[i])})",
                     f"calibrated model: {self._range(at.zone_low[i], at.zone_high[i])}",
                 ),
             )

@@ -8,7 +8,7 @@ Methods; ``average_precision`` has them too, with another ``auto``:
     counts: the area of a ROC curve from noisy counts of both classes.
 
 Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``) or replaced (``REPLACE_ONE``);
-``(epsilon, delta)``-DP for ``laplace``. Proof: the bound holds for every kernel in [0, 1] (Boyd, Lantz, Page,
+``(epsilon, delta)``-DP for ``laplace``. Proof: the bound is valid for every kernel in [0, 1] (Boyd, Lantz, Page,
 theorem 3) and is smooth (``mechanisms.smooth_sensitivity.auc_bound``); for the noise see ``mechanisms.pure_release``.
 
 Example:

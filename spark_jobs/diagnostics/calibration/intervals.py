@@ -51,11 +51,11 @@ def statistic_interval(excesses: Excesses, statistic: float, confidence: float) 
         statistic: the sum for the released excesses, less the mean contribution of the noise.
         confidence: nominal level.
     """
-    unit = excesses.direction / np.sqrt((excesses.direction**2 / excesses.variance).sum())
+    direction = excesses.direction / np.sqrt((excesses.direction**2 / excesses.variance).sum())
     shift = (excesses.noise.var(axis=0) / excesses.variance).sum()
 
     def simulate(value: float) -> FloatArray:
-        moved = np.sqrt(value) * unit + excesses.noise
+        moved = np.sqrt(value) * direction + excesses.noise
         simulated: FloatArray = (moved**2 / excesses.variance).sum(axis=-1) - shift
         return simulated
 
@@ -64,10 +64,10 @@ def statistic_interval(excesses: Excesses, statistic: float, confidence: float) 
 
 def error_estimate(excesses: Excesses, confidence: float) -> tuple[float, tuple[float, float]]:
     """The estimate of ``sum |S| / rows`` whose simulations have the released figure as median, and the interval."""
-    unit = excesses.direction / np.abs(excesses.direction).sum()
+    direction = excesses.direction / np.abs(excesses.direction).sum()
 
     def simulate(value: float) -> FloatArray:
-        simulated: FloatArray = np.abs(value * unit + excesses.noise / excesses.rows).sum(axis=-1)
+        simulated: FloatArray = np.abs(value * direction + excesses.noise / excesses.rows).sum(axis=-1)
         return simulated
 
     released = float(np.abs(excesses.released).sum() / excesses.rows)
