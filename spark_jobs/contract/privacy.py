@@ -92,6 +92,13 @@ def share(number: Decimal, parts: int) -> Decimal:
         return part.quantize(Decimal(1).scaleb(max(part.adjusted() + 1, 0) - MAX_DIGITS))
 
 
+def share_of(number: Decimal, part: Decimal) -> Decimal:
+    """``number * part``, rounded down to the digits that a ledger keeps."""
+    with localcontext(prec=MAX_DIGITS, rounding=ROUND_FLOOR):
+        amount = number * part
+        return amount.quantize(Decimal(1).scaleb(max(amount.adjusted() + 1, 0) - MAX_DIGITS))
+
+
 def delta_of_rows(epsilon: Decimal, delta: Decimal, rows: int) -> Decimal:
     """The delta for a unit of ``rows`` rows of a mechanism that is (``epsilon``, ``delta``)-DP for one row.
 

@@ -280,7 +280,7 @@ def student_t_noise(epsilon: Cost, *, degrees: int = 3) -> SmoothNoise:
 
     Raises:
         InvalidRequest: epsilon is not above 0 and at most 10.
-        ValueError: the degrees are not at least 1.
+        ValueError: ``degrees`` is below 1.
     """
     if degrees < 1:
         raise ValueError(f"degrees: got {degrees}; must be at least 1")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Decimal, localcontext
+from decimal import Decimal
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.privacy import MAX_DIGITS, Budget, exact_decimal, exact_difference, plain
+from spark_jobs.contract.privacy import Budget, exact_decimal, exact_difference, plain, share_of
 from spark_jobs.mechanisms.noise import Cost
 
 
@@ -113,10 +113,7 @@ class BudgetMeter:
         Raises:
             BudgetOverspent: the amount exceeds what remains.
         """
-        with localcontext(prec=MAX_DIGITS, rounding=ROUND_FLOOR):
-            amount = self._granted.epsilon * exact_decimal(part, what="part")
-            amount = amount.quantize(Decimal(1).scaleb(max(amount.adjusted() + 1, 0) - MAX_DIGITS))
-        return self.spend(amount, label=label)
+        return self.spend(share_of(self._granted.epsilon, exact_decimal(part, what="part")), label=label)
 
     def spend_rest(self, *, label: str) -> Decimal:
         """Spend the remaining epsilon, and no delta.

@@ -23,6 +23,7 @@ from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Cost, Noise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, monotone
 from spark_jobs.mechanisms.selection import permute_and_flip
+from spark_jobs.mechanisms.smooth_sensitivity import whole_counts
 
 MAX_LEVELS = 16
 MAX_DENOMINATOR = 10**6
@@ -85,7 +86,7 @@ def recursive_medians(
             requirement=f"must be from 1 to {MAX_LEVELS}",
             remedy="give the depth of the recursion",
         )
-    counts = _counts(cells)
+    counts = whole_counts(cells)
     total = exact_decimal(epsilon, what="epsilon")
     shapes = [polynomial_noise(part, rate_share=rate_share) for part in node_budgets(total, levels, neighbours)]
     if meter is not None:
@@ -219,10 +220,3 @@ def _split_all(line: Line, edges: Int64Array, shape: SmoothNoise, noise: Noise) 
     kept = split[inside]
     thresholds[kept] = start[kept] + noisy[inside]
     return thresholds, widths.size - kept.size
-
-
-def _counts(cells: ArrayLike) -> Int64Array:
-    counts = np.asarray(cells)
-    if counts.ndim != 1 or counts.size == 0 or not np.can_cast(counts.dtype, np.int64):
-        raise ValueError(f"cells: got shape {counts.shape} of {counts.dtype}; must be one row of whole numbers")
-    return counts.astype(np.int64)

@@ -47,7 +47,7 @@ def exponential_mechanism(
 
     Args:
         scores: shape (k,), integers or floats; k is public, from 1 to 2^22.
-        epsilon: the whole cost, at least 1e-20.
+        epsilon: the total cost, at least 1e-20.
         l_inf_sensitivity: above 0.
         noise: source of the random bits (``SecureNoise`` in production).
         monotone: whether all scores move in the same direction for every pair of neighbours.
@@ -82,8 +82,8 @@ def permute_and_flip(
     ``F = integral over t in [0, 1] of prod_{j != i} (1 - t p_j)``. Both factors of the integrand fall in t, so by
     Chebyshev's inequality ``|d log F / d p_j| <= 2``: replacing every ``p_j`` by a number within 2^-191 of it changes
     ``P(i)`` by a factor of at most ``1 + 2^-150`` through F. Through ``p_i`` the lemma of ``exact_choice`` applies; its
-    case ``x_i < x'_i`` needs ``F / F' <= e^epsilon`` alone, which the ideal guarantee gives when candidate i is thought
-    to move up by the sensitivity (not at all, if all scores fall).
+    case ``x_i < x'_i`` needs only ``F / F' <= e^epsilon``, which follows from the ideal guarantee for a table in which
+    candidate i also moves up by the sensitivity (or does not move, if all scores fall).
     """
     rate = exponential_rate(epsilon, l_inf_sensitivity, monotone=monotone)
     levels, weights = integer_weights(scores, rate)

@@ -30,7 +30,7 @@ _LEVELS, _BLOCKS = 512, 64
 
 def lower_median(cells: ArrayLike) -> float:
     """The cell of rank ``ceil(n / 2)``; the middle ``(k - 1) / 2`` of the grid if there are no rows."""
-    counts = _counts(cells)
+    counts = whole_counts(cells)
     total = int(counts.sum())
     if total == 0:
         return (counts.size - 1) / 2
@@ -56,7 +56,7 @@ def median_bound(cells: ArrayLike, *, smoothness: float) -> float:
     Raises:
         ValueError: the counts are not a one-dimensional array of whole numbers.
     """
-    counts = _counts(cells)
+    counts = whole_counts(cells)
     occupied = np.flatnonzero(counts)
     last = np.cumsum(counts[occupied])
     first = last - counts[occupied] + 1
@@ -126,7 +126,7 @@ def auc_fraction(negatives: ArrayLike, positives: ArrayLike) -> Fraction:
         negatives: counts per score cell, ascending scores, shape (k,).
         positives: the same for label 1.
     """
-    negative, positive = _counts(negatives), _counts(positives)
+    negative, positive = whole_counts(negatives), whole_counts(positives)
     pairs = int(negative.sum()) * int(positive.sum())
     if pairs == 0:
         return Fraction(1, 2)
@@ -162,7 +162,7 @@ def average_precision(negatives: ArrayLike, positives: ArrayLike) -> float:
         negatives: counts per score cell, ascending scores, shape (k,).
         positives: the same for label 1.
     """
-    negative, positive = _counts(negatives)[::-1], _counts(positives)[::-1]
+    negative, positive = whole_counts(negatives)[::-1], whole_counts(positives)[::-1]
     total = int(positive.sum())
     if total == 0:
         return 0.0
@@ -224,7 +224,7 @@ def release_auc(
         noise: source of the random bits (``SecureNoise`` in production).
         meter: charged with the cost; None if the caller has already charged it.
     """
-    sizes = int(_counts(negatives).sum()), int(_counts(positives).sum())
+    sizes = int(whole_counts(negatives).sum()), int(whole_counts(positives).sum())
     bound = auc_bound(*sizes, neighbours=neighbours, smoothness=shape.smoothness)
     exact = auc_fraction(negatives, positives)
     with localcontext(prec=60):
@@ -242,7 +242,7 @@ def release_average_precision(
     meter: BudgetMeter | None = None,
 ) -> float:
     """A private average precision in [0, 1]; guarantee and parameters as in ``release_auc``."""
-    count = int(_counts(positives).sum())
+    count = int(whole_counts(positives).sum())
     bound = average_precision_bound(count, neighbours=neighbours, smoothness=shape.smoothness)
     value = Decimal(average_precision(negatives, positives))
     released = shape.release(value, bound, grid=UNIT_GRID, noise=noise, meter=meter, label="average precision")
@@ -254,7 +254,7 @@ def release_median(cells: ArrayLike, *, shape: SmoothNoise, noise: Noise, meter:
 
     Formal guarantee: as in ``release_auc``, under either relation, by ``median_bound``.
     """
-    counts = _counts(cells)
+    counts = whole_counts(cells)
     grid = PublicGrid(lower=0, upper=max(counts.size - 1, 1), steps=16 * max(counts.size - 1, 1))
     bound = median_bound(counts, smoothness=shape.smoothness)
     value = Decimal(lower_median(counts))
@@ -304,7 +304,12 @@ def _harmonic_difference(start: FloatArray, steps: FloatArray) -> FloatArray:
     return np.asarray(climb + np.log1p(span / low) + tail + sixth, dtype=np.float64)
 
 
-def _counts(cells: ArrayLike) -> Int64Array:
+def whole_counts(cells: ArrayLike) -> Int64Array:
+    """``cells`` as int64.
+
+    Raises:
+        ValueError: they are not a one-dimensional, nonempty array of whole numbers.
+    """
     counts = np.asarray(cells)
     if counts.ndim != 1 or counts.size == 0 or not np.can_cast(counts.dtype, np.int64):
         raise ValueError(f"cells: got shape {counts.shape} of {counts.dtype}; must be one row of whole numbers")

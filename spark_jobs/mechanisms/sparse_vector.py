@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Decimal, localcontext
+from decimal import Decimal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.privacy import MAX_DIGITS, Neighbours, exact_decimal, exact_difference
+from spark_jobs.contract.privacy import Neighbours, exact_decimal, exact_difference, share_of
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Cost, Noise
 
@@ -100,7 +100,7 @@ def above_threshold(
     total = exact_decimal(epsilon, what="epsilon")
     if meter is not None:
         meter.spend(total, label="sparse vector")
-    numeric = _part(total, numeric_share)
+    numeric = share_of(total, Decimal(numeric_share)) if numeric_share else Decimal(0)
     first, second = optimal_split(exact_difference(total, numeric), cutoff=cutoff, monotone=monotone)
     factor = cutoff if monotone else 2 * cutoff
     threshold_noise = noise.laplace(np.zeros(1, np.int64), epsilon=first, l1_sensitivity=sensitivity)[0]
@@ -161,8 +161,8 @@ def merge_cells(
 
     Neighbours and cost: as in ``first_crossing``, for all groups together, however many they are: ``max(e1, e2)`` under
     ADD_REMOVE, ``e1 + e2`` under REPLACE_ONE (Chen 2018, algorithm 14, whose proof does not show this).
-    Proof. Given the groups before it, a run reads only cells after them, so an added or removed row takes part in the
-    runs of its own group alone; a replaced row lowers one group, at e^e1 at most, and raises one, at e^e2.
+    Proof. Given the groups before it, a run reads only cells after them, so an added or removed row affects only the
+    runs of its own group; a replaced row lowers one group, at e^e1 at most, and raises one, at e^e2.
 
     Args:
         cells: integers, shape (k,), k at least 1 and public.
@@ -207,7 +207,7 @@ def optimal_split(epsilon: Cost, *, cutoff: int, monotone: bool) -> tuple[Decima
     _require_positive(cutoff=cutoff)
     total = exact_decimal(epsilon, what="epsilon")
     ratio = float(cutoff if monotone else 2 * cutoff) ** (2 / 3)
-    first = _part(total, 1 / (1 + ratio))
+    first = share_of(total, Decimal(1 / (1 + ratio)))
     return first, exact_difference(total, first)
 
 
@@ -241,12 +241,6 @@ def _nested_noise(
     level = math.ceil(threshold) + int(noise.laplace(np.zeros(1, np.int64), epsilon=epsilon, l1_sensitivity=parts)[0])
     clipped = min(max(level, np.iinfo(np.int64).min), np.iinfo(np.int64).max)
     return noise.laplace(counts, epsilon=epsilon, l1_sensitivity=parts), clipped
-
-
-def _part(total: Decimal, fraction: float) -> Decimal:
-    with localcontext(prec=MAX_DIGITS, rounding=ROUND_FLOOR):
-        part = total * Decimal(fraction)
-        return part.quantize(Decimal(1).scaleb(max(part.adjusted() + 1, 0) - MAX_DIGITS)) if part else Decimal(0)
 
 
 def _whole(values: ArrayLike, what: str) -> Int64Array:

@@ -7,10 +7,27 @@ from decimal import Decimal
 from numbers import Real
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from spark_jobs.arrays import FloatArray
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.privacy import Neighbours
+
+
+class DisjointCounts:
+    """Base of statistics that count each row in at most one cell."""
+
+    @staticmethod
+    def l1_sensitivity(neighbours: Neighbours) -> int:
+        """The largest L1 change of the counts by one row: 1 if it is added or removed, 2 if it is replaced."""
+        return 1 if neighbours is Neighbours.ADD_REMOVE else 2
+
+
+def read_only(array: NDArray[np.integer]) -> Int64Array:
+    """A private int64 copy, which the caller cannot modify."""
+    copy = array.astype(np.int64)
+    copy.flags.writeable = False
+    return copy
 
 
 def as_doubles(values: ArrayLike, *, what: str) -> FloatArray:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.fits import Bounded, CrossProductCells, LabelProductCells, Levels, level_text
-from spark_jobs.statistics.arrays import as_doubles
+from spark_jobs.statistics.arrays import as_doubles, read_only
 from spark_jobs.statistics.lattice import LATTICE, Design
 
 if TYPE_CHECKING:
@@ -58,9 +58,7 @@ class CrossProducts:
                 requirement=f"must be a symmetric matrix of whole numbers, {size} by {size}",
                 remedy="build the sums with from_arrays",
             )
-        products = array.astype(np.int64)  # a private copy, which the caller cannot modify
-        products.flags.writeable = False
-        object.__setattr__(self, "products", products)
+        object.__setattr__(self, "products", read_only(array))
 
     @classmethod
     def from_arrays(cls, columns: Mapping[str, ArrayLike], outcome: ArrayLike, *, design: Design) -> CrossProducts:

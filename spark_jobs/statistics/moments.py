@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.statistics.arrays import read_only
 from spark_jobs.statistics.point_counts import PointCounts
 from spark_jobs.statistics.point_grid import DEFAULT_POINT_CELLS, Bound, GroupKey, PointGrid
 
@@ -58,9 +59,7 @@ class Moments:
                     requirement=f"must be {self.grid.groups} whole numbers of at least 0",
                     remedy="build the sums with from_points",
                 )
-            array = array.astype(np.int64)
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
+            object.__setattr__(self, name, read_only(array))
 
     @classmethod
     def from_points(cls, points: PointCounts) -> Moments:

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.statistics.arrays import as_doubles
+from spark_jobs.statistics.arrays import DisjointCounts, as_doubles, read_only
 from spark_jobs.statistics.point_grid import DEFAULT_POINT_CELLS, Bound, GroupKey, PointGrid
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class PointCounts:
+class PointCounts(DisjointCounts):
     """Exact counts of points per group and cell; private: never released or logged, and ``repr`` omits them.
 
     Each row is read by a public rule. A row whose group is null or not among the public keys is not counted. In other
@@ -57,9 +56,7 @@ class PointCounts:
             array = np.asarray(getattr(self, name))
             if array.ndim != 1 or array.dtype.kind not in "iu" or (array < 0).any():
                 raise _misshapen(name)
-            array = array.astype(np.int64)  # a private copy, which the caller cannot modify
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
+            object.__setattr__(self, name, read_only(array))
         sizes = {array.size for array in (self.group, self.x_cell, self.y_cell, self.count)}
         if len(sizes) > 1 or self.unusable.size != self.grid.groups:
             raise _misshapen("group")
@@ -200,11 +197,6 @@ class PointCounts:
         own = slice(start, end)
         x, y = (np.repeat(2 * cell[own] + 1, self.count[own]) for cell in (self.x_cell, self.y_cell))
         return x, y
-
-    @staticmethod
-    def l1_sensitivity(neighbours: Neighbours) -> int:
-        """The largest L1 change of the counts by one row: 1 if it is added or removed, 2 if it is replaced."""
-        return 1 if neighbours is Neighbours.ADD_REMOVE else 2
 
     def __add__(self, other: PointCounts) -> PointCounts:
         """The counts of both sets of rows together.

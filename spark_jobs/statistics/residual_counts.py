@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.statistics.arrays import as_doubles
+from spark_jobs.statistics.arrays import DisjointCounts, as_doubles, read_only
 from spark_jobs.statistics.residual_grid import (
     AXIS,
     RESIDUAL_KEYS,
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ResidualCounts:
+class ResidualCounts(DisjointCounts):
     """Exact joint counts of fitted values and residuals; private: never released or logged, and ``repr`` omits them.
 
     Both numbers are assigned to cells by their sign and their size ``|z| / unit``: the sizes up to 1/2 are divided into
@@ -65,14 +64,11 @@ class ResidualCounts:
         arrays = [np.asarray(getattr(self, name)) for name in ("fitted_cells", "residual_cells", "counts")]
         if any(array.ndim != 1 or array.size != arrays[0].size or array.dtype.kind not in "iu" for array in arrays):
             raise _misfit("must be three arrays of whole numbers of equal length")
-        fitted, residual, counts = (
-            array.astype(np.int64) for array in arrays
-        )  # copies, which nobody else can write to
+        fitted, residual, counts = (read_only(array) for array in arrays)
         inside = (fitted >= 0) & (fitted < AXIS) & (residual >= 0) & (residual < AXIS)
         if not inside.all() or (np.diff(fitted * AXIS + residual) <= 0).any() or (counts < 1).any():
             raise _misfit("must be of sorted, distinct cells, with at least one row each")
         for name, array in zip(("fitted_cells", "residual_cells", "counts"), (fitted, residual, counts), strict=True):
-            array.flags.writeable = False
             object.__setattr__(self, name, array)
 
     @classmethod
@@ -145,11 +141,6 @@ class ResidualCounts:
     def total(self) -> int:
         """The number of counted rows; private."""
         return int(self.counts.sum())
-
-    @staticmethod
-    def l1_sensitivity(neighbours: Neighbours) -> int:
-        """The largest L1 change of the counts by one row: 1 if it is added or removed, 2 if it is replaced."""
-        return 1 if neighbours is Neighbours.ADD_REMOVE else 2
 
     def axis_counts(self) -> tuple[Int64Array, Int64Array]:
         """The number of rows in each axis cell of fitted values, and of residuals: two arrays of length ``AXIS``."""

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.base import SCORE_CELLS
-from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.statistics.arrays import as_doubles
+from spark_jobs.statistics.arrays import DisjointCounts, as_doubles, read_only
 from spark_jobs.statistics.grid import require_cells, unit_cells
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ DEFAULT_CELLS = SCORE_CELLS
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ScoreCounts:
+class ScoreCounts(DisjointCounts):
     """Exact counts per label {0, 1} and score cell; private: never released or logged, and ``repr`` omits them.
 
     Cell ``i`` is ``[i/cells, (i+1)/cells)``, the last one closed. ``cells`` is a power of two, so that scaling a score
@@ -136,11 +135,6 @@ class ScoreCounts:
         """The number of counted rows; private."""
         return int(self.negatives.sum() + self.positives.sum())
 
-    @staticmethod
-    def l1_sensitivity(neighbours: Neighbours) -> int:
-        """The largest L1 change of the counts by one row: 1 if it is added or removed, 2 if it is replaced."""
-        return 1 if neighbours is Neighbours.ADD_REMOVE else 2
-
     def coarsen(self, cells: int) -> ScoreCounts:
         """The counts of the same rows on a coarser grid of ``cells`` cells.
 
@@ -194,6 +188,4 @@ def _frozen_counts(values: ArrayLike, what: str) -> Int64Array:
             requirement="must be one row of whole numbers of at least 0",
             remedy="build the counts with from_arrays",
         )
-    counts = array.astype(np.int64)  # a private copy, which the caller cannot modify
-    counts.flags.writeable = False
-    return counts
+    return read_only(array)

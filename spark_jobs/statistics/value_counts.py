@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.statistics.arrays import as_doubles
+from spark_jobs.statistics.arrays import DisjointCounts, as_doubles, read_only
 from spark_jobs.statistics.value_grid import LINEAR, ValueGrid
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ DEFAULT_VALUE_CELLS = 32768
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ValueCounts:
+class ValueCounts(DisjointCounts):
     """Exact counts per cell of a value grid; private: never released or logged, and ``repr`` omits them.
 
     Each row is read by a public rule. The value is read as a double; a null or NaN drops the row; a value beyond the
@@ -50,9 +49,7 @@ class ValueCounts:
                 requirement=f"must be one row of {self.grid.size} whole numbers of at least 0",
                 remedy="build the counts with from_arrays",
             )
-        counts = array.astype(np.int64)  # a private copy, which the caller cannot modify
-        counts.flags.writeable = False
-        object.__setattr__(self, "counts", counts)
+        object.__setattr__(self, "counts", read_only(array))
 
     @classmethod
     def from_arrays(
@@ -128,11 +125,6 @@ class ValueCounts:
     def total(self) -> int:
         """The number of counted rows; private."""
         return int(self.counts.sum())
-
-    @staticmethod
-    def l1_sensitivity(neighbours: Neighbours) -> int:
-        """The largest L1 change of the counts by one row: 1 if it is added or removed, 2 if it is replaced."""
-        return 1 if neighbours is Neighbours.ADD_REMOVE else 2
 
     def __add__(self, other: ValueCounts) -> ValueCounts:
         """The counts of both sets of rows together.

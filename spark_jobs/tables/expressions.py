@@ -63,19 +63,19 @@ def condition_column(condition: tree.Expression, schema: StructType, *, field: s
 
 
 def feature_column(text: str, schema: StructType) -> Column:
-    """The feature as a double column: a column spelled exactly so, else an expression. True counts 1, false 0.
+    """The feature as a double column: the column of this exact name, or else an expression. True is 1, false is 0.
 
     Raises:
-        InvalidRequest: outside the allow-list, or not a number or boolean on a table with this schema.
+        InvalidRequest: the text is outside the allow-list, or not a number or boolean on a table with this schema.
     """
     return amount_column(feature_need(text), schema)
 
 
 def amount_column(need: ColumnNeed, schema: StructType) -> Column:
-    """What ``need`` names, as a double column: a column spelled exactly so, else an expression.
+    """The value that ``need`` names, as a double column: the column of this exact name, or else an expression.
 
     Raises:
-        InvalidRequest: outside the allow-list, or not a number or boolean on a table with this schema.
+        InvalidRequest: the text is outside the allow-list, or not a number or boolean on a table with this schema.
     """
     if need.spelling_in(schema.names):
         return as_double(read(need, schema))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Decimal, localcontext
+from decimal import Decimal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
-from spark_jobs.contract.privacy import MAX_DIGITS, Neighbours, exact_decimal, exact_difference, exact_sum
+from spark_jobs.contract.privacy import Neighbours, exact_decimal, exact_difference, exact_sum, share_of
 from spark_jobs.mechanisms.noise import Cost, Noise, gaussian_stddev, laplace_scale
 from spark_jobs.mechanisms.regression.sums import GroupSums, rounded
 
@@ -79,7 +79,7 @@ class Draws:
     def cost(self, part: int) -> Decimal:
         """The cost of the measurement with this index; all costs add up to the total exactly."""
         total = exact_decimal(self.total, what="rho" if self.gaussian else "epsilon")
-        costs = [_share_of(total, exact_decimal(share)) for share in self.shares[:-1]]
+        costs = [share_of(total, exact_decimal(share)) for share in self.shares[:-1]]
         return exact_difference(total, *costs) if part == len(costs) else costs[part]
 
     def add(self, part: int, values: Int64Array, *, moves: int, together: int = 1) -> Int64Array:
@@ -126,12 +126,6 @@ def centred_lines(
     moved = (half / 2) * (reach / variance).astype(np.float64)
     centre = 0.5 + noisy / LATTICE * moved / np.maximum(rows, 1.0)
     return centre, draws.scale(part, moves=LATTICE) / LATTICE * moved
-
-
-def _share_of(total: Decimal, part: Decimal) -> Decimal:
-    with localcontext(prec=MAX_DIGITS, rounding=ROUND_FLOOR):
-        amount = total * part
-        return amount.quantize(Decimal(1).scaleb(max(amount.adjusted() + 1, 0) - MAX_DIGITS))
 
 
 def _l2(moves: int, together: int) -> float:

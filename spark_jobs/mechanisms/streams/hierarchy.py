@@ -3,8 +3,8 @@
 Specification (Chen 2018, section 5.5). A public tree groups states (sensors into rooms, rooms into buildings); every
 node has a stream, the counts of the states below it. *HS-PGS* runs PeGaSus (``pegasus``) on each stream at
 ``epsilon / h`` for h levels. *PHS-PGS* first decides at every step which nodes are worth refining (``pruning``); the
-nodes below one that is not refined are published as 0 and take no part in groups, and their budget is added to that of
-its noise. This implementation differs: the pruning is private (that of algorithm 18 is not); smoothing weights counts
+nodes below one that is not refined are published as 0 and take no part in groups, and their budget goes to the noise of
+that node. This implementation differs: the pruning is private (that of algorithm 18 is not); smoothing weights counts
 by their noise, which differs between steps; and the aggregates are adjusted to add up (``consistency``).
 
 Neighbours: a person has up to ``max_rows`` events in the stream, at one step in several states or at several steps;
