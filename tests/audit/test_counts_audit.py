@@ -3,12 +3,11 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.cells import equal_depth, noisy_cells, totals
-from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.mechanisms.prefix_sums import noisy_tree
 from spark_jobs.mechanisms.trees import Tree
-from tests.support.audit import Tampered, audit, convicts, keeps, log_ratio, samples
+from tests.suites.audit import ADDED, REPLACED, Fault, SampledAudit
+from tests.support.audit import log_ratio
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
 
@@ -19,15 +18,11 @@ BASE = np.array([3, 0, 5, 1])
 ROW, OTHER_ROW = np.array([0, 1, 0, 0]), np.array([0, 0, 0, 1])
 
 
-def relations(added, replaced):
-    pairs = [(Neighbours.ADD_REMOVE, added), (Neighbours.REPLACE_ONE, replaced)]
-    return pytest.mark.parametrize(("neighbours", "pair"), pairs, ids=["added", "replaced"])
-
-
-CELL_PAIRS = relations((BASE + ROW, BASE), (BASE + ROW, BASE + OTHER_ROW))
+CELL_PAIRS = {ADDED: (BASE + ROW, BASE), REPLACED: (BASE + ROW, BASE + OTHER_ROW)}
 # two labels, two cells each: a row is added, or changes its label (the worst that a replacement can do to two trees)
 LABELS, WITH_A_ROW, FLIPPED = np.array([[[4, 1], [0, 6]], [[4, 2], [0, 6]], [[4, 1], [1, 6]]])
-TREE_PAIRS = relations((WITH_A_ROW, LABELS), (WITH_A_ROW, FLIPPED))
+TREE_PAIRS = {ADDED: (WITH_A_ROW, LABELS), REPLACED: (WITH_A_ROW, FLIPPED)}
+PLACED = "cells placed by noisy counts"
 
 
 def repeated(once, pair):
@@ -67,68 +62,22 @@ def placed_cells_of(noise, neighbours, pair, *, again=EPSILON / 2):
     return repeated(once, pair)
 
 
-TREES = "trees of two labels"
-NAMES = {cells_of: "noisy cells", placed_cells_of: "cells placed by noisy counts"}
+class TestTreesOfTwoLabels(SampledAudit):
+    mechanisms = ("trees of two labels",)
+    claimed, at_least, seed, quick, thorough = EPSILON, 0.05, 81, 3000, 8000
+    faults = {**SampledAudit.faults, "a level forgotten": Fault(noise={"missing_rows": 1}, relations=[ADDED])}
+
+    def mechanism(self, mechanism, relation, noise, *, told=None):
+        return trees_of(noise, told or relation, TREE_PAIRS[relation])
 
 
-@pytest.mark.sampled
-@TREE_PAIRS
-def test_trees_of_two_labels_keep_epsilon_and_use_it(neighbours, pair):
-    found = audit(*trees_of(SecureNoise(), neighbours, pair), samples=samples(3000))
-    assert keeps(found, TREES, relation=neighbours, claimed=EPSILON, at_least=0.05)
+class TestCells(SampledAudit):
+    mechanisms = {"noisy cells": cells_of, PLACED: placed_cells_of}
+    claimed, at_least, seed, quick, thorough = EPSILON, 0.05, 84, 3000, 8000
+    faults = {
+        **SampledAudit.faults,
+        "budget spent twice": Fault(planted={"again": 2 * EPSILON}, mechanisms=[PLACED]),
+    }
 
-
-@pytest.mark.sampled
-@CELL_PAIRS
-@pytest.mark.parametrize("build", [cells_of, placed_cells_of])
-def test_cells_keep_epsilon_and_use_it(build, neighbours, pair):
-    found = audit(*build(SecureNoise(), neighbours, pair), samples=samples(3000))
-    assert keeps(found, NAMES[build], relation=neighbours, claimed=EPSILON, at_least=0.05)
-
-
-@pytest.mark.verify
-@TREE_PAIRS
-def test_trees_with_half_the_noise_are_convicted(neighbours, pair):
-    noise = Tampered(source=SeededNoise(81), epsilon_factor=2)
-    found = audit(*trees_of(noise, neighbours, pair), samples=samples(8000))
-    assert convicts(found, TREES, relation=neighbours, claimed=EPSILON, fault="half the noise")
-
-
-@pytest.mark.verify
-def test_a_tree_that_forgets_a_level_is_convicted():
-    noise = Tampered(source=SeededNoise(82), missing_rows=1)
-    found = audit(*trees_of(noise, Neighbours.ADD_REMOVE, (WITH_A_ROW, LABELS)), samples=samples(8000))
-    assert convicts(found, TREES, relation=Neighbours.ADD_REMOVE, claimed=EPSILON, fault="a level forgotten")
-
-
-@pytest.mark.verify
-def test_trees_calibrated_for_added_rows_are_convicted_where_a_label_changes():
-    found = audit(*trees_of(SeededNoise(83), Neighbours.ADD_REMOVE, (WITH_A_ROW, FLIPPED)), samples=samples(8000))
-    assert convicts(found, TREES, relation=Neighbours.REPLACE_ONE, claimed=EPSILON, fault="noise for an added row")
-
-
-@pytest.mark.verify
-@CELL_PAIRS
-@pytest.mark.parametrize("build", [cells_of, placed_cells_of])
-def test_cells_with_half_the_noise_are_convicted(build, neighbours, pair):
-    noise = Tampered(source=SeededNoise(84), epsilon_factor=2)
-    found = audit(*build(noise, neighbours, pair), samples=samples(8000))
-    assert convicts(found, NAMES[build], relation=neighbours, claimed=EPSILON, fault="half the noise")
-
-
-@pytest.mark.verify
-@pytest.mark.parametrize("build", [cells_of, placed_cells_of])
-def test_cells_calibrated_for_added_rows_are_convicted_where_one_is_replaced(build):
-    pair = (BASE + ROW, BASE + OTHER_ROW)
-    found = audit(*build(SeededNoise(85), Neighbours.ADD_REMOVE, pair), samples=samples(8000))
-    relation, fault = Neighbours.REPLACE_ONE, "noise for an added row"
-    assert convicts(found, NAMES[build], relation=relation, claimed=EPSILON, fault=fault)
-
-
-@pytest.mark.verify
-@CELL_PAIRS
-def test_a_budget_spent_twice_is_convicted(neighbours, pair):
-    mechanism = placed_cells_of(SeededNoise(86), neighbours, pair, again=2 * EPSILON)
-    found = audit(*mechanism, samples=samples(8000))
-    fault = "budget spent twice"
-    assert convicts(found, NAMES[placed_cells_of], relation=neighbours, claimed=EPSILON, fault=fault)
+    def mechanism(self, mechanism, relation, noise, *, told=None, **planted):
+        return self.mechanisms[mechanism](noise, told or relation, CELL_PAIRS[relation], **planted)

@@ -6,25 +6,19 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import auc, average_precision
 from spark_jobs.mechanisms.continuous_noise import Density
-from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.mechanisms.pure_release import pure_noise, release_pure
 from spark_jobs.statistics import ScoreCounts
 from tests.audit.test_smooth_sensitivity_audit import FEW, TABLES, TWO_RECORDS, place
-from tests.support.audit import audit, convicts, exactly, keeps, samples
+from tests.suites.audit import REPLACED, ExactAudit, Fault, SampledAudit
 from tests.support.smooth_loss import log_density, loss_between
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
 
 EPSILON = 2
 SHAPES = {density: pure_noise(EPSILON, Density(density)) for density in ("polynomial", "cauchy")}
-ADDED, REPLACED = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE
 FIGURES = {"AUC": auc, "average precision": average_precision}
-NAMES = pytest.mark.parametrize("name", FIGURES)
-DENSITIES = pytest.mark.parametrize("density", SHAPES)
-BOTH = pytest.mark.parametrize("relation", list(Neighbours), ids=["added", "replaced"])
 
 
 def log_of(shape):
@@ -59,66 +53,52 @@ def what(name, density):
     return f"{name} without a delta, {density} noise"
 
 
-@pytest.mark.sampled("name")
-@NAMES
-@DENSITIES
-@BOTH
-def test_a_pure_release_keeps_epsilon_and_uses_it(name, density, relation):
-    found = audit(*by_mechanism(name, relation, density, SecureNoise()), samples=samples(600), threshold=0.0)
-    assert keeps(found, what(name, density), relation=relation, claimed=EPSILON, at_least=0.15)
+class TestPureReleases(SampledAudit):
+    mechanisms = {what(name, density): (name, density) for name in FIGURES for density in SHAPES}
+    claimed, at_least, seed, quick, thorough = EPSILON, 0.15, 111, 600, 3000
+    shipped_options = {"threshold": 0.0}
+    kept = [what(name, "polynomial") for name in FIGURES]
+    faults = {
+        "half the noise": Fault(planted={"fewer": 2}, mechanisms=kept),
+        "budget spent twice": Fault(planted={"times": 2}, mechanisms=kept),
+        "sensitivity off by one record": Fault(
+            planted={"records": 2}, mechanisms=kept, relations=[REPLACED], samples=3500
+        ),
+    }
+
+    def mechanism(self, mechanism, relation, noise, *, records=1, **planted):
+        name, density = self.mechanisms[mechanism]
+        pair = TWO_RECORDS[name] if records == 2 else None
+        return by_mechanism(name, relation, density, noise, pair=pair, **planted)
 
 
-@pytest.mark.sampled
-@NAMES
-@BOTH
-def test_a_diagnostic_releases_by_it(name, relation):
-    def release(table):
-        # an empty cell more makes a grid of it
-        negatives, positives = (np.array([*counts, 0]) for counts in table)
-        counts = ScoreCounts(negatives=negatives, positives=positives)
-        options = {"epsilon": EPSILON, "neighbours": relation, "noise": SecureNoise(), "method": "polynomial"}
-        return FIGURES[name].measure(counts, **options, interval=False).value
+class TestDiagnostics(SampledAudit):
+    mechanisms = {f"{name}, the diagnostic": name for name in FIGURES}
+    claimed, at_least, quick = EPSILON, 0.1, 400
+    options = {"threshold": 0.0}
+    faults = {}
 
-    mechanism = evidence(release, name, relation, SHAPES["polynomial"], TABLES[name, relation])
-    found = audit(*mechanism, samples=samples(400), threshold=0.0)
-    assert keeps(found, f"{name}, the diagnostic", relation=relation, claimed=EPSILON, at_least=0.1)
+    def mechanism(self, mechanism, relation, noise):
+        name = self.mechanisms[mechanism]
 
+        def release(table):
+            # an empty cell more makes a grid of it
+            negatives, positives = (np.array([*counts, 0]) for counts in table)
+            counts = ScoreCounts(negatives=negatives, positives=positives)
+            options = {"epsilon": EPSILON, "neighbours": relation, "noise": noise, "method": "polynomial"}
+            return FIGURES[name].measure(counts, **options, interval=False).value
 
-@pytest.mark.verify
-@NAMES
-@BOTH
-@pytest.mark.parametrize(
-    ("fault", "planted"),
-    [("half the noise", {"fewer": 2}), ("budget spent twice", {"times": 2})],
-    ids=["halved", "twice"],
-)
-def test_a_faulty_pure_release_is_convicted(name, relation, fault, planted):
-    mechanism = by_mechanism(name, relation, "polynomial", SeededNoise(111), **planted)
-    found = audit(*mechanism, samples=samples(3000))
-    assert convicts(found, what(name, "polynomial"), relation=relation, claimed=EPSILON, fault=fault)
+        return evidence(release, name, relation, SHAPES["polynomial"], TABLES[name, relation])
 
 
-@pytest.mark.verify
-@NAMES
-def test_a_bound_for_one_record_is_convicted_where_two_are_replaced(name):
-    mechanism = by_mechanism(name, REPLACED, "polynomial", SeededNoise(112), pair=TWO_RECORDS[name])
-    found = audit(*mechanism, samples=samples(3500))
-    fault = "sensitivity off by one record"
-    assert convicts(found, what(name, "polynomial"), relation=REPLACED, claimed=EPSILON, fault=fault)
+class TestExactLossOfPureReleases(ExactAudit):
+    mechanisms = TestPureReleases.mechanisms
+    claimed, at_least = EPSILON, 0.9
+    faults = {"half the noise": Fault(planted={"less": 2})}
 
-
-def exact_loss(name, density, relation, *, fewer=1):
-    shape = SHAPES[density]
-    pairs = [TABLES[name, relation], *FEW[name][relation]]
-    places = ([place(name, table, relation, shape.smoothness) for table in pair] for pair in pairs)
-    return exactly(max(loss_between(log_of(shape), shape.scale / fewer, pair) for pair in places))
-
-
-@NAMES
-@DENSITIES
-@BOTH
-def test_the_exact_loss_of_a_pure_release(name, density, relation):
-    said = {"relation": relation, "claimed": EPSILON}
-    assert keeps(exact_loss(name, density, relation), what(name, density), **said, at_least=0.9)
-    halved = exact_loss(name, density, relation, fewer=2)
-    assert convicts(halved, what(name, density), **said, fault="half the noise")
+    def loss(self, mechanism, relation, *, less=1):
+        name, density = self.mechanisms[mechanism]
+        shape = SHAPES[density]
+        pairs = [TABLES[name, relation], *FEW[name][relation]]
+        places = ([place(name, table, relation, shape.smoothness) for table in pair] for pair in pairs)
+        return max(loss_between(log_of(shape), shape.scale / less, pair) for pair in places)

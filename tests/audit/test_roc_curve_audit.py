@@ -1,15 +1,14 @@
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
 import pytest
 
-from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import roc_curve
 from spark_jobs.mechanisms.cells import totals
-from spark_jobs.mechanisms.meter import BudgetMeter
-from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts
-from tests.support.audit import Tampered, audit, convicts, keeps, log_ratio, samples
+from tests.suites.audit import ADDED, REPLACED, Fault, SampledAudit, forget_spending
+from tests.support.audit import log_ratio
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
 
@@ -21,13 +20,10 @@ def table(negatives, positives):
 
 
 BASE = table([1, 0, 2, 0], [0, 3, 0, 1])
-ADDED = (table([1, 0, 2, 0], [0, 3, 0, 2]), BASE)
-FLIPPED = (table([1, 0, 2, 0], [1, 3, 0, 1]), table([1, 0, 2, 1], [0, 3, 0, 1]))
-PAIRS = pytest.mark.parametrize(
-    ("neighbours", "pair"),
-    [(Neighbours.ADD_REMOVE, ADDED), (Neighbours.REPLACE_ONE, FLIPPED)],
-    ids=["added", "flipped"],
-)
+PAIRS = {
+    ADDED: (table([1, 0, 2, 0], [0, 3, 0, 2]), BASE),
+    REPLACED: (table([1, 0, 2, 0], [1, 3, 0, 1]), table([1, 0, 2, 1], [0, 3, 0, 1])),
+}
 
 
 def evidence(measurement, first, second):
@@ -54,42 +50,14 @@ def roc_of(noise, neighbours, pair, method="auto"):
     return mechanism, *pair
 
 
-@pytest.mark.sampled
-@PAIRS
-@pytest.mark.parametrize("method", ["auto", "fixed_cells"])
-def test_a_roc_release_keeps_epsilon_and_uses_it(method, neighbours, pair):
-    found = audit(*roc_of(SecureNoise(), neighbours, pair, method), samples=samples(2000))
-    assert keeps(found, f"ROC curve, {method}", relation=neighbours, claimed=EPSILON, at_least=0.05)
+class TestRocCurve(SampledAudit):
+    mechanisms = {"ROC curve, auto": "auto", "ROC curve, fixed_cells": "fixed_cells"}
+    claimed, at_least, seed, quick, thorough = EPSILON, 0.05, 91, 2000, 4000
+    faults = {**SampledAudit.faults, "budget spent twice": Fault(patch=forget_spending)}
+    faults = {name: replace(fault, mechanisms=["ROC curve, auto"]) for name, fault in faults.items()}
 
-
-@pytest.mark.verify
-@PAIRS
-def test_half_the_noise_is_convicted(neighbours, pair):
-    noise = Tampered(source=SeededNoise(91), epsilon_factor=2)
-    found = audit(*roc_of(noise, neighbours, pair), samples=samples(4000))
-    assert convicts(found, "ROC curve, auto", relation=neighbours, claimed=EPSILON, fault="half the noise")
-
-
-@pytest.mark.verify
-def test_noise_for_an_added_row_is_convicted_where_rows_are_replaced():
-    found = audit(*roc_of(SeededNoise(92), Neighbours.ADD_REMOVE, FLIPPED), samples=samples(4000))
-    relation, fault = Neighbours.REPLACE_ONE, "noise for an added row"
-    assert convicts(found, "ROC curve, auto", relation=relation, claimed=EPSILON, fault=fault)
-
-
-@pytest.mark.verify
-@PAIRS
-def test_a_meter_that_forgets_is_convicted(monkeypatch, neighbours, pair):
-    class Forgetful(BudgetMeter):
-        def spend_share(self, part, *, label):
-            return self.granted.epsilon  # looking costs as much as everything
-
-        def spend_rest(self, *, label):
-            return self.granted.epsilon
-
-    monkeypatch.setattr("spark_jobs.diagnostics.diagnostic.BudgetMeter", Forgetful)
-    found = audit(*roc_of(SeededNoise(93), neighbours, pair), samples=samples(4000))
-    assert convicts(found, "ROC curve, auto", relation=neighbours, claimed=EPSILON, fault="budget spent twice")
+    def mechanism(self, mechanism, relation, noise, *, told=None):
+        return roc_of(noise, told or relation, PAIRS[relation], self.mechanisms[mechanism])
 
 
 LARGE = Decimal(3)
@@ -117,31 +85,23 @@ def by_histogram(noise, neighbours, pair, histogram, method="fixed_cells"):
     return mechanism, *pair
 
 
-@pytest.mark.sampled
-@PAIRS
-@pytest.mark.parametrize(("histogram", "least"), [("geometric", 0.3), ("hb", 0.1), ("dawa", 0.05)])
-def test_classes_by_histograms_keep_epsilon_and_use_it(histogram, least, neighbours, pair):
-    found = audit(*by_histogram(SecureNoise(), neighbours, pair, histogram), samples=samples(1000))
-    name = f"ROC curve, fixed cells by {histogram}"
-    assert keeps(found, name, relation=neighbours, claimed=LARGE, at_least=least)
+class TestClassesByHistograms(SampledAudit):
+    mechanisms = {f"ROC curve, fixed cells by {name}": name for name in ("geometric", "hb", "dawa")}
+    claimed, seed, quick, thorough = LARGE, 94, 1000, 3000
+    faults = {"half the noise": Fault(noise={"epsilon_factor": 2}, mechanisms=[*mechanisms][:2])}
+
+    def floor(self, mechanism, relation):
+        return {"geometric": 0.3, "hb": 0.1, "dawa": 0.05}[self.mechanisms[mechanism]]
+
+    def mechanism(self, mechanism, relation, noise):
+        return by_histogram(noise, relation, PAIRS[relation], self.mechanisms[mechanism])
 
 
 @pytest.mark.verify
-@PAIRS
-@pytest.mark.parametrize("histogram", ["geometric", "hb"])
-def test_classes_by_histograms_with_half_the_noise_are_convicted(histogram, neighbours, pair):
-    noise = Tampered(source=SeededNoise(94), epsilon_factor=2)
-    found = audit(*by_histogram(noise, neighbours, pair, histogram), samples=samples(3000))
-    name = f"ROC curve, fixed cells by {histogram}"
-    assert convicts(found, name, relation=neighbours, claimed=LARGE, fault="half the noise")
+class TestCountsBetweenMedians(SampledAudit):
+    mechanisms = ("ROC curve, recursive medians",)
+    claimed, at_least, seed, quick, thorough = LARGE, 0.1, 95, 600, 2000
+    faults = {"half the noise of the counts": Fault(noise={"epsilon_factor": 2})}
 
-
-@pytest.mark.verify
-@PAIRS
-def test_counts_between_medians_keep_epsilon_and_half_their_noise_is_convicted(neighbours, pair):
-    name = "ROC curve, recursive medians"
-    found = audit(*by_histogram(SecureNoise(), neighbours, pair, None, "recursive_medians"), samples=samples(600))
-    assert keeps(found, name, relation=neighbours, claimed=LARGE, at_least=0.1)
-    noise = Tampered(source=SeededNoise(95), epsilon_factor=2)
-    found = audit(*by_histogram(noise, neighbours, pair, None, "recursive_medians"), samples=samples(2000))
-    assert convicts(found, name, relation=neighbours, claimed=LARGE, fault="half the noise of the counts")
+    def mechanism(self, mechanism, relation, noise):
+        return by_histogram(noise, relation, PAIRS[relation], None, "recursive_medians")

@@ -5,14 +5,14 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import binned_residuals, calibration
 from spark_jobs.mechanisms.cells import totals
 from spark_jobs.mechanisms.group_sums import centred_sums, noisy_groups
 from spark_jobs.mechanisms.meter import BudgetMeter
-from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
-from tests.support.audit import Tampered, audit, convicts, keeps, log_ratio, samples
+from tests.suites.audit import ADDED, REPLACED, Fault, SampledAudit
+from tests.support.audit import audit, convicts, log_ratio, samples
 from tests.support.flawed.binned_sums import uncentred_sums
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
@@ -27,14 +27,12 @@ def table(negatives, positives):
 
 
 BASE = table([1, 0, 2, 0, 0, 1, 0, 0], [0, 0, 3, 0, 1, 0, 0, 1])
-ADDED = (table([1, 0, 2, 0, 0, 1, 0, 0], [0, 0, 3, 0, 1, 0, 0, 2]), BASE)
+WITH_A_ROW = (table([1, 0, 2, 0, 0, 1, 0, 0], [0, 0, 3, 0, 1, 0, 0, 2]), BASE)
 MOVED = (table([1, 0, 2, 0, 0, 1, 0, 1], [0, 0, 3, 0, 1, 0, 0, 1]), table([2, 0, 2, 0, 0, 1, 0, 0], BASE.positives))
 FLIPPED = (
     table([1, 0, 2, 0, 0, 2, 0, 0], [0, 0, 3, 0, 1, 0, 0, 1]),
     table([1, 0, 2, 0, 0, 1, 0, 0], [0, 0, 4, 0, 1, 0, 0, 1]),
 )
-PAIRS = [(Neighbours.ADD_REMOVE, ADDED), (Neighbours.REPLACE_ONE, MOVED), (Neighbours.REPLACE_ONE, FLIPPED)]
-EVERY_PAIR = pytest.mark.parametrize(("neighbours", "pair"), PAIRS, ids=["added", "moved", "flipped"])
 
 
 def exact(statistic, cuts):
@@ -79,36 +77,40 @@ def release_of(noise, neighbours, pair, diagnostic=binned_residuals, method="aut
     return mechanism, *pair
 
 
-@pytest.mark.sampled
-@EVERY_PAIR
-def test_group_sums_keep_epsilon_and_use_it(neighbours, pair):
-    found = audit(*groups_of(SecureNoise(), neighbours, pair), samples=samples(3000))
-    assert keeps(found, NAME, relation=neighbours, claimed=EPSILON, at_least=0.05)
+class TestGroupSums(SampledAudit):
+    mechanisms = (NAME,)
+    pairs = {ADDED: WITH_A_ROW, REPLACED: MOVED}
+    claimed, at_least, seed, quick, thorough = EPSILON, 0.05, 81, 3000, 5000
+    faults = {
+        "noise halved": Fault(noise={"epsilon_factor": 2}),
+        "noise calibrated for an added row": Fault(planted={"told": ADDED}, relations=[REPLACED]),
+    }
+
+    def mechanism(self, mechanism, relation, noise, *, told=None):
+        return groups_of(noise, told or relation, self.pairs[relation])
 
 
 @pytest.mark.verify
-@EVERY_PAIR
-def test_half_the_noise_is_convicted(neighbours, pair):
-    found = audit(
-        *groups_of(Tampered(source=SeededNoise(81), epsilon_factor=2), neighbours, pair), samples=samples(5000)
-    )
-    assert convicts(found, NAME, relation=neighbours, claimed=EPSILON, fault="noise halved")
+class TestGroupSumsWhereALabelChanges(TestGroupSums):
+    relations = (REPLACED,)
+    pairs = {REPLACED: FLIPPED}
+    faults = {**TestGroupSums.faults, "sensitivity off by one row": Fault(noise={"missing_rows": 1})}
 
 
-@pytest.mark.verify
-def test_a_sensitivity_short_of_one_row_is_convicted():
-    noise = Tampered(source=SeededNoise(82), missing_rows=1)
-    found = audit(*groups_of(noise, Neighbours.REPLACE_ONE, FLIPPED), samples=samples(5000))
-    assert convicts(found, NAME, relation=Neighbours.REPLACE_ONE, claimed=EPSILON, fault="sensitivity off by one row")
+class TestReleases(SampledAudit):
+    mechanisms = {
+        f"{diagnostic.__name__.rsplit('.', 1)[1]}, {method}": (diagnostic, method)
+        for diagnostic in (binned_residuals, calibration)
+        for method in ("auto", "recursive_medians", "fixed_bins")
+    }
+    claimed, at_least, quick = LARGE, 0.03, 250
+    options = {"threshold": 0.0}
+    kept = ("binned_residuals, auto", "calibration, auto")
+    faults = {}
 
-
-@pytest.mark.verify
-@pytest.mark.parametrize("pair", [MOVED, FLIPPED], ids=["moved", "flipped"])
-def test_noise_for_an_added_row_is_convicted_where_rows_are_replaced(pair):
-    found = audit(*groups_of(SeededNoise(83), Neighbours.ADD_REMOVE, pair), samples=samples(5000))
-    assert convicts(
-        found, NAME, relation=Neighbours.REPLACE_ONE, claimed=EPSILON, fault="noise calibrated for an added row"
-    )
+    def mechanism(self, mechanism, relation, noise):
+        pair = {ADDED: WITH_A_ROW, REPLACED: FLIPPED}[relation]
+        return release_of(noise, relation, pair, *self.mechanisms[mechanism])
 
 
 @pytest.mark.verify
@@ -125,20 +127,7 @@ def test_published_sums_are_convicted():
         return np.array([scores[0] for _, scores, _ in drawn], dtype=float)
 
     found = audit(mechanism, one, counts, samples=samples(4000))
-    assert convicts(
-        found, NAME, relation=Neighbours.ADD_REMOVE, claimed=EPSILON, fault="sums not centred, as published"
-    )
-
-
-@pytest.mark.sampled("diagnostic")
-@pytest.mark.parametrize("diagnostic", [binned_residuals, calibration], ids=["binned residuals", "calibration"])
-@pytest.mark.parametrize("method", ["auto", "recursive_medians", "fixed_bins"])
-@pytest.mark.parametrize(("neighbours", "pair"), [PAIRS[0], PAIRS[2]], ids=["added", "flipped"])
-def test_releases_keep_epsilon_and_use_it(diagnostic, method, neighbours, pair):
-    mechanism = release_of(SecureNoise(), neighbours, pair, diagnostic, method)
-    found = audit(*mechanism, samples=samples(250), threshold=0.0)
-    name = f"{diagnostic.__name__.rsplit('.', 1)[1]}, {method}"
-    assert keeps(found, name, relation=neighbours, claimed=LARGE, at_least=0.03)
+    assert convicts(found, NAME, relation=ADDED, claimed=EPSILON, fault="sums not centred, as published")
 
 
 @pytest.mark.verify
@@ -154,8 +143,8 @@ def test_a_meter_that_forgets_is_convicted(monkeypatch):
             binned_residuals.measure(statistic, epsilon=EPSILON, noise=noise, method="fixed_bins", bins=4)
             for _ in range(count)
         )
-        return np.array([evidence(measurement.groups, *ADDED) for measurement in drawn])
+        return np.array([evidence(measurement.groups, *WITH_A_ROW) for measurement in drawn])
 
     noise = SeededNoise(85)
-    found = audit(mechanism, *ADDED, samples=samples(5000))
-    assert convicts(found, NAME, relation=Neighbours.ADD_REMOVE, claimed=EPSILON, fault="budget spent twice")
+    found = audit(mechanism, *WITH_A_ROW, samples=samples(5000))
+    assert convicts(found, NAME, relation=ADDED, claimed=EPSILON, fault="budget spent twice")

@@ -1,14 +1,11 @@
-from decimal import Decimal
-
 import numpy as np
 import pytest
 
-from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.cells import totals
 from spark_jobs.mechanisms.group_sums import centred_sums
-from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
-from tests.audit.test_roc_curve_audit import EPSILON, FLIPPED, PAIRS
-from tests.support.audit import Tampered, audit, convicts, keeps, log_ratio, samples
+from tests.audit.test_roc_curve_audit import EPSILON, PAIRS
+from tests.suites.audit import SampledAudit
+from tests.support.audit import log_ratio
 from tests.support.sharing import measure_shared
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
@@ -40,23 +37,9 @@ def shared_release(noise, neighbours, pair):
     return mechanism, *pair
 
 
-@pytest.mark.sampled
-@PAIRS
-def test_a_shared_release_keeps_epsilon_and_uses_it(neighbours, pair):
-    found = audit(*shared_release(SecureNoise(), neighbours, pair), samples=samples(4000))
-    assert keeps(found, "shared groups", relation=neighbours, claimed=EPSILON, at_least=0.05)
+class TestSharedGroups(SampledAudit):
+    mechanisms = ("shared groups",)
+    claimed, at_least, seed, quick, thorough = EPSILON, 0.05, 71, 4000, 4000
 
-
-@pytest.mark.verify
-@PAIRS
-def test_half_the_noise_is_convicted(neighbours, pair):
-    noise = Tampered(source=SeededNoise(71), epsilon_factor=Decimal(2))
-    found = audit(*shared_release(noise, neighbours, pair), samples=samples(4000))
-    assert convicts(found, "shared groups", relation=neighbours, claimed=EPSILON, fault="half the noise")
-
-
-@pytest.mark.verify
-def test_noise_for_an_added_row_is_convicted_where_rows_are_replaced():
-    found = audit(*shared_release(SeededNoise(72), Neighbours.ADD_REMOVE, FLIPPED), samples=samples(4000))
-    relation, fault = Neighbours.REPLACE_ONE, "noise for an added row"
-    assert convicts(found, "shared groups", relation=relation, claimed=EPSILON, fault=fault)
+    def mechanism(self, mechanism, relation, noise, *, told=None):
+        return shared_release(noise, told or relation, PAIRS[relation])

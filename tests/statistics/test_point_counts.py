@@ -1,5 +1,3 @@
-import copy
-import pickle
 from collections import Counter
 
 import numpy as np
@@ -7,9 +5,9 @@ import pytest
 from hypothesis import given
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.statistics import Moments, PointCounts
 from spark_jobs.statistics.point_grid import PointGrid
+from tests.suites.statistic import StatisticSuite
 from tests.support.point_rows import GRIDS, KEYS, counted_one_by_one, counts_of, nasty_rows, row, rows
 
 GRID = GRIDS["unit box"]
@@ -48,33 +46,41 @@ def test_moments_are_the_sums_over_the_points_of_each_group(table):
     assert np.array_equal(every.xy - moments.xy, moments.unusable * GRID.cells**2)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", [PointCounts, Moments])
-@given(one=rows(), other=rows())
-def test_parts_add_up_to_the_whole(kind, one, other):
-    assert counts_of(one, GRID, kind) + counts_of(other, GRID, kind) == counts_of([*other, *one], GRID, kind)
+class TestPointCounts(StatisticSuite):
+    kind = PointCounts
+    count = staticmethod(lambda table: counts_of(table, GRID))
+    rows, row = rows(), row()
+    cells = staticmethod(as_counter)
+    shown = counts_of([("north", 0.3, 0.4), ("north", None, 0)] * 123, GRID), "PointCounts(cells=8, groups=7)"
+    others = (
+        counts_of([("north", 0.3, 0.4)] * 122, GRID),
+        counts_of([("north", 0.3, 0.4), ("north", None, 0)] * 123, GRIDS["finest"]),
+    )
+    grids = counts_of([], GRID), counts_of([], GRIDS["finest"]), "grid: must be the same"
+    read_only = ("group", "x_cell", "y_cell", "count", "unusable")
+    empty = ([], [(None, 0.5, 0.5)], [("nowhere", 0.5, 0.5)])
+
+    @staticmethod
+    def packed(counts):
+        keys = counts.group * GRID.stride + counts.x_cell * GRID.cells + counts.y_cell
+        places = np.flatnonzero(counts.unusable)
+        packed = np.concatenate([places * GRID.stride + GRID.stride - 1, keys])
+        return packed, np.concatenate([counts.unusable[places], counts.count]), {"grid": GRID}
 
 
-@given(rows(), row())
-def test_one_row_moves_the_counts_by_at_most_the_l1_sensitivity(table, new):
-    before = as_counter(counts_of(table, GRID))
-
-    def distance(other):
-        after = as_counter(counts_of(other, GRID))
-        return sum(abs(before[cell] - after[cell]) for cell in before | after)
-
-    assert distance([*table, new]) <= PointCounts.l1_sensitivity(Neighbours.ADD_REMOVE) == 1
-    assert distance([*table[1:], new]) <= PointCounts.l1_sensitivity(Neighbours.REPLACE_ONE) == 2
-
-
-@given(rows())
-def test_packed_keys_with_counts_make_the_same_object(table):
-    counts = counts_of(table, GRID)
-    keys = counts.group * GRID.stride + counts.x_cell * GRID.cells + counts.y_cell
-    places = np.flatnonzero(counts.unusable)
-    packed = np.concatenate([places * GRID.stride + GRID.stride - 1, keys])[::-1]
-    rows_of = np.concatenate([counts.unusable[places], counts.count])[::-1]
-    assert PointCounts.from_keys(packed, rows_of, grid=GRID) == counts
+class TestMoments(TestPointCounts):
+    kind = Moments
+    count = staticmethod(lambda table: counts_of(table, GRID, Moments))
+    cells = staticmethod(lambda moments: dict(enumerate(moments.n + moments.unusable)))
+    shown = counts_of([("north", 0.3, 0.4)] * 123, GRID, Moments), "Moments(cells=8, groups=7)"
+    others = (
+        counts_of([("north", 0.3, 0.4)] * 122, GRID, Moments),
+        counts_of([("north", 0.3, 0.4)] * 123, GRIDS["finest"], Moments),
+    )
+    grids = counts_of([], GRID, Moments), counts_of([], GRIDS["finest"], Moments), "grid: must be the same"
+    read_only = SUMS
+    test_one_row_moves_the_counts_by_at_most_the_l1_sensitivity = None
+    test_keys_with_counts_make_the_same_object = None
 
 
 def test_ten_thousand_groups_of_one_row_each_are_as_many_cells():
@@ -102,25 +108,6 @@ def test_groups_that_are_neither_texts_nor_whole_numbers_are_not_counted():
     column = np.empty(6, dtype=object)
     column[:] = groups
     assert PointCounts.from_arrays([0.5] * 6, [0.5] * 6, groups=column, keys=[17, 1, "True"]).total == 1
-
-
-def test_counts_and_moments_are_values_that_show_nothing():
-    for kind in (PointCounts, Moments):
-        found = counts_of([("north", 0.3, 0.4)] * 123, GRID, kind)
-        assert "123" not in repr(found)
-        assert copy.deepcopy(found) == found == pickle.loads(pickle.dumps(found))
-        assert hash(copy.copy(found)) == hash(found)
-        assert found != counts_of([("north", 0.3, 0.4)] * 122, GRID, kind)
-        assert found != counts_of([("north", 0.3, 0.4)] * 123, GRIDS["finest"], kind)
-        with pytest.raises(ValueError, match="read-only"):
-            found.unusable[0] = 7
-
-
-@pytest.mark.parametrize("kind", [PointCounts, Moments])
-@pytest.mark.parametrize("table", [[], [(None, 0.5, 0.5)], [("nowhere", 0.5, 0.5)]])
-def test_a_table_without_members_has_the_usual_shape(kind, table):
-    found = counts_of(table, GRID, kind)
-    assert found.usable.tolist() == found.unusable.tolist() == [0] * len(KEYS)
 
 
 @pytest.mark.parametrize(
@@ -162,10 +149,6 @@ def test_counts_of_another_grid_are_refused():
     small = PointGrid.between(cells=2)
     with pytest.raises(ValueError, match="another grid"):
         PointCounts.from_keys([5], [1], grid=small)
-    with pytest.raises(InvalidRequest, match="grid: must be the same"):
-        counts_of([], GRID) + counts_of([], GRIDS["finest"])
-    with pytest.raises(InvalidRequest, match="grid: must be the same"):
-        counts_of([], GRID, Moments) + counts_of([], GRIDS["finest"], Moments)
     one, two, none = np.array([1]), np.array([1, 1]), np.array([0])
     for cells in ([0], [2], [-1]):
         fields = {"group": none, "x_cell": np.array(cells), "y_cell": none, "count": one, "unusable": none}

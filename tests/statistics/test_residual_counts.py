@@ -1,15 +1,12 @@
-import copy
-import pickle
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.statistics import ResidualCounts
 from spark_jobs.statistics.residual_grid import AXIS, RESIDUAL_KEYS, SIDE, cut_at, size_at
+from tests.suites.statistic import StatisticSuite
 from tests.support.residual_rows import NUMBERS, ROWS, columns, grid_by_fractions, nasty_pairs
 
 POWERS_OF_TWO = [2**i for i in range(9)]
@@ -97,41 +94,28 @@ def test_tables_of_any_cuts_hold_every_row_once(rows):
     assert statistic.table(other, one)[0].tolist() == np.add.reduceat(residual, one[:-1]).tolist()
 
 
-@given(ROWS, ROWS)
-def test_counts_of_parts_add_up_to_the_whole(one, other):
-    assert counts_of(one) + counts_of(other) == counts_of([*other, *one])
+def flat(statistic):
+    """The counts of one of the grids that the statistic refines, and of all beyond it."""
+    cells, overflow = statistic.grid(4, 3, 4, 8)
+    return dict(enumerate([*cells.reshape(-1), overflow]))
 
 
-@given(ROWS.filter(bool), st.tuples(NUMBERS, NUMBERS))
-def test_one_row_moves_every_grid_by_at_most_the_l1_sensitivity(rows, row):
-    def flat(table):
-        cells, overflow = counts_of(table).grid(4, 3, 4, 8)
-        return np.append(cells.reshape(-1), overflow)
+class TestStatistic(StatisticSuite):
+    kind = ResidualCounts
+    count = staticmethod(counts_of)
+    rows, row = ROWS, st.tuples(NUMBERS, NUMBERS)
+    cells = staticmethod(flat)
+    shown = counts_of([(1.0, 2.0)] * 123), "ResidualCounts(unit=1.0)"
+    others = (counts_of([(1.0, 2.0)]), counts_of([(1.0, 2.0)] * 123, unit=2.0))
+    grids = counts_of([], unit=1.0), counts_of([], unit=2.0), "unit: must be the same"
+    read_only = ("fitted_cells", "residual_cells", "counts")
+    empty = ([], [(None, 1.0)], [(float("nan"), 1.0), (1.0, float("nan"))] * 3)
 
-    assert np.abs(flat([*rows, row]) - flat(rows)).sum() <= ResidualCounts.l1_sensitivity(Neighbours.ADD_REMOVE) == 1
-    assert (
-        np.abs(flat([*rows[1:], row]) - flat(rows)).sum() <= ResidualCounts.l1_sensitivity(Neighbours.REPLACE_ONE) == 2
-    )
-
-
-@given(ROWS)
-def test_keys_with_counts_make_the_same_object(rows):
-    statistic = counts_of(rows)
-    keys = statistic.fitted_cells * AXIS + statistic.residual_cells
-    parts = np.concatenate([keys[::-1], keys])
-    rows_of_parts = np.concatenate([statistic.counts[::-1] - 1, np.ones(keys.size, int)])
-    assert ResidualCounts.from_keys(parts, rows_of_parts) == statistic
-
-
-def test_counts_are_values_that_show_nothing():
-    statistic = counts_of([(1.0, 2.0), (123456.0, -0.5)])
-    assert "123" not in repr(statistic)
-    assert copy.deepcopy(statistic) == statistic == pickle.loads(pickle.dumps(statistic))
-    assert hash(copy.copy(statistic)) == hash(statistic)
-    assert statistic != counts_of([(1.0, 2.0)])
-    assert statistic != counts_of([(1.0, 2.0), (123456.0, -0.5)], unit=2.0)
-    with pytest.raises(ValueError, match="read-only"):
-        statistic.counts[0] = 7
+    @staticmethod
+    def packed(statistic):
+        keys = statistic.fitted_cells * AXIS + statistic.residual_cells
+        rows_of_parts = np.concatenate([np.ones(keys.size, int), statistic.counts - 1])
+        return np.concatenate([keys, keys]), rows_of_parts, {}
 
 
 @pytest.mark.parametrize("rows", [[], [(None, 1.0)], [(float("nan"), 1.0), (1.0, float("nan"))] * 3])
@@ -168,8 +152,6 @@ def test_grids_that_the_cells_do_not_refine_are_refused(grid, line):
 def test_what_is_no_such_statistic_is_refused():
     with pytest.raises(InvalidRequest, match="residuals: must be as many as fitted"):
         ResidualCounts.from_arrays([1.0], [1.0, 2.0])
-    with pytest.raises(InvalidRequest, match="unit: must be the same"):
-        counts_of([], unit=1.0) + counts_of([], unit=2.0)
     with pytest.raises(ValueError, match="another grid"):
         ResidualCounts.from_keys([RESIDUAL_KEYS], [1])
     arrays = np.array([1, 2])

@@ -1,5 +1,3 @@
-import copy
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -8,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.statistics import ValueCounts
 from spark_jobs.statistics.value_grid import ValueGrid
+from tests.suites.statistic import StatisticSuite
 from tests.support.value_rows import GRIDS, NASTY_VALUES, cell_by_search, column, values
 
 EVERY_GRID = pytest.mark.parametrize("grid", GRIDS.values(), ids=GRIDS)
@@ -73,43 +71,24 @@ def test_nasty_values_are_counted_by_the_stated_rule(grid):
     assert counts.counts[-1] >= sum(value >= grid.upper for value in numbers)
 
 
-TABLES = st.lists(values(GRIDS["log, both signs"]), max_size=40)
+GRID = GRIDS["log, both signs"]
 
 
-@given(TABLES, TABLES)
-def test_counts_of_parts_add_up_to_the_whole(one, other):
-    grid = GRIDS["log, both signs"]
-    assert counts_of(one, grid) + counts_of(other, grid) == counts_of([*other, *one], grid)
+class TestStatistic(StatisticSuite):
+    kind = ValueCounts
+    count = staticmethod(lambda rows: counts_of(rows, GRID))
+    rows, row = st.lists(values(GRID), max_size=40), values(GRID)
+    cells = staticmethod(lambda counts: dict(enumerate(counts.counts)))
+    shown = (counts_of([1.0, 2.0] + [3.0] * 123, GRIDS["two cells"]), f"ValueCounts(grid={GRIDS['two cells']})")
+    others = (counts_of([1.0], GRIDS["linear"]), counts_of([1.0], replace(GRIDS["linear"], upper=2e6)))
+    grids = counts_of([1.0], GRIDS["two cells"]), counts_of([1.0], GRIDS["linear"]), "grid: must be the same"
+    read_only = ("counts",)
+    empty = ([], [None], [float("nan")] * 3)
 
-
-@pytest.mark.slow
-@given(TABLES.filter(bool), values(GRIDS["log, both signs"]))
-def test_one_row_moves_the_counts_by_at_most_the_l1_sensitivity(rows, row):
-    grid = GRIDS["log, both signs"]
-    before = counts_of(rows, grid).counts
-    added = np.abs(counts_of([*rows, row], grid).counts - before).sum()
-    replaced = np.abs(counts_of([*rows[1:], row], grid).counts - before).sum()
-    assert added <= ValueCounts.l1_sensitivity(Neighbours.ADD_REMOVE) == 1
-    assert replaced <= ValueCounts.l1_sensitivity(Neighbours.REPLACE_ONE) == 2
-
-
-@given(TABLES)
-def test_keys_with_counts_make_the_same_object(rows):
-    grid = GRIDS["log, both signs"]
-    counts = counts_of(rows, grid)
-    keys = np.flatnonzero(counts.counts)
-    assert ValueCounts.from_keys(keys, counts.counts[keys], grid=grid) == counts
-
-
-def test_counts_are_values_that_show_nothing():
-    counts = counts_of([1.0, 2.0, 123456.0], GRIDS["linear"])
-    assert "123" not in repr(counts)
-    assert copy.deepcopy(counts) == counts == pickle.loads(pickle.dumps(counts))
-    assert hash(copy.copy(counts)) == hash(counts)
-    assert counts != counts_of([1.0], GRIDS["linear"])
-    assert counts != counts_of([1.0, 2.0, 123456.0], replace(GRIDS["linear"], upper=2e6))
-    with pytest.raises(ValueError, match="read-only"):
-        counts.counts[0] = 7
+    @staticmethod
+    def packed(counts):
+        keys = np.flatnonzero(counts.counts)
+        return keys, counts.counts[keys], {"grid": counts.grid}
 
 
 @pytest.mark.parametrize("rows", [[], [None], [float("nan")] * 3])
@@ -150,5 +129,3 @@ def test_counts_of_another_grid_are_refused():
         ValueCounts(counts=np.array([1, -1]), grid=grid)
     with pytest.raises(ValueError, match="another grid"):
         ValueCounts.from_keys([2], [1], grid=grid)
-    with pytest.raises(InvalidRequest, match="grid: must be the same"):
-        counts_of([1.0], grid) + counts_of([1.0], GRIDS["linear"])

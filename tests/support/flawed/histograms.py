@@ -6,7 +6,7 @@ import numpy as np
 
 from spark_jobs.mechanisms.histograms.adaptive_grid import cut_blocks, cut_into_blocks, sums
 from spark_jobs.mechanisms.histograms.ahp import cluster_cells
-from spark_jobs.mechanisms.histograms.mwem import Weights
+from spark_jobs.mechanisms.histograms.mwem import WeightedCells
 
 
 def ahp_with_clusters_of_exact_counts(counts, *, epsilon, noise):
@@ -26,7 +26,7 @@ def grid_cut_by_exact_counts(counts, *, epsilon, noise):
 
 def mwem_with_the_exact_total(counts, *, epsilon, noise):
     """Every answer has noise; their common scale is the number of rows, which add/remove keeps private."""
-    learned = Weights.uniform(counts.shape, float(counts.sum()))
+    learned = WeightedCells.uniform(counts.shape, float(counts.sum()))
     inside = np.arange(counts.size) == 0
     learned.take(inside, float(noise.laplace(counts[:1], epsilon=epsilon, l1_sensitivity=1)[0]))
     learned.learn(5)
