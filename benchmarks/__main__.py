@@ -14,8 +14,8 @@ NOT_BENCHMARKS = {"__main__", "harness"}
 
 def names() -> list[str]:
     """The benchmarks there are: every module of this package that is no part of its machinery."""
-    found = {module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)])}
-    return sorted(name for name in found - NOT_BENCHMARKS if not name.startswith("_"))
+    modules = {module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)])}
+    return sorted(name for name in modules - NOT_BENCHMARKS if not name.startswith("_"))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,14 +24,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which to run (default: all): {', '.join(names())}")
     parser.add_argument("--quick", action="store_true", help="small runs that show that the benchmarks work")
     parser.add_argument("--list", action="store_true", help="print their names and stop")
-    chosen = parser.parse_args(argv)
-    unknown = set(chosen.names) - set(names())
+    given = parser.parse_args(argv)
+    unknown = set(given.names) - set(names())
     if unknown:
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}; there are: {', '.join(names())}")
-    if chosen.list:
+    if given.list:
         print("\n".join(names()))
         return 0
-    failed = [name for name in chosen.names or names() if not _ran(name, quick=chosen.quick)]
+    failed = [name for name in given.names or names() if not _ran(name, quick=given.quick)]
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0

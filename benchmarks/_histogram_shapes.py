@@ -14,13 +14,13 @@ REAL = "hist_bench.npz"
 
 def shapes() -> dict[str, Counts]:
     """Name -> counts, of one or two dimensions."""
-    found = _synthetic()
+    histograms = _synthetic()
     if not (FOLDER / REAL).is_file():
         progress(f"SKIPPED: real histograms: {REAL} is not here; only synthetic ones are in the tables below")
-        return found
+        return histograms
     with np.load(FOLDER / REAL) as arrays:
         real = {name.rsplit("_", 1)[0].replace("_", " "): arrays[name].astype(np.int64) for name in arrays.files}
-    return {**real, **found}
+    return {**real, **histograms}
 
 
 def at_scale(counts: Counts, rows: int, generator: np.random.Generator) -> Counts:

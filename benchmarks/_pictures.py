@@ -38,10 +38,10 @@ def panels(count: int, *, scales: Sequence[str] = ()) -> tuple[Figure, list[Axes
 
 
 def line(axes: Axes, style: Style, label: str, at: FloatArray, errors: Sequence[FloatArray]) -> None:
-    """Means of what was seen at each place, with 95% intervals where there is more than one."""
+    """Means of the values at each place, with 95% intervals where there is more than one."""
     colour, marker, dashes = style
-    means = np.array([each.mean() for each in errors])
-    widths = np.array([1.96 * each.std() / np.sqrt(each.size) for each in errors])
+    means = np.array([values.mean() for values in errors])
+    widths = np.array([1.96 * values.std() / np.sqrt(values.size) for values in errors])
     axes.plot(
         at,
         means,

@@ -12,11 +12,11 @@ Points = tuple[FloatArray, FloatArray]
 Draw = Callable[[int, np.random.Generator], Points]
 
 
-def linear(noise: Callable[[FloatArray], object], *, bend: float = 0.0, least: float = 0.0) -> Draw:
+def linear(noise: Callable[[FloatArray], object], *, bend: float = 0.0, floor: float = 0.0) -> Draw:
     """Tables of ``y = x + bend x^2 + noise``, as fitted value ``x`` and residual ``y - x``: the model is M1's line."""
 
     def draw(rows: int, random: np.random.Generator) -> Points:
-        x = random.uniform(least, 50, rows)
+        x = random.uniform(floor, 50, rows)
         return x, bend * x**2 + np.asarray(noise(x)) * random.normal(size=rows)
 
     return draw

@@ -82,20 +82,20 @@ OTHER_SHAPES = {
 
 
 def real_tables() -> dict[str, Scored]:
-    """Name -> labels and scores of the half of a real table that its logistic model has not seen."""
+    """Name -> labels and scores of the half of a real table that its logistic model was not fitted on."""
     makers: dict[str, tuple[str, Callable[[Path], Scored]]] = {
         "SMS spam": ("sms_spam.tsv.gz", _sms),
         "Adult": ("adult.csv.gz", _adult),
         "bank": ("bank-full.csv.gz", _bank),
         "diabetes": ("diabetic_data.csv.gz", _diabetes),
     }
-    found = {}
+    tables = {}
     for name, (file, make) in makers.items():
         if (FOLDER / file).is_file():
-            found[name] = make(FOLDER / file)
+            tables[name] = make(FOLDER / file)
         else:
             progress(f"SKIPPED: {name}: its file {file} is not here; its rows are missing from the tables below")
-    return found
+    return tables
 
 
 def counts(scored: Scored) -> ScoreCounts:

@@ -21,7 +21,7 @@ STATES, STEPS, EVENTS = 128, 20_000, 646_254
 DAY = 288
 
 
-def made_states(steps: int = STEPS, *, seed: int = 5) -> Int64Array:
+def simulated_states(steps: int = STEPS, *, seed: int = 5) -> Int64Array:
     """Events of each step in each state, shape (steps, 128): ``EVENTS`` of them in ``STEPS`` steps."""
     random = np.random.default_rng(seed)
     busy, phase = random.lognormal(0, 2.0, STATES), random.normal(0, 0.06, STATES)

@@ -63,14 +63,14 @@ def main() -> int:
     blocks = 500 if given.quick else 10_000
     with scratch_folder() as folder:
         timings = measure(folder, blocks=blocks, repetitions=given.repetitions)
-    seen = timings[PAGE]
+    page_times = timings[PAGE]
     report = Report(
         name="account_page",
         columns=(f"{blocks:,} blocks", "clock", "processor time"),
         rows=[(name, str(timing), f"{timing.median_cpu:.2f} s") for name, timing in timings.items()],
         targets=[]
         if given.quick
-        else [Target(what=PAGE, target=f"under {LIMIT} s", seen=str(seen), met=seen.median < LIMIT)],
+        else [Target(what=PAGE, target=f"under {LIMIT} s", outcome=str(page_times), met=page_times.median < LIMIT)],
         figures={name: {"wall": timing.wall, "cpu": timing.cpu} for name, timing in timings.items()},
     )
     return publish(report, given.json)

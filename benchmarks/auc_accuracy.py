@@ -48,8 +48,8 @@ def shared_area(statistic: ScoreCounts, noise: SeededNoise) -> float:
 def published_cauchy(statistic: ScoreCounts, noise: SeededNoise, epsilon: float = 1.0) -> float:
     """The release of Boyd, Lantz and Page: smoothness epsilon / 6, Cauchy noise of scale 6 S / epsilon."""
     sizes = int(statistic.negatives.sum()), int(statistic.positives.sum())
-    least = min(sizes)
-    bound = max(1 / max(least, 1), float(np.exp(-epsilon * (least - 1) / 6)))
+    smaller = min(sizes)
+    bound = max(1 / max(smaller, 1), float(np.exp(-epsilon * (smaller - 1) / 6)))
     exact = float(auc_fraction(statistic.negatives, statistic.positives))
     uniform = (float(noise.words(1)[0] >> np.uint64(11)) + 0.5) / 2.0**53
     return float(np.clip(exact + 6 * bound / epsilon * np.tan(np.pi * (uniform - 0.5)), 0, 1))
@@ -75,37 +75,37 @@ def area_at_thousand(*, releases: int) -> tuple[list[list[str]], list[Target], d
     rows, errors = [], {}
     for name, make in makers.items():
         count, noise = releases if name != "shared release" else max(releases // 5, 5), SeededNoise(3)
-        found = np.abs(np.array([make(noise) for _ in range(count)]) - exact)
-        errors[name] = float(found.mean())
-        rows.append([name, f"{found.mean():.4f} ± {1.96 * found.std() / np.sqrt(count):.4f}", str(count)])
+        deviations = np.abs(np.array([make(noise) for _ in range(count)]) - exact)
+        errors[name] = float(deviations.mean())
+        rows.append([name, f"{deviations.mean():.4f} ± {1.96 * deviations.std() / np.sqrt(count):.4f}", str(count)])
     direct, shared = errors["default, no interval"], errors["shared release"]
     targets = [
         Target(
             what="AUC, 1,000 rows per class, direct",
             target="at most 0.0014, pure",
-            seen=f"{direct:.4f} ({errors['default, with interval']:.4f} with an interval)",
+            outcome=f"{direct:.4f} ({errors['default, with interval']:.4f} with an interval)",
             met=direct <= 0.0014,
         ),
-        Target(what="the same, shared release", target="at most 0.004", seen=f"{shared:.4f}", met=shared <= 0.004),
+        Target(what="the same, shared release", target="at most 0.004", outcome=f"{shared:.4f}", met=shared <= 0.004),
     ]
     return rows, targets, dict(errors)
 
 
-def released_precision(made: average_precision.FigureDraw) -> float:
+def released_precision(draw: average_precision.FigureDraw) -> float:
     """What a draw releases, without the interval of counts, whose simulations take far longer than the figure."""
-    if made.counts is None:
-        return float(made.value or 0.0)
-    if made.weighted is not None:
-        return average_precision.summarise(made, seed=0).value
-    curve = trace(made.counts)
+    if draw.counts is None:
+        return float(draw.value or 0.0)
+    if draw.weighted is not None:
+        return average_precision.summarise(draw, seed=0).value
+    curve = trace(draw.counts)
     return precision_of_curve(curve.edges, curve.sizes) if curve.defined else 0.0
 
 
 def exact_figures(statistic: ScoreCounts) -> tuple[float, float]:
     """The average precision of these rows with tied negatives first, and as scikit-learn counts ties."""
     false, true = (
-        np.concatenate([[0.0], np.cumsum(each[::-1], dtype=np.float64)])
-        for each in (statistic.negatives, statistic.positives)
+        np.concatenate([[0.0], np.cumsum(class_counts[::-1], dtype=np.float64)])
+        for class_counts in (statistic.negatives, statistic.positives)
     )
     as_one = average_precision_of(false, true, np.ones(false.size - 1, dtype=np.bool_))
     return exact_precision(statistic.negatives, statistic.positives), float(as_one)
@@ -121,12 +121,12 @@ def precision_errors(tables: list[Scored], *, releases: int) -> dict[str, FloatA
     for number, scored in enumerate(tables):
         statistic = counts(scored)
         one_by_one, as_one = exact_figures(statistic)
-        for method, found in errors.items():
+        for method, values in errors.items():
             noise, exact = SeededNoise(number), one_by_one if method == "polynomial" else as_one
             for _ in range(releases * (10 if method == "polynomial" else 1)):
-                made = average_precision.measure(statistic, epsilon=1, method=method, noise=noise)
-                found.append(abs(released_precision(made) - exact))
-    return {method: np.array(found) for method, found in errors.items()}
+                draw = average_precision.measure(statistic, epsilon=1, method=method, noise=noise)
+                values.append(abs(released_precision(draw) - exact))
+    return {method: np.array(values) for method, values in errors.items()}
 
 
 def precision(*, releases: int, samples: int) -> tuple[list[list[str]], list[Target], dict[str, object]]:
@@ -148,18 +148,18 @@ def precision(*, releases: int, samples: int) -> tuple[list[list[str]], list[Tar
     for name, tables in cases.items():
         progress(name)
         errors = precision_errors(tables, releases=releases * samples // len(tables))
-        means = {method: float(found.mean()) for method, found in errors.items()}
-        widths = {method: float(1.96 * found.std() / np.sqrt(found.size)) for method, found in errors.items()}
+        means = {method: float(values.mean()) for method, values in errors.items()}
+        widths = {method: float(1.96 * values.std() / np.sqrt(values.size)) for method, values in errors.items()}
         figures[name] = means
         rows.append([name, *(f"{mean:.4f} ± {widths[method]:.4f}" for method, mean in means.items())])
-        for method, found in worse.items():
+        for method, values in worse.items():
             if means[method] > means["polynomial"] and not name.startswith("100 of "):
-                found.append(name)
+                values.append(name)
     targets = [
         Target(
             what=f"average precision, {what} against smooth sensitivity, 300 positives and more",
             target="lower error everywhere",
-            seen=f"higher on: {'; '.join(worse[method])}" if worse[method] else "lower everywhere",
+            outcome=f"higher on: {'; '.join(worse[method])}" if worse[method] else "lower everywhere",
             met=not worse[method],
         )
         for method, what in (("counts", "from counts"), ("auto", "the default"))
@@ -177,23 +177,23 @@ def coverage(*, releases: int) -> tuple[list[list[str]], list[Target], dict[str,
     cases = [("auc", "ordinary", 600, 0.5), ("auc", "ordinary", 4000, 0.1)]
     for size, share in ((600, 0.5), (1200, 0.25), (4000, 0.1), (8000, 0.5)):
         cases += [("average_precision", shape, size, share) for shape in makers]
-    rows, found = [], {}
+    rows, results = [], {}
     for name, shape, size, share in cases:
         progress(f"coverage: {name}, {shape}, {size}")
         module, exact = figures[name]
-        held: list[bool] = []
+        covered: list[bool] = []
         for seed in range(releases):
             statistic = counts(makers[shape](size, share, 1000 + seed))
             low, high = module.release(statistic, epsilon=1, noise=SeededNoise(seed)).interval
-            held.append(low <= exact(statistic) <= high)
-        found[f"{name} {shape} {size} {share}"] = float(np.mean(held))
-        rows.append([name, shape, str(size), f"{share:.0%}", f"{np.mean(held):.3f}", str(releases)])
-    mean = float(np.mean([part for name, part in found.items() if name.startswith("average_precision")]))
+            covered.append(low <= exact(statistic) <= high)
+        results[f"{name} {shape} {size} {share}"] = float(np.mean(covered))
+        rows.append([name, shape, str(size), f"{share:.0%}", f"{np.mean(covered):.3f}", str(releases)])
+    mean = float(np.mean([part for name, part in results.items() if name.startswith("average_precision")]))
     target = Target(
-        what="coverage of 90% intervals, average precision, all releases", target="0.88 to 0.95", seen=f"{mean:.3f}",
+        what="coverage of 90% intervals, average precision, all releases", target="0.88 to 0.95", outcome=f"{mean:.3f}",
         met=0.88 <= mean <= 0.95,
     )  # fmt: skip
-    return rows, [target], found
+    return rows, [target], results
 
 
 def main(argv: list[str] | None = None) -> int:

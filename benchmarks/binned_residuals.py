@@ -74,20 +74,20 @@ def released_plot(rows: Rows, *, seed: int, **options: object) -> Pools:
     return pools(measurement, seed=seed + 1, copies=COPIES)
 
 
-def of(made: Pools) -> FloatArray:
+def of(released: Pools) -> FloatArray:
     """Mean score, mean residual and size of each pool."""
-    return np.stack([made.released.predicted, made.released.residual, made.released.rows])
+    return np.stack([released.released.predicted, released.released.residual, released.released.rows])
 
 
 def slopes(plot: FloatArray) -> FloatArray:
     """Slopes of the regression lines of the points up to one half and beyond it, weighted by rows."""
-    found = []
+    values = []
     for half in (plot[0] <= 0.5, plot[0] > 0.5):
         x, y, weight = plot[:, half]
         away = x - np.average(x, weights=weight) if half.any() else x
         size = (weight * away**2).sum()
-        found.append((weight * away * y).sum() / size if size > 1e-12 else 0.0)
-    return np.array(found)
+        values.append((weight * away * y).sum() / size if size > 1e-12 else 0.0)
+    return np.array(values)
 
 
 def separation(signal: int, *, tables: int) -> tuple[dict[str, float], dict[str, list[float]]]:
@@ -100,19 +100,21 @@ def separation(signal: int, *, tables: int) -> tuple[dict[str, float], dict[str,
             rows = draw(model, signal, random)
             shapes["no noise"][model].append(slopes(exact_plot(*rows)))
             for name, options in METHODS.items():
-                made = released_plot(rows, seed=int(random.integers(2**62)), **options)
-                shapes[name][model].append(slopes(of(made)))
+                plot = released_plot(rows, seed=int(random.integers(2**62)), **options)
+                shapes[name][model].append(slopes(of(plot)))
                 if name == "auto":
-                    tests[model].append(fit_test(made)[0])
+                    tests[model].append(fit_test(plot)[0])
         labels, x = sample("M1", signal, random)
-        made = released_plot((labels, expit(2 * x)), seed=int(random.integers(2**62)))
-        tests["true scores"].append(fit_test(made)[0])
-    found = {name: distance(np.abs(np.array(one["M1"])), np.abs(np.array(one["M2"]))) for name, one in shapes.items()}
+        plot = released_plot((labels, expit(2 * x)), seed=int(random.integers(2**62)))
+        tests["true scores"].append(fit_test(plot)[0])
+    distances = {
+        name: distance(np.abs(np.array(one["M1"])), np.abs(np.array(one["M2"]))) for name, one in shapes.items()
+    }
     reference = np.array(shapes["no noise"]["M1"])
-    found["auto, against an exact plot"] = distance(
+    distances["auto, against an exact plot"] = distance(
         *(np.abs(np.array(shapes["auto"][model]) - reference) for model in ("M1", "M2"))
     )
-    return found, tests
+    return distances, tests
 
 
 def distance(first: FloatArray, second: FloatArray) -> float:
@@ -122,16 +124,16 @@ def distance(first: FloatArray, second: FloatArray) -> float:
 
 def coverage(signal: int, *, tables: int) -> tuple[float, int]:
     """How often 90% intervals hold the exact residual of their pool, and of how many."""
-    random, held = np.random.default_rng(17), []
+    random, covered = np.random.default_rng(17), []
     for _ in range(tables):
         labels, scores = draw("M1", signal, random)
-        made = released_plot((labels, scores), seed=int(random.integers(2**62)))
-        low, high = basic_interval(made.released.mean_excess, made.noisy_copies().mean_excess, 0.9)
-        inside = np.searchsorted(made.released.upper[:-1], scores, side="right")
+        plot = released_plot((labels, scores), seed=int(random.integers(2**62)))
+        low, high = basic_interval(plot.released.mean_excess, plot.noisy_copies().mean_excess, 0.9)
+        inside = np.searchsorted(plot.released.upper[:-1], scores, side="right")
         sizes = np.bincount(inside, minlength=low.size)
         exact = np.bincount(inside, labels - scores, minlength=low.size) / np.maximum(sizes, 1)
-        held.append(((low <= exact + 1e-6) & (exact - 1e-6 <= high))[sizes > 0])
-    return float(np.concatenate(held).mean()), int(np.concatenate(held).size)
+        covered.append(((low <= exact + 1e-6) & (exact - 1e-6 <= high))[sizes > 0])
+    return float(np.concatenate(covered).mean()), int(np.concatenate(covered).size)
 
 
 def share(p_values: Iterable[float]) -> str:
@@ -147,22 +149,24 @@ def main(argv: list[str] | None = None) -> int:
     rows, tested, targets, figures = [], [], [], {}
     for signal in SIGNALS[:2] if given.quick else SIGNALS:
         progress(f"n·epsilon = {signal}")
-        found, tests = separation(signal, tables=tables)
-        figures[str(signal)] = {"separation": found, "tests": tests}
-        rows.append([f"{signal:,}", *(f"{value:.3f}" for value in found.values()), f"{tables}"])
-        held, count = coverage(signal, tables=tables // 4)
-        tested.append([f"{signal:,}", *(share(tests[name]) for name in tests), f"{held:.3f} of {count:,}", f"{tables}"])
+        distances, tests = separation(signal, tables=tables)
+        figures[str(signal)] = {"separation": distances, "tests": tests}
+        rows.append([f"{signal:,}", *(f"{value:.3f}" for value in distances.values()), f"{tables}"])
+        covered, count = coverage(signal, tables=tables // 4)
+        tested.append(
+            [f"{signal:,}", *(share(tests[name]) for name in tests), f"{covered:.3f} of {count:,}", f"{tables}"]
+        )
         if signal == 3000:
-            worst = min(found["auto"], found["auto, against an exact plot"])
+            worst = min(distances["auto"], distances["auto, against an exact plot"])
             targets.append(
                 Target(
                     what="models told apart at n·epsilon = 3,000, privately",
                     target="distance at least 0.9 (paper: at 20,000)",
-                    seen=f"{worst:.3f}",
+                    outcome=f"{worst:.3f}",
                     met=worst >= 0.9,
                 )
             )
-    heads = ("n·epsilon", *found, "tables")
+    heads = ("n·epsilon", *distances, "tables")
     name = "binned_residuals: distance between the laws of the shape, M1 against M2"
     publish(Report(name=name, columns=heads, rows=rows, targets=targets, figures={}), None)
     heads = ("n·epsilon", "rejected: true scores", "M1, fitted here", "M2", "90% intervals hold", "tables")

@@ -39,8 +39,8 @@ MISFITS = {
 
 def tables() -> dict[str, FloatArray]:
     """Name -> scores."""
-    found = {name: scored[1] for name, scored in real_tables().items() if name in ("bank", "diabetes")}
-    return found or {"synthetic": np.random.default_rng(1).beta(1, 7, 20_000)}
+    scored_tables = {name: scored[1] for name, scored in real_tables().items() if name in ("bank", "diabetes")}
+    return scored_tables or {"synthetic": np.random.default_rng(1).beta(1, 7, 20_000)}
 
 
 def released(
@@ -68,13 +68,13 @@ def as_published(labels: Int64Array, scores: FloatArray, *, epsilon: str, random
     groups = np.array_split(np.argsort(scores, kind="stable"), GROUPS)
     scale, noisy, exact = (PAPER_LEVELS + 9) / float(epsilon), 0.0, 0.0
     for group in groups:
-        for seen, expected in (
+        for observed, expected in (
             (labels[group].sum(), scores[group].sum()),
             ((1 - labels[group]).sum(), (1 - scores[group]).sum()),
         ):
-            exact += (seen - expected) ** 2 / expected
-            seen, expected = (value + random.laplace(0, scale) for value in (seen, expected))
-            noisy += (seen - expected) ** 2 / expected
+            exact += (observed - expected) ** 2 / expected
+            observed, expected = (value + random.laplace(0, scale) for value in (observed, expected))
+            noisy += (observed - expected) ** 2 / expected
     return abs(noisy - exact) / exact
 
 
@@ -85,11 +85,15 @@ def level(name: str, scores: FloatArray, epsilon: str, *, releases: int) -> tupl
     for _ in range(releases):
         labels = (random.random(scores.size) < scores).astype(np.int64)
         measurement, seed = released(labels, scores, epsilon=epsilon, random=random)
-        made = pools(measurement, seed=seed, expected=EXPECTED, copies=COPIES)
-        p_values.append(calibration_test(made))
-        naive.append(chi2.sf(float(hosmer_lemeshow(made.released, 0 * made.noise_variance)), made.released.lower.size))
-        statistic, _ = exact_figures(made.released.lower, labels, scores)
-        errors.append(abs(max(float(hosmer_lemeshow(made.released, made.noise_variance)), 0.0) - statistic) / statistic)
+        summary = pools(measurement, seed=seed, expected=EXPECTED, copies=COPIES)
+        p_values.append(calibration_test(summary))
+        naive.append(
+            chi2.sf(float(hosmer_lemeshow(summary.released, 0 * summary.noise_variance)), summary.released.lower.size)
+        )
+        statistic, _ = exact_figures(summary.released.lower, labels, scores)
+        errors.append(
+            abs(max(float(hosmer_lemeshow(summary.released, summary.noise_variance)), 0.0) - statistic) / statistic
+        )
         published.append(as_published(labels, scores, epsilon=epsilon, random=random))
     rejected = float(np.mean(np.array(p_values) < 0.05))
     width = 1.96 * np.sqrt(rejected * (1 - rejected) / releases)
@@ -108,7 +112,7 @@ def level(name: str, scores: FloatArray, epsilon: str, *, releases: int) -> tupl
 
 def coverage(name: str, scores: FloatArray, epsilon: str, *, releases: int) -> list[str]:
     """How often 90% intervals hold the exact figures of the same rows in the same pools."""
-    random, held = np.random.default_rng(5), []
+    random, covered = np.random.default_rng(5), []
     for index in range(releases):
         truth = scores if index % 2 else expit(1.15 * logit(scores))
         labels = (random.random(scores.size) < truth).astype(np.int64)
@@ -116,52 +120,52 @@ def coverage(name: str, scores: FloatArray, epsilon: str, *, releases: int) -> l
         measurement = measure(
             ScoreCounts.from_arrays(labels, scores), epsilon=epsilon, confidence=0.9, noise=SeededNoise(seed)
         )
-        found = summarise(measurement, seed=seed + 1)
-        starts = found.lower[np.flatnonzero(np.diff(found.pool, prepend=-1))]
+        result = summarise(measurement, seed=seed + 1)
+        starts = result.lower[np.flatnonzero(np.diff(result.pool, prepend=-1))]
         statistic, error = exact_figures(starts, labels, scores)
         slack = 1e-3
-        held.append(
+        covered.append(
             (
-                found.statistic_interval[0] <= statistic + slack and statistic - slack <= found.statistic_interval[1],
-                found.ece_interval[0] <= error + slack / 100 and error - slack / 100 <= found.ece_interval[1],
+                result.statistic_interval[0] <= statistic + slack and statistic - slack <= result.statistic_interval[1],
+                result.ece_interval[0] <= error + slack / 100 and error - slack / 100 <= result.ece_interval[1],
             )
         )
-    means = np.mean(held, axis=0)
+    means = np.mean(covered, axis=0)
     return [name, epsilon, *(f"{mean:.3f}" for mean in means), f"{releases}"]
 
 
 def power(name: str, scores: FloatArray, epsilon: str, *, releases: int) -> list[str]:
     """How often wrong scores are rejected at 5%; the labels are those of the given ones."""
-    random, found = np.random.default_rng(9), []
+    random, results = np.random.default_rng(9), []
     for misfit in MISFITS.values():
         wrong = expit(misfit(logit(np.clip(scores, 1e-6, 1 - 1e-6))))
         rejected = []
         for _ in range(releases):
             labels = (random.random(scores.size) < scores).astype(np.int64)
             measurement, seed = released(labels, wrong, epsilon=epsilon, random=random)
-            made = pools(measurement, seed=seed, expected=EXPECTED, copies=COPIES)
-            rejected.append(calibration_test(made) < 0.05)
-        found.append(f"{np.mean(rejected):.2f}")
-    return [name, epsilon, *found, f"{releases}"]
+            summary = pools(measurement, seed=seed, expected=EXPECTED, copies=COPIES)
+            rejected.append(calibration_test(summary) < 0.05)
+        results.append(f"{np.mean(rejected):.2f}")
+    return [name, epsilon, *results, f"{releases}"]
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run all experiments and print their tables."""
     given = arguments(__doc__.splitlines()[0]).parse_args(argv)
     many, few = (8, 4) if given.quick else (500, 60)
-    scored, figures, levels, held, powers, rates = tables(), {}, [], [], [], []
+    scored, figures, levels, covered, powers, rates = tables(), {}, [], [], [], []
     for name, scores in scored.items():
         for epsilon in EPSILONS:
             progress(f"{name}, epsilon {epsilon}")
             row, rejected, figures[f"{name} {epsilon}"] = level(name, scores, epsilon, releases=many)
             levels.append(row)
             rates.append(rejected)
-            held.append(coverage(name, scores, epsilon, releases=few))
+            covered.append(coverage(name, scores, epsilon, releases=few))
             powers.append(power(name, scores, epsilon, releases=few))
     target = Target(
         what="type-I error of the test at 5%, true scores on real covariates",
         target="within 0.03 to 0.07",
-        seen=f"{min(rates):.3f} to {max(rates):.3f}",
+        outcome=f"{min(rates):.3f} to {max(rates):.3f}",
         met=min(rates) >= 0.03 and max(rates) <= 0.07,
     )
     heads = (
@@ -179,7 +183,7 @@ def main(argv: list[str] | None = None) -> int:
         None,
     )
     heads = ("table", "epsilon", "statistic", "calibration error", "releases")
-    publish(Report(name="calibration: 90% intervals hold", columns=heads, rows=held, targets=[], figures={}), None)
+    publish(Report(name="calibration: 90% intervals hold", columns=heads, rows=covered, targets=[], figures={}), None)
     heads = ("table", "epsilon", *MISFITS, "releases")
     return publish(
         Report(name="calibration: power at 5%", columns=heads, rows=powers, targets=[], figures=figures), given.json

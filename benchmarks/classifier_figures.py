@@ -73,8 +73,8 @@ def curves() -> dict[str, Callable[[ScoreCounts, str, SeededNoise], Curve]]:
 
     def counted(**options: object) -> Callable[[ScoreCounts, str, SeededNoise], Curve]:
         def make(statistic: ScoreCounts, epsilon: str, noise: SeededNoise) -> Curve:
-            made = trace(measure(statistic, epsilon=epsilon, noise=noise, **options))
-            return made.fpr, made.tpr
+            curve = trace(measure(statistic, epsilon=epsilon, noise=noise, **options))
+            return curve.fpr, curve.tpr
 
         return make
 
@@ -107,13 +107,13 @@ def draw_curves(path: Path, *, releases: int) -> None:
         exact = Exact.of(counts(scored))
         for label, make in curves().items():
             noise = SeededNoise(7)
-            found = np.array(
+            heights = np.array(
                 [
                     [exact.distance(*make(exact.statistic, epsilon, noise)) for _ in range(releases)]
                     for epsilon in EPSILONS
                 ]
             )
-            line(axes, CURVE_STYLES[label], label, np.array(EPSILONS, dtype=float), found)
+            line(axes, CURVE_STYLES[label], label, np.array(EPSILONS, dtype=float), heights)
         axes.set_title(f"{name}, AUC {exact.auc:.2f}", fontsize=10, color=light("ink"))
         axes.set_xlabel("epsilon", fontsize=9)
     shown[0].set_ylabel("area between released and exact curve", fontsize=9)
@@ -123,12 +123,12 @@ def draw_curves(path: Path, *, releases: int) -> None:
 def draw_areas(path: Path, *, releases: int) -> None:
     """Mean absolute error of the AUC at epsilon 1 by the number of rows of each class."""
     figure, (axes,) = panels(1)
-    found: dict[str, list[FloatArray]] = {name: [] for name in AREA_STYLES}
+    results: dict[str, list[FloatArray]] = {name: [] for name in AREA_STYLES}
     for size in SIZES:
         progress(f"areas of {size} rows per class")
         statistic, noise = counts(binormal_quantiles(0.8, 2 * size)), SeededNoise(3)
         exact = Exact.of(statistic).auc
-        made: dict[str, Callable[[], float]] = {
+        releases_of: dict[str, Callable[[], float]] = {
             "our default": lambda statistic=statistic, noise=noise: (
                 auc.release(statistic, epsilon=1, interval=False, noise=noise).value
             ),
@@ -145,12 +145,12 @@ def draw_areas(path: Path, *, releases: int) -> None:
             ),
             "published, Cauchy": lambda statistic=statistic, noise=noise: published_cauchy(statistic, noise),
         }
-        for name, make in made.items():
-            found[name].append(np.abs(np.array([make() for _ in range(releases)]) - exact))
+        for name, make in releases_of.items():
+            results[name].append(np.abs(np.array([make() for _ in range(releases)]) - exact))
         # Hanley and McNeil 1982: the standard deviation of the area of a sample, as a mean absolute error
         spread = exact * (1 - exact) + (size - 1) * (exact / (2 - exact) + 2 * exact**2 / (1 + exact) - 2 * exact**2)
-        found["sampling error"].append(np.full(2, np.sqrt(2 / np.pi * spread) / size))
-    for name, errors in found.items():
+        results["sampling error"].append(np.full(2, np.sqrt(2 / np.pi * spread) / size))
+    for name, errors in results.items():
         line(axes, AREA_STYLES[name], name, np.array(SIZES, dtype=float), errors)
     axes.set_xlabel("rows of each class", fontsize=9)
     axes.set_ylabel("mean absolute error of the AUC, epsilon 1", fontsize=9)
@@ -160,12 +160,12 @@ def draw_areas(path: Path, *, releases: int) -> None:
 def draw_shapes(path: Path, *, tables: int, signals: tuple[int, ...] = SHAPES_AT) -> None:
     """How far apart two models are in the shape of their binned residuals, by n·epsilon."""
     figure, (axes,) = panels(1, scales=("linear",))
-    found = {}
+    distances = {}
     for signal in signals:
         progress(f"binned residuals at n·epsilon = {signal}")
-        found[signal], _ = shapes_apart(signal, tables=tables)
+        distances[signal], _ = shapes_apart(signal, tables=tables)
     for name, style in SHAPE_STYLES.items():
-        points(axes, style, f"ours, {name}", signals, [found[signal][name] for signal in signals])
+        points(axes, style, f"ours, {name}", signals, [distances[signal][name] for signal in signals])
     points(axes, ("chance", "D", ":"), "paper, no noise", [*PAPER_SHAPES], [*PAPER_SHAPES.values()])
     points(axes, ("spent", "s", ""), "paper, private, but for its sums", [20_000], [0.9])
     points(axes, ("alarm", "x", ""), "aimed at", [3000], [0.9])
@@ -181,13 +181,13 @@ def draw_levels(path: Path, *, releases: int) -> None:
     at = np.array(calibration.EPSILONS, dtype=float)
     for number, (name, scores) in enumerate(calibration.tables().items()):
         progress(f"calibration of {name}")
-        found = [calibration.level(name, scores, epsilon, releases=releases)[2] for epsilon in calibration.EPSILONS]
+        levels = [calibration.level(name, scores, epsilon, releases=releases)[2] for epsilon in calibration.EPSILONS]
         for label, key in (("ours", "p"), ("chi-squared, no noise known", "chi-squared p")):
-            rejected = [(np.array(one[key]) < 0.05).astype(np.float64) for one in found]
+            rejected = [(np.array(one[key]) < 0.05).astype(np.float64) for one in levels]
             line(left, _of_table(label, number), f"{label}: {name}", at, rejected)
         for label, key in (("ours", "relative error"), ("algorithm 2", "as published")):
             style = _of_table(label, number)
-            low, middle, high = np.array([np.quantile(one[key], [0.25, 0.5, 0.75]) for one in found]).T
+            low, middle, high = np.array([np.quantile(one[key], [0.25, 0.5, 0.75]) for one in levels]).T
             points(right, style, f"{label}: {name}", list(at), list(middle))
             right.fill_between(at, low, high, color=light(style[0]), alpha=0.15, linewidth=0)
     left.axhspan(0.03, 0.07, color=light("chance"), alpha=0.25, linewidth=0, label="aimed at")

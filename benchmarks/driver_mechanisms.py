@@ -121,8 +121,8 @@ def score_diagnostics(table: ScoreCounts) -> None:
     """What a request for six diagnostics of scores has the driver do: three of them share one noisy release."""
     options: dict[str, Any] = {"neighbours": ADDED, "noise": NOISE}
     shared = measure_shared(table, tuple(SHARING), Terms(epsilon="0.5", **options))
-    for module, chosen in SHARING.values():
-        module.summarise(module.DIAGNOSTIC.read_shared(chosen(), shared), seed=1)
+    for module, settings in SHARING.values():
+        module.summarise(module.DIAGNOSTIC.read_shared(settings(), shared), seed=1)
     for module in (auc, average_precision, ecdf):
         module.release(table, epsilon="0.166", **options)
 
@@ -225,7 +225,7 @@ def timed(generator: np.random.Generator, *, quick: bool) -> dict[str, Timing]:
 
 def growth(generator: np.random.Generator) -> list[tuple[str, str]]:
     """How the time of PriROC grows with thresholds and with cells, as text."""
-    said = []
+    lines = []
     table = scores(generator, rows=1_000_000)
     cases: dict[str, Callable[[], object]] = {
         f"{count:,} thresholds": lambda count=count: priroc(table, histogram="dawa", thresholds=count)
@@ -235,20 +235,20 @@ def growth(generator: np.random.Generator) -> list[tuple[str, str]]:
         other = scores(generator, rows=1_000_000, cells=cells)
         cases[f"1,024 thresholds on {cells:,} cells"] = lambda other=other: priroc(other, histogram="dawa")
     for name, timing in alternate(cases, warmups=1).items():
-        said.append((f"PriROC, {name}", in_milliseconds(timing)))
-    return said
+        lines.append((f"PriROC, {name}", in_milliseconds(timing)))
+    return lines
 
 
 def auc_errors(draws: int) -> list[tuple[str, str]]:
     """The mean absolute error of an AUC at 1,000 rows a class, epsilon 1, by density."""
-    said = []
+    lines = []
     for shape in (polynomial_noise(1), laplace_noise(1, "1e-6"), cauchy_noise(1)):
         bound = auc_bound(1000, 1000, neighbours=REPLACED, smoothness=shape.smoothness)
         errors = np.abs([float(x) for x in shape.sample(draws, NOISE)]) * shape.scale * bound
         errors = np.minimum(errors, 0.5)
         spread = 1.96 * errors.std() / draws**0.5
-        said.append((f"error of an AUC, {shape.density} noise", f"{errors.mean():.5f} ± {spread:.5f}"))
-    return said
+        lines.append((f"error of an AUC, {shape.density} noise", f"{errors.mean():.5f} ± {spread:.5f}"))
+    return lines
 
 
 def in_milliseconds(timing: Timing) -> str:
@@ -267,13 +267,15 @@ def targets_of(timings: dict[str, Timing], dawa: dict[str, tuple[float, float]])
             Target(
                 what=name,
                 target=f"at most {1000 * seconds:.0f} ms",
-                seen=in_milliseconds(timing),
+                outcome=in_milliseconds(timing),
                 met=timing.median <= seconds,
             )
         )
     worst = max(own / sort for own, sort in dawa.values())
     aim = "at most 25x"
-    targets.append(Target(what="DAWA, 2^20 cells, against a sort", target=aim, seen=f"{worst:.1f}x", met=worst <= 25))
+    targets.append(
+        Target(what="DAWA, 2^20 cells, against a sort", target=aim, outcome=f"{worst:.1f}x", met=worst <= 25)
+    )
     return targets
 
 
@@ -297,7 +299,7 @@ def main() -> int:
     ]
     report = Report(
         name="driver_mechanisms",
-        columns=("what", "seen"),
+        columns=("what", "measured"),
         rows=rows,
         targets=[] if given.quick else targets_of(timings, dawa),
         figures={name: timing.wall for name, timing in timings.items()},

@@ -37,19 +37,19 @@ def values(spread: str, rows: int, random: np.random.Generator) -> FloatArray:
 
 def errors(statistic: ValueCounts, *, size_public: bool, releases: int) -> FloatArray:
     """Mean squared errors of releases at epsilon 1."""
-    exact, found = np.cumsum(statistic.counts), []
+    exact, drawn = np.cumsum(statistic.counts), []
     for seed in range(releases):
-        made = ecdf.measure(
+        draw = ecdf.measure(
             statistic, epsilon=1, neighbours=REPLACED, noise=SeededNoise(seed), size_public=size_public
         ).tree.prefix_counts()[1:]
-        fractions = SMOOTHERS["2-norm"](made / max(1.0, made[-1]), total=1.0)
-        found.append(((fractions * statistic.total - exact) ** 2).mean())
-    return np.array(found)
+        fractions = SMOOTHERS["2-norm"](draw / max(1.0, draw[-1]), total=1.0)
+        drawn.append(((fractions * statistic.total - exact) ** 2).mean())
+    return np.array(drawn)
 
 
-def said(found: FloatArray) -> str:
+def mean_and_width(sample: FloatArray) -> str:
     """A mean and its 95% interval."""
-    return f"{found.mean():,.0f} ± {1.96 * found.std(ddof=1) / np.sqrt(found.size):,.0f}"
+    return f"{sample.mean():,.0f} ± {1.96 * sample.std(ddof=1) / np.sqrt(sample.size):,.0f}"
 
 
 def seconds(statistic: ValueCounts) -> tuple[float, float]:
@@ -72,17 +72,17 @@ def main(argv: list[str] | None = None) -> int:
         for spread in ("normal", "uniform", "lognormal"):
             progress(f"{size} rows, {spread}")
             statistic = ValueCounts.from_arrays(values(spread, size, random), lower=0, upper=1, cells=cells)
-            found = [errors(statistic, size_public=public, releases=releases) for public in (False, True)]
-            worst = max(worst, float(found[0].mean()))
-            figures[f"{size} {spread}"] = [float(one.mean()) for one in found]
-            rows.append([f"{size:,}", spread, *map(said, found)])
+            measured = [errors(statistic, size_public=public, releases=releases) for public in (False, True)]
+            worst = max(worst, float(measured[0].mean()))
+            figures[f"{size} {spread}"] = [float(one.mean()) for one in measured]
+            rows.append([f"{size:,}", spread, *map(mean_and_width, measured)])
     draw, summary = seconds(statistic)
     figures |= {"draw_seconds": draw, "summary_seconds": summary}
     rows.append(["seconds", "draw, summary", f"{draw:.2f}, {summary:.2f}", ""])
     aim = Target(
         what="mean squared error x epsilon^2, the worst of these tables, total private",
         target=f"<= {AIM:,} (paper 8,192)",
-        seen=f"{worst:,.0f}",
+        outcome=f"{worst:,.0f}",
         met=worst <= AIM,
     )
     report = Report(

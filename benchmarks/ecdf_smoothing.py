@@ -40,8 +40,8 @@ RATES = {"sparse": 0.03, "middling": 3.0}
 def instance(points: int, rate: float) -> tuple[FloatArray, float]:
     """Noisy prefix counts at epsilon 1 and the total."""
     counts = np.random.default_rng(points).poisson(rate, points)
-    made = shared_node_prefixes(counts, epsilon=1, neighbours=Neighbours.ADD_REMOVE, noise=SeededNoise(points))
-    return made.prefix_counts.astype(float), float(counts.sum())
+    released = shared_node_prefixes(counts, epsilon=1, neighbours=Neighbours.ADD_REMOVE, noise=SeededNoise(points))
+    return released.prefix_counts.astype(float), float(counts.sum())
 
 
 def programme(noisy: FloatArray, total: float) -> Programme:
@@ -66,8 +66,8 @@ def cvxopt(parts: Programme, noisy: FloatArray) -> FloatArray:
     columns = conditions.shape[1]
     square = spmatrix(1.0, range(columns), range(columns))
     options = {"show_progress": False, "abstol": 1e-10, "reltol": 1e-10, "feastol": 1e-10}
-    found = solvers.qp(square, matrix(0.0, (columns, 1)), _sparse(-conditions), matrix(-bounds), options=options)
-    return noisy + nodes @ np.array(found["x"]).ravel()
+    solution = solvers.qp(square, matrix(0.0, (columns, 1)), _sparse(-conditions), matrix(-bounds), options=options)
+    return noisy + nodes @ np.array(solution["x"]).ravel()
 
 
 def cvxopt_as_printed(parts: Programme, noisy: FloatArray, total: float) -> FloatArray:
@@ -83,8 +83,8 @@ def cvxopt_as_printed(parts: Programme, noisy: FloatArray, total: float) -> Floa
     square = spmatrix(1.0, range(count), range(count), (count + points, count + points))
     equations = _sparse(sparse.hstack([-nodes, sparse.eye_array(points)]))
     start = matrix(0.0, (count + points, 1))
-    found = solvers.qp(square, start, within, limits, equations, matrix(noisy), options={"show_progress": False})
-    return np.array(found["x"]).ravel()[count:]
+    solution = solvers.qp(square, start, within, limits, equations, matrix(noisy), options={"show_progress": False})
+    return np.array(solution["x"]).ravel()[count:]
 
 
 def _sparse(matrix: sparse.sparray) -> object:
@@ -121,8 +121,8 @@ def highs(parts: Programme, noisy: FloatArray) -> FloatArray:
 def timed(run: Callable[[], FloatArray]) -> tuple[float, FloatArray]:
     """Seconds, and what came out."""
     started = time.perf_counter()
-    found = run()
-    return time.perf_counter() - started, found
+    result = run()
+    return time.perf_counter() - started, result
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -155,7 +155,7 @@ def main(argv: list[str] | None = None) -> int:
             if points <= LARGEST["HiGHS"]:
                 peers["HiGHS"] = timed(lambda parts=parts, noisy=noisy: highs(parts, noisy))
             ratios = {peer: seconds / ours for peer, (seconds, _) in peers.items()}
-            apart = {peer: float(np.abs(found - line).max()) for peer, (_, found) in peers.items()}
+            apart = {peer: float(np.abs(values - line).max()) for peer, (_, values) in peers.items()}
             rows.append(
                 [
                     f"{points}, {name}",
@@ -179,7 +179,7 @@ def main(argv: list[str] | None = None) -> int:
                         Target(
                             what=f"2-norm smoothing, {points} points, {name}, against {peer}",
                             target=">= 1,000x, equal within 1e-6",
-                            seen=f"{ratio:,.0f}x, {apart[peer]:.0e}",
+                            outcome=f"{ratio:,.0f}x, {apart[peer]:.0e}",
                             met=ratio >= 1000 and apart[peer] <= 1e-6,
                         )
                     )

@@ -55,7 +55,7 @@ class Target:
 
     what: str
     target: str
-    seen: str
+    outcome: str
     met: bool
 
 
@@ -80,11 +80,11 @@ class Report:
 
     def to_markdown(self) -> str:
         """The report as Markdown tables."""
-        said = ", ".join(f"{name} {value}" for name, value in self.machine.items())
-        parts = [f"### {self.name}", said, markdown_table(self.columns, self.rows)]
+        computer = ", ".join(f"{name} {value}" for name, value in self.machine.items())
+        parts = [f"### {self.name}", computer, markdown_table(self.columns, self.rows)]
         if self.targets:
-            verdicts = [(t.what, t.target, t.seen, "met" if t.met else "**missed**") for t in self.targets]
-            parts.append(markdown_table(("target", "aimed at", "seen", ""), verdicts))
+            verdicts = [(t.what, t.target, t.outcome, "met" if t.met else "**missed**") for t in self.targets]
+            parts.append(markdown_table(("target", "aimed at", "measured", ""), verdicts))
         return "\n\n".join(parts)
 
     def to_json(self) -> str:

@@ -74,18 +74,18 @@ def measure(setting: Setting, counts: Counts, *, repetitions: int, seconds: dict
     """Workload -> method -> errors of repeated releases."""
     names = [name for name, entry in METHODS.items() if counts.ndim in entry.dimensions]
     workloads = {name: error for name, (error, dimensions) in WORKLOADS.items() if dimensions == counts.ndim}
-    found: Errors = {workload: {} for workload in workloads}
+    errors: Errors = {workload: {} for workload in workloads}
     for name in [*names, "auto", "auto, scale known"]:
         noise, started = SeededNoise(zlib.crc32(f"{name} {setting}".encode())), time.process_time()
         method, known = name.split(",")[0], setting.scale if "," in name else None
-        made = [
+        releases = [
             release_histogram(counts, epsilon=setting.epsilon, noise=noise, method=method, expected_rows=known).cells
             for _ in range(repetitions)
         ]
         seconds[name] = seconds.get(name, 0.0) + time.process_time() - started
         for workload, error in workloads.items():
-            found[workload][name] = np.array([error(counts, cells) for cells in made])
-    return found
+            errors[workload][name] = np.array([error(counts, cells) for cells in releases])
+    return errors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,8 +115,8 @@ def regrets(errors: Mapping[Setting, dict[str, FloatArray]]) -> dict[str, Regret
         values = np.stack([by_method[name] for name in methods])
         again = generator.integers(0, values.shape[1], (RESAMPLES, len(methods), values.shape[1]))
         means = np.concatenate([[values.mean(axis=1)], np.take_along_axis(values[None], again, axis=2).mean(axis=2)])
-        least = means[:, [methods.index(name) for name in best_of]].min(axis=1, keepdims=True)
-        draws[:, :, place] = means / least
+        smallest = means[:, [methods.index(name) for name in best_of]].min(axis=1, keepdims=True)
+        draws[:, :, place] = means / smallest
     low, high = np.percentile(draws[1:].mean(axis=2), [2.5, 97.5], axis=0)
     signals = np.array([round(setting.signal, 6) for setting in errors])
     return {
@@ -135,8 +135,8 @@ def main() -> int:
     """Measure, print, write."""
     parser = arguments(__doc__ or "")
     parser.set_defaults(repetitions=10)
-    chosen = parser.parse_args()
-    scales, repetitions = (SCALES[:1], 2) if chosen.quick else (SCALES, chosen.repetitions)
+    given = parser.parse_args()
+    scales, repetitions = (SCALES[:1], 2) if given.quick else (SCALES, given.repetitions)
     generator, seconds = np.random.default_rng(1), dict[str, float]()
     results: dict[str, dict[Setting, dict[str, FloatArray]]] = {workload: {} for workload in WORKLOADS}
     for name, shape in shapes().items():
@@ -145,9 +145,9 @@ def main() -> int:
             for epsilon in EPSILONS:
                 setting = Setting(shape=name, scale=scale, epsilon=epsilon, dimensions=counts.ndim)
                 progress(f"{name}, {scale:,} rows, epsilon {epsilon}")
-                for workload, found in measure(setting, counts, repetitions=repetitions, seconds=seconds).items():
-                    results[workload][setting] = found
-    return publish(_report(results, repetitions, seconds), chosen.json)
+                for workload, errors in measure(setting, counts, repetitions=repetitions, seconds=seconds).items():
+                    results[workload][setting] = errors
+    return publish(_report(results, repetitions, seconds), given.json)
 
 
 def _report(

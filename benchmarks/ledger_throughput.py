@@ -103,7 +103,7 @@ def processor_time(make: Callable[[str], Pair], server: PostgresServer, url: str
 
     def used() -> float:
         times = (Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13] for (pid,) in connected)
-        return time.process_time() + sum(int(ticks) for each in times for ticks in each) / os.sysconf("SC_CLK_TCK")
+        return time.process_time() + sum(int(ticks) for entry in times for ticks in entry) / os.sysconf("SC_CLK_TCK")
 
     before = used()
     for number in range(1, pairs + 1):
@@ -160,17 +160,17 @@ def main() -> None:
         given.rounds, given.seconds = 1, 1.0
     with running_postgres(durable=True) as server:
         version = server.execute("SHOW server_version")[0][0]
-        load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
+        load = ", ".join(f"{entry:.1f}" for entry in os.getloadavg())
         print(f"PostgreSQL {version}, {given.writers} writers, {os.cpu_count()} processors, load before: {load}")
         print("pairs/s bare  pairs/s ledger    ratio pairs/s driver    ratio")
         measured = measure(server, rounds=given.rounds, writers=given.writers, seconds=given.seconds)
-    ratios = [each.ledger / each.bare for each in measured]
+    ratios = [entry.ledger / entry.bare for entry in measured]
     verdict = "met" if median(ratios) >= TARGET else "missed"
     print(
         f"ledger / bare: median {median(ratios):.3f}, from {min(ratios):.3f} to {max(ratios):.3f};"
         f" target {TARGET}: {verdict}"
     )
-    print(f"ledger / driver alone: median {median(each.ledger / each.driver for each in measured):.3f}")
+    print(f"ledger / driver alone: median {median(entry.ledger / entry.driver for entry in measured):.3f}")
 
 
 if __name__ == "__main__":

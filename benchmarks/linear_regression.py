@@ -78,19 +78,19 @@ def least_squares(table: PointTable) -> tuple[FloatArray, FloatArray]:
 
 def medians_of_pairs(table: PointTable) -> FloatArray:
     """Theil and Sen's heights, not private."""
-    found = [theilslopes(*table.unit_rows(group)[::-1]) for group in range(table.groups)]
-    return np.clip([made.intercept + made.slope * AT for made in found], 0, 1)
+    fits = [theilslopes(*table.unit_rows(group)[::-1]) for group in range(table.groups)]
+    return np.clip([fit.intercept + fit.slope * AT for fit in fits], 0, 1)
 
 
 def released(table: PointTable, points: PointCounts, **options: Any) -> Release:
     """Releases by the diagnostic."""
-    chosen = {**REPLACED, "epsilon": 1, **options}
+    settings = {**REPLACED, "epsilon": 1, **options}
     low, high = table.lower[1], table.upper[1]
 
     def run(seed: int) -> FloatArray:
-        measurement = lines.measure(points, noise=SeededNoise(seed), **chosen)
-        found: FloatArray = (lines.summarise(measurement, seed=seed).predictions - low) / (high - low)
-        return found
+        measurement = lines.measure(points, noise=SeededNoise(seed), **settings)
+        predictions: FloatArray = (lines.summarise(measurement, seed=seed).predictions - low) / (high - low)
+        return predictions
 
     return run
 
@@ -114,7 +114,7 @@ def observed_sensitivity(table: PointTable, *, epsilon: float) -> Release:
     heights, _ = least_squares(table)
     corners = [(x, y) for x in np.linspace(0, 1, 11) for y in (0.0, 1.0)]
     sizes = np.bincount(table.group)
-    most = np.zeros(2)
+    largest = np.zeros(2)
     for group in range(table.groups):
         x, y = table.unit_rows(group)
         for corner in corners:
@@ -122,8 +122,8 @@ def observed_sensitivity(table: PointTable, *, epsilon: float) -> Release:
             away = u - u.mean()
             slope = (away * v).sum() / (away**2).sum()
             changed = np.clip(v.mean() + slope * (AT - u.mean()), 0, 1)
-            most = np.maximum(most, np.abs(changed - heights[group]) * sizes[group])
-    scale = most / (sizes[:, None] * epsilon / 2)
+            largest = np.maximum(largest, np.abs(changed - heights[group]) * sizes[group])
+    scale = largest / (sizes[:, None] * epsilon / 2)
 
     def run(seed: int) -> FloatArray:
         return np.clip(heights + np.random.default_rng(seed).laplace(0, scale), 0, 1)
@@ -142,8 +142,8 @@ def figure_6(table: PointTable, *, releases: int) -> tuple[list[list[str]], dict
     rows, bounds, shares = [], {}, {}
     for name, run in runs.items():
         progress(f"figure 6: {name}")
-        found = np.stack([run(seed)[:, 0] for seed in range(releases)])
-        bounds[name] = np.quantile(np.abs(found - exact[:, 0]), 0.68, axis=0)
+        predictions = np.stack([run(seed)[:, 0] for seed in range(releases)])
+        bounds[name] = np.quantile(np.abs(predictions - exact[:, 0]), 0.68, axis=0)
         ratio = bounds[name] / errors[:, 0]
         shares[name] = float((ratio < 1).mean())
         low, middle, high = np.quantile(ratio, [0.25, 0.5, 0.75])
@@ -161,13 +161,13 @@ def regret(table: PointTable, relation: str, epsilon: float, *, releases: int) -
     points, (exact, _) = table.counted(), least_squares(table)
     options, methods = ALWAYS[relation]
     bound = int(np.median(np.bincount(table.group)))
-    found = {}
+    errors = {}
     for method in (*methods, "auto"):
         run = released(table, points, epsilon=epsilon, method=method, size_bound=bound, **options)
-        found[method] = np.array([np.abs(run(seed) - exact).mean() for seed in range(releases)])
+        errors[method] = np.array([np.abs(run(seed) - exact).mean() for seed in range(releases)])
     measurement = lines.measure(points, epsilon=epsilon, size_bound=bound, noise=SeededNoise(0), **options)
-    chosen = ", ".join(f"{part.method} {part.groups.size}" for part in measurement.parts)
-    return found, chosen
+    part_methods = ", ".join(f"{part.method} {part.groups.size}" for part in measurement.parts)
+    return errors, part_methods
 
 
 def covered(table: PointTable, method: str, relation: dict[str, Any], epsilon: float, *, releases: int) -> list[str]:
@@ -175,14 +175,14 @@ def covered(table: PointTable, method: str, relation: dict[str, Any], epsilon: f
     points = table.counted()
     options = {"method": method, "delta": DELTA if method.endswith("_zcdp") else 0, **relation}
     exact = lines.release(points, epsilon=1e11, noise=SeededNoise(1), **options).predictions
-    held, widths = [], []
+    hits, widths = [], []
     for seed in range(releases):
         fit = lines.release(points, epsilon=epsilon, noise=SeededNoise(seed), **options)
         slack = 1e-6 * (table.upper[1] - table.lower[1])
-        held.append((fit.predictions_lower - slack <= exact) & (exact <= fit.predictions_upper + slack))
+        hits.append((fit.predictions_lower - slack <= exact) & (exact <= fit.predictions_upper + slack))
         widths.append((fit.predictions_upper - fit.predictions_lower) / (table.upper[1] - table.lower[1]))
     whole = np.array(widths) > 0.999
-    return [f"{np.mean(held):.3f} of {np.size(held):,}", f"{np.median(widths):.3f}", f"{whole.mean():.0%}"]
+    return [f"{np.mean(hits):.3f} of {np.size(hits):,}", f"{np.median(widths):.3f}", f"{whole.mean():.0%}"]
 
 
 def proportion(hits: BoolArray) -> str:
@@ -224,7 +224,7 @@ def main(argv: list[str] | None = None) -> int:
         draw(bounds, least_squares(incomes)[1][:, 0], given.picture)
     below = shares["DPExpTheilSen"]
     target = Target(
-        what="DPExpTheilSen's error below the standard error", target="most cells", seen=f"{below:.0%} of cells",
+        what="DPExpTheilSen's error below the standard error", target="most cells", outcome=f"{below:.0%} of cells",
         met=below > 0.5,
     )  # fmt: skip
     heads = ("method", "error, median cell", "error / standard error (quartiles)", "cells below the standard error")
@@ -237,8 +237,8 @@ def main(argv: list[str] | None = None) -> int:
         for method in ("noisy_moments", "noisy_moments_zcdp", "noisy_stats", "noisy_intercept"):
             for epsilon in (1, 8):
                 progress(f"intervals: {table.name}, {method}, epsilon {epsilon}")
-                found = covered(table, method, ADDED, epsilon, releases=5 if given.quick else _often(table))
-                rows.append([table.name, method, str(epsilon), *found])
+                result = covered(table, method, ADDED, epsilon, releases=5 if given.quick else _often(table))
+                rows.append([table.name, method, str(epsilon), *result])
     heads = ("points", "method", "epsilon", "90% intervals hold", "median width", "whole box")
     report = Report(name="linear_regression: intervals", columns=heads, rows=rows, targets=[], figures={})
     return publish(report, given.json)
@@ -252,14 +252,14 @@ def compare_rules(title: str, tables: list[PointTable], *, quick: bool) -> None:
         for table in tables[: 2 if quick else 4]:
             for epsilon in (2,) if quick else (0.5, 1, 2, 4, 8, 16):
                 progress(f"regret: {relation}, {table.name}, epsilon {epsilon}")
-                found, chosen = regret(table, relation, epsilon, releases=2 if quick else _often(table) // 2)
-                means = {method: float(errors.mean()) for method, errors in found.items()}
+                results, methods = regret(table, relation, epsilon, releases=2 if quick else _often(table) // 2)
+                means = {method: float(errors.mean()) for method, errors in results.items()}
                 best = min((method for method in means if method != "auto"), key=lambda method: means[method])
                 for method, mean in means.items():
                     ratios[relation].setdefault(method, []).append(mean / means[best])
-                auto = found["auto"]
+                auto = results["auto"]
                 half = 1.96 * auto.std(ddof=1) / np.sqrt(auto.size)
-                rows.append([relation, table.name, str(epsilon), f"{best} {means[best]:.4f}", chosen,
+                rows.append([relation, table.name, str(epsilon), f"{best} {means[best]:.4f}", methods,
                              f"{means['auto']:.4f} ± {half:.4f}", f"{means['auto'] / means[best]:.2f}"])  # fmt: skip
     heads = (
         "relation",
@@ -274,8 +274,8 @@ def compare_rules(title: str, tables: list[PointTable], *, quick: bool) -> None:
     publish(Report(name=name, columns=heads, rows=rows, targets=[], figures={}), None)
     summary = [
         [relation, method, f"{np.exp(np.log(values).mean()):.2f}", f"{max(values):.1f}"]
-        for relation, found in ratios.items()
-        for method, values in sorted(found.items(), key=lambda item: float(np.log(item[1]).mean()))
+        for relation, results in ratios.items()
+        for method, values in sorted(results.items(), key=lambda item: float(np.log(item[1]).mean()))
     ]
     heads = ("relation", "method", "ratio to the best, geometric mean", "worst")
     publish(

@@ -27,7 +27,7 @@ DIAGNOSTICS: dict[str, dict[str, Any]] = {
     "ecdf": {},
     "residual_plot": {"outcome": "not_read"},
 }
-MOST = 2.0
+MAX_RATIO = 2.0
 
 
 def request(folder: Path, kinds: Sequence[str]) -> ReleaseRequest:
@@ -43,9 +43,9 @@ def request(folder: Path, kinds: Sequence[str]) -> ReleaseRequest:
     )
 
 
-def counting(spark: SparkSession, asked: ReleaseRequest) -> Callable[[], object]:
+def counting(spark: SparkSession, release_request: ReleaseRequest) -> Callable[[], object]:
     """What a run of the application does between opening its session and drawing noise."""
-    return lambda: count(prepare(spark, asked), asked)
+    return lambda: count(prepare(spark, release_request), release_request)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,14 +53,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = arguments(str(__doc__).splitlines()[0])
     parser.add_argument("--rows", type=int, help="of the table (default: 50 million)")
     parser.add_argument("--master", default="local[2]", help="Spark master (default: local[2])")
-    chosen = parser.parse_args(argv)
-    size = chosen.rows or (500_000 if chosen.quick else 50_000_000)
+    given = parser.parse_args(argv)
+    size = given.rows or (500_000 if given.quick else 50_000_000)
     with scratch_folder() as folder:
-        write_parts(chosen.master, folder, rows=size, parts=1)
-        spark = open_session(chosen.master)
-        asked = {kind: request(folder, [kind]) for kind in DIAGNOSTICS} | {"all five": request(folder, [*DIAGNOSTICS])}
-        cases = {name: counting(spark, each) for name, each in asked.items()}
-        timed = alternate(cases, repetitions=chosen.repetitions, cpu_clock=jvm_clock(spark))
+        write_parts(given.master, folder, rows=size, parts=1)
+        spark = open_session(given.master)
+        requests = {kind: request(folder, [kind]) for kind in DIAGNOSTICS} | {
+            "all five": request(folder, [*DIAGNOSTICS])
+        }
+        cases = {name: counting(spark, entry) for name, entry in requests.items()}
+        timed = alternate(cases, repetitions=given.repetitions, cpu_clock=jvm_clock(spark))
         spark.stop()
     alone = {name: timed[name] for name in DIAGNOSTICS}
     dearest = max(alone, key=lambda name: alone[name].median)
@@ -70,18 +72,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         columns=("diagnostics", "time", "processor time"),
         rows=[[name, str(timing), f"{timing.median_cpu:.2f} s"] for name, timing in timed.items()],
         targets=[]
-        if chosen.quick
+        if given.quick
         else [
             Target(
                 what="five diagnostics in one pass, against the dearest of them alone",
-                target=f"at most {MOST:g}x",
-                seen=f"{ratio:.2f}x ({dearest})",
-                met=ratio <= MOST,
+                target=f"at most {MAX_RATIO:g}x",
+                outcome=f"{ratio:.2f}x ({dearest})",
+                met=ratio <= MAX_RATIO,
             )
         ],
         figures={name: asdict(timing) for name, timing in timed.items()},
     )
-    return publish(report, chosen.json)
+    return publish(report, given.json)
 
 
 if __name__ == "__main__":

@@ -54,12 +54,12 @@ class Task:
 
     def part(self, rows: int) -> Task:
         """So many rows, chosen by a fixed seed."""
-        chosen = np.random.default_rng(1).permutation(len(self.table))[:rows]
+        selected = np.random.default_rng(1).permutation(len(self.table))[:rows]
         return Task(
-            table=self.table.iloc[chosen],
+            table=self.table.iloc[selected],
             ranges=self.ranges,
             levels=self.levels,
-            outcome=self.outcome[chosen],
+            outcome=self.outcome[selected],
             bounds=self.bounds,
         )
 
@@ -173,8 +173,8 @@ def wages() -> Task | None:
 
 
 def _mean(values: list[float]) -> str:
-    found = np.array(values)
-    return f"{found.mean():.4f} ± {1.96 * found.std() / np.sqrt(found.size):.4f}"
+    array = np.array(values)
+    return f"{array.mean():.4f} ± {1.96 * array.std() / np.sqrt(array.size):.4f}"
 
 
 def _fits(task: Task, *, epsilon: float, delta: object, repetitions: int) -> list[PrivateFit]:
@@ -198,18 +198,18 @@ def logistic_table(tasks: Mapping[str, Task], *, repetitions: int) -> tuple[list
         settings += [(f"{epsilon:g}, δ {DELTA}", epsilon, DELTA, repetitions) for epsilon in (0.1, 1.0)]
         for label, epsilon, delta, count in settings:
             progress(f"{name}, epsilon {label}")
-            made = _fits(task, epsilon=epsilon, delta=delta, repetitions=count)
-            predictors = [x @ fit.coefficients for fit in made]
+            fits = _fits(task, epsilon=epsilon, delta=delta, repetitions=count)
+            predictors = [x @ fit.coefficients for fit in fits]
             areas = [float(roc_auc_score(y, line)) for line in predictors]
             losses = [float(log_loss(y, expit(line).clip(1e-9, 1 - 1e-9))) for line in predictors]
-            shrunk = sum(fit.status == "shrunk" for fit in made)
+            shrunk = sum(fit.status == "shrunk" for fit in fits)
             rows.append([name, f"{len(y):,}", label, f"{shrunk} of {count}", _mean(areas), _mean(losses)])
             if count == 1:
                 targets.append(
                     Target(
                         what=f"{name}: area without noise",
                         target=f"within 0.012 of plain, {best:.4f}",
-                        seen=f"{areas[0]:.4f}",
+                        outcome=f"{areas[0]:.4f}",
                         met=areas[0] >= best - 0.012,
                     )
                 )
@@ -222,16 +222,16 @@ def linear_table(tasks: Mapping[str, Task], *, repetitions: int) -> list[list[st
     for name, task in tasks.items():
         x, y = task.matrix(), task.outcome.clip(*(task.bounds or (0, 1)))
         exact = np.linalg.lstsq(x, y, rcond=None)[0]
-        told = 1 - ((y - x @ exact) ** 2).mean() / y.var()
-        rows.append([name, f"{len(y):,}", "plain", "", f"{told:.4f}", ""])
+        r_squared = 1 - ((y - x @ exact) ** 2).mean() / y.var()
+        rows.append([name, f"{len(y):,}", "plain", "", f"{r_squared:.4f}", ""])
         settings: list[tuple[str, float, object]] = [(f"{epsilon:g}", epsilon, 0) for epsilon in EPSILONS]
         settings += [(f"{epsilon:g}, δ {DELTA}", epsilon, DELTA) for epsilon in (0.1, 1.0)]
         for label, epsilon, delta in settings:
             progress(f"{name}, epsilon {label}")
-            made = _fits(task, epsilon=epsilon, delta=delta, repetitions=repetitions)
-            shares = [float(1 - ((y - x @ fit.coefficients) ** 2).mean() / y.var()) for fit in made]
-            errors = [float(np.abs((fit.coefficients - exact)[1:] * fit.spans[1:]).mean()) for fit in made]
-            shrunk = sum(fit.status == "shrunk" for fit in made)
+            fits = _fits(task, epsilon=epsilon, delta=delta, repetitions=repetitions)
+            shares = [float(1 - ((y - x @ fit.coefficients) ** 2).mean() / y.var()) for fit in fits]
+            errors = [float(np.abs((fit.coefficients - exact)[1:] * fit.spans[1:]).mean()) for fit in fits]
+            shrunk = sum(fit.status == "shrunk" for fit in fits)
             rows.append([name, f"{len(y):,}", label, f"{shrunk} of {repetitions}", _mean(shares), _mean(errors)])
     return rows
 
@@ -245,19 +245,21 @@ def coverage_table(tasks: Mapping[str, Task], *, repetitions: int) -> list[list[
     for name, task in tasks.items():
         statistic = task.statistic()
         features = statistic.design.features
-        halves = np.array([*(each.half for each in features), *(1.0 for _ in range(statistic.design.terms - 2))])
+        halves = np.array([*(entry.half for entry in features), *(1.0 for _ in range(statistic.design.terms - 2))])
         halves = halves[: statistic.design.terms - 2]
         stretch = stretched(4.0) if task.bounds is None else (task.bounds[1] - task.bounds[0]) / 2
         exact = statistic.products / float(LATTICE) ** 2
         for epsilon in (0.5, 1.0, 5.0):
-            made = _fits(task, epsilon=epsilon, delta=0, repetitions=repetitions)
-            held: dict[str, list[float]] = {"same": [], "plain": []}
-            for fit in made:
+            fits = _fits(task, epsilon=epsilon, delta=0, repetitions=repetitions)
+            covered: dict[str, list[float]] = {"same": [], "plain": []}
+            for fit in fits:
                 for kind, ridge in (("same", fit.ridge), ("plain", 0.0)):
                     slopes = solve(exact, stddev=0.0, step=1 / LATTICE, min_ridge=ridge).slopes * stretch / halves
-                    held[kind].append(float(((fit.lower[1:] <= slopes) & (slopes <= fit.upper[1:])).mean()))
-            shrunk = sum(fit.status == "shrunk" for fit in made)
-            rows.append([name, f"{epsilon:g}", f"{shrunk} of {repetitions}", *(_mean(each) for each in held.values())])
+                    covered[kind].append(float(((fit.lower[1:] <= slopes) & (slopes <= fit.upper[1:])).mean()))
+            shrunk = sum(fit.status == "shrunk" for fit in fits)
+            rows.append(
+                [name, f"{epsilon:g}", f"{shrunk} of {repetitions}", *(_mean(entry) for entry in covered.values())]
+            )
     return rows
 
 

@@ -84,8 +84,8 @@ def groups(generator: np.random.Generator, *, quick: bool) -> dict[str, Callable
 
 def errors(generator: np.random.Generator, *, quick: bool) -> list[tuple[str, str]]:
     """Median errors of the heights over x = 1/4 and 3/4 at epsilon 3, against least squares on the same rows."""
-    count, said = 100 if quick else 2000, []
-    for rows, spread, told in ((100, 1.0, "uniform x"), (100, 0.35, "crowded x"), (1000, 0.35, "crowded x")):
+    count, texts = 100 if quick else 2000, []
+    for rows, spread, description in ((100, 1.0, "uniform x"), (100, 0.35, "crowded x"), (1000, 0.35, "crowded x")):
         x = 0.5 + spread * (generator.random(count * rows) - 0.5)
         y = np.clip(0.25 + 0.4 * x + 0.15 * generator.normal(size=x.size), 0, 1)
         u, v = (np.rint(values * STEPS).astype(np.int64) for values in (x, y))
@@ -100,9 +100,9 @@ def errors(generator: np.random.Generator, *, quick: bool) -> list[tuple[str, st
                 "noisy_stats": noisy_stats(sums, **options),
                 "noisy_moments": noisy_moments(sums, **options).lines(),
             }
-            seen = [f"{name} {median_error(lines.predict(AT) - exact)}" for name, lines in released.items()]
-            said.append((f"error, {count:,} groups of {rows:,} rows, {told}, {relation}", "; ".join(seen)))
-    return said
+            medians = [f"{name} {median_error(lines.predict(AT) - exact)}" for name, lines in released.items()]
+            texts.append((f"error, {count:,} groups of {rows:,} rows, {description}, {relation}", "; ".join(medians)))
+    return texts
 
 
 def median_error(differences: FloatArray) -> str:
@@ -120,7 +120,7 @@ def targets_of(timings: dict[str, Timing]) -> list[Target]:
         Target(
             what=name,
             target=f"at most {seconds:.0f} s",
-            seen=in_milliseconds(timing),
+            outcome=in_milliseconds(timing),
             met=timing.median <= seconds,
         )
         for end, seconds in aimed.items()
@@ -138,7 +138,7 @@ def main() -> int:
     progress("errors")
     report = Report(
         name="regression_speed",
-        columns=("what", "seen"),
+        columns=("what", "measured"),
         rows=[(name, in_milliseconds(timing)) for name, timing in timings.items()]
         + errors(generator, quick=given.quick),
         targets=[] if given.quick else targets_of(timings),

@@ -50,9 +50,9 @@ STYLES: Styles = {
 
 def draw_distances(axes: Axes, signals: tuple[int, ...], *, tables: int) -> None:
     """Figure 4.3: ours by departure, and the least that the paper states."""
-    found = figure_4_3(signals, tables=tables).figures
+    figures = figure_4_3(signals, tables=tables).figures
     for name, style in OURS.items():
-        points(axes, style, f"figure 4.3: ours, {name}", signals, [found[str(n)][name] for n in signals])
+        points(axes, style, f"figure 4.3: ours, {name}", signals, [figures[str(n)][name] for n in signals])
     points(axes, STYLES["paper, private"], "paper, private", [*PAPER_DISTANCES], [*PAPER_DISTANCES.values()])
     points(axes, STYLES["aimed at"], "aimed at", [500], [0.95])
     axes.set_ylim(0, 1.05)
@@ -62,29 +62,29 @@ def draw_distances(axes: Axes, signals: tuple[int, ...], *, tables: int) -> None
 
 def smallest(signals: tuple[int, ...], *, tables: int) -> dict[str, list[tuple[float, float]]]:
     """Table 4.1's smallest alpha and gamma by what tells them apart, one pair for each n·epsilon."""
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in STYLES}
+    points: dict[str, list[tuple[float, float]]] = {name: [] for name in STYLES}
     for n in signals:
         progress(f"table 4.1 at n·epsilon = {n}")
         alpha, _, gamma = AIMED[n]
-        found["paper, private"].append(PAPER[n])
-        found["aimed at"].append((alpha, gamma))
-        found["paper, no noise"].append(WITHOUT_NOISE[n])
-        found["ours, by plot"].append(smallest_by_plot(n, tables=tables))
-        found["ours, by plot, fresh tables"].append(smallest_by_plot(n, tables=tables, fresh=True))
+        points["paper, private"].append(PAPER[n])
+        points["aimed at"].append((alpha, gamma))
+        points["paper, no noise"].append(WITHOUT_NOISE[n])
+        points["ours, by plot"].append(smallest_by_plot(n, tables=tables))
+        points["ours, by plot, fresh tables"].append(smallest_by_plot(n, tables=tables, fresh=True))
         of_alpha = smallest_by_test(n, tables=tables, aimed=alpha, test="variance", model=uneven)
         of_gamma = smallest_by_test(n, tables=tables, aimed=gamma, test="either", model=curved)
-        found["ours, by test"].append((of_alpha, of_gamma))
-    return found
+        points["ours, by test"].append((of_alpha, of_gamma))
+    return points
 
 
 def draw(path: Path, distances_at: tuple[int, ...], signals: tuple[int, ...], *, tables: int) -> None:
     """All three panels."""
     figure, shown = panels(3, scales=("linear", "log", "log"))
     draw_distances(shown[0], distances_at, tables=tables)
-    found = smallest(signals, tables=tables)
-    rows = [[name, *(f"{alpha:.4f}, {gamma:.5f}" for alpha, gamma in pairs)] for name, pairs in found.items()]
+    measured = smallest(signals, tables=tables)
+    rows = [[name, *(f"{alpha:.4f}, {gamma:.5f}" for alpha, gamma in pairs)] for name, pairs in measured.items()]
     print(markdown_table(("smallest alpha, gamma", *map(str, signals)), rows))
-    for name, pairs in found.items():
+    for name, pairs in measured.items():
         for axes, values in zip(shown[1:], zip(*pairs, strict=True), strict=True):
             points(axes, STYLES[name], name, signals, values)
     for axes, what in zip(shown[1:], ("alpha", "gamma"), strict=True):

@@ -85,13 +85,13 @@ def similarity(released: FloatArray, exact: FloatArray) -> float:
 
 def similarities(draw: Draw, ideal: Draw, *, rows: int, tables: int, seed: int, **options: object) -> list[float]:
     """Of releases of ``draw``'s tables to exact plots of ``ideal``'s; of the same rows where both are one."""
-    random, found = np.random.default_rng(seed), []
+    random, values = np.random.default_rng(seed), []
     for _ in range(tables):
         reference = ideal(rows, random)
         points = reference if draw is ideal else draw(rows, random)
         released = shown(measured(points, int(random.integers(2**62)), **options), random)
-        found.append(similarity(laid_over(released, reference), laid_over(reference, reference)))
-    return found
+        values.append(similarity(laid_over(released, reference), laid_over(reference, reference)))
+    return values
 
 
 def distance(first: list[float], second: list[float]) -> float:
@@ -101,16 +101,16 @@ def distance(first: list[float], second: list[float]) -> float:
 
 def lack_of_fit(draw: Draw, *, rows: int, tables: int, seed: int, **options: object) -> list[LackOfFit]:
     """What the tests say of so many tables."""
-    random, found = np.random.default_rng(seed), []
+    random, results = np.random.default_rng(seed), []
     for _ in range(tables):
         measurement = measured(draw(rows, random), int(random.integers(2**62)), **options)
-        found.append(lack_of_fit_tests(measurement, SeededNoise(int(random.integers(2**62)))))
-    return found
+        results.append(lack_of_fit_tests(measurement, SeededNoise(int(random.integers(2**62)))))
+    return results
 
 
-def rejected(found: list[LackOfFit], test: str) -> float:
+def rejected(results: list[LackOfFit], test: str) -> float:
     """The part of tables in which a test rejects at 5%; ``either``: all tests together."""
-    return float(np.mean([(one.either if test == "either" else one.p_values[test]) <= 0.05 for one in found]))
+    return float(np.mean([(one.either if test == "either" else one.p_values[test]) <= 0.05 for one in results]))
 
 
 def crossing(values: FloatArray, figures: list[float], level: float) -> float:
@@ -134,15 +134,15 @@ def smallest_by_plot(rows: int, *, tables: int, fresh: bool = False, **options: 
     null = uneven(0.0) if fresh else M1
     own = similarities(null, M1, rows=rows, tables=tables, seed=rows, **options)
     alpha, gamma, _ = AIMED[rows]
-    found = []
+    detected = []
     for aimed, model in ((alpha, uneven), (gamma, curved)):
         at = STEPS * aimed
         figures = [
             distance(own, similarities(model(float(value)), M1, rows=rows, tables=tables, seed=rows + 1, **options))
             for value in at
         ]
-        found.append(crossing(at, figures, 0.95))
-    return found[0], found[1]
+        detected.append(crossing(at, figures, 0.95))
+    return detected[0], detected[1]
 
 
 def smallest_by_test(rows: int, *, tables: int, aimed: float, test: str, model: Callable[[float], Draw]) -> float:
@@ -178,7 +178,7 @@ def table_4_1(signals: tuple[int, ...], *, tables: int) -> Report:
             + [f"{fresh[0]:.4f}", f"{fresh[1]:.5f}", f"{finer[0]:.4f}", f"{finer[1]:.5f}"]
             + [f"{value:.{digits}f}" for value, digits in zip(of_test.values(), (4, 5, 5, 3), strict=True)]
         )
-        for what, seen, goal in (
+        for what, detected, goal in (
             (f"alpha by plot distance, n·epsilon = {n:,}", alpha, aimed[0]),
             (f"the same with fresh tables, n·epsilon = {n:,}", fresh[0], aimed[0]),
             (f"the same with 32 bins, coverage 0.99, n·epsilon = {n:,}", finer[0], aimed[0]),
@@ -186,7 +186,9 @@ def table_4_1(signals: tuple[int, ...], *, tables: int) -> Report:
             (f"gamma by test, n·epsilon = {n:,}", of_test["gamma"], aimed[2]),
             (f"gamma by test, least squares, n·epsilon = {n:,}", of_test["gamma, curvature alone"], aimed[2]),
         ):
-            targets.append(Target(what=what, target=f"at most {goal:g}", seen=f"{seen:.3g}", met=seen <= goal))
+            targets.append(
+                Target(what=what, target=f"at most {goal:g}", outcome=f"{detected:.3g}", met=detected <= goal)
+            )
     heads = (
         "n·epsilon",
         "paper: alpha",
@@ -208,26 +210,26 @@ def table_4_1(signals: tuple[int, ...], *, tables: int) -> Report:
 
 def figure_4_3(signals: tuple[int, ...], *, tables: int) -> Report:
     """Ideal against Heteroscedastic and Nonlinear."""
-    ideal = least_squares(linear(lambda x: 1.0, least=1.0))
+    ideal = least_squares(linear(lambda x: 1.0, floor=1.0))
     others = {
-        "variance x": least_squares(linear(np.sqrt, least=1.0)),
-        "standard deviation x": least_squares(linear(lambda x: x, least=1.0)),
-        "nonlinear": least_squares(linear(lambda x: 1.0, bend=0.01, least=1.0)),
+        "variance x": least_squares(linear(np.sqrt, floor=1.0)),
+        "standard deviation x": least_squares(linear(lambda x: x, floor=1.0)),
+        "nonlinear": least_squares(linear(lambda x: 1.0, bend=0.01, floor=1.0)),
     }
     rows, targets, figures = [], [], {}
     for n in signals:
         progress(f"figure 4.3 at n·epsilon = {n}")
         own = similarities(ideal, ideal, rows=n, tables=tables, seed=n)
-        found = {
+        distances = {
             name: distance(own, similarities(draw, ideal, rows=n, tables=tables, seed=n + 1))
             for name, draw in others.items()
         }
-        figures[str(n)] = found
-        rows.append([f"{n:,}", *(f"{value:.3f}" for value in found.values())])
+        figures[str(n)] = distances
+        rows.append([f"{n:,}", *(f"{value:.3f}" for value in distances.values())])
         if n == 500:
-            worst = min(found.values())
+            worst = min(distances.values())
             what, target = "ideal told from the others, n·epsilon = 500", "at least 0.95 (paper: 0.9)"
-            targets.append(Target(what=what, target=target, seen=f"{worst:.3f}", met=worst >= 0.95))
+            targets.append(Target(what=what, target=target, outcome=f"{worst:.3f}", met=worst >= 0.95))
     name = f"residual_plot: distance between the laws of the similarity, {tables} tables each"
     return Report(name=name, columns=("n·epsilon", *others), rows=rows, targets=targets, figures=figures)
 
@@ -244,12 +246,12 @@ def levels(signals: tuple[int, ...], *, tables: int) -> Report:
     for n in signals:
         for name, draw in laws.items():
             progress(f"levels at n·epsilon = {n}, {name}")
-            found = lack_of_fit(draw, rows=n, tables=tables, seed=n + 3)
-            by_test = [rejected(found, test) for test in (*TESTS, "either")]
+            results = lack_of_fit(draw, rows=n, tables=tables, seed=n + 3)
+            by_test = [rejected(results, test) for test in (*TESTS, "either")]
             of_spread = rejected(lack_of_fit(fanned_out(draw), rows=n, tables=tables, seed=n + 4), "curvature")
-            held = coverage(draw, rows=n, tables=max(tables // 4, 2))
-            figures[f"{n} {name}"] = {"rejected": by_test, "fanned": of_spread, "held": held}
-            rows.append([f"{n:,}", name, *(f"{value:.3f}" for value in (*by_test, of_spread, *held))])
+            covered = coverage(draw, rows=n, tables=max(tables // 4, 2))
+            figures[f"{n} {name}"] = {"rejected": by_test, "fanned": of_spread, "held": covered}
+            rows.append([f"{n:,}", name, *(f"{value:.3f}" for value in (*by_test, of_spread, *covered))])
     heads = (
         "n·epsilon",
         "residuals",
@@ -266,13 +268,13 @@ def levels(signals: tuple[int, ...], *, tables: int) -> Report:
 
 def coverage(draw: Draw, *, rows: int, tables: int) -> tuple[float, float, float]:
     """How many 90% intervals of trend, spread and quantiles hold what the same cells give without noise."""
-    random, held = np.random.default_rng(rows + 5), []
+    random, covered = np.random.default_rng(rows + 5), []
     for _ in range(tables):
         statistic, seed = ResidualCounts.from_arrays(*draw(rows, random)), int(random.integers(2**62))
         measurement = measure(statistic, epsilon=1, noise=SeededNoise(seed), confidence=0.9)
         plot = summarise(measurement, seed=seed)
         exact = exact_figures(measurement, statistic, seed=seed)
-        held.append(
+        covered.append(
             [
                 ((lower <= value + 1e-9) & (value - 1e-9 <= upper)).mean()
                 for lower, value, upper in (
@@ -282,7 +284,7 @@ def coverage(draw: Draw, *, rows: int, tables: int) -> tuple[float, float, float
                 )
             ]
         )
-    trend, spread, quantiles = (float(value) for value in np.mean(held, axis=0))
+    trend, spread, quantiles = (float(value) for value in np.mean(covered, axis=0))
     return trend, spread, quantiles
 
 
@@ -319,10 +321,10 @@ def real(*, quick: bool) -> Report | None:
             for epsilon in (1.0, 0.1):
                 plot = release(statistic, epsilon=epsilon, noise=SeededNoise(3))
                 shown_rows = float(plot.counts.sum()) / max(plot.rows, 1.0)
-                found = ", ".join(plot.findings) or ("none" if plot.status == "ok" else plot.status)
+                findings = ", ".join(plot.findings) or ("none" if plot.status == "ok" else plot.status)
                 figures[f"{name} {size} {epsilon}"] = plot.findings
                 bounds = (f"[{plot.fitted_lower:.4g}, {plot.fitted_upper:.4g}]", f"{plot.residual_bound:.4g}")
-                rows.append([name, f"{size:,}", f"{epsilon:g}", f"{plot.bins}", f"{shown_rows:.2f}", *bounds, found])
+                rows.append([name, f"{size:,}", f"{epsilon:g}", f"{plot.bins}", f"{shown_rows:.2f}", *bounds, findings])
     heads = ("table", "rows", "epsilon", "bins", "rows in the box", "fitted values", "residuals up to", "found")
     return Report(name="residual_plot: real tables", columns=heads, rows=rows, targets=[], figures=figures)
 
@@ -340,9 +342,9 @@ def settings(*, tables: int) -> Report:
     for name, options in choices.items():
         progress(f"settings: {name}")
         draws = {"M1": M1, "alpha": uneven(0.008), "gamma": least_squares(curved(0.0005))}
-        found = {key: lack_of_fit(draw, rows=n, tables=tables, seed=9, **options) for key, draw in draws.items()}
+        results = {key: lack_of_fit(draw, rows=n, tables=tables, seed=9, **options) for key, draw in draws.items()}
         tests = (("M1", "either"), ("alpha", "variance"), ("gamma", "curvature"))
-        rows.append([name, *(f"{rejected(found[key], test):.3f}" for key, test in tests)])
+        rows.append([name, *(f"{rejected(results[key], test):.3f}" for key, test in tests)])
     heads = ("setting", "M1 rejected", "alpha = 0.008 found", "gamma = 0.0005 found, least squares")
     name = f"residual_plot: settings at n·epsilon = 2,000, tests at 5%, {tables} tables each"
     return Report(name=name, columns=heads, rows=rows, targets=[], figures={})
@@ -356,9 +358,9 @@ def main(argv: list[str] | None = None) -> int:
     publish(table_4_1(signals, tables=tables), None)
     publish(figure_4_3((500,) if given.quick else (500, *SIGNALS), tables=tables), None)
     publish(settings(tables=tables), None)
-    found = real(quick=given.quick)
-    if found is not None:
-        publish(found, None)
+    results = real(quick=given.quick)
+    if results is not None:
+        publish(results, None)
     return publish(levels(signals[:1] if given.quick else (1000, 5000), tables=tables), given.json)
 
 

@@ -29,8 +29,8 @@ from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
 
 AREAS = tuple(round(0.70 + 0.025 * step, 3) for step in range(11))
-TOLD_APART = {200: 0.02, 500: 0.01, 1000: 0.005, 2000: 0.0025}
-PAPER_TOLD_APART = {200: 0.1, 500: 0.05, 1000: 0.025, 2000: 0.01}
+DETECTABLE = {200: 0.02, 500: 0.01, 1000: 0.005, 2000: 0.0025}
+PAPER_DETECTABLE = {200: 0.1, 500: 0.05, 1000: 0.025, 2000: 0.01}
 GROUP = 20
 HISTOGRAMS = ("geometric", "hb", "greedy_h", "dawa", "ahp", "adaptive_grid", "mwem")
 METHODS: dict[str, dict[str, object]] = {
@@ -85,13 +85,13 @@ def released_areas(statistic: ScoreCounts, *, releases: int, noise: SeededNoise,
     return np.array([trace(measure(statistic, epsilon=1, noise=noise, **options)).auc for _ in range(releases)])
 
 
-def told_apart(signal: int, *, trials: int) -> tuple[list[str], Target, dict[str, object]]:
+def detected_differences(signal: int, *, trials: int) -> tuple[list[str], Target, dict[str, object]]:
     """How often t-tests tell AUCs apart that differ by the target, over the areas; bias and spread of the AUC."""
-    step, noise = TOLD_APART[signal], SeededNoise(signal)
+    step, noise = DETECTABLE[signal], SeededNoise(signal)
     won, biases, spreads = [], [], []
     for area in AREAS:
-        tables = [Exact.of(counts(binormal_quantiles(each, signal))) for each in (area, area + step)]
-        drawn = [released_areas(each.statistic, releases=GROUP * trials, noise=noise) for each in tables]
+        tables = [Exact.of(counts(binormal_quantiles(entry, signal))) for entry in (area, area + step)]
+        drawn = [released_areas(entry.statistic, releases=GROUP * trials, noise=noise) for entry in tables]
         tests = stats.ttest_ind(*(areas.reshape(trials, GROUP) for areas in drawn), axis=1)
         won.append(float((tests.pvalue < 0.05).mean()))
         biases.append(float(drawn[0].mean() - tables[0].auc))
@@ -101,7 +101,7 @@ def told_apart(signal: int, *, trials: int) -> tuple[list[str], Target, dict[str
     row = [
         f"{signal}",
         f"{step}",
-        f"{PAPER_TOLD_APART[signal]}",
+        f"{PAPER_DETECTABLE[signal]}",
         f"{min(won):.0%} to {max(won):.0%}",
         f"{min(spreads):.4f} to {max(spreads):.4f}",
         f"{bias:.4f} (worst {max(np.abs(biases)):.4f} ± {error:.4f})",
@@ -111,7 +111,7 @@ def told_apart(signal: int, *, trials: int) -> tuple[list[str], Target, dict[str
     target = Target(
         what=f"AUC difference told apart at n·epsilon = {signal}",
         target=f"{step}, |bias| below {step / 2}",
-        seen=f"told apart in {np.mean(won):.0%} of tests (least {min(won):.0%}); |bias| {bias:.4f}",
+        outcome=f"told apart in {np.mean(won):.0%} of tests (least {min(won):.0%}); |bias| {bias:.4f}",
         met=met,
     )
     return row, target, {"won": won, "bias": biases, "spread": spreads}
@@ -123,13 +123,20 @@ def error_at_thousand(*, releases: int) -> tuple[list[str], Target, dict[str, ob
     for area in (0.7, 0.8, 0.9, 0.95):
         exact = Exact.of(counts(binormal_quantiles(area, 2000)))
         errors.append(np.abs(released_areas(exact.statistic, releases=releases, noise=noise) - exact.auc))
-    each = np.concatenate(errors)
-    width = 1.96 * each.std() / np.sqrt(each.size)
-    seen = f"{each.mean():.4f} ± {width:.4f}"
+    values = np.concatenate(errors)
+    width = 1.96 * values.std() / np.sqrt(values.size)
+    measured = f"{values.mean():.4f} ± {width:.4f}"
     target = Target(
-        what="AUC error, 1,000 rows per class, epsilon 1", target="at most 0.004", seen=seen, met=each.mean() < 0.004
+        what="AUC error, 1,000 rows per class, epsilon 1",
+        target="at most 0.004",
+        outcome=measured,
+        met=values.mean() < 0.004,
     )
-    return ["1,000 per class", "", "0.0201", "", "", seen, f"{each.size}"], target, {"errors": float(each.mean())}
+    return (
+        ["1,000 per class", "", "0.0201", "", "", measured, f"{values.size}"],
+        target,
+        {"errors": float(values.mean())},
+    )
 
 
 def real_data(*, releases: int) -> tuple[list[list[str]], list[Target], dict[str, object]]:
@@ -139,34 +146,34 @@ def real_data(*, releases: int) -> tuple[list[list[str]], list[Target], dict[str
     for table, scored in real_tables().items():
         exact = Exact.of(counts(scored))
         for epsilon in ("0.01", "0.1", "1"):
-            found = {}
+            results = {}
             for name, options in METHODS.items():
                 noise = SeededNoise(7)
-                made = [
+                curves = [
                     trace(measure(exact.statistic, epsilon=epsilon, noise=noise, **options)) for _ in range(releases)
                 ]
-                found[name] = (
-                    np.array([abs(one.auc - exact.auc) for one in made]),
-                    np.array([exact.distance(one.fpr, one.tpr) for one in made]),
+                results[name] = (
+                    np.array([abs(one.auc - exact.auc) for one in curves]),
+                    np.array([exact.distance(one.fpr, one.tpr) for one in curves]),
                 )
-            best = min(area.mean() for area, _ in found.values())
-            winner = min(found, key=lambda name: found[name][0].mean())
-            for name, (area, _) in found.items():
+            best = min(area.mean() for area, _ in results.values())
+            winner = min(results, key=lambda name: results[name][0].mean())
+            for name, (area, _) in results.items():
                 regrets[name].append(area.mean() / best)
-            ours, theirs = found["default"][0], found[winner][0]
+            ours, theirs = results["default"][0], results[winner][0]
             slack = 1.96 * np.hypot(ours.std(), theirs.std()) / np.sqrt(releases)
             worst_ratio = max(worst_ratio, float((ours.mean() - theirs.mean()) / slack) if slack else 0.0)
-            figures[f"{table} {epsilon}"] = {name: [float(v.mean()) for v in pair] for name, pair in found.items()}
-            cells = (f"{area.mean():.4f} / {shape.mean():.4f}" for area, shape in found.values())
+            figures[f"{table} {epsilon}"] = {name: [float(v.mean()) for v in pair] for name, pair in results.items()}
+            cells = (f"{area.mean():.4f} / {shape.mean():.4f}" for area, shape in results.values())
             rows.append([f"{table} ({exact.auc:.3f})", epsilon, *cells])
     if not rows:
         return rows, [], figures
-    rows.append(["mean regret of the AUC", "", *(f"{np.mean(each):.2f}" for each in regrets.values())])
+    rows.append(["mean regret of the AUC", "", *(f"{np.mean(values):.2f}" for values in regrets.values())])
     regret = float(np.mean(regrets["default"]))
     target = Target(
         what="real tables: the default against the best method of each",
         target="mean regret at most 1.05, nowhere beyond the 95% interval",
-        seen=f"mean regret {regret:.2f}; worst gap {worst_ratio:.2f} of the interval",
+        outcome=f"mean regret {regret:.2f}; worst gap {worst_ratio:.2f} of the interval",
         met=regret <= 1.05 and worst_ratio <= 1,
     )
     return rows, [target], figures
@@ -182,18 +189,18 @@ def patients(*, releases: int) -> list[list[str]]:
         return []
     exact, rows = Exact.of(counts(scored)), []
     units = {"row": (scored, 1)} | {
-        f"patient, max_rows {most}": (kept_of_patients(scored, most), most) for most in (1, 2)
+        f"patient, max_rows {max_rows}": (kept_of_patients(scored, max_rows), max_rows) for max_rows in (1, 2)
     }
-    for unit, (kept, most) in units.items():
+    for unit, (kept, max_rows) in units.items():
         own = Exact.of(counts(kept))
         for epsilon in ("0.01", "0.1", "1"):
             noise = SeededNoise(7)
-            spent = Decimal(epsilon) / most
-            made = [trace(measure(own.statistic, epsilon=spent, noise=noise)) for _ in range(releases)]
-            errors = np.array([[abs(one.auc - each.auc) for each in (own, exact)] for one in made])
+            spent = Decimal(epsilon) / max_rows
+            curves = [trace(measure(own.statistic, epsilon=spent, noise=noise)) for _ in range(releases)]
+            errors = np.array([[abs(one.auc - reference.auc) for reference in (own, exact)] for one in curves])
             means, widths = errors.mean(axis=0), 1.96 * errors.std(axis=0) / np.sqrt(releases)
-            seen = (f"{mean:.4f} ± {width:.4f}" for mean, width in zip(means, widths, strict=True))
-            rows.append([unit, f"{kept[0].size:,}", epsilon, *seen, f"{own.auc - exact.auc:+.4f}", f"{releases}"])
+            texts = (f"{mean:.4f} ± {width:.4f}" for mean, width in zip(means, widths, strict=True))
+            rows.append([unit, f"{kept[0].size:,}", epsilon, *texts, f"{own.auc - exact.auc:+.4f}", f"{releases}"])
     return rows
 
 
@@ -205,13 +212,13 @@ def coverage(*, releases: int) -> tuple[list[list[str]], list[Target], dict[str,
     }
     tables |= real_tables()
     for name, scored in tables.items():
-        exact, noise, found = Exact.of(counts(scored)), SeededNoise(11), []
+        exact, noise, results = Exact.of(counts(scored)), SeededNoise(11), []
         for seed in range(releases):
             curve = summarise(measure(exact.statistic, epsilon=1, noise=noise), seed=seed)
-            inside = held(curve.fpr, curve.tpr_lower, curve.tpr_upper, exact)
-            whole = held(curve.fpr, curve.tpr_lower_everywhere, curve.tpr_upper_everywhere, exact).all()
-            found.append((curve.auc_interval[0] <= exact.auc <= curve.auc_interval[1], inside.mean(), whole))
-        means, widths = np.mean(found, axis=0), 1.96 * np.std(found, axis=0) / np.sqrt(releases)
+            inside = covered(curve.fpr, curve.tpr_lower, curve.tpr_upper, exact)
+            whole = covered(curve.fpr, curve.tpr_lower_everywhere, curve.tpr_upper_everywhere, exact).all()
+            results.append((curve.auc_interval[0] <= exact.auc <= curve.auc_interval[1], inside.mean(), whole))
+        means, widths = np.mean(results, axis=0), 1.96 * np.std(results, axis=0) / np.sqrt(releases)
         rows.append(
             [name, *(f"{mean:.3f} ± {width:.3f}" for mean, width in zip(means, widths, strict=True)), f"{releases}"]
         )
@@ -223,7 +230,7 @@ def coverage(*, releases: int) -> tuple[list[list[str]], list[Target], dict[str,
             Target(
                 what=f"coverage of the 90% {what}, mean over tables",
                 target="0.88 to 0.95",
-                seen=f"{mean:.3f} ({parts[:, column].min():.3f} to {parts[:, column].max():.3f})",
+                outcome=f"{mean:.3f} ({parts[:, column].min():.3f} to {parts[:, column].max():.3f})",
                 met=0.88 <= mean <= 0.95,
             )
         )
@@ -238,7 +245,7 @@ def binormal_sample(area: float, rows: int) -> tuple[Int64Array, FloatArray]:
     return labels, 1 / (1 + np.exp(-(random.normal(size=rows) + distance * (labels - 0.5))))
 
 
-def held(at: FloatArray, lower: FloatArray, upper: FloatArray, exact: Exact) -> BoolArray:
+def covered(at: FloatArray, lower: FloatArray, upper: FloatArray, exact: Exact) -> BoolArray:
     """At which rates a band holds the exact curve; on a vertical stretch, any of its values will do."""
     rates, first = np.unique(exact.fpr, return_index=True)
     last = np.append(first[1:], exact.fpr.size) - 1
@@ -246,18 +253,20 @@ def held(at: FloatArray, lower: FloatArray, upper: FloatArray, exact: Exact) -> 
     return (highest >= lower - 1e-9) & (lowest <= upper + 1e-9)
 
 
-EXPERIMENTS = (*(f"apart-{signal}" for signal in TOLD_APART), "error", "real", "patients", "coverage")
+EXPERIMENTS = (*(f"apart-{signal}" for signal in DETECTABLE), "error", "real", "patients", "coverage")
 
 
-def the_area(chosen: Sequence[str], *, quick: bool) -> tuple[Report, dict[str, object]]:
+def the_area(names: Sequence[str], *, quick: bool) -> tuple[Report, dict[str, object]]:
     """The experiments on curves without sampling error, in one table."""
     rows, targets, figures = [], [], {}
-    for name in chosen:
+    for name in names:
         progress(name)
         if name == "error":
             row, target, figures[name] = error_at_thousand(releases=20 if quick else 500)
         else:
-            row, target, figures[name] = told_apart(int(name.removeprefix("apart-")), trials=2 if quick else 25)
+            row, target, figures[name] = detected_differences(
+                int(name.removeprefix("apart-")), trials=2 if quick else 25
+            )
         rows.append(row)
         targets.append(target)
     columns = ("n·epsilon", "difference", "paper", "told apart (p < 0.05)", "sd", "|bias|, or error", "releases")
@@ -291,13 +300,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = arguments(__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=EXPERIMENTS, metavar="NAME", help=", ".join(EXPERIMENTS))
     given = parser.parse_args(argv)
-    chosen = [name for name in EXPERIMENTS if name in (given.only or EXPERIMENTS)]
+    names = [name for name in EXPERIMENTS if name in (given.only or EXPERIMENTS)]
     figures: dict[str, object] = {}
-    on_curves = [name for name in chosen if name.startswith("apart-") or name == "error"]
+    on_curves = [name for name in names if name.startswith("apart-") or name == "error"]
     if on_curves:
         report, figures = the_area(on_curves, quick=given.quick)
         publish(report, None)
-    for name in chosen:
+    for name in names:
         if name not in on_curves:
             report, figures[name] = report_of(name, quick=given.quick)
             publish(report, None)

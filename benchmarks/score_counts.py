@@ -122,12 +122,12 @@ def count(table: DataFrame) -> ScoreCounts:
 
 def compare(spark: SparkSession, tables: dict[int, DataFrame], repetitions: int) -> dict[int, dict[str, Timing]]:
     """Scan, group and count each table by turns."""
-    found = {}
+    timings = {}
     for rows, table in tables.items():
         cases = {"scan": lambda t=table: scan(t), "group": lambda t=table: group(t), "count": lambda t=table: count(t)}
-        found[rows] = alternate(cases, repetitions=repetitions, warmups=3, cpu_clock=jvm_clock(spark))
-        progress(f"{rows:,} rows: " + ", ".join(f"{name} {timing}" for name, timing in found[rows].items()))
-    return found
+        timings[rows] = alternate(cases, repetitions=repetitions, warmups=3, cpu_clock=jvm_clock(spark))
+        progress(f"{rows:,} rows: " + ", ".join(f"{name} {timing}" for name, timing in timings[rows].items()))
+    return timings
 
 
 def grow(spark: SparkSession, tables: dict[int, DataFrame], repetitions: int) -> dict[int, Timing]:
@@ -140,14 +140,14 @@ def grow(spark: SparkSession, tables: dict[int, DataFrame], repetitions: int) ->
 def remember(spark: SparkSession, tables: dict[int, DataFrame]) -> dict[int, Memory]:
     """What the driver holds for tables of growing size."""
     heap = _jvm(spark).java.lang.management.ManagementFactory.getMemoryMXBean()
-    found = {}
+    memory = {}
     for rows, table in tables.items():
         Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
-        held = count(table)
+        counts = count(table)
         _jvm(spark).java.lang.System.gc()
-        found[rows] = Memory(python=_peak_resident(), jvm=heap.getHeapMemoryUsage().getUsed() / 2**20)
-        progress(f"{rows:,} rows: {found[rows]}, holding {held!r}")
-    return found
+        memory[rows] = Memory(python=_peak_resident(), jvm=heap.getHeapMemoryUsage().getUsed() / 2**20)
+        progress(f"{rows:,} rows: {memory[rows]}, holding {counts!r}")
+    return memory
 
 
 def _peak_resident() -> float:
@@ -166,28 +166,28 @@ def slopes(times: dict[int, float]) -> tuple[float, float, float]:
 def targets(
     compared: dict[int, dict[str, Timing]], grown: dict[int, Timing], memory: dict[int, Memory]
 ) -> list[Target]:
-    """The speed rows of the targets, with what was seen."""
-    found = []
+    """The speed rows of the targets, with what was measured."""
+    results = []
     for rows, timing in compared.items():
         for name, aim in (("scan", SCAN_TARGET), ("group", GROUP_TARGET)):
             ratio = timing["count"].median / timing[name].median
             cpu = timing["count"].median_cpu / timing[name].median_cpu
             what = f"{rows:,} rows, against the {'bare scan' if name == 'scan' else 'plain groupBy'}"
-            seen = f"{ratio:.2f}x (processor time {cpu:.2f}x)"
-            found.append(Target(what=what, target=f"<= {aim}x", seen=seen, met=ratio <= aim))
+            measured = f"{ratio:.2f}x (processor time {cpu:.2f}x)"
+            results.append(Target(what=what, target=f"<= {aim}x", outcome=measured, met=ratio <= aim))
     if grown:
         whole, low, high = slopes({rows: timing.median for rows, timing in grown.items()})
         off = max(abs(low / whole - 1), abs(high / whole - 1))
-        seen = f"{whole * 1e8:.2f} s per 100M rows; lower half {low / whole:.2f}x, upper half {high / whole:.2f}x"
+        measured = f"{whole * 1e8:.2f} s per 100M rows; lower half {low / whole:.2f}x, upper half {high / whole:.2f}x"
         what = f"slope of time over {min(grown):,} to {max(grown):,} rows"
-        found.append(Target(what=what, target="constant within 15%", seen=seen, met=off <= SLOPE_TARGET))
+        results.append(Target(what=what, target="constant within 15%", outcome=measured, met=off <= SLOPE_TARGET))
     for name in ("python", "jvm") if memory else ():
-        held = [getattr(of_rows, name) for of_rows in memory.values()]
-        spread = max(held) / min(held) - 1
-        seen = f"{min(held):.0f} to {max(held):.0f} MiB ({spread:.1%})"
+        sizes = [getattr(of_rows, name) for of_rows in memory.values()]
+        spread = max(sizes) / min(sizes) - 1
+        measured = f"{min(sizes):.0f} to {max(sizes):.0f} MiB ({spread:.1%})"
         what = f"driver memory over the same rows, {'Python' if name == 'python' else 'Java'}"
-        found.append(Target(what=what, target="flat within 10%", seen=seen, met=spread <= MEMORY_TARGET))
-    return found
+        results.append(Target(what=what, target="flat within 10%", outcome=measured, met=spread <= MEMORY_TARGET))
+    return results
 
 
 def table_rows(
@@ -198,14 +198,14 @@ def table_rows(
     for size in sorted({*compared, *grown}):
         cases = compared.get(size, {})
         timing = cases.get("count") or grown[size]
-        held = memory.get(size)
+        usage = memory.get(size)
         rows.append(
             (
                 f"{size:,}",
                 *(str(cases[name]) if cases else "" for name in ("scan", "group")),
                 str(timing),
                 f"{timing.median_cpu:.2f} s",
-                f"{held.python:.0f} / {held.jvm:.0f} MiB" if held else "",
+                f"{usage.python:.0f} / {usage.jvm:.0f} MiB" if usage else "",
             )
         )
     return rows
@@ -217,34 +217,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", type=int, nargs="*", help="sizes compared (default: 50 and 100 million)")
     parser.add_argument("--growth", type=int, help="largest table of the ten that show growth (default: 100 million)")
     parser.add_argument("--master", default="local[2]", help="Spark master (default: local[2])")
-    chosen = parser.parse_args(argv)
-    sizes = chosen.rows if chosen.rows is not None else [500_000] if chosen.quick else [50_000_000, 100_000_000]
-    growth = chosen.growth if chosen.growth is not None else 1_000_000 if chosen.quick else 100_000_000
+    given = parser.parse_args(argv)
+    sizes = given.rows if given.rows is not None else [500_000] if given.quick else [50_000_000, 100_000_000]
+    growth = given.growth if given.growth is not None else 1_000_000 if given.quick else 100_000_000
     with scratch_folder() as folder:
-        most = max([*sizes, growth])
-        paths = write_parts(chosen.master, folder, rows=most, parts=10)
-        spark = open_session(chosen.master)
-        tables = {most * n // 10: spark.read.parquet(*paths[:n]) for n in range(1, 11)}
+        largest = max([*sizes, growth])
+        paths = write_parts(given.master, folder, rows=largest, parts=10)
+        spark = open_session(given.master)
+        tables = {largest * n // 10: spark.read.parquet(*paths[:n]) for n in range(1, 11)}
         missing = [size for size in sizes if size not in tables]
         if missing:
-            parser.error(f"--rows: got {missing}; must be tenths of the largest size, {most}")
-        compared = compare(spark, {size: tables[size] for size in sizes}, chosen.repetitions)
+            parser.error(f"--rows: got {missing}; must be tenths of the largest size, {largest}")
+        compared = compare(spark, {size: tables[size] for size in sizes}, given.repetitions)
         growing = {rows: table for rows, table in tables.items() if rows <= growth}
-        grown = grow(spark, growing, chosen.repetitions) if growth else {}
+        grown = grow(spark, growing, given.repetitions) if growth else {}
         memory = remember(spark, growing) if growth else {}
         spark.stop()
     report = Report(
         name="score_counts",
         columns=("rows", "bare scan", "plain groupBy", "ScoreCounts", "processor time", "driver Python / Java"),
         rows=table_rows(compared, grown, memory),
-        targets=() if chosen.quick else targets(compared, grown, memory),
+        targets=() if given.quick else targets(compared, grown, memory),
         figures={
             "compared": {str(rows): {n: asdict(t) for n, t in cases.items()} for rows, cases in compared.items()},
             "grown": {str(rows): asdict(timing) for rows, timing in grown.items()},
-            "memory": {str(rows): asdict(held) for rows, held in memory.items()},
+            "memory": {str(rows): asdict(usage) for rows, usage in memory.items()},
         },
     )
-    return publish(report, chosen.json)
+    return publish(report, given.json)
 
 
 if __name__ == "__main__":

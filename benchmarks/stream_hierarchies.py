@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.stats import t as student
 
-from benchmarks._stream_tables import MISSING, buildings, made_states, stations
+from benchmarks._stream_tables import MISSING, buildings, simulated_states, stations
 from benchmarks.harness import Report, Target, arguments, progress, publish
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.privacy import Neighbours
@@ -57,12 +57,12 @@ def errors(counts: Int64Array, hierarchy: Hierarchy, epsilon: str, seed: int) ->
         OURS: pruned,
     }
     plain = laplace_hierarchy(counts, hierarchy=hierarchy, epsilon=epsilon, neighbours=ADDED, noise=SeededNoise(seed))
-    found = {"zero everywhere": off(np.zeros_like(exact)), HS_LM: off(plain)}
+    results = {"zero everywhere": off(np.zeros_like(exact)), HS_LM: off(plain)}
     for name, shape in shapes.items():
         drawn = draw_hierarchy(exact, shape=shape, noise=SeededNoise(seed))
         _, steps = take_hierarchy(HierarchyState.start(shape), exact, shape=shape, drawn=drawn)
-        found[name] = off(steps.estimates)
-    return found
+        results[name] = off(steps.estimates)
+    return results
 
 
 def interval(values: list[float]) -> tuple[float, float]:
@@ -73,15 +73,15 @@ def interval(values: list[float]) -> tuple[float, float]:
 
 def tables(quick: bool) -> dict[str, tuple[Int64Array, Hierarchy, tuple[str, ...]]]:
     """What to measure on: counts, hierarchy, epsilons."""
-    most = 500 if quick else 20_000
-    found = {"made, 128 states": (made_states(most), Hierarchy.line(128, branching=2), tuple(PAPER))}
+    limit = 500 if quick else 20_000
+    streams = {"made, 128 states": (simulated_states(limit), Hierarchy.line(128, branching=2), tuple(PAPER))}
     wifi, trips = buildings(), stations(60)
     if wifi is None or trips is None:
         progress(MISSING)
     else:
-        found["devices in 4 buildings"] = (wifi[:most], Hierarchy.line(4, branching=2), ("1", "0.1"))
-        found["trips from 70 stations"] = (trips[0][:most], trips[1], ("1", "0.1"))
-    return found
+        streams["devices in 4 buildings"] = (wifi[:limit], Hierarchy.line(4, branching=2), ("1", "0.1"))
+        streams["trips from 70 stations"] = (trips[0][:limit], trips[1], ("1", "0.1"))
+    return streams
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -111,31 +111,31 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _figures(runs: list[dict[str, float]], method: str) -> list[str]:
-    def said(value: Callable[[dict[str, float]], float]) -> str:
+    def text(value: Callable[[dict[str, float]], float]) -> str:
         mean, half = interval([value(run) for run in runs])
         return f"{mean:.4g} ± {half:.2g}"
 
     return [
-        said(lambda run: run[method]),
-        said(lambda run: run[HS_LM] / run[method]),
-        said(lambda run: run[method] / run[OURS]),
+        text(lambda run: run[method]),
+        text(lambda run: run[HS_LM] / run[method]),
+        text(lambda run: run[method] / run[OURS]),
     ]
 
 
 def _targets(runs: list[dict[str, float]], epsilon: str) -> list[Target]:
     """The source's factors, of which three quarters are to be reached."""
-    found = []
+    results = []
     for method, factor in zip((HS_LM, PUBLISHED), PAPER[epsilon], strict=True):
         mean, half = interval([run[method] / run[OURS] for run in runs])
-        found.append(
+        results.append(
             Target(
                 what=f"{method} / PHS-PGS at epsilon {epsilon}; {factor:g} in the source",
                 target=f">= {WITHIN * factor:.3g}",
-                seen=f"{mean:.1f} ± {half:.1f}",
+                outcome=f"{mean:.1f} ± {half:.1f}",
                 met=mean - half >= WITHIN * factor,
             )
         )
-    return found
+    return results
 
 
 if __name__ == "__main__":

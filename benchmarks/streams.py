@@ -83,33 +83,39 @@ def main(argv: list[str] | None = None) -> int:
             progress(f"{name}, epsilon {epsilon}")
             shape = PegasusShape(epsilon=epsilon, neighbours=Neighbours.ADD_REMOVE)
             rates: list[float] = []
-            errors: dict[Smoother, list[float]] = {each: [] for each in Smoother}
+            errors: dict[Smoother, list[float]] = {smoother: [] for smoother in Smoother}
             for seed in range(1 if given.quick else REPETITIONS):
                 stream = CountStream(epsilon=epsilon, noise=DrawnBefore(counts, shape, seed))
                 start = time.process_time()
                 stream.steps(counts)
                 rates.append(counts.size / (time.process_time() - start))
                 drawn = draw_noise(counts, shape=shape, noise=SeededNoise(seed))
-                _, made = take_steps(PegasusState(), counts, shape=shape, drawn=drawn)
-                for each in Smoother:
-                    other = PegasusShape(epsilon=epsilon, neighbours=Neighbours.ADD_REMOVE, smoother=each)
+                _, released = take_steps(PegasusState(), counts, shape=shape, drawn=drawn)
+                for smoother in Smoother:
+                    other = PegasusShape(epsilon=epsilon, neighbours=Neighbours.ADD_REMOVE, smoother=smoother)
                     _, smoothed = take_steps(PegasusState(), counts, shape=other, drawn=drawn)
-                    errors[each].append(np.abs(smoothed.estimates - counts).mean())
+                    errors[smoother].append(np.abs(smoothed.estimates - counts).mean())
             plain = np.abs(SeededNoise(9).laplace(counts, epsilon=epsilon, l1_sensitivity=1) - counts).mean()
-            rate, groups = float(np.median(rates)), counts.size / np.unique(made.starts).size
+            rate, groups = float(np.median(rates)), counts.size / np.unique(released.starts).size
             slowest = min(slowest, rate)
             figures[f"{name} {epsilon}"] = {"rates": rates, "errors": errors}
-            relative = [f"{np.mean(errors[each]) / plain:.2f}" for each in Smoother]
+            relative = [f"{np.mean(errors[smoother]) / plain:.2f}" for smoother in Smoother]
             rows.append([name, epsilon, f"{rate:,.0f}", f"{groups:.1f}", *relative])
     aim = Target(
         what="CountStream.steps: steps a second of processor time, noise drawn beforehand, the slowest stream",
         target=f">= {AIM:,}",
-        seen=f"{slowest:,.0f}",
+        outcome=f"{slowest:,.0f}",
         met=slowest >= AIM,
     )
     report = Report(
         name=f"streams: {steps:,} steps, medians of {REPETITIONS}",
-        columns=("stream", "epsilon", "steps a second", "steps a group", *(f"error, {each}" for each in Smoother)),
+        columns=(
+            "stream",
+            "epsilon",
+            "steps a second",
+            "steps a group",
+            *(f"error, {smoother}" for smoother in Smoother),
+        ),
         rows=rows,
         targets=[] if given.quick else [aim],
         figures=figures,

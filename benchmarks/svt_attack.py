@@ -34,19 +34,19 @@ def main() -> int:
         progress(MISSING)
     histograms = {"Zipf": ZIPF} if options.quick else {**real, "Zipf": ZIPF}
     repetitions = 2 if options.quick else options.repetitions
-    found: dict[tuple[str, str, float], Success] = {}
+    successes: dict[tuple[str, str, float], Success] = {}
     for histogram, counts in histograms.items():
         progress(f"{histogram}: {counts.size} cells, {counts.sum()} rows, {(counts <= 5).sum()} cells of 0 to 5 rows")
         for epsilon in EPSILONS:
             for name, run in attacks(counts, epsilon).items():
-                found[histogram, name, epsilon] = mean([run(seed) for seed in range(repetitions)])
+                successes[histogram, name, epsilon] = mean([run(seed) for seed in range(repetitions)])
     return publish(
         Report(
             name="svt_attack",
             columns=COLUMNS,
-            rows=[(*key[:2], f"{key[2]:g}", *said(one)) for key, one in found.items()],
-            targets=() if options.quick else targets(found),
-            figures={" / ".join(map(str, key)): asdict(one) for key, one in found.items()},
+            rows=[(*key[:2], f"{key[2]:g}", *rates(one)) for key, one in successes.items()],
+            targets=() if options.quick else targets(successes),
+            figures={" / ".join(map(str, key)): asdict(one) for key, one in successes.items()},
         ),
         options.json,
     )
@@ -79,40 +79,40 @@ def mean(runs: list[Success]) -> Success:
     return Success(**{name: float(np.mean([getattr(run, name) for run in runs])) for name in asdict(runs[0])})
 
 
-def said(one: Success) -> tuple[str, str, str]:
+def rates(one: Success) -> tuple[str, str, str]:
     """The three parts, as text."""
     return f"{one.cells:.3f}", f"{one.small:.3f}", f"{one.occupied:.3f}"
 
 
-def targets(found: dict[tuple[str, str, float], Success]) -> list[Target]:
+def targets(successes: dict[tuple[str, str, float], Success]) -> list[Target]:
     """Adult as published; and nothing told by what is shipped beyond what the noisy total tells."""
-    made = []
+    results = []
     for epsilon, (cells, small) in PUBLISHED.items():
-        if ("Adult", FLAWED[0], epsilon) in found:
-            seen = found["Adult", FLAWED[0], epsilon]
-            made.append(
+        if ("Adult", FLAWED[0], epsilon) in successes:
+            success = successes["Adult", FLAWED[0], epsilon]
+            results.append(
                 Target(
                     what=f"Adult, epsilon {epsilon:g}: cells, and cells with 0 to 5 rows, told exactly",
                     target=f"{cells:.3f} and {small:.3f} within 0.01 (tables 3.2, 3.3)",
-                    seen=f"{seen.cells:.3f} and {seen.small:.3f}",
-                    met=abs(seen.cells - cells) <= 0.01 and abs(seen.small - small) <= 0.01,
+                    outcome=f"{success.cells:.3f} and {success.small:.3f}",
+                    met=abs(success.cells - cells) <= 0.01 and abs(success.small - small) <= 0.01,
                 )
             )
     # a class or two beside the one of everything may move the mean, and a guess with it, by chance
     excess = max(
-        one.small - found[key[0], "nobody (the noisy total alone)", key[2]].small
-        for key, one in found.items()
+        one.small - successes[key[0], "nobody (the noisy total alone)", key[2]].small
+        for key, one in successes.items()
         if key[1].startswith("above_threshold")
     )
-    made.append(
+    results.append(
         Target(
             what="above_threshold under the same attack: small counts told beyond those that the noisy total tells",
             target="at most 0.02",
-            seen=f"{excess:.3f}",
+            outcome=f"{excess:.3f}",
             met=excess <= 0.02,
         )
     )
-    return made
+    return results
 
 
 if __name__ == "__main__":

@@ -36,8 +36,8 @@ def report(targets):
 
 
 def test_a_missed_target_is_shown_as_missed():
-    missed = Target(what="speed", target="<= 2x", seen="3x", met=False)
-    met = Target(what="size", target="<= 2x", seen="1x", met=True)
+    missed = Target(what="speed", target="<= 2x", outcome="3x", met=False)
+    met = Target(what="size", target="<= 2x", outcome="1x", met=True)
     lines = report([missed, met]).to_markdown().splitlines()
     assert "**missed**" in next(line for line in lines if "speed" in line)
     assert "missed" not in next(line for line in lines if "size" in line)
