@@ -33,7 +33,7 @@ def is_defined(result: Ecdf) -> bool:
 
 
 def defined_comparison(result: Ecdf) -> EcdfComparison | None:
-    """The comparison with an earlier release; None if there is none, or if either release is undefined."""
+    """The comparison with an earlier release; None without an earlier release, or if either is undefined."""
     compared = result.comparison
     return compared if compared is not None and compared.status == "ok" and is_defined(result) else None
 
