@@ -90,13 +90,13 @@ def _bad(name: str, message: str, remedy: str) -> Check:
     return Check(name=name, finding=Finding.BAD, message=message, remedy=remedy)
 
 
-def _left_out(name: str, message: str, remedy: str = "") -> Check:
+def _skipped(name: str, message: str, remedy: str = "") -> Check:
     return Check(name=name, finding=Finding.UNKNOWN, message=message, remedy=remedy)
 
 
-def _refusal(name: str, refused: Exception) -> Check:
+def _failed_by(name: str, error: Exception) -> Check:
     """A failed check with the message of an error, which includes the remedy."""
-    return _bad(name, " ".join(str(refused).split()), "")
+    return _bad(name, " ".join(str(error).split()), "")
 
 
 def _java(machine: Machine) -> Check:
@@ -104,8 +104,8 @@ def _java(machine: Machine) -> Check:
 
     try:
         home = java_home(machine.environ)
-    except InvalidRequest as refused:
-        return _refusal("java", refused)
+    except InvalidRequest as error:
+        return _failed_by("java", error)
     return _good("java", f"Java {java_version(home / 'bin' / 'java')} in {home}")
 
 
@@ -118,7 +118,7 @@ def _spark(machine: Machine) -> Check:
 
 def _packages(machine: Machine) -> Check:
     if machine.dags is None:
-        return _left_out("dags", "no DAGs folder is named", "name it with --dags, or set AIRFLOW__CORE__DAGS_FOLDER")
+        return _skipped("dags", "no DAGs folder is named", "name it with --dags, or set AIRFLOW__CORE__DAGS_FOLDER")
     hiding = [path for name in OURS for path in (machine.dags / name, machine.dags / f"{name}.py") if path.exists()]
     if hiding:
         names = ", ".join(str(path) for path in hiding)
@@ -135,7 +135,7 @@ def _ledger(machine: Machine) -> tuple[tuple[Check, ...], tuple[Account, ...]]:
             reason = ledger.frozen()
             accounts = (ledger.account(machine.account),) if machine.account else ledger.accounts()
     except (InvalidRequest, LedgerUnavailable) as failed:
-        return (_refusal("ledger", failed),), ()
+        return (_failed_by("ledger", failed),), ()
     state = (
         _bad("ledger", f"{ledger.name} is frozen: {reason}", "dp-budget reconcile, then dp-budget thaw")
         if reason
@@ -162,25 +162,25 @@ def _accounts(accounts: tuple[Account, ...]) -> Check:
 def _salt(machine: Machine, accounts: tuple[Account, ...]) -> Check:
     needing = [account.name for account in accounts if account.unit.column is not None]
     if not needing and not {SALT_VARIABLE, SALT_FILE_VARIABLE} & set(machine.environ):
-        return _left_out("salt", "not set; only an account whose unit is a column needs it, and there is none")
+        return _skipped("salt", "not set; only an account whose unit is a column needs it, and there is none")
     try:
         read_salt(machine.environ)
-    except InvalidRequest as refused:
-        return _refusal("salt", refused)
+    except InvalidRequest as error:
+        return _failed_by("salt", error)
     return _good("salt", "is set and long enough")
 
 
 def _output(machine: Machine) -> Check:
     if machine.output is None:
-        return _left_out("output", "no folder of releases is named", "name it with --output")
+        return _skipped("output", "no folder of releases is named", "name it with --output")
     try:
         if is_missing_folder(machine.output):
             return _bad(
                 "output", f"{machine.output} does not exist", "create the folder for the user that runs releases"
             )
         check_store(machine.output)
-    except InvalidRequest as refused:
-        return _refusal("output", refused)
+    except InvalidRequest as error:
+        return _failed_by("output", error)
     return _good("output", f"{machine.output} is writable, and rejects creating an object twice")
 
 
@@ -192,11 +192,11 @@ def is_missing_folder(output: str) -> bool:
 def _connector(machine: Machine, accounts: tuple[Account, ...]) -> Check:
     home = spark_home(machine.environ)
     if home is None:
-        return _left_out("s3", "there is no Spark to check")
+        return _skipped("s3", "there is no Spark to check")
     missing = missing_connector(settings=spark_defaults(home, machine.environ), home=home)
     if not missing:
         return _good("s3", "Spark has a connector for tables in S3")
     if not any(urlsplit(table).scheme in S3 for account in accounts for table in account.tables):
-        return _left_out("s3", f"{missing}; only tables in S3 need it, and no account has one")
+        return _skipped("s3", f"{missing}; only tables in S3 need it, and no account has one")
     version = hadoop_version(home) or "VERSION"
     return _bad("s3", missing, f"put org.apache.hadoop:hadoop-aws:{version} into spark.jars.packages")

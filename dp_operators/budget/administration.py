@@ -64,7 +64,6 @@ def raise_cap(connection: Connection, request: CapRequest) -> Account | SubBudge
     require_thawed(rows.frozen(connection))
     raised = {**mapping.amounts(cap), "slack": plain(slack)}
     entry = audit.NewEntry(
-        at=audit.now(),
         actor=request.actor,
         action=audit.RAISED,
         account=account.name,
@@ -104,7 +103,6 @@ def allot(connection: Connection, request: CapRequest) -> SubBudget:
     require_thawed(rows.frozen(connection))
     row = mapping.sub_budget_row(sub_budget)
     entry = audit.NewEntry(
-        at=audit.now(),
         actor=request.actor,
         action=audit.ALLOTTED,
         account=account.name,
@@ -156,7 +154,7 @@ def thaw(connection: Connection, reason: str, *, actor: str) -> None:
 
 
 def _log(connection: Connection, action: str, reason: str, *, actor: str) -> None:
-    entry = audit.NewEntry(at=audit.now(), actor=actor, action=action, account="", reason=reason, details={})
+    entry = audit.NewEntry(actor=actor, action=action, account="", reason=reason, details={})
     audit.append(connection, entry)
 
 

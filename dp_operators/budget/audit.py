@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -52,11 +52,11 @@ def entry_hash(fields: Mapping[str, Any]) -> str:
 class NewEntry:
     """An entry before it is appended to the log; its fields are those of ``AuditEntry``."""
 
-    at: str
     actor: str
     action: str
     account: str
     details: Mapping[str, Any]
+    at: str = field(default_factory=now)
     charge: str = ""
     reason: str = ""
 

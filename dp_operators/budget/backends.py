@@ -82,31 +82,31 @@ class PostgreSQL:
         return engine
 
 
-def ledger_url(url: str) -> URL:
+def parse_ledger_url(url: str) -> URL:
     """The parsed URL of a ledger, with the driver that is used.
 
     Raises:
         InvalidRequest: not the URL of a PostgreSQL database or of a SQLite file.
     """
 
-    def refused(bound: str, remedy: str) -> InvalidRequest:
+    def error(requirement: str, remedy: str) -> InvalidRequest:
         # no value: the URL may contain a password
-        return InvalidRequest("ledger", requirement=bound, remedy=remedy)
+        return InvalidRequest("ledger", requirement=requirement, remedy=remedy)
 
     form = "e.g. postgresql://user@host/privacy_ledger or sqlite:////var/lib/dp/ledger.db"
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError, AttributeError):
-        raise refused("must be a URL of a PostgreSQL database or a SQLite file", form) from None
+        raise error("must be a URL of a PostgreSQL database or a SQLite file", form) from None
     backend = parsed.drivername.partition("+")[0]
     if backend == "sqlite":
         if not parsed.database or parsed.database.startswith((":memory:", "file:")) or parsed.query:
-            raise refused("must be the plain path of a SQLite file, which outlives this process", form)
+            raise error("must be the plain path of a SQLite file, which outlives this process", form)
         return parsed.set(drivername="sqlite")
     if backend not in ("postgresql", "postgres"):
-        raise refused("must be a PostgreSQL database or a SQLite file", form)
+        raise error("must be a PostgreSQL database or a SQLite file", form)
     if "@" in (parsed.host or ""):
-        raise refused("must have a host without @", "write an @ in the password as %40")
+        raise error("must have a host without @", "write an @ in the password as %40")
     return parsed.set(drivername="postgresql+psycopg")
 
 
@@ -124,10 +124,14 @@ def public_name(url: URL) -> str:
     return public.render_as_string()
 
 
+def passwords_in(url: URL) -> tuple[str, ...]:
+    """The passwords of a URL, which may also be in its query."""
+    texts = (url.password, *(value for name, value in url.query.items() if "password" in name))
+    return tuple(text for text in texts if isinstance(text, str) and text)
+
+
 def without_secrets(message: str, url: URL) -> str:
     """A driver's error message on one line, with the passwords of the URL masked."""
-    secrets = [url.password, *(value for name, value in url.query.items() if "password" in name)]
-    for secret in secrets:
-        if isinstance(secret, str) and secret:
-            message = message.replace(secret, "***")
+    for secret in passwords_in(url):
+        message = message.replace(secret, "***")
     return " ".join(message.split()).rstrip(".;")

@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import Connection, insert, update
 
 from dp_operators.budget import audit, mapping, rows
-from dp_operators.budget.apart import require_outputs_apart, require_tables_apart
 from dp_operators.budget.audit import canonical
+from dp_operators.budget.overlaps import require_separate_outputs, require_separate_tables
 from dp_operators.budget.schema import account_tables, accounts, key_lists
 from dp_operators.budget.transactions import require_thawed
 from dp_operators.budget.values import Account, KeyList
@@ -63,14 +63,13 @@ def bind_table(connection: Connection, wanted: Bind) -> Account:
     if before == wanted.binding:
         return account
     if wanted.table not in account.tables:
-        require_tables_apart(connection, account.name, (wanted.table,))
+        require_separate_tables(connection, account.name, (wanted.table,))
     binding = TableBinding.parse(wanted.binding)
     binding.require_terms(account.unit, account.blocks)
     if before is not None:
         binding.require_extends(TableBinding.parse(before))
     require_thawed(rows.frozen(connection))
     entry = audit.NewEntry(
-        at=audit.now(),
         actor=wanted.actor,
         action=audit.TABLE_BOUND,
         account=account.name,
@@ -99,10 +98,9 @@ def bind_outputs(connection: Connection, wanted: BindOutputs) -> Account:
     account = rows.get_account(connection, wanted.account)
     if account.outputs == wanted.outputs:
         return account
-    require_outputs_apart(connection, account.name, wanted.outputs, ())
+    require_separate_outputs(connection, account.name, wanted.outputs, ())
     require_thawed(rows.frozen(connection))
     entry = audit.NewEntry(
-        at=audit.now(),
         actor=wanted.actor,
         action=audit.OUTPUTS_BOUND,
         account=account.name,

@@ -65,13 +65,13 @@ class ChargingLedger(LedgerReader):
             delta=delta,
             rho=rho,
             blocks=validation.block_names(blocks),
-            allotment=validation.note("allotment", allotment, limit=200),
+            allotment=validation.optional_name("allotment", allotment, limit=200),
             events=tuple(json.loads(validation.event_list(events))),
-            request_sha256=validation.note("request_sha256", request_sha256),
+            request_sha256=validation.optional_name("request_sha256", request_sha256),
             neighbours=None if neighbours is None else validation.relation(neighbours),
             unit=None if unit is None else validation.privacy_unit(unit),
             tables=validation.table_identities(tables),
-            actor=validation.note("actor", actor),
+            actor=validation.optional_name("actor", actor),
         )
         return self._database.change(lambda connection: transactions.reserve(connection, order))
 
@@ -90,7 +90,7 @@ class ChargingLedger(LedgerReader):
             ChargeConflict: the charge is burnt, void, or committed with another manifest; or its draw is not recorded.
             InvalidRequest: no such charge.
         """
-        manifest = validation.note("manifest_sha256", manifest_sha256) or None
+        manifest = validation.optional_name("manifest_sha256", manifest_sha256) or None
         return self._end_reservation(id, ChargeState.COMMITTED, manifest=manifest, events=events, actor=actor)
 
     def burn(self, id: str, *, events: Iterable[Any] | None = None, actor: str = "", reason: str = "") -> Charge:
@@ -157,9 +157,9 @@ class ChargingLedger(LedgerReader):
             delta=delta,
             rho=None,
             blocks=validation.block_names(blocks),
-            allotment=validation.note("allotment", allotment, limit=200),
+            allotment=validation.optional_name("allotment", allotment, limit=200),
             events=(),
-            request_sha256=validation.note("request_sha256", request_sha256),
+            request_sha256=validation.optional_name("request_sha256", request_sha256),
             neighbours=None,
             unit=None,
             tables=(),
@@ -195,7 +195,7 @@ class ChargingLedger(LedgerReader):
             ChargeConflict: the charge is burnt or void.
             InvalidRequest: no such charge.
         """
-        charge_id, who = validation.name_of("charge", id), validation.note("actor", actor)
+        charge_id, who = validation.name_of("charge", id), validation.optional_name("actor", actor)
         return self._database.change(lambda connection: runs.start_run(connection, charge_id, actor=who))
 
     def end_run(self, id: str, number: int, *, actor: str = "") -> Charge:
@@ -205,7 +205,7 @@ class ChargingLedger(LedgerReader):
             ChargeConflict: the charge is committed, burnt or void.
             InvalidRequest: no such charge, or no such run of it.
         """
-        charge_id, who = validation.name_of("charge", id), validation.note("actor", actor)
+        charge_id, who = validation.name_of("charge", id), validation.optional_name("actor", actor)
         return self._database.change(lambda connection: runs.end_run(connection, charge_id, int(number), actor=who))
 
     def record_draw(self, id: str, draw_sha256: str, *, actor: str = "") -> Charge:
@@ -215,7 +215,7 @@ class ChargingLedger(LedgerReader):
             ChargeConflict: another draw is recorded, or the charge ended without one.
             InvalidRequest: no such charge, or not a hash.
         """
-        charge_id, who = validation.name_of("charge", id), validation.note("actor", actor)
+        charge_id, who = validation.name_of("charge", id), validation.optional_name("actor", actor)
         digest = validation.sha256_of("draw_sha256", draw_sha256)
         return self._database.change(lambda connection: runs.record_draw(connection, charge_id, digest, actor=who))
 
@@ -249,7 +249,7 @@ class ChargingLedger(LedgerReader):
         while_frozen: bool = False,
     ) -> Charge:
         charge_id = validation.name_of("charge", charge_id)
-        actor, reason = validation.note("actor", actor), validation.note("reason", reason)
+        actor, reason = validation.optional_name("actor", actor), validation.optional_name("reason", reason)
         drawn_events = None if events is None else tuple(json.loads(validation.event_list(events)))
         return self._database.change(
             lambda connection: transactions.end_reservation(

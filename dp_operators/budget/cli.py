@@ -15,7 +15,7 @@ from dp_operators.budget import reports
 from dp_operators.budget.composition import APPROXIMATE
 from dp_operators.budget.errors import LedgerUnavailable
 from dp_operators.budget.ledger import PrivacyLedger
-from dp_operators.budget.table_schemas import binding_of, shown
+from dp_operators.budget.table_schemas import binding_lines, binding_of
 from dp_operators.budget.values import Account
 from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.errors import InvalidRequest
@@ -48,6 +48,7 @@ Tight = Annotated[
     bool, typer.Option("--tight", help="Also report the cost of all charges if fixed beforehand; for information only.")
 ]
 AnAccount = Annotated[str, typer.Argument(help="The account's name.")]
+Rho = Annotated[str | None, typer.Option(help="The cap's rho in a zcdp account, in place of epsilon.")]
 Actor = Annotated[
     str | None, typer.Option(help="Who is responsible, for the audit log; by default the user of this machine.")
 ]
@@ -88,19 +89,16 @@ def open_account(
         typer.Option(help="A table that it pays for: absolute path, URI or catalog:db.name; may be repeated."),
     ] = None,
     output: Annotated[
-        list[str] | None,
-        typer.Option(help="A folder or URI for the releases of this account alone; may be repeated."),
+        list[str] | None, typer.Option(help="A folder or URI for the releases of this account alone; may be repeated.")
     ] = None,
     neighbours: Annotated[str, typer.Option(help="add_remove or replace_one.")] = "add_remove",
-    unit_column: Annotated[
-        str | None, typer.Option(help="The column that identifies the privacy unit; by default a unit is a row.")
-    ] = None,
+    unit_column: Annotated[str | None, typer.Option(help="The column of the privacy unit; by default a row.")] = None,
     max_rows: Annotated[int, typer.Option(help="The largest number of rows of one unit that are used.")] = 1,
     composition: Annotated[str, typer.Option(help="How charges add up: pure, zcdp or approximate.")] = "pure",
     delta: Annotated[
         str, typer.Option(help="The cap's delta; for zcdp, the delta at which epsilon is reported; 0 for pure.")
     ] = "0",
-    rho: Annotated[str | None, typer.Option(help="The cap of a zcdp account, in place of epsilon.")] = None,
+    rho: Rho = None,
     slack: Annotated[
         str | None,
         typer.Option(help="The part of an approximate cap's delta that pays for the sum of squares; half by default."),
@@ -110,8 +108,7 @@ def open_account(
         typer.Option(help="The expression that assigns rows to blocks, e.g. 'day(visited_at)' or 'value(region)'."),
     ] = None,
     unit_stays: Annotated[
-        bool | None,
-        typer.Option(help="Whether a unit stays in one block; if it does not, charges add up across blocks."),
+        bool | None, typer.Option(help="Whether a unit stays in one block; if not, charges add up across blocks.")
     ] = None,
     schema: Schema = None,
     columns: Columns = None,
@@ -241,7 +238,7 @@ def confirm(binding: TableBinding, *, yes: bool) -> None:
     Raises:
         InvalidRequest: the answer is no, or there is no answer.
     """
-    typer.echo(shown(binding), err=True)
+    typer.echo(binding_lines(binding), err=True)
     try:
         agreed = yes or typer.confirm("Bind the table in this way, permanently?", err=True)
     except typer.Abort:

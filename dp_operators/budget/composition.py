@@ -158,7 +158,7 @@ def cost_in(composition: str, epsilon: Any, delta: Any = 0, rho: Any = None) -> 
     return exact_budget(amount, _fraction("delta", delta), half_square(amount))
 
 
-def nothing(composition: str) -> Budget:
+def zero_cost(composition: str) -> Budget:
     """The sum of no charges."""
     return exact_budget(_ZERO, _ZERO, None if composition == PURE else _ZERO)
 
@@ -179,7 +179,7 @@ def added(spent: Budget, cost: Budget) -> Budget:
     )
 
 
-def taken_off(spent: Budget, cost: Budget) -> Budget:
+def subtracted(spent: Budget, cost: Budget) -> Budget:
     """The sum after ``cost``, which is part of it, is given back."""
     back = None if cost.rho is None else cost.rho.copy_negate()
     return exact_budget(

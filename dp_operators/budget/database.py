@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Engine, column, inspect, select, table
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from dp_operators.budget.backends import PostgreSQL, SQLite, ledger_url, public_name, without_secrets
+from dp_operators.budget.backends import PostgreSQL, SQLite, parse_ledger_url, public_name, without_secrets
 from dp_operators.budget.errors import LedgerUnavailable, NotAllowed
 from dp_operators.budget.queries import run
 from dp_operators.budget.schema import REVISION, VERSION_TABLE
@@ -58,7 +58,7 @@ class Database:
     """
 
     def __init__(self, url: str, *, patience: float) -> None:
-        self._url = ledger_url(url)
+        self._url = parse_ledger_url(url)
         self._backend = (SQLite if self._url.get_backend_name() == "sqlite" else PostgreSQL)(self._url, patience)
         self._engine_of_process: tuple[int, Engine] | None = None
         self._ready = False
@@ -169,7 +169,7 @@ def revision_in(connection: Connection) -> str | None:
     if "dag_run" in tables:
         raise InvalidRequest(
             "ledger",
-            requirement="must not lie in Airflow's metadata database",
+            requirement="must not be in Airflow's metadata database",
             remedy="give the ledger a database of its own",
         )
     if VERSION_TABLE not in tables:
@@ -199,7 +199,7 @@ def require_revision(connection: Connection, name: str) -> None:
 
 def no_ledger(name: str) -> InvalidRequest:
     """The error for a database without a ledger."""
-    return InvalidRequest("ledger", value=name, requirement="holds no privacy ledger", remedy="run `dp-budget migrate`")
+    return InvalidRequest("ledger", value=name, requirement="has no privacy ledger", remedy="run `dp-budget migrate`")
 
 
 def newer_ledger(name: str, revision: str) -> InvalidRequest:

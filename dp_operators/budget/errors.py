@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Self
 
-from dp_operators.budget.composition import Limits, nothing, room
+from dp_operators.budget.composition import Limits, room, zero_cost
 from dp_operators.budget.values import ALL, Account, Charge
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget, plain
@@ -57,7 +57,7 @@ class BudgetExceeded(InvalidRequest):
     ) -> BudgetExceeded:
         """The error for a ``cost`` that does not fit beside ``spent``, in the first currency that is short."""
         kind = "approximate" if cost.epsilon > 0 else "gaussian"
-        left, full = (room(limits, amount, kind) for amount in (spent, nothing(account.composition)))
+        left, full = (room(limits, amount, kind) for amount in (spent, zero_cost(account.composition)))
         short = [
             name for name in ("delta", "epsilon", "rho") if (getattr(cost, name) or 0) > (getattr(left, name) or 0)
         ]

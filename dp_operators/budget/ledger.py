@@ -87,25 +87,25 @@ class PrivacyLedger(ChargingLedger):
                 several blocks.
         """
         kind = known_composition(composition)
-        cap, part = cap_of(kind, epsilon, delta, rho, slack)
-        expression, whom = validation.block_expression(blocks), validation.privacy_unit(unit)
-        between, bound = validation.relation(neighbours), validation.bound_tables(tables)
+        cap, cap_slack = cap_of(kind, epsilon, delta, rho, slack)
+        expression, privacy_unit = validation.block_expression(blocks), validation.privacy_unit(unit)
+        relation, bound = validation.relation(neighbours), validation.bound_tables(tables)
         for binding in filter(None, bound.values()):
-            TableBinding.parse(binding).require_terms(whom, expression)
+            TableBinding.parse(binding).require_terms(privacy_unit, expression)
         account = Account(
             name=validation.name_of("account", name),
             composition=kind,
             cap=cap,
-            slack=part,
-            neighbours=between,
-            unit=whom,
+            slack=cap_slack,
+            neighbours=relation,
+            unit=privacy_unit,
             tables=tuple(sorted(bound)),
             bindings={table: binding for table, binding in bound.items() if binding is not None},
             outputs=validation.output_uris(outputs),
             blocks=expression,
-            unit_stays=validation.stays(unit_stays, expression, whom, between),
+            unit_stays=validation.stays_in_block(unit_stays, expression, privacy_unit, relation),
             opened_at=audit.now(),
-            opened_by=validation.note("actor", actor),
+            opened_by=validation.optional_name("actor", actor),
         )
         return self._database.alone(lambda connection: transactions.open_account(connection, account))
 
@@ -136,7 +136,7 @@ class PrivacyLedger(ChargingLedger):
         """
         request = administration.CapRequest(
             account=validation.name_of("account", account),
-            sub_budget=validation.note("allotment", allotment, limit=200),
+            sub_budget=validation.optional_name("allotment", allotment, limit=200),
             epsilon=epsilon,
             delta=delta,
             rho=rho,
@@ -178,8 +178,8 @@ class PrivacyLedger(ChargingLedger):
             epsilon=epsilon,
             delta=delta,
             rho=rho,
-            actor=validation.note("actor", actor),
-            reason=validation.note("reason", reason),
+            actor=validation.optional_name("actor", actor),
+            reason=validation.optional_name("reason", reason),
         )
         return self._database.alone(lambda connection: administration.allot(connection, request))
 
@@ -255,7 +255,7 @@ class PrivacyLedger(ChargingLedger):
         Raises:
             InvalidRequest: no reason is given.
         """
-        actor, reason = validation.note("actor", actor), validation.name_of("reason", reason, limit=500)
+        actor, reason = validation.optional_name("actor", actor), validation.name_of("reason", reason, limit=500)
         self._database.alone(lambda connection: administration.freeze(connection, reason, actor=actor))
 
     def seal(self, entry: AuditEntry) -> str:
@@ -279,7 +279,7 @@ class PrivacyLedger(ChargingLedger):
         Raises:
             InvalidRequest: the log still has the entry, or the seal is not valid.
         """
-        who, why = validation.note("actor", actor), validation.name_of("reason", reason, limit=500)
+        who, why = validation.optional_name("actor", actor), validation.name_of("reason", reason, limit=500)
         self._database.change(
             lambda connection: administration.freeze_forgotten(connection, (seq, hash, seal), why, actor=who)
         )

@@ -122,7 +122,7 @@ def charge_details(charge: Charge, account: Account) -> dict[str, Any]:
         "release_key": charge.release,
         "generation": charge.generation,
         **amounts(charge.cost),
-        "blocks": account.written(charge.blocks),
+        "blocks": account.compacted(charge.blocks),
         "events": charge.events,
         "request_sha256": charge.request_sha256,
         "allotment": charge.allotment,

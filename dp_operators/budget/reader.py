@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from dp_operators.budget import audit, rows, transactions, validation, verification
-from dp_operators.budget.composition import cost_in, limits_of, minimum, nothing, room
+from dp_operators.budget.composition import cost_in, limits_of, minimum, room, zero_cost
 from dp_operators.budget.database import Database
 from dp_operators.budget.mechanism_events import MechanismEvent, charged_events
 from dp_operators.budget.values import (
@@ -68,7 +68,7 @@ class LedgerReader:
             InvalidRequest: no such account, block, sub-budget or kind.
         """
         name, block = validation.name_of("account", account), validation.name_of("block", block)
-        payer = validation.note("allotment", allotment, limit=200)
+        payer = validation.optional_name("allotment", allotment, limit=200)
 
         def work(connection: Connection) -> Budget:
             terms = rows.get_account(connection, name)
@@ -98,7 +98,7 @@ class LedgerReader:
             limits = limits_of(terms.composition, terms.cap, terms.slack)
             spent = _in_order(terms, rows.all_spent(connection, name), "")
             return {block: room(limits, total, kind) for block, total in spent.items()} or {
-                ALL: room(limits, nothing(terms.composition), kind)
+                ALL: room(limits, zero_cost(terms.composition), kind)
             }
 
         return self._database.read(work)
@@ -120,7 +120,7 @@ class LedgerReader:
             InvalidRequest: no such account, block or sub-budget, or a cost that the account cannot add up.
         """
         name, names = validation.name_of("account", account), validation.block_names(blocks)
-        payer = validation.note("allotment", allotment, limit=200)
+        payer = validation.optional_name("allotment", allotment, limit=200)
 
         def work(connection: Connection) -> dict[str, Budget]:
             terms = rows.get_account(connection, name)
@@ -141,7 +141,10 @@ class LedgerReader:
         Raises:
             InvalidRequest: no such account.
         """
-        name, payer = validation.name_of("account", account), validation.note("allotment", allotment, limit=200)
+        name, payer = (
+            validation.name_of("account", account),
+            validation.optional_name("allotment", allotment, limit=200),
+        )
 
         def work(connection: Connection) -> dict[str, Budget]:
             terms = rows.get_account(connection, name)
@@ -319,7 +322,7 @@ class LedgerReader:
         return self.verification().ok
 
     def verification(self) -> Verification:
-        """The differences that ``verify`` looks for."""
+        """The comparison of the ledger with its audit log, with every difference."""
         return self._database.snapshot(verification.verify)
 
 
@@ -334,7 +337,7 @@ def _remaining_in(
     account: Account, caps: Mapping[str, Account | SubBudget], spent: rows.Spent, block: str, kind: str
 ) -> Budget:
     """The room that a block has in the account and, where there is one, in the sub-budget."""
-    empty = nothing(account.composition)
+    empty = zero_cost(account.composition)
     return minimum(
         room(limits_of(account.composition, cap.cap, cap.slack), spent.get((payer, block), empty), kind)
         for payer, cap in caps.items()

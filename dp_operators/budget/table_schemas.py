@@ -87,7 +87,7 @@ def binding_of(
     return TableBinding.parse({**fields, "table": table})
 
 
-def shown(binding: TableBinding) -> str:
+def binding_lines(binding: TableBinding) -> str:
     """A binding as text, for an administrator to confirm."""
     width = max(len(name) for name in binding.names)
     lines = [f"table {binding.table}, {binding.format}; a version is {binding.version.describe()}"]

@@ -13,9 +13,9 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, insert, update
 
 from dp_operators.budget import audit, mapping, rows
-from dp_operators.budget.apart import require_outputs_apart, require_tables_apart
-from dp_operators.budget.composition import added, cost_in, fits, limits_of, nothing, taken_off
+from dp_operators.budget.composition import added, cost_in, fits, limits_of, subtracted, zero_cost
 from dp_operators.budget.errors import BudgetExceeded, ChargeConflict, LedgerFrozen
+from dp_operators.budget.overlaps import require_separate_outputs, require_separate_tables
 from dp_operators.budget.schema import account_tables, accounts, block_totals, charges, run_keys
 from dp_operators.budget.sql_writes import write_change, write_reservation
 from dp_operators.budget.values import ALL, Account, Charge, ChargeState, SubBudget
@@ -69,8 +69,8 @@ def open_account(connection: Connection, wanted: Account) -> Account:
     if existing is not None:
         return _as_wanted(existing, wanted)
     require_thawed(rows.frozen(connection))
-    require_tables_apart(connection, wanted.name, wanted.tables)
-    require_outputs_apart(connection, wanted.name, wanted.outputs, wanted.tables)
+    require_separate_tables(connection, wanted.name, wanted.tables)
+    require_separate_outputs(connection, wanted.name, wanted.outputs, wanted.tables)
     entry = audit.NewEntry(
         at=wanted.opened_at,
         actor=wanted.opened_by,
@@ -82,7 +82,7 @@ def open_account(connection: Connection, wanted: Account) -> Account:
     connection.execute(insert(accounts), mapping.account_row(wanted))
     if wanted.tables:
         connection.execute(insert(account_tables), mapping.table_rows(wanted))
-    spent = mapping.amounts(nothing(wanted.composition))
+    spent = mapping.amounts(zero_cost(wanted.composition))
     connection.execute(insert(block_totals), {"account": wanted.name, "allotment": "", "block": ALL, **spent})
     return wanted
 
@@ -172,7 +172,7 @@ def totals_after(
     for payer in payers:
         limits = limits_of(account.composition, payer.cap, payer.slack)
         name = payer.name if isinstance(payer, SubBudget) else ""
-        empty = nothing(account.composition)
+        empty = zero_cost(account.composition)
         # blocks that were charged together have equal totals
         after: dict[tuple[Any, ...], Budget] = {}
         for block in account.paying(blocks):
@@ -231,7 +231,7 @@ def end_reservation(
     if state is ChargeState.VOID:
         paying = charge.blocks if unit_stays else (ALL,)
         spent = rows.spent_in(connection, charge.account, paying, charge.allotment)
-        totals = {place: taken_off(total, charge.cost) for place, total in spent.items()}
+        totals = {place: subtracted(total, charge.cost) for place, total in spent.items()}
     write_change(connection, charge, ended, entry, totals=totals)
     return ended
 

@@ -32,7 +32,7 @@ def name_of(what: str, value: Any, *, limit: int = 200) -> str:
     )
 
 
-def note(what: str, value: Any, *, limit: int = 500) -> str:
+def optional_name(what: str, value: Any, *, limit: int = 500) -> str:
     """``value`` as a name, or the empty text for None.
 
     Raises:
@@ -224,7 +224,9 @@ def block_expression(value: Any) -> BlockExpression | None:
     return value if value is None or isinstance(value, BlockExpression) else BlockExpression.parse(value)
 
 
-def stays(value: bool | None, blocks: BlockExpression | None, unit: PrivacyUnit, neighbours: Neighbours) -> bool:
+def stays_in_block(
+    value: bool | None, blocks: BlockExpression | None, unit: PrivacyUnit, neighbours: Neighbours
+) -> bool:
     """Whether each unit stays in one block: by default a row does, and a unit with a column does not.
 
     Raises:

@@ -102,7 +102,7 @@ class Account:
             )
         self.blocks.require(blocks)
 
-    def written(self, blocks: tuple[str, ...]) -> tuple[str, ...]:
+    def compacted(self, blocks: tuple[str, ...]) -> tuple[str, ...]:
         """``blocks`` with consecutive blocks by time written as one range."""
         return blocks if self.blocks is None else self.blocks.compact(blocks)
 

@@ -27,7 +27,7 @@ from dp_operators.budget.audit import (
     read_entries,
     read_head,
 )
-from dp_operators.budget.composition import added, fits, is_raise, limits_of, nothing, taken_off
+from dp_operators.budget.composition import added, fits, is_raise, limits_of, subtracted, zero_cost
 from dp_operators.budget.mapping import amounts, blocks_of, budget_of
 from dp_operators.budget.rows import frozen, sees_all
 from dp_operators.budget.schema import account_tables, accounts, allotments, block_totals, charges, key_lists
@@ -103,7 +103,7 @@ class Replay:
             if (table,) in self.account_tables:
                 yield f"entry {entry.seq}: binds table {table} to a second account"
             self._bind(entry.account, table, bindings.get(table))
-        self._set_total((entry.account, "", ALL), nothing(details["composition"]))
+        self._set_total((entry.account, "", ALL), zero_cost(details["composition"]))
 
     def _raised(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
         name = details["allotment"]
@@ -195,7 +195,7 @@ class Replay:
             charge["drawn_events"] = canonical(details["events"])
         if entry.action == ChargeState.VOID:
             for place in self._paying(entry, charge["blocks"], charge["allotment"]):
-                self._set_total(place, taken_off(self._total(place), _amount(charge)))
+                self._set_total(place, subtracted(self._total(place), _amount(charge)))
 
     def _ready(self, entry: AuditEntry, charge: dict[str, Any]) -> Iterator[str]:
         drawn = charge["draw_sha256"] is not None
@@ -230,7 +230,7 @@ class Replay:
 
     def _total(self, place: tuple[str, str, str]) -> Budget:
         row = self.block_totals.get(place)
-        return nothing(self.accounts[place[0],]["composition"]) if row is None else _amount(row)
+        return zero_cost(self.accounts[place[0],]["composition"]) if row is None else _amount(row)
 
     def _set_total(self, place: tuple[str, str, str], total: Budget) -> None:
         account, allotment, block = place
@@ -291,22 +291,22 @@ def _differences(connection: Connection, what: str, table: Table, replayed_rows:
         stored.add(key)
         name = f"{what} {', '.join(str(part) for part in key if part != '')}"
         if key not in replayed_rows:
-            if table is block_totals and _is_nothing(row._mapping):
+            if table is block_totals and _is_zero(row._mapping):
                 continue  # a row that was created before a charge that failed
             yield f"{name}: is not in the log"
             continue
         for column in columns:
-            kept, logged = row._mapping[column.name], replayed_rows[key].get(column.name)
-            if kept != logged and not (column.name in _JSON and _same_json(kept, logged)):
-                yield f"{name}: {column.name} is {kept}, the log says {logged}"
+            stored_value, logged = row._mapping[column.name], replayed_rows[key].get(column.name)
+            if stored_value != logged and not (column.name in _JSON and _same_json(stored_value, logged)):
+                yield f"{name}: {column.name} is {stored_value}, the log says {logged}"
     for key in replayed_rows.keys() - stored:
-        if table is not block_totals or not _is_nothing(replayed_rows[key]):
+        if table is not block_totals or not _is_zero(replayed_rows[key]):
             yield f"{what} {', '.join(str(part) for part in key if part != '')}: is missing"
 
 
-def _same_json(kept: Any, logged: Any) -> bool:
+def _same_json(stored_value: Any, logged: Any) -> bool:
     try:
-        return bool(json.loads(kept) == json.loads(logged))
+        return bool(json.loads(stored_value) == json.loads(logged))
     except (TypeError, ValueError):
         return False
 
@@ -317,5 +317,5 @@ def _other_keys(connection: Connection) -> Iterator[str]:
             yield f"keys {row.account}, {row.name}: are other keys than those that were registered"
 
 
-def _is_nothing(row: Any) -> bool:
+def _is_zero(row: Any) -> bool:
     return row["epsilon"] == row["delta"] == "0" and row["rho"] in (None, "0")

@@ -90,6 +90,8 @@ def ledger_url(connection: Connection) -> str:
     from sqlalchemy import URL, make_url
     from sqlalchemy.exc import ArgumentError
 
+    from dp_operators.budget.backends import passwords_in
+
     what = f"connection {connection.conn_id}"
     _require_type(connection, what)
     extra = connection.extra_dejson
@@ -126,9 +128,8 @@ def ledger_url(connection: Connection) -> str:
             raise InvalidRequest(
                 f"{what} url", requirement="must be a database URL", remedy="write it as SQLAlchemy does"
             ) from None
-    for secret in (url.password, *(value for name, value in url.query.items() if "password" in name)):
-        if secret:
-            mask_secret(str(secret))
+    for secret in passwords_in(url):
+        mask_secret(secret)
     return url.render_as_string(hide_password=False)
 
 

@@ -67,14 +67,14 @@ class PrivacyBudgetNotifier(BaseNotifier):
             self.send(line)
 
     def _passed(self, ledger: LedgerReader, charge: Charge) -> list[str]:
-        from dp_operators.budget.composition import taken_off
+        from dp_operators.budget.composition import subtracted
 
         account = ledger.account(charge.account)
         spent = ledger.blocks(account.name)
         lines = []
         for block in account.paying(charge.blocks):
             after = used(account, spent[block])
-            before = used(account, taken_off(spent[block], charge.cost))
+            before = used(account, subtracted(spent[block], charge.cost))
             for part in self.at:
                 if before < part <= after:
                     where = f"account {account.name}" if block == "all" else f"block {block} of account {account.name}"

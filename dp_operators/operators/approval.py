@@ -83,7 +83,7 @@ class RequestMoreBudgetOperator(ApprovalOperator):
         new_cap = ", ".join(
             f"{name} {value}" for name, value in (("epsilon", epsilon), ("delta", delta), ("rho", rho)) if value
         )
-        whose = f"allotment {allotment} of account {account}" if allotment else f"account {account}"
+        whose = f"sub-budget {allotment} of account {account}" if allotment else f"account {account}"
         super().__init__(
             subject=subject or f"Raise the privacy budget of {whose} to {new_cap}?",
             body=body or reason,

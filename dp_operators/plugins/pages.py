@@ -11,7 +11,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dp_operators.budget import Account, Charge, LedgerReader
-from dp_operators.budget.composition import APPROXIMATE, ZCDP, fraction_spent, limits_of, nothing, room
+from dp_operators.budget.composition import APPROXIMATE, ZCDP, fraction_spent, limits_of, room, zero_cost
 from dp_operators.budget.values import ALL
 from spark_jobs.contract.privacy import Budget, plain
 
@@ -67,7 +67,7 @@ def failure(line: str, *, nonce: str) -> str:
 
 def _spent(ledger: LedgerReader, account: Account) -> dict[str, Budget]:
     """What is spent in each block; before the first charge, one entry that stands for all blocks."""
-    return ledger.blocks(account.name) or {ALL: nothing(account.composition)}
+    return ledger.blocks(account.name) or {ALL: zero_cost(account.composition)}
 
 
 def _blocks(account: Account, spent: Mapping[str, Budget]) -> list[dict[str, Any]]:
@@ -108,7 +108,7 @@ def _charge(charge: Charge, account: Account) -> dict[str, str]:
         "state": charge.state.value,
         "counts": "yes" if charge.counts else "no",
         "cost": _amount(charge.cost, account),
-        "blocks": ", ".join(account.written(charge.blocks)),
+        "blocks": ", ".join(account.compacted(charge.blocks)),
         "allotment": charge.allotment,
         "release": charge.release,
         "actor": charge.actor,

@@ -33,7 +33,7 @@ class Affordability:
         """What an exceeded budget means for somebody who could wait."""
         account = f"account {exceeded.account}"
         if exceeded.allotment:
-            account = f"allotment {exceeded.allotment} of {account}"
+            account = f"sub-budget {exceeded.allotment} of {account}"
         cost, cap = f"{exceeded.currency} {plain(exceeded.requested)}", plain(exceeded.cap)
         if exceeded.never_fits:
             reason = f"{cost} is above the cap {cap} of {account} and can never be paid"

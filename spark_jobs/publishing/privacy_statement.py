@@ -266,7 +266,7 @@ def _other_releases(facts: ReleaseFacts) -> str:
         )
     account = "" if facts.request.account is None else f" of the account {facts.request.account}"
     allotment = facts.account.allotment if facts.account is not None else ""
-    within = f"; those of the allotment {allotment}, which paid for this one, within its own" if allotment else ""
+    within = f"; those of the sub-budget {allotment}, which paid for this one, within its own" if allotment else ""
     return (
         "The promise is about this release by itself. The costs of all releases about the same rows add up, and the "
         f"ledger{account} keeps them within its cap{within}."

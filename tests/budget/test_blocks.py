@@ -94,7 +94,7 @@ def test_replacement_needs_units_that_stay(ledger: PrivacyLedger) -> None:
     [
         ("all", "blocks: got 'all'; is not a block of account visits, which pays for each block of day(visited_at)"),
         (["all", DAYS[0]], "blocks: got 'all'; is not a block"),
-        ("2026-11-31", "must be a day in UTC, as day(visited_at) has it; write it as 2026-11-21"),
+        ("2026-11-31", "must be a day in UTC, for blocks by day(visited_at); write it as 2026-11-21"),
         ("2026-11", "must be a day in UTC"),
         ("2026-11-21T00", "must be a day in UTC"),
         ("north", "must be a day in UTC"),

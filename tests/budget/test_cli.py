@@ -174,7 +174,7 @@ def test_bad_input_ends_in_one_line_and_code_2(
 def test_database_without_a_ledger_ends_in_one_line_and_code_2(dp_budget, url: str) -> None:
     said = dp_budget("show")
     assert said.status == Exit.REFUSED
-    assert said.err == f"dp-budget: ledger: got '{url}'; holds no privacy ledger; run `dp-budget migrate`\n"
+    assert said.err == f"dp-budget: ledger: got '{url}'; has no privacy ledger; run `dp-budget migrate`\n"
 
 
 def test_unreachable_ledger_ends_in_one_line_and_a_code_that_is_no_refusal(dp_budget) -> None:

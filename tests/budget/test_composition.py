@@ -18,9 +18,9 @@ from dp_operators.budget.composition import (
     epsilon_at,
     fits,
     limits_of,
-    nothing,
     room,
-    taken_off,
+    subtracted,
+    zero_cost,
 )
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.privacy import exact_decimal, plain
@@ -39,7 +39,7 @@ def pure(epsilon: object):
 def test_sums_are_exact(left: Decimal, right: Decimal) -> None:
     total = added(pure(left), pure(right))
     assert Fraction(total.epsilon) == Fraction(left) + Fraction(right)
-    assert taken_off(total, pure(right)).epsilon == left
+    assert subtracted(total, pure(right)).epsilon == left
 
 
 @given(costs, costs)
@@ -47,7 +47,7 @@ def test_half_squares_are_exact_and_are_taken_off_exactly(left: Decimal, right: 
     one, other = cost_in("zcdp", left), cost_in("approximate", right, "1e-9")
     total = added(one, other)
     assert Fraction(total.rho or 0) == (Fraction(left) ** 2 + Fraction(right) ** 2) / 2
-    assert taken_off(total, other) == one
+    assert subtracted(total, other) == one
 
 
 @given(costs, st.integers(2, 40))
@@ -100,7 +100,7 @@ def test_largest_charge_fits_and_nothing_larger(composition: str, slack: str | N
     """After any history: what ``room`` tells may be charged, and a hundred-thousandth of a trillionth more may not."""
     chance = random.Random(seed)
     _, limits = caps(composition, slack)
-    spent, delta = nothing(composition), "1e-8" if composition == "approximate" else "0"
+    spent, delta = zero_cost(composition), "1e-8" if composition == "approximate" else "0"
     for _ in range(chance.randrange(40)):
         after = added(spent, cost_in(composition, Decimal(chance.randrange(1, 2000)).scaleb(-4), delta))
         spent = after if fits(limits, after) else spent
@@ -118,7 +118,7 @@ def test_gaussian_charges_are_for_zcdp_accounts() -> None:
     _, limits = caps("zcdp")
     assert room(limits, cost_in("zcdp", None, 0, "0.2"), "gaussian").rho == Decimal("0.3")
     _, limits = caps("approximate")
-    assert room(limits, nothing("approximate"), "gaussian").rho == 0
+    assert room(limits, zero_cost("approximate"), "gaussian").rho == 0
 
 
 def test_squares_let_many_small_charges_in_and_large_ones_no_less() -> None:
@@ -127,7 +127,7 @@ def test_squares_let_many_small_charges_in_and_large_ones_no_less() -> None:
     for cost in ("0.01", "1"):
         for slack in (None, "0"):
             _, limits = caps("approximate", slack)
-            spent, admitted[cost, slack] = nothing("approximate"), 0
+            spent, admitted[cost, slack] = zero_cost("approximate"), 0
             while fits(limits, after := added(spent, cost_in("approximate", cost))):
                 spent, admitted[cost, slack] = after, admitted[cost, slack] + 1
     assert admitted == {("0.01", None): 393, ("0.01", "0"): 100, ("1", None): 1, ("1", "0"): 1}
@@ -160,7 +160,7 @@ def test_adaptive_adversary_stays_within_the_approximate_cap() -> None:
     chance = random.Random(11)
     above = 0
     for _ in range(4000):
-        spent, loss = nothing("approximate"), 0.0
+        spent, loss = zero_cost("approximate"), 0.0
         while True:
             cost = cost_in("approximate", "0.3" if loss > 1 else "0.1")
             after = added(spent, cost)

@@ -17,7 +17,7 @@ from math import exp
 
 import pytest
 
-from dp_operators.budget.composition import added, cap_of, cost_in, fits, limits_of, nothing
+from dp_operators.budget.composition import added, cap_of, cost_in, fits, limits_of, zero_cost
 from dp_operators.budget.mechanism_events import MechanismEvent
 from dp_operators.budget.numerical_composition import non_adaptive_epsilon
 from tests.support.flawed.zcdp_conversion import rho_within
@@ -68,7 +68,7 @@ SQUARES = {(epsilon, slack): squares_of(epsilon, slack) for epsilon, slack in CA
 def test_filter_admits_by_squares_as_many_as_it_says() -> None:
     """Where small charges are let in beyond the sum of their epsilons, it is the limit of the squares that ends it."""
     cap, part = cap_of("approximate", "2", "0.5", None, "0.05")
-    limits, spent, count = limits_of("approximate", cap, part), nothing("approximate"), 0
+    limits, spent, count = limits_of("approximate", cap, part), zero_cost("approximate"), 0
     while fits(limits, after := added(spent, cost_in("approximate", "0.1"))):
         spent, count = after, count + 1
     assert count == SQUARES["2", "0.05"] == 50

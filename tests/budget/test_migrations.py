@@ -64,7 +64,7 @@ def test_migrations_at_once_make_one_ledger(empty_ledger_url: str) -> None:
 def test_killed_migration_is_taken_back_and_can_be_repeated(empty_ledger_url: str) -> None:
     ledger = PrivacyLedger(empty_ledger_url)
     killed_at("ledger_before_commit", ledger.migrate)
-    with pytest.raises(InvalidRequest, match="holds no privacy ledger"):
+    with pytest.raises(InvalidRequest, match="has no privacy ledger"):
         ledger.accounts()
     ledger.migrate()
     assert ledger.accounts() == ()
@@ -76,12 +76,12 @@ def test_database_without_a_ledger_is_refused(empty_ledger_url: str, call) -> No
     ledger = PrivacyLedger(empty_ledger_url)
     with pytest.raises(InvalidRequest) as refused:
         call(ledger)
-    assert str(refused.value) == f"ledger: got {ledger.name!r}; holds no privacy ledger; run `dp-budget migrate`"
+    assert str(refused.value) == f"ledger: got {ledger.name!r}; has no privacy ledger; run `dp-budget migrate`"
     ledger.close()
 
 
 def test_asking_for_a_ledger_makes_no_file(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequest, match="holds no privacy ledger"):
+    with pytest.raises(InvalidRequest, match="has no privacy ledger"):
         PrivacyLedger(f"sqlite:///{tmp_path}/misspelt.db").accounts()
     assert list(tmp_path.iterdir()) == []
 
@@ -114,11 +114,11 @@ def test_older_ledger_is_refused_until_it_is_migrated(ledger_url: str) -> None:
 def test_metadata_database_of_airflow_is_refused(empty_ledger_url: str, call) -> None:
     execute(empty_ledger_url, "CREATE TABLE dag_run (id INTEGER)")
     ledger = PrivacyLedger(empty_ledger_url)
-    with pytest.raises(InvalidRequest, match="must not lie in Airflow's metadata database; give the ledger"):
+    with pytest.raises(InvalidRequest, match="must not be in Airflow's metadata database; give the ledger"):
         call(ledger)
     ledger.close()
     execute(empty_ledger_url, "DROP TABLE dag_run")
-    with pytest.raises(InvalidRequest, match="holds no privacy ledger"):
+    with pytest.raises(InvalidRequest, match="has no privacy ledger"):
         ledger.accounts()
     ledger.close()
 

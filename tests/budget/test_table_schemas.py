@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dp_operators.budget.table_schemas import binding_of, shown
+from dp_operators.budget.table_schemas import binding_lines, binding_of
 from spark_jobs.contract import InvalidRequest
 
 ROWS: dict[str, Any] = {
@@ -56,7 +56,7 @@ def test_columns_are_read_from_a_file_and_from_the_folders_on_the_way(folder: Pa
     # where versions are folders, one of them has the schema
     assert binding_of("/lake/t", schema=folder / "v=1").types == {**TYPES, "region": "string"}
     assert binding_of("/lake/t", schema=folder / "v=1" / "region=north" / "a.parquet").types == TYPES
-    assert "region  string  public" in shown(whole).replace("   ", " ").replace("  ", " ").replace(" ", "  ")
+    assert "region  string  public" in binding_lines(whole).replace("   ", " ").replace("  ", " ").replace(" ", "  ")
 
 
 def test_types_that_spark_wrote_into_a_file_are_those_that_it_reads(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dp_operators.budget import BudgetExceeded, LedgerUnavailable, PrivacyLedger, database, transactions
-from dp_operators.budget.composition import added, fits, limits_of, nothing
+from dp_operators.budget.composition import added, fits, limits_of, zero_cost
 from dp_operators.budget.grants import PARTS, grants
 from spark_jobs.contract.privacy import Budget
 from tests.support.ledgers import CAPS, COSTS, commit, execute
@@ -255,7 +255,7 @@ def test_server_and_program_agree_on_what_fits(
         account = owner.open_account(name, **CAPS[kind])  # type: ignore[arg-type]
         half = {what: "0.25" if what == "rho" else "0.5" for what in ("epsilon", "rho") if what in CAPS[kind]}
         team = owner.allot(name, "team", **half, delta=CAPS[kind].get("delta") if kind != "zcdp" else None)
-        spent: dict[str, Budget] = {"": nothing(account.composition), "team": nothing(account.composition)}
+        spent: dict[str, Budget] = {"": zero_cost(account.composition), "team": zero_cost(account.composition)}
         for number, (cost, allotted) in enumerate(steps):
             amounts = COSTS[kind][cost % len(COSTS[kind])]
             try:

@@ -49,7 +49,7 @@ def test_url_is_taken_as_it_is() -> None:
         ),
         ({"host": "db"}, "must name the database in schema"),
         ({"extra": {"path": "ledger.db"}}, "got 'ledger.db'; must name an absolute path"),
-        ({"extra": {"url": "not a url with secret"}}, "connection books url: must be a URL"),
+        ({"extra": {"url": "not a url with secret"}}, "connection books url: must be a database URL"),
     ],
 )
 def test_connection_that_names_no_ledger_is_refused_in_one_line(fields: dict[str, Any], line: str) -> None:
@@ -98,7 +98,7 @@ def test_connection_test_says_why_not(tmp_path: Path, connect: Connect) -> None:
     connect("privacy_ledger_default", conn_type=TYPE, extra={"path": str(tmp_path / "none.db")})
     works, line = PrivacyLedgerHook().test_connection()
     assert not works
-    assert "holds no privacy ledger" in line
+    assert "has no privacy ledger" in line
 
 
 def test_connection_test_says_that_a_server_is_away(connect: Connect) -> None:

@@ -89,7 +89,7 @@ def test_ledger_out_of_reach_may_be_tried_again(connect: Any) -> None:
 
 def test_question_says_what_is_asked() -> None:
     asked = request(allotment="team")
-    assert asked.subject == "Raise the privacy budget of allotment team of account visits to epsilon 2?"
+    assert asked.subject == "Raise the privacy budget of sub-budget team of account visits to epsilon 2?"
     assert asked.body == "the yearly report"
     assert asked.options == ["Approve", "Reject"]
 

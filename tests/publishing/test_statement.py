@@ -191,7 +191,7 @@ def test_what_each_mechanism_spent_is_said_in_words():
 def test_the_allotment_that_paid_is_named():
     from_allotment = made.facts(account=made.account(allotment="research"))
     text = plain_text(privacy_statement(from_allotment, PRIVATE))
-    assert "within its cap; those of the allotment research, which paid for this one, within its own." in text
+    assert "within its cap; those of the sub-budget research, which paid for this one, within its own." in text
     assert "allotment" not in statement_for()
 
 

@@ -66,7 +66,7 @@ def test_judgement_names_the_block_and_the_allotment() -> None:
         account="visits", block="tue", requested=Decimal(1), remaining=Decimal("0.5"), cap=Decimal(2), allotment="team"
     )
     assert Affordability.of_exceeded(exceeded).reason == (
-        "block tue of allotment team of account visits has epsilon 0.5 of 2 left, and 1 is needed"
+        "block tue of sub-budget team of account visits has epsilon 0.5 of 2 left, and 1 is needed"
     )
 
 
@@ -93,7 +93,7 @@ def test_asks_for_the_blocks_of_the_run_s_interval(airflow_ledger: PrivacyLedger
 def test_asks_for_its_allotment(airflow_ledger: PrivacyLedger) -> None:
     airflow_ledger.open_account("visits", epsilon="2")
     airflow_ledger.allot("visits", "team", epsilon="0.5")
-    with pytest.raises(AirflowFailException, match="above the cap 0.5 of allotment team of account visits"):
+    with pytest.raises(AirflowFailException, match="above the cap 0.5 of sub-budget team of account visits"):
         poke(allotment="team")
 
 

@@ -1,6 +1,6 @@
-"""What a PostgreSQL server knows of blocks from schema 0005 on, and how a charge moves what is spent in them."""
+"""SQL functions of schema 0005 for PostgreSQL: parse blocks, and update their totals with each charge."""
 
-# what an account's expression names; kept in the program too, which says it in words
+# whether a name is a block of an account's expression; the program checks the same, with a message
 IS_BLOCK = r"""
 CREATE FUNCTION is_block(expression jsonb, name text) RETURNS boolean LANGUAGE plpgsql
 SET search_path = {schema}, pg_temp SET timezone = 'UTC' AS $$
@@ -21,7 +21,7 @@ EXCEPTION WHEN datetime_field_overflow OR invalid_datetime_format THEN
     RETURN false;
 END $$
 """
-# the names of a charge's blocks, of which those by time may be written as `first..last`; NULL where one is none
+# the names of a charge's blocks, with ranges `first..last` by time expanded; NULL if one is not a block
 BLOCK_LIST = r"""
 CREATE FUNCTION block_list(expression jsonb, blocks text) RETURNS text[] LANGUAGE plpgsql
 SET search_path = {schema}, pg_temp SET timezone = 'UTC' AS $$
@@ -54,7 +54,7 @@ BEGIN
     RETURN names;
 END $$
 """
-# as in schema 0004, for any number of blocks at once
+# as in schema 0004, for any number of blocks in one statement
 MOVE_TOTALS = """
 CREATE OR REPLACE FUNCTION move_totals() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = {schema}, pg_temp AS $$

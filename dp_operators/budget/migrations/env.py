@@ -1,4 +1,4 @@
-"""How alembic reaches the ledger: over the connection, inside the transaction, that ``migrate`` gives it."""
+"""Alembic's environment: it uses the connection and the transaction of ``migrate``."""
 
 from alembic import context
 

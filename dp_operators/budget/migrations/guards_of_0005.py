@@ -1,12 +1,12 @@
-"""What a PostgreSQL server does itself from schema 0005 on: it writes the audit log, and checks changes of charges.
+"""SQL of schema 0005 for PostgreSQL: the server writes the audit log and checks changes of charges.
 
-A role that may charge writes charges, and nothing else. Each charge that it writes or changes is checked and entered
-into the log by the server, so that SQL of one's own can neither leave an entry out nor write one that is not true.
+A role that may charge can write only charges. The server checks each charge that the role writes or changes and logs
+it, so that the role's own SQL can neither omit a log entry nor write a false one.
 """
 
 from dp_operators.budget.migrations.blocks_of_0005 import BLOCK_LIST, IS_BLOCK, MOVE_TOTALS
 
-# the log's own form of a text: JSON in ASCII, as Python writes it
+# a text as JSON in ASCII, as Python's json writes it
 JSON_TEXT = r"""
 CREATE FUNCTION json_text(value text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
@@ -224,7 +224,7 @@ BEGIN
     RETURN NEW;
 END $$
 """
-# who changes several rows at once keeps everybody else out meanwhile, and need not be let at the head for that
+# locks out other writers during changes of several statements, without a privilege on the head
 HOLD_LEDGER = """
 CREATE FUNCTION hold_ledger() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = {schema}, pg_temp AS $$
@@ -232,7 +232,7 @@ BEGIN
     PERFORM FROM audit_head WHERE id = 1 FOR UPDATE;
 END $$
 """
-# that the log once had an entry is shown by a seal that nobody but the server can make
+# a seal that only the server can make proves that the log once had an entry
 SEAL_ENTRY = """
 CREATE FUNCTION seal_of(number integer, entry_hash text) RETURNS text LANGUAGE sql SECURITY DEFINER
 SET search_path = {schema}, pg_temp AS $$
@@ -290,7 +290,7 @@ TRIGGERS = (
     "CREATE TRIGGER charge_is_given_a_key AFTER INSERT ON charges FOR EACH ROW EXECUTE FUNCTION give_run_key()",
     "CREATE TRIGGER charge_changes BEFORE UPDATE ON charges FOR EACH ROW EXECUTE FUNCTION change_charge()",
 )
-# roles that moved the head and wrote the log by what `dp-budget grants` printed for earlier schemas
+# roles that may update the head and write the log under the grants of earlier schemas
 WRITERS = """
 SELECT DISTINCT grantee::regrole::text, has_table_privilege(grantee, 'accounts', 'INSERT') FROM (
     SELECT (aclexplode(relacl)).grantee FROM pg_class WHERE oid IN ('audit_head'::regclass, 'audit_log'::regclass)

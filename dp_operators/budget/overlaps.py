@@ -17,7 +17,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place
 
 
-def require_tables_apart(connection: Connection, account: str, tables: Iterable[str]) -> None:
+def require_separate_tables(connection: Connection, account: str, tables: Iterable[str]) -> None:
     """Reject tables that are bound already, or that overlap with a bound table or a folder of releases.
 
     Args:
@@ -44,10 +44,12 @@ def require_tables_apart(connection: Connection, account: str, tables: Iterable[
                 raise nested_table(place.identity, bound.identity, owner)
     for output, owner in rows.bound_outputs(connection):
         for place in places:
-            _require_no_release_in_table(output, place, "table", owner if owner != account else None)
+            _require_no_overlap(output, place, "table", owner if owner != account else None)
 
 
-def require_outputs_apart(connection: Connection, account: str, outputs: Iterable[str], tables: Iterable[str]) -> None:
+def require_separate_outputs(
+    connection: Connection, account: str, outputs: Iterable[str], tables: Iterable[str]
+) -> None:
     """Reject folders of releases that overlap with a table, or with a folder of another account.
 
     Args:
@@ -63,7 +65,7 @@ def require_outputs_apart(connection: Connection, account: str, outputs: Iterabl
     bound = [*((Place.parse(table), account) for table in tables), *rows.bound_tables(connection)]
     for place in places:
         for table, owner in bound:
-            _require_no_release_in_table(place, table, "output", owner if owner != account else None)
+            _require_no_overlap(place, table, "output", owner if owner != account else None)
         for other, owner in rows.bound_outputs(connection):
             if owner != account and place.overlaps(other):
                 raise InvalidRequest(
@@ -74,7 +76,7 @@ def require_outputs_apart(connection: Connection, account: str, outputs: Iterabl
                 )
 
 
-def _require_no_release_in_table(output: Place, table: Place, what: str, owner: str | None) -> None:
+def _require_no_overlap(output: Place, table: Place, what: str, owner: str | None) -> None:
     if output.overlaps(table):
         given, other = (output, table) if what == "output" else (table, output)
         kind = "table" if what == "output" else "folder of releases"
