@@ -139,7 +139,7 @@ class RhoMeter:
         rho: the budget; floats are read as Python prints them.
 
     Raises:
-        InvalidRequest: not a finite number above 0.
+        InvalidRequest: rho is not a finite number above 0.
     """
 
     def __init__(self, rho: Cost) -> None:

@@ -8,7 +8,7 @@ Both sources draw from the same two distributions on the integers. For a vector 
 added to every coordinate is ``epsilon``-DP: the ratio of the probabilities of one output is at most
 ``exp(|x - x'|_1 / scale)`` (Ghosh, Roughgarden, Sundararajan, STOC 2009). For ``|x - x'|_2 <= l2_sensitivity`` the
 discrete Gaussian with ``stddev >= l2_sensitivity / sqrt(2 rho)`` is ``rho``-zCDP (Canonne, Kamath, Steinke, NeurIPS
-2020, theorem 4). Noise on integers has no floating-point grid that could betray its input (Mironov, CCS 2012). Sums
+2020, theorem 4). Noise on integers has no floating-point grid that could disclose its input (Mironov, CCS 2012). Sums
 saturate at the ends of int64, which is post-processing.
 
 The neighbouring relation enters only through the sensitivity: for disjoint counts of rows it is 1 when a row is added

@@ -124,7 +124,7 @@ def auc_fraction(negatives: ArrayLike, positives: ArrayLike) -> Fraction:
 
     Args:
         negatives: counts per score cell, ascending scores, shape (k,).
-        positives: the same for label 1.
+        positives: likewise for label 1.
     """
     negative, positive = whole_counts(negatives), whole_counts(positives)
     pairs = int(negative.sum()) * int(positive.sum())
@@ -160,7 +160,7 @@ def average_precision(negatives: ArrayLike, positives: ArrayLike) -> float:
 
     Args:
         negatives: counts per score cell, ascending scores, shape (k,).
-        positives: the same for label 1.
+        positives: likewise for label 1.
     """
     negative, positive = whole_counts(negatives)[::-1], whole_counts(positives)[::-1]
     total = int(positive.sum())
@@ -218,7 +218,7 @@ def release_auc(
 
     Args:
         negatives: counts per score cell, ascending scores, shape (k,); ``ScoreCounts.negatives``.
-        positives: the same for label 1.
+        positives: likewise for label 1.
         shape: ``continuous_noise.polynomial_noise(epsilon)``, or another density of that module.
         neighbours: one row added or removed, or one replaced.
         noise: source of the random bits (``SecureNoise`` in production).

@@ -60,7 +60,7 @@ def above_threshold(
     With ``d_i = queries_i - thresholds_i``, one ``rho ~ Lap(S / e1)`` and fresh ``nu_i ~ Lap(2 c S / e2)``
     (``c S / e2`` if monotone), the answer is "above" iff ``d_i + nu_i >= rho``. Thresholds may depend on the data.
 
-    Formal guarantee: ``epsilon``-DP, ``epsilon = e1 + e2 (+ e3)``, under the neighbour relation for which
+    Formal guarantee: ``epsilon``-DP, ``epsilon = e1 + e2 (+ e3)``, under the neighbouring relation for which
     ``|d_i(D) - d_i(D')| <= sensitivity`` for all i (the caller's duty; note that it is the sensitivity of the
     *difference*, not of query plus threshold: ``max(t, 1 - t)``, not ``1 + t``, for a count minus a share t of all
     rows).
@@ -89,7 +89,7 @@ def above_threshold(
         meter: charged with the cost; None if the caller has already charged it.
 
     Raises:
-        ValueError: a parameter outside these bounds.
+        ValueError: a parameter is outside these bounds.
         TypeError: the queries or thresholds are not integers.
     """
     differences = _difference(_whole(queries, "queries"), _whole(thresholds, "thresholds"))

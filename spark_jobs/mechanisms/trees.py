@@ -81,7 +81,7 @@ class Tree:
             below = self.group_sums(levels[-1][0])
             levels.append((below / (1 + below) if number < self.measured else below, below))
             if below.size != size:
-                raise ArithmeticError("the levels of a tree do not fit")
+                raise ArithmeticError("the sizes of a tree's levels are inconsistent")
         return tuple(levels)
 
     def least_squares(self, nodes: tuple[NDArray[Any], ...], *, total: float | None = None) -> FloatArray:

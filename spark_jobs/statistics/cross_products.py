@@ -106,7 +106,7 @@ class CrossProducts:
 
     @classmethod
     def from_dataframe(cls, df: DataFrame, *, design: Design, outcome: str = "label") -> CrossProducts:
-        """The sums of a DataFrame's rows, the same as ``from_arrays`` gives on them, in one pass of Spark.
+        """The sums of a DataFrame's rows, equal to those of ``from_arrays``, in one pass of Spark.
 
         Args:
             df: the table; here a feature of the design must be a column, not an expression.
@@ -146,7 +146,7 @@ class CrossProducts:
 
 def _given(columns: Mapping[str, ArrayLike], name: str) -> ArrayLike:
     if name not in columns:
-        raise InvalidRequest("columns", value=name, requirement="must be among the columns", remedy="add it")
+        raise InvalidRequest("columns", value=name, requirement="must be among the columns", remedy="add the column")
     return columns[name]
 
 

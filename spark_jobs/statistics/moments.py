@@ -107,7 +107,7 @@ class Moments:
         upper: Bound = 1.0,
         cells: int = DEFAULT_POINT_CELLS,
     ) -> Moments:
-        """The sums of a DataFrame's rows, the same as ``from_arrays`` gives on them, in one pass of Spark.
+        """The sums of a DataFrame's rows, equal to those of ``from_arrays``, in one pass of Spark.
 
         Only one row for each group is collected. Arguments and errors as in ``PointCounts.from_dataframe``.
         """

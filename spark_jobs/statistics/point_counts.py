@@ -99,7 +99,9 @@ class PointCounts(DisjointCounts):
         columns = as_doubles(x, what="x"), as_doubles(y, what="y")
         place = _places(groups, grid, rows=columns[0].size)
         if not columns[0].size == columns[1].size == place.size:
-            raise InvalidRequest("y", requirement="must be as many as x and groups", remedy="give one of each per row")
+            raise InvalidRequest(
+                "y", requirement="must have as many values as x and groups", remedy="give one of each per row"
+            )
         known = place >= 0
         x_value, y_value, place = columns[0][known], columns[1][known], place[known]
         usable = ~(np.isnan(x_value) | np.isnan(y_value))
@@ -121,7 +123,7 @@ class PointCounts(DisjointCounts):
         upper: Bound = 1.0,
         cells: int = DEFAULT_POINT_CELLS,
     ) -> PointCounts:
-        """The counts of a DataFrame's rows, the same as ``from_arrays`` gives on them, in one pass of Spark.
+        """The counts of a DataFrame's rows, equal to those of ``from_arrays``, in one pass of Spark.
 
         The number of collected rows is that of the distinct pairs of group and cell, so at most the number of rows.
 
@@ -154,7 +156,7 @@ class PointCounts(DisjointCounts):
         """
         packed, place = np.unique(np.asarray(keys, dtype=np.int64), return_inverse=True)
         if packed.size and not 0 <= packed[0] <= packed[-1] < grid.size:
-            raise ValueError("the keys were made for another grid")
+            raise ValueError("the keys belong to another grid")
         rows = np.zeros(packed.size, dtype=np.int64)
         np.add.at(rows, place, np.asarray(counts, dtype=np.int64))
         group, cell = np.divmod(packed, grid.stride)

@@ -139,7 +139,7 @@ def _checked_keys(keys: Iterable[object]) -> tuple[GroupKey, ...]:
         raise InvalidRequest(
             "groups",
             value=f"{len(checked)} keys, {len(texts)} of them distinct",
-            requirement=f"must be from 1 to {MAX_GROUPS} keys, each named once",
+            requirement=f"must be from 1 to {MAX_GROUPS} distinct keys",
             remedy="remove the repeated keys (17 and '17' are the same key)",
         )
     return checked

@@ -88,7 +88,7 @@ class ResidualCounts(DisjointCounts):
         value, residual = as_doubles(fitted, what="fitted"), as_doubles(residuals, what="residuals")
         if value.size != residual.size:
             raise InvalidRequest(
-                "residuals", requirement="must be as many as fitted", remedy="give one of each per row"
+                "residuals", requirement="must have as many values as fitted", remedy="give one of each per row"
             )
         kept = ~(np.isnan(value) | np.isnan(residual))
         keys = axis_cells(value[kept], unit) * AXIS + axis_cells(residual[kept], unit)
@@ -103,7 +103,7 @@ class ResidualCounts(DisjointCounts):
         residual: str | Column = "residual",
         unit: float = 1.0,
     ) -> ResidualCounts:
-        """The counts of a DataFrame's rows, the same as ``from_arrays`` gives on them, in one pass of Spark.
+        """The counts of a DataFrame's rows, equal to those of ``from_arrays``, in one pass of Spark.
 
         Args:
             df: the table.
@@ -130,7 +130,7 @@ class ResidualCounts(DisjointCounts):
         """
         array = np.asarray(keys, dtype=np.int64)
         if array.size and not 0 <= array.min() <= array.max() < RESIDUAL_KEYS:
-            raise ValueError("the keys were made for another grid")
+            raise ValueError("the keys belong to another grid")
         distinct, place = np.unique(array, return_inverse=True)
         rows = np.zeros(distinct.size, dtype=np.int64)
         np.add.at(rows, place, np.asarray(counts, dtype=np.int64))

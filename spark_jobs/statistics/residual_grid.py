@@ -70,7 +70,7 @@ def require_doublings(doublings: object) -> int:
 
 
 def side_cells(cells: Int64Array) -> Int64Array:
-    """Axis cells counted from 0 outwards, on either side."""
+    """The indices of axis cells counted outwards from 0, on either side."""
     sides: Int64Array = np.where(cells < SIDE, SIDE - 1 - cells, cells - SIDE)
     return sides
 

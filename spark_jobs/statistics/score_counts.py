@@ -79,7 +79,7 @@ class ScoreCounts(DisjointCounts):
         score = as_doubles(scores, what="scores")
         if label.size != score.size:
             raise InvalidRequest(
-                "scores", requirement="must be as many as the labels", remedy="give one of each per row"
+                "scores", requirement="must have as many values as labels", remedy="give one of each per row"
             )
         kept = ((label == 0) | (label == 1)) & ~np.isnan(score)
         keys = label[kept].astype(np.int64) * cells + unit_cells(score[kept], cells)
@@ -89,7 +89,7 @@ class ScoreCounts(DisjointCounts):
     def from_dataframe(
         cls, df: DataFrame, *, label: str | Column = "label", score: str | Column = "score", cells: int = DEFAULT_CELLS
     ) -> ScoreCounts:
-        """The counts of a DataFrame's rows, the same as ``from_arrays`` gives on them, in one pass of Spark.
+        """The counts of a DataFrame's rows, equal to those of ``from_arrays``, in one pass of Spark.
 
         Args:
             df: the table.
@@ -115,7 +115,7 @@ class ScoreCounts(DisjointCounts):
         cells = require_cells(cells)
         keys = np.asarray(keys, dtype=np.int64)
         if keys.size and not 0 <= keys.min() <= keys.max() < 2 * cells:
-            raise ValueError("the keys were made for another grid")
+            raise ValueError("the keys belong to another grid")
         both = np.zeros(2 * cells, dtype=np.int64)
         np.add.at(both, keys, np.asarray(counts, dtype=np.int64))
         return cls._from_packed(both)

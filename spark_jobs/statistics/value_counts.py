@@ -88,7 +88,7 @@ class ValueCounts(DisjointCounts):
         scale: str = LINEAR,
         unit: float | None = None,
     ) -> ValueCounts:
-        """The counts of a DataFrame's rows, the same as ``from_arrays`` gives on them, in one pass of Spark.
+        """The counts of a DataFrame's rows, equal to those of ``from_arrays``, in one pass of Spark.
 
         Args:
             df: the table.
@@ -116,7 +116,7 @@ class ValueCounts(DisjointCounts):
         """
         keys = np.asarray(keys, dtype=np.int64)
         if keys.size and not 0 <= keys.min() <= keys.max() < grid.size:
-            raise ValueError("the keys were made for another grid")
+            raise ValueError("the keys belong to another grid")
         rows = np.zeros(grid.size, dtype=np.int64)
         np.add.at(rows, keys, np.asarray(counts, dtype=np.int64))
         return cls(counts=rows, grid=grid)

@@ -50,7 +50,7 @@ def _require_sound(nodes: Sequence[Any], features: int) -> None:
         if left == _LEAF:
             continue
         if not (place < left < len(nodes) and place < right < len(nodes) and 0 <= feature < features):
-            raise ValueError("a node without children, or without its feature")
+            raise ValueError("a node without valid children or a valid feature")
         depths[place] = 1 + max(depths[left], depths[right])
     if depths[0] > MAX_DEPTH:
         raise ValueError("a tree that is too deep")

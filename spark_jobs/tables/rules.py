@@ -101,9 +101,9 @@ def _scores(request: ReleaseRequest, label: Label, model: Model) -> list[str]:
 
 def _values(statistic: ValueCells, *, scored: bool) -> list[str]:
     name = statistic.column
-    whatever = ", whatever its label and score" if scored else ""
+    whatever = ", whatever their label and score" if scored else ""
     return [
-        f"For the distribution of {name}, a row whose {name} is null or NaN is left out, and any other counts"
+        f"For the distribution of {name}, a row whose {name} is null or NaN is left out, and all other rows count"
         f"{whatever}; a value below {statistic.lower:.6g} counts as {statistic.lower:.6g}, a value above "
         f"{statistic.upper:.6g} as {statistic.upper:.6g}, and values are rounded down to a fixed grid."
     ]

@@ -139,7 +139,7 @@ def test_columns_and_keys_that_do_not_fit_are_refused():
         PointCounts.from_arrays([0.5], [0.5], groups=["a"])
     with pytest.raises(InvalidRequest, match="keys: must be given if, and only if, rows have groups"):
         PointCounts.from_arrays([0.5], [0.5], keys=["a"])
-    with pytest.raises(InvalidRequest, match="y: must be as many as x"):
+    with pytest.raises(InvalidRequest, match="y: must have as many values as x"):
         PointCounts.from_arrays([0.5], [0.5, 0.6])
     with pytest.raises(InvalidRequest, match="groups: got '1 dimensions of float64'"):
         PointCounts.from_arrays([0.5], [0.5], groups=[1.0], keys=[1])

@@ -150,7 +150,7 @@ def test_grids_that_the_cells_do_not_refine_are_refused(grid, line):
 
 
 def test_what_is_no_such_statistic_is_refused():
-    with pytest.raises(InvalidRequest, match="residuals: must be as many as fitted"):
+    with pytest.raises(InvalidRequest, match="residuals: must have as many values as fitted"):
         ResidualCounts.from_arrays([1.0], [1.0, 2.0])
     with pytest.raises(ValueError, match="another grid"):
         ResidualCounts.from_keys([RESIDUAL_KEYS], [1])

@@ -159,7 +159,7 @@ def test_from_keys_adds_up_a_key_that_comes_twice_and_keeps_large_counts_exact()
 
 @pytest.mark.parametrize("key", [-1, 4])
 def test_keys_of_another_grid_are_an_error_that_does_not_quote_them(key):
-    with pytest.raises(ValueError, match="^the keys were made for another grid$"):
+    with pytest.raises(ValueError, match="^the keys belong to another grid$"):
         ScoreCounts.from_keys([key], [1], cells=2)
 
 

@@ -33,7 +33,7 @@ MIN_VARIANCE = 1e-100
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Hierarchy:
-    """The public shape of levels of sums.
+    """The public shape of a hierarchy of sums.
 
     Attributes:
         order: flat indices of the cells, in an order in which the children of every node are neighbours.
@@ -45,7 +45,7 @@ class Hierarchy:
 
     @classmethod
     def line(cls, cells: int, *, branching: int) -> Hierarchy:
-        """Levels over a line of cells."""
+        """The hierarchy over a line of cells."""
         children, size = [], cells
         while size > 1:
             above = -(-size // branching)
@@ -56,7 +56,7 @@ class Hierarchy:
 
     @classmethod
     def grid(cls, shape: tuple[int, int], *, branching: int) -> Hierarchy:
-        """Levels over a grid of cells."""
+        """The hierarchy over a grid of cells."""
         row, column = (axis.reshape(-1) for axis in np.indices(shape))
         names = [np.arange(row.size)]
         while names[-1].any():

@@ -99,7 +99,7 @@ def gradient_descent_zcdp(
 
     Raises:
         InvalidRequest: rho is not a finite number above 0.
-        ValueError: as ``gradient_descent``.
+        ValueError: as in ``gradient_descent``.
     """
     step_rho: Decimal = share(exact_decimal(rho, what="rho"), max(iterations, 1))
     rows = _Rows(group, x, y, counts, groups=groups, steps=steps, clip=clip)

@@ -15,9 +15,9 @@ Sensitivity of one row's ``(a, b, a a, a b)``:
   d along ``s = 2 - d`` to 8. If ``b = -b'`` they are ``d, 2, d s, s``: 1-norm at most ``4 + d s <= 5``, squared 2-norm
   ``4 + d^2 + s^2 + d^2 s^2 <= 8``, as ``d^2 + s^2 <= 4 - 2 d s``.
 
-For sums about a corner of the box, in their own units, these are 4 and 2 under both relations; about the middle a sum
-of squares has a quarter of the unit, so its noise is 3.2 and 2.8 times smaller. Units are whole numbers of the grid;
-nothing is rounded. Groups compose as in ``noisy_stats``.
+For sums relative to a corner of the box, with coordinates in [0, 1], these norms are 4 and 2 under both relations. A
+sum of ``a a`` is four times the centred sum of squares of x, so that its noise, in terms of x, is 3.2 and 2.8 times
+smaller. All sums are whole numbers of grid steps; nothing is rounded. Groups compose as in ``noisy_stats``.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def noisy_stats_zcdp(
 
     Raises:
         InvalidRequest: rho is not a finite number above 0.
-        ValueError: as ``noisy_stats``.
+        ValueError: as in ``noisy_stats``.
     """
     parts = _parts(shares, RHO_SHARES, neighbours)
     draws = Draws(total=rho, shares=parts, gaussian=True, noise=noise)

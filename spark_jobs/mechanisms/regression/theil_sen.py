@@ -112,7 +112,7 @@ def theil_sen(
     u, v = _rows(x, steps), _rows(y, steps)
     kept = np.ones(u.size, dtype=bool) if usable is None else np.asarray(usable, dtype=bool)
     if not u.shape == v.shape == kept.shape:
-        raise ValueError(f"rows: got shapes {u.shape}, {v.shape}, {kept.shape}; must be one")
+        raise ValueError(f"rows: got shapes {u.shape}, {v.shape}, {kept.shape}; must be equal")
     height_epsilon = share(exact_decimal(epsilon, what="epsilon"), len(at))
     shape = _density(min(height_epsilon, MAX_EPSILON), density) if how is Median.SMOOTH else None
     rounds = rounds_of(u.size, matchings)
@@ -231,9 +231,9 @@ def _check(
         raise InvalidRequest(
             "neighbours",
             value=neighbours,
-            requirement=f"must be {Neighbours.REPLACE_ONE} for Theil-Sen: a row more or fewer changes which rows "
+            requirement=f"must be {Neighbours.REPLACE_ONE} for Theil-Sen: adding or removing a row changes which rows "
             "are paired",
-            remedy=f"declare the size of every group public and ask for {Neighbours.REPLACE_ONE}, or take noisy_stats",
+            remedy=f"declare the size of every group public and use {Neighbours.REPLACE_ONE}, or use noisy_stats",
         )
     if not at or not all(0 <= place <= 1 for place in at):
         raise InvalidRequest("at", value=at, requirement="must be from 0 to 1", remedy="give e.g. [0.25, 0.75]")
@@ -243,7 +243,7 @@ def _check(
         raise InvalidRequest(
             "lower, upper",
             value=f"{lower} to {upper}",
-            requirement="must be finite and ascend",
+            requirement="must be finite, lower below upper",
             remedy="give public ends of the heights, e.g. -0.5 and 1.5",
         )
     if not 0 <= widen < upper - lower:

@@ -105,13 +105,13 @@ class HierarchyShape:
         prunes = exact_decimal(self.prune_share, what="prune_share")
         groups = exact_decimal(self.group_share, what="group_share")
         require("prune_share", prunes, 0 <= prunes < 1, "at least 0 and below 1")
-        require("group_share", groups, 0 < groups < 1 - prunes, "above 0 and below what pruning leaves of 1")
+        require("group_share", groups, 0 < groups < 1 - prunes, "above 0 and below 1 - prune_share")
         require_number("refine_from", self.refine_from, 0, MAX_THRESHOLD)
         require_number("threshold", self.threshold, 0, MAX_THRESHOLD)
         require_number("max_group", self.max_group, 1, MAX_GROUP, whole=True)
         require_number("max_rows", self.max_rows, 1, MAX_ROWS, whole=True)
         bound = f"groups of neighbouring nodes in each level, over 1 to {MAX_STATES} states, up to one root"
-        require("hierarchy", None, _adds_up(self.hierarchy), bound, remedy="make it with Hierarchy.line")
+        require("hierarchy", None, _adds_up(self.hierarchy), bound, remedy="create it with Hierarchy.line")
         meter = BudgetMeter(self.epsilon)
         if prunes:
             meter.spend_share(prunes, label="pruning of the hierarchy")
