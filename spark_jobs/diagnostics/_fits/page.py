@@ -96,7 +96,7 @@ def _box(result: PrivateFit, width: float, body: float) -> tuple[float, float, f
 
 
 def _effects(result: PrivateFit) -> tuple[np.ndarray, ...]:
-    """Coefficients and the ends of both intervals of the shown terms, times their spans; five arrays."""
+    """Coefficients and the ends of both intervals of the shown terms, multiplied by their spans; five arrays."""
     arrays = (result.coefficients, result.lower, result.upper, result.lower_population, result.upper_population)
     last = 1 + _shown(result)
     return tuple((array * result.spans)[1:last] for array in arrays)

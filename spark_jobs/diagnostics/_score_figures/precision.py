@@ -25,26 +25,26 @@ See ``docs/explanation/mechanisms/auc.md``.
 """
 
 
-def precision_from_counts(measurement: RocDraw, traced: Trace, *, seed: int) -> tuple[float, tuple[float, float]]:
+def precision_from_counts(draw: RocDraw, traced: Trace, *, seed: int) -> tuple[float, tuple[float, float]]:
     """The average precision of a defined curve, with its interval by seeded simulation of the noise.
 
     Args:
-        measurement: the noisy counts.
+        draw: the noisy counts.
         traced: their curve.
         seed: public seed of the simulation.
     """
     value = precision_of_curve(traced.edges, traced.sizes)
-    copies = _copies(measurement, traced, seed=seed)
+    copies = _copies(draw, traced, seed=seed)
     order = _order_stddev(traced.edges, traced.sizes)
     shifts = copies[1:] - copies[0] + order * normal(SeededNoise(seed), copies[1:].shape)
-    tail = (1 - measurement.confidence) / 2
+    tail = (1 - draw.confidence) / 2
     below, above = np.quantile(shifts, [1 - tail, tail])
     return value, (float(np.clip(value - below, 0, 1)), float(np.clip(value - above, 0, 1)))
 
 
-def _copies(measurement: RocDraw, traced: Trace, *, seed: int) -> FloatArray:
+def _copies(draw: RocDraw, traced: Trace, *, seed: int) -> FloatArray:
     """The figure of the counts that copies are drawn about, followed by the figures of the copies."""
-    exact, drawn = simulated_counts(measurement, traced.edges, traced.sizes, noise=SeededNoise(seed))
+    exact, drawn = simulated_counts(draw, traced.edges, traced.sizes, noise=SeededNoise(seed))
     pairs = [exact, *zip(*drawn, strict=True)]
     figures = []
     for negatives, positives in pairs:

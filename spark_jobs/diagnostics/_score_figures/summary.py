@@ -26,72 +26,72 @@ SIZES_PART = 0.25
 R = TypeVar("R", bound=ScoreFigure)
 
 
-def summarise_as(result_type: type[R], measurement: FigureDraw, *, seed: int) -> R:
+def summarise_as(result_type: type[R], draw: FigureDraw, *, seed: int) -> R:
     """The result of a draw; a function of the draw and the seed.
 
     Args:
         result_type: type of the result.
-        measurement: the draw.
+        draw: the draw.
         seed: public seed of the simulations behind intervals from counts.
     """
-    fields = _from_counts(measurement, seed=seed) if measurement.counts is not None else _direct(measurement)
+    fields = _from_counts(draw, seed=seed) if draw.counts is not None else _direct(draw)
     released = result_type(
         **fields,
-        method=measurement.method,
-        confidence=measurement.confidence,
-        epsilon=measurement.epsilon,
-        delta=measurement.delta,
-        neighbours=measurement.neighbours,
-        guarantee=measurement.guarantee,
+        method=draw.method,
+        confidence=draw.confidence,
+        epsilon=draw.epsilon,
+        delta=draw.delta,
+        neighbours=draw.neighbours,
+        guarantee=draw.guarantee,
     )
-    return publishable(measurement.figure, released)
+    return publishable(draw.figure, released)
 
 
-def _direct(measurement: FigureDraw) -> dict[str, Any]:
-    value, sizes = float(measurement.value or 0.0), measurement.sizes
+def _direct(draw: FigureDraw) -> dict[str, Any]:
+    value, sizes = float(draw.value or 0.0), draw.sizes
     if sizes is None:
         return {"value": value, "interval": None, "positives": None, "negatives": None, "status": UNCHECKED}
-    half = half_width(measurement)
+    half = half_width(draw)
     return {
         "value": round(value, DECIMALS),
         "interval": tuple(round(float(np.clip(end, 0.0, 1.0)), DECIMALS) for end in (value - half, value + half)),
         "positives": max(float(sizes[1]), 0.0),
         "negatives": max(float(sizes[0]), 0.0),
-        "status": OK if min(sizes) >= min_size(measurement) else UNDEFINED,
+        "status": OK if min(sizes) >= min_size(draw) else UNDEFINED,
     }
 
 
-def min_size(measurement: FigureDraw) -> float:
+def min_size(draw: FigureDraw) -> float:
     """Smallest noisy class size of a defined direct release: three standard deviations of its noise, and at least 1."""
-    scale = laplace_scale(measurement.spendings[0].epsilon, rows_changed(measurement.neighbours))
+    scale = laplace_scale(draw.spendings[0].epsilon, rows_changed(draw.neighbours))
     return max(1.0, DEFINED_ABOVE * math.sqrt(laplace_variance(scale)))
 
 
-def half_width(measurement: FigureDraw) -> float:
+def half_width(draw: FigureDraw) -> float:
     """Half the width of the interval of a direct release.
 
     The scale of the noise is a bound that falls as the smaller class grows. Lower confidence limits of both sizes give
     an upper limit of the scale. The error probability of these limits and that of the noise's quantile add up to one
     minus the confidence level.
     """
-    if measurement.sizes is None:
+    if draw.sizes is None:
         return math.inf
-    miss = 1 - measurement.confidence
-    scale = laplace_scale(measurement.spendings[0].epsilon, rows_changed(measurement.neighbours))
+    miss = 1 - draw.confidence
+    scale = laplace_scale(draw.spendings[0].epsilon, rows_changed(draw.neighbours))
     # a two-sided geometric variable of scale b exceeds t with probability below e^(-t / b); either size may fail
     slack = scale * math.log(2 / (SIZES_PART * miss))
-    smallest = tuple(max(math.floor(size - slack), 0) for size in measurement.sizes)
+    smallest = tuple(max(math.floor(size - slack), 0) for size in draw.sizes)
     more = tuple(size + 1 for size in smallest)  # under REPLACE_ONE the bound is smaller for no rows than for one
-    shape, neighbours = measurement.shape, measurement.neighbours
+    shape, neighbours = draw.shape, draw.neighbours
     bound = max(
-        bound_for(measurement.figure, (sizes[0], sizes[1]), shape=shape, neighbours=neighbours)
+        bound_for(draw.figure, (sizes[0], sizes[1]), shape=shape, neighbours=neighbours)
         for sizes in ((smallest, more) if neighbours is Neighbours.REPLACE_ONE else (smallest,))
     )
     return min(bound, 1.0) * quantile(shape, 1 - (1 - SIZES_PART) * miss)
 
 
-def _from_counts(measurement: FigureDraw, *, seed: int) -> dict[str, Any]:
-    counts = measurement.counts
+def _from_counts(draw: FigureDraw, *, seed: int) -> dict[str, Any]:
+    counts = draw.counts
     if counts is None:
         raise ValueError("counts: got None; must be the noisy counts of the release")
     traced = trace(counts)
@@ -102,12 +102,12 @@ def _from_counts(measurement: FigureDraw, *, seed: int) -> dict[str, Any]:
     }
     if not traced.defined:
         return {"value": None, "interval": None, **fields}
-    if measurement.figure == "auc":
+    if draw.figure == "auc":
         curve = summarise_curve(counts, seed=seed)
         value, (low, high) = curve.auc or 0.0, curve.auc_interval or (0.0, 1.0)
-    elif measurement.weighted is None:
+    elif draw.weighted is None:
         value, (low, high) = precision_from_counts(counts, traced, seed=seed)
     else:
-        value, (low, high) = precision_from_sum(counts, measurement.weighted, traced, seed=seed)
+        value, (low, high) = precision_from_sum(counts, draw.weighted, traced, seed=seed)
     interval = (round(min(low, value), DECIMALS), round(max(high, value), DECIMALS))
     return {"value": round(value, DECIMALS), "interval": interval, **fields}

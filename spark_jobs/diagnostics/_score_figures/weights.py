@@ -66,19 +66,19 @@ class Copies:
     figures: FloatArray
 
 
-def draw_copies(measurement: roc.RocDraw, *, seed: int, cuts: Int64Array | None = None) -> Copies:
+def draw_copies(draw: roc.RocDraw, *, seed: int, cuts: Int64Array | None = None) -> Copies:
     """Posterior draws of fine counts; a deterministic function of released values.
 
     Args:
-        measurement: noisy counts in cells, with the histograms that placed them.
+        draw: noisy counts in cells, with the histograms that placed them.
         seed: public seed.
         cuts: the fine partition; None to choose it from released values. Rounding differs between machines, so whoever
             has weights passes their partition.
     """
-    posterior, counted = posterior_of_draw(measurement), measurement.cuts
-    observations = [as_observation(cells) for cells in measurement.located]
+    posterior, counted = posterior_of_draw(draw), draw.cuts
+    observations = [as_observation(cells) for cells in draw.located]
     expected = _rising(posterior.expected())
-    fine = _partition(measurement, posterior, expected, observations) if cuts is None else cuts
+    fine = _partition(draw, posterior, expected, observations) if cuts is None else cuts
     usual = posterior.expected_by_laws(fine) + _TINY
     suggested = expected_rows(usual, fine, observations)
     middle = _spread(expected, counted, fine, suggested)
@@ -87,28 +87,28 @@ def draw_copies(measurement: roc.RocDraw, *, seed: int, cuts: Int64Array | None 
 
 
 def _partition(
-    measurement: roc.RocDraw, posterior: Posterior, expected: FloatArray, observations: list[Observation]
+    draw: roc.RocDraw, posterior: Posterior, expected: FloatArray, observations: list[Observation]
 ) -> Int64Array:
     """A fine partition that is finest at the highest scores and contains the cuts of all counts."""
-    grid, counted = measurement.grid, measurement.cuts
+    grid, counted = draw.grid, draw.cuts
     cuts = fine_cuts(grid, counted, *(observation.cuts for observation in observations))
     rows = _spread(expected, counted, cuts, expected_rows(posterior.expected_by_laws(cuts), cuts, observations))
     top = narrow_at_top(
-        rows, cuts, grid=grid, cells=min(QUANTILES, grid), nearest=NEAREST / float(measurement.epsilon), part=PART
+        rows, cuts, grid=grid, cells=min(QUANTILES, grid), nearest=NEAREST / float(draw.epsilon), part=PART
     )
     within = [inside(low, high, min(INSIDE, high - low - 1), grid=grid) for low, high in pairwise(counted.tolist())]
     return np.unique(np.concatenate([counted, top, *within, *(observation.cuts for observation in observations)]))
 
 
-def choose_weights(measurement: roc.RocDraw, *, epsilon: float, seed: int) -> CellWeights:
+def choose_weights(draw: roc.RocDraw, *, epsilon: float, seed: int) -> CellWeights:
     """The weights whose noisy sum leaves the smallest variance of the figure; from released values alone.
 
     Args:
-        measurement: noisy counts in cells, with the histograms that placed them.
+        draw: noisy counts in cells, with the histograms that placed them.
         epsilon: budget of the sum.
         seed: public seed.
     """
-    copies = draw_copies(measurement, seed=seed)
+    copies = draw_copies(draw, seed=seed)
     changes = influence(copies.middle, copies.cuts)
     largest = max(float(np.abs(changes).max()), _TINY)
     candidates = []
@@ -116,7 +116,7 @@ def choose_weights(measurement: roc.RocDraw, *, epsilon: float, seed: int) -> Ce
         resolution = largest * float(part) / LARGEST
         whole = np.rint(np.clip(changes / resolution, -LARGEST, LARGEST)).astype(np.int64)
         weights = CellWeights(cuts=copies.cuts, weights=whole, resolution=resolution)
-        noise = laplace_variance(weights.sensitivity(measurement.neighbours) / epsilon)
+        noise = laplace_variance(weights.sensitivity(draw.neighbours) / epsilon)
         candidates.append((_residual_variance(copies, weights, noise), weights))
     return min(candidates, key=lambda candidate: candidate[0])[1]
 
@@ -234,7 +234,7 @@ def _spread(counts: FloatArray, counted: Int64Array, fine: Int64Array, rows: Flo
 
 
 def _rising(counts: FloatArray) -> FloatArray:
-    """The nearest counts whose sums from the highest score never fall."""
+    """The nearest counts whose cumulative sums from the highest score never fall."""
     flat = counts.reshape(-1, counts.shape[-1])
     above = np.concatenate([np.zeros((flat.shape[0], 1)), np.cumsum(flat[:, ::-1], axis=-1)], axis=-1)
     rising = np.stack([np.diff(monotone(row))[::-1] for row in above])

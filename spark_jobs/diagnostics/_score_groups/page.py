@@ -62,7 +62,7 @@ class PoolPage:
 
     Attributes:
         kind: name of the kind, and of its files.
-        title: of the section and the picture.
+        title: title of the section and the picture.
         field: the field of the result that is drawn; its ends are ``<field>_lower`` and ``<field>_upper``.
         meaning: description of that field in the data file.
         zone: name of the quantity that the zone is about.
@@ -99,7 +99,7 @@ class PoolPage:
     column: str
 
     def render(self, result: PooledBins, section: Section, description: str) -> Rendering:
-        """Files and report of a result; names, columns and rows are the same whatever was released."""
+        """The page of a result; its names, columns and numbers of rows do not depend on what was released."""
         return Rendering(columns=self._columns(result), plots=(self._plot(result, description),), section=section)
 
     def points(self, result: PooledBins) -> PoolPoints:

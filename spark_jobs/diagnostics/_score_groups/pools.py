@@ -133,16 +133,16 @@ class Pools:
         )
 
 
-def pools(measurement: GroupsDraw, *, seed: int, expected: float = 0.0, copies: int | None = None) -> Pools:
+def pools(draw: GroupsDraw, *, seed: int, expected: float = 0.0, copies: int | None = None) -> Pools:
     """Pool the groups of a draw, and simulate the noise; a function of its arguments.
 
     Args:
-        measurement: the draw.
+        draw: the draw.
         seed: public seed of the simulations.
         expected: smallest expected number of rows of each class in a pool.
         copies: number of copies of the noise; None means ``COPIES``.
     """
-    groups, noise = measurement.groups, SeededNoise(seed)
+    groups, noise = draw.groups, SeededNoise(seed)
     values, errors = groups.values(), groups.errors(copies or COPIES, noise)
     ends = np.array(_pool_ends(values, (errors[:, 0] + errors[:, 1]).var(axis=0), expected), dtype=np.int64)
     starts = np.concatenate([[0], ends[:-1]])
@@ -152,7 +152,7 @@ def pools(measurement: GroupsDraw, *, seed: int, expected: float = 0.0, copies: 
     errors = np.add.reduceat(errors, starts, axis=-1)
     rows = float((released.positives + released.negatives).sum())
     spread = float((errors[:, 0] + errors[:, 1]).sum(axis=-1).std())
-    group_of_bin = np.searchsorted(measurement.ends, np.arange(measurement.bins.size - 1), side="right")
+    group_of_bin = np.searchsorted(draw.ends, np.arange(draw.bins.size - 1), side="right")
     return Pools(
         released=released,
         errors=errors,

@@ -99,12 +99,12 @@ def measure_area(statistic: ScoreCounts, options: BinormalRocSettings, terms: Te
     )
 
 
-def summarise(measurement: BinormalDraw, *, seed: int) -> BinormalRoc:
+def summarise(draw: BinormalDraw, *, seed: int) -> BinormalRoc:
     """The released curve of a draw; a function of the draw and the seed."""
-    area = auc.summarise(measurement.area, seed=seed)
+    area = auc.summarise(draw.area, seed=seed)
     positives, negatives = area.positives or 0.0, area.negatives or 0.0
     margin = 1 / (2 * max(min(positives, negatives), 1.0))
-    fpr = np.linspace(0.0, 1.0, measurement.points)
+    fpr = np.linspace(0.0, 1.0, draw.points)
     value = 0.5 if area.value is None else area.value
     low, high = ends = area.interval or (0.0, 1.0)
     lower, upper = (_curve(fpr, end, margin) for end in ends)

@@ -19,17 +19,17 @@ COPIES = 2000
 Named = Mapping[str, FloatArray]
 
 
-def summarise(measurement: ConfusionDraw, *, seed: int) -> ConfusionMatrix:
+def summarise(draw: ConfusionDraw, *, seed: int) -> ConfusionMatrix:
     """The result of a draw; a function of the draw and the seed.
 
     Args:
-        measurement: the draw.
+        draw: the draw.
         seed: public seed of the simulations behind intervals.
     """
-    index = np.searchsorted(measurement.cuts, measurement.at)
-    below = [tree.prefix_counts() for tree in (measurement.negatives, measurement.positives)]
+    index = np.searchsorted(draw.cuts, draw.at)
+    below = [tree.prefix_counts() for tree in (draw.negatives, draw.positives)]
     noise = SeededNoise(seed)
-    errors = [_errors(tree, measurement, noise) for tree in (measurement.negatives, measurement.positives)]
+    errors = [_errors(tree, draw, noise) for tree in (draw.negatives, draw.positives)]
     raw = _counts(below[0], below[1], index)
     copies = _counts(below[0] + errors[0], below[1] + errors[1], index)
     sizes = [float(counts[-1]) for counts in below]
@@ -40,7 +40,7 @@ def summarise(measurement: ConfusionDraw, *, seed: int) -> ConfusionMatrix:
         part, whole = _fraction(name, raw)
         copy_part, copy_whole = _fraction(name, copies)
         value = part / np.maximum(whole, 1.0)
-        low, high = basic_interval(value, copy_part / np.maximum(copy_whole, 1.0), measurement.confidence)
+        low, high = basic_interval(value, copy_part / np.maximum(copy_whole, 1.0), draw.confidence)
         unknown = ~defined | (whole < np.maximum(DEFINED_ABOVE * copy_whole.std(axis=0), 1.0))
         shown = np.clip(value, 0.0, 1.0)
         rates[name] = rounded(np.where(unknown, np.nan, shown))
@@ -48,7 +48,7 @@ def summarise(measurement: ConfusionDraw, *, seed: int) -> ConfusionMatrix:
         upper[name] = rounded(np.where(unknown, np.nan, np.maximum(np.clip(high, 0.0, 1.0), shown)))
     shown_counts = _counts(monotone(below[0]), monotone(below[1]), index)
     return ConfusionMatrix(
-        thresholds=np.array(measurement.at) / measurement.grid,
+        thresholds=np.array(draw.at) / draw.grid,
         counts={name: rounded(np.maximum(shown_counts[name], 0.0)) for name in COUNTS},
         rates=rates,
         lower=lower,
@@ -56,10 +56,10 @@ def summarise(measurement: ConfusionDraw, *, seed: int) -> ConfusionMatrix:
         negatives=round(max(sizes[0], 0.0), DECIMALS),
         positives=round(max(sizes[1], 0.0), DECIMALS),
         status=OK if defined else UNDEFINED,
-        confidence=measurement.confidence,
-        epsilon=measurement.epsilon,
-        neighbours=measurement.neighbours,
-        guarantee=measurement.guarantee,
+        confidence=draw.confidence,
+        epsilon=draw.epsilon,
+        neighbours=draw.neighbours,
+        guarantee=draw.guarantee,
     )
 
 
@@ -81,12 +81,12 @@ def _fraction(rate: str, counts: Named) -> tuple[FloatArray, FloatArray]:
     }[rate]
 
 
-def _errors(tree: NoisyTree, measurement: ConfusionDraw, noise: SeededNoise) -> FloatArray:
+def _errors(tree: NoisyTree, draw: ConfusionDraw, noise: SeededNoise) -> FloatArray:
     """Copies of the noise in the prefix counts of one class; shape (COPIES, cells + 1)."""
     cells = tree_errors(
         tree,
-        epsilon=measurement.spendings[-1].epsilon,
-        neighbours=measurement.neighbours,
+        epsilon=draw.spendings[-1].epsilon,
+        neighbours=draw.neighbours,
         copies=COPIES,
         noise=noise,
     )

@@ -55,11 +55,11 @@ class Bands:
     auc_interval: tuple[float, float]
 
 
-def bands(measurement: RocDraw, curve: Edges, points: CurvePoints, sizes: tuple[float, float], *, seed: int) -> Bands:
+def bands(draw: RocDraw, curve: Edges, points: CurvePoints, sizes: tuple[float, float], *, seed: int) -> Bands:
     """Bands by simulation; a deterministic function of released values and the seed.
 
     Args:
-        measurement: the draw.
+        draw: the draw.
         curve: the released curve at the edges of its cells.
         points: the points of the curve.
         sizes: noisy class sizes, negatives first.
@@ -67,17 +67,17 @@ def bands(measurement: RocDraw, curve: Edges, points: CurvePoints, sizes: tuple[
     """
     fpr, tpr = read(curve, points, curve.straight)
     noise = SeededNoise(seed)
-    shifts, areas = _copies(measurement, curve, points, sizes, noise=noise)
+    shifts, areas = _copies(draw, curve, points, sizes, noise=noise)
     line_fpr, line_tpr = read_straight(curve, points)
     bend = tpr - np.interp(fpr + tpr, line_fpr + line_tpr, line_tpr)
     shifts = shifts + np.hypot(_inner_stddev(curve, points, sizes), bend / 2) * normal(noise, shifts.shape)
     bends = areas_of_cells(fpr, tpr, points) - areas_of_cells(line_fpr, line_tpr, points)
     inner = math.hypot(_inner_area_stddev(curve, sizes), float(np.sqrt((bends**2).sum())) / 2)
     areas = areas + inner * normal(noise, areas.shape)
-    tail = (1 - measurement.confidence) / 2
+    tail = (1 - draw.confidence) / 2
     below, above = np.quantile(shifts, [1 - tail, tail], axis=0)
     spread = np.maximum(shifts.std(axis=0), 1e-12)
-    reach = np.quantile((np.abs(shifts) / spread).max(axis=1), measurement.confidence) * spread + _one_row(curve, sizes)
+    reach = np.quantile((np.abs(shifts) / spread).max(axis=1), draw.confidence) * spread + _one_row(curve, sizes)
     box_below, box_above, box_area = _boxes(curve, points)
     middle = area(fpr, tpr)
     low, high = middle - np.quantile(areas, [1 - tail, tail])
@@ -94,10 +94,10 @@ def bands(measurement: RocDraw, curve: Edges, points: CurvePoints, sizes: tuple[
 
 
 def _copies(
-    measurement: RocDraw, curve: Edges, points: CurvePoints, sizes: tuple[float, float], *, noise: SeededNoise
+    draw: RocDraw, curve: Edges, points: CurvePoints, sizes: tuple[float, float], *, noise: SeededNoise
 ) -> tuple[FloatArray, FloatArray]:
     """Deviations of simulated curves from the released one: TPR at equal FPR + TPR, and area."""
-    exact, drawn = simulated_counts(measurement, curve, sizes, noise=noise)
+    exact, drawn = simulated_counts(draw, curve, sizes, noise=noise)
     fpr, tpr = read(edges(curve.cuts, *exact, tied=curve.tied), points, curve.straight)
     copies = drawn[0].shape[0]
     shifts, areas = np.empty((copies, fpr.size)), np.empty(copies)
@@ -110,12 +110,12 @@ def _copies(
 
 
 def simulated_counts(
-    measurement: RocDraw, curve: Edges, sizes: tuple[float, float], *, noise: SeededNoise
+    draw: RocDraw, curve: Edges, sizes: tuple[float, float], *, noise: SeededNoise
 ) -> tuple[list[FloatArray], list[FloatArray]]:
     """Counts of both classes above each edge of a curve, negatives first, and copies with fresh noise.
 
     Args:
-        measurement: the draw.
+        draw: the draw.
         curve: the released curve, at some or all of the draw's edges.
         sizes: noisy class sizes, negatives first.
         noise: sampler with a public seed.
@@ -123,28 +123,26 @@ def simulated_counts(
     Returns:
         The counts around which copies are drawn, each of shape (k,), and the copies, each of shape (copies, k).
     """
-    copies = COPIES if measurement.cuts.size <= MANY_CELLS else COPIES_OF_FULL_GRID
+    copies = COPIES if draw.cuts.size <= MANY_CELLS else COPIES_OF_FULL_GRID
     floor = FLOOR if curve.cuts.size <= MANY_CELLS else 0.0
-    kept = np.searchsorted(-measurement.cuts[::-1], -curve.cuts)
+    kept = np.searchsorted(-draw.cuts[::-1], -curve.cuts)
     exact, drawn = [], []
-    for tree, rates, size in zip(
-        (measurement.negatives, measurement.positives), (curve.fpr, curve.tpr), sizes, strict=True
-    ):
+    for tree, rates, size in zip((draw.negatives, draw.positives), (curve.fpr, curve.tpr), sizes, strict=True):
         rows = np.maximum(np.diff(rates) * size, floor * np.sqrt(laplace_variance(tree.scale)))
         above = np.concatenate([[0.0], np.cumsum(rows)])
         exact.append(above)
-        drawn.append(above + simulated_errors(tree, measurement, copies=copies, noise=noise)[:, kept])
+        drawn.append(above + simulated_errors(tree, draw, copies=copies, noise=noise)[:, kept])
     return exact, drawn
 
 
-def simulated_errors(tree: ClassCounts, measurement: RocDraw, *, copies: int, noise: SeededNoise) -> FloatArray:
+def simulated_errors(tree: ClassCounts, draw: RocDraw, *, copies: int, noise: SeededNoise) -> FloatArray:
     """Copies of the noise in the ``counts_above`` of one class; shape (copies, k)."""
     if isinstance(tree, HistogramCells):
         return counts_above(tree.errors(copies, noise))
     cells = tree_errors(
         tree,
-        epsilon=measurement.spendings[-1].epsilon,
-        neighbours=measurement.neighbours,
+        epsilon=draw.spendings[-1].epsilon,
+        neighbours=draw.neighbours,
         copies=copies,
         noise=noise,
     )

@@ -119,8 +119,8 @@ def compare(a: RocDraw, b: RocDraw, *, rows: str, seed: int = 0, confidence: flo
     """
     level = a.confidence if confidence is None else confidence
     _check(rows, level)
-    for measurement in (a, b):
-        _trees(measurement)
+    for draw in (a, b):
+        _trees(draw)
     released = trace(a), trace(b)
     traces = trace(a, raw=True), trace(b, raw=True)
     difference = released[0].auc - released[1].auc
@@ -161,8 +161,8 @@ def _check(rows: str, level: float) -> None:
         )
 
 
-def _trees(measurement: RocDraw) -> tuple[NoisyTree, NoisyTree]:
-    negatives, positives = measurement.negatives, measurement.positives
+def _trees(draw: RocDraw) -> tuple[NoisyTree, NoisyTree]:
+    negatives, positives = draw.negatives, draw.positives
     if isinstance(negatives, NoisyTree) and isinstance(positives, NoisyTree):
         return negatives, positives
     raise InvalidRequest(
@@ -234,7 +234,7 @@ def _copies(
     pair: tuple[RocDraw, RocDraw], traces: tuple[Trace, Trace], rows: str, noise: SeededNoise
 ) -> Iterator[tuple[Trace, Trace]]:
     """Simulated pairs of released curves under the hypothesis."""
-    ends = [_ends(measurement) for measurement in pair]
+    ends = [_ends(draw) for draw in pair]
     weights = [_precision(draw, traced, rows) for draw, traced in zip(pair, traces, strict=True)]
     sizes = [_sizes(traced) for traced in traces]
     if rows == "same":
@@ -253,17 +253,17 @@ def _copies(
         )
 
 
-def _ends(measurement: RocDraw) -> FloatArray:
+def _ends(draw: RocDraw) -> FloatArray:
     """Released FPR + TPR at the edges of all counted cells."""
-    above = (counts_above(tree.counts()) for tree in _trees(measurement))
-    curve: Edges = edges(measurement.cuts[::-1], *above, tied=measurement.tied)
+    above = (counts_above(tree.counts()) for tree in _trees(draw))
+    curve: Edges = edges(draw.cuts[::-1], *above, tied=draw.tied)
     return curve.fpr + curve.tpr
 
 
-def _precision(measurement: RocDraw, traced: Trace, rows: str) -> float:
+def _precision(draw: RocDraw, traced: Trace, rows: str) -> float:
     """Approximate inverse variance of a curve: its weight in the common curve."""
     smaller = min(traced.sizes)
-    noisy = float(_trees(measurement)[0].prefix_variances()[1:].mean()) / smaller**2
+    noisy = float(_trees(draw)[0].prefix_variances()[1:].mean()) / smaller**2
     return 1.0 / (noisy + 1e-12 + (1.0 / smaller if rows == "independent" else 0.0))
 
 
@@ -294,19 +294,19 @@ def _above(rate: FloatArray, size: int, noise: SeededNoise) -> FloatArray:
     return rows
 
 
-def _released_again(measurement: RocDraw, above: list[FloatArray], noise: SeededNoise) -> Trace:
+def _released_again(draw: RocDraw, above: list[FloatArray], noise: SeededNoise) -> Trace:
     """The raw curve of fresh noise around other counts."""
     drawn = [
         noisy_tree(
             np.diff(counts)[::-1].astype(np.int64),
             tree=tree.tree,
-            epsilon=measurement.spendings[-1].epsilon,
-            neighbours=measurement.neighbours,
+            epsilon=draw.spendings[-1].epsilon,
+            neighbours=draw.neighbours,
             noise=noise,
         )
-        for tree, counts in zip(_trees(measurement), above, strict=True)
+        for tree, counts in zip(_trees(draw), above, strict=True)
     ]
-    return trace(replace(measurement, negatives=drawn[0], positives=drawn[1]), raw=True)
+    return trace(replace(draw, negatives=drawn[0], positives=drawn[1]), raw=True)
 
 
 def _interval(
@@ -314,8 +314,8 @@ def _interval(
 ) -> tuple[float, float]:
     """The interval of the first area less the second."""
     (low_a, high_a), (low_b, high_b) = (
-        summarise(replace(measurement, confidence=level), seed=seed + i).auc_interval or (0.0, 1.0)
-        for i, measurement in enumerate(pair)
+        summarise(replace(draw, confidence=level), seed=seed + i).auc_interval or (0.0, 1.0)
+        for i, draw in enumerate(pair)
     )
     a, b = (traced.auc for traced in traces)
     sampling = 0.0

@@ -115,31 +115,31 @@ class Posterior:
         return total
 
 
-def has_prior(measurement: RocDraw) -> bool:
+def has_prior(draw: RocDraw) -> bool:
     """Whether the prior applies to a draw: few cells that ``auto`` placed, tree counts, and no ties."""
-    few = measurement.cuts.size <= MAX_CELLS
-    return measurement.method == "auto" and few and not measurement.tied and not _has_histograms(measurement)
+    few = draw.cuts.size <= MAX_CELLS
+    return draw.method == "auto" and few and not draw.tied and not _has_histograms(draw)
 
 
-def _has_histograms(measurement: RocDraw) -> bool:
-    return not (isinstance(measurement.negatives, NoisyTree) and isinstance(measurement.positives, NoisyTree))
+def _has_histograms(draw: RocDraw) -> bool:
+    return not (isinstance(draw.negatives, NoisyTree) and isinstance(draw.positives, NoisyTree))
 
 
-def expected_counts(measurement: RocDraw) -> FloatArray:
+def expected_counts(draw: RocDraw) -> FloatArray:
     """The posterior mean of the counts of both classes in the counted cells; shape (2, k), negatives first.
 
     Args:
-        measurement: a draw that ``has_prior``, with noisy class sizes of at least 1.
+        draw: a draw that ``has_prior``, with noisy class sizes of at least 1.
     """
-    return posterior_of_draw(measurement).expected()
+    return posterior_of_draw(draw).expected()
 
 
-def posterior_of_draw(measurement: RocDraw) -> Posterior:
+def posterior_of_draw(draw: RocDraw) -> Posterior:
     """The posterior given all counts of a draw; the first observation is that of the counted cells."""
-    released = np.stack([measurement.negatives.counts(), measurement.positives.counts()])
-    variance = max(measurement.negatives.range_variance(0, 1), MIN_VARIANCE)
-    own = Observation(cuts=measurement.cuts, counts=released, variance=variance)
-    return posterior_of_counts((own, *map(as_observation, measurement.located)), grid=measurement.grid)
+    released = np.stack([draw.negatives.counts(), draw.positives.counts()])
+    variance = max(draw.negatives.range_variance(0, 1), MIN_VARIANCE)
+    own = Observation(cuts=draw.cuts, counts=released, variance=variance)
+    return posterior_of_counts((own, *map(as_observation, draw.located)), grid=draw.grid)
 
 
 def as_observation(cells: NoisyCells) -> Observation:

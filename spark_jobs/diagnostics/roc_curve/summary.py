@@ -53,25 +53,25 @@ class Trace:
     defined: bool
 
 
-def trace(measurement: RocDraw, *, raw: bool = False) -> Trace:
+def trace(draw: RocDraw, *, raw: bool = False) -> Trace:
     """The curve of a draw; the diagonal if it is undefined.
 
     Args:
-        measurement: the draw.
+        draw: the draw.
         raw: whether to use raw counts, without ``smoothing_prior``, which takes longer.
     """
-    counts = measurement.negatives.counts(), measurement.positives.counts()
+    counts = draw.negatives.counts(), draw.positives.counts()
     sizes = float(counts[0].sum()), float(counts[1].sum())
-    noise = math.sqrt(measurement.negatives.range_variance(0, measurement.cuts.size - 1))
+    noise = math.sqrt(draw.negatives.range_variance(0, draw.cuts.size - 1))
     defined = min(sizes) >= max(1.0, DEFINED_ABOVE * noise)
     if not defined:
-        curve = _diagonal(measurement)
-    elif raw or not has_prior(measurement):
-        curve = _course(measurement, *map(counts_above, counts))
+        curve = _diagonal(draw)
+    elif raw or not has_prior(draw):
+        curve = _course(draw, *map(counts_above, counts))
     else:
-        above = counts_above(expected_counts(measurement))
-        curve = edges(measurement.cuts[::-1], above[0], above[1], tied=False)
-    points = choose_points(curve, measurement.thresholds)
+        above = counts_above(expected_counts(draw))
+        curve = edges(draw.cuts[::-1], above[0], above[1], tied=False)
+    points = choose_points(curve, draw.thresholds)
     fpr, tpr = (rounded(rate) for rate in read(curve, points, curve.straight))
     auc = area(fpr, tpr) if defined else 0.5
     return Trace(
@@ -85,11 +85,11 @@ def trace(measurement: RocDraw, *, raw: bool = False) -> Trace:
     )
 
 
-def _course(measurement: RocDraw, negatives: FloatArray, positives: FloatArray) -> Edges:
-    cuts = measurement.cuts[::-1]
-    curve = edges(cuts, negatives, positives, tied=measurement.tied)
-    counts = measurement.negatives
-    if measurement.method not in ("auto", "tree") or isinstance(counts, HistogramCells):
+def _course(draw: RocDraw, negatives: FloatArray, positives: FloatArray) -> Edges:
+    cuts = draw.cuts[::-1]
+    curve = edges(cuts, negatives, positives, tied=draw.tied)
+    counts = draw.negatives
+    if draw.method not in ("auto", "tree") or isinstance(counts, HistogramCells):
         return curve
     error = math.sqrt(float(counts.prefix_variances()[1:].mean()))
     rows = max(negatives[-1] + positives[-1], 1.0)
@@ -97,29 +97,29 @@ def _course(measurement: RocDraw, negatives: FloatArray, positives: FloatArray) 
     if max(cells, MIN_CELLS) >= cuts.size - 1:
         return curve
     kept = evenly_deep(curve, max(cells, MIN_CELLS))
-    return edges(cuts[kept], negatives[kept], positives[kept], tied=measurement.tied)
+    return edges(cuts[kept], negatives[kept], positives[kept], tied=draw.tied)
 
 
-def _diagonal(measurement: RocDraw) -> Edges:
-    rate = np.linspace(0.0, 1.0, measurement.cuts.size)
-    return Edges(cuts=measurement.cuts[::-1], fpr=rate, tpr=rate, tied=False)
+def _diagonal(draw: RocDraw) -> Edges:
+    rate = np.linspace(0.0, 1.0, draw.cuts.size)
+    return Edges(cuts=draw.cuts[::-1], fpr=rate, tpr=rate, tied=False)
 
 
-def summarise(measurement: RocDraw, *, seed: int) -> RocCurve:
+def summarise(draw: RocDraw, *, seed: int) -> RocCurve:
     """The result of a draw; a function of the draw and the seed.
 
     Args:
-        measurement: the draw.
+        draw: the draw.
         seed: public seed of the simulations behind bands and intervals.
     """
-    traced = trace(measurement)
-    if traced.defined and measurement.noise_is_known:
-        simulated = bands(measurement, traced.edges, traced.points, traced.sizes, seed=seed)
+    traced = trace(draw)
+    if traced.defined and draw.noise_is_known:
+        simulated = bands(draw, traced.edges, traced.points, traced.sizes, seed=seed)
     else:
         simulated = _widest_bands(traced.fpr.size)
     low, high = (round(end, DECIMALS) for end in simulated.auc_interval)
     curve = RocCurve(
-        thresholds=np.concatenate([[math.inf], traced.points.cuts / measurement.grid]),
+        thresholds=np.concatenate([[math.inf], traced.points.cuts / draw.grid]),
         fpr=traced.fpr,
         tpr=traced.tpr,
         tpr_lower=np.minimum(rounded(simulated.lower), traced.tpr),
@@ -131,10 +131,10 @@ def summarise(measurement: RocDraw, *, seed: int) -> RocCurve:
         positives=round(max(traced.sizes[1], 0.0), DECIMALS),
         negatives=round(max(traced.sizes[0], 0.0), DECIMALS),
         status=OK if traced.defined else UNDEFINED,
-        confidence=measurement.confidence,
-        epsilon=measurement.epsilon,
-        neighbours=measurement.neighbours,
-        guarantee=measurement.guarantee,
+        confidence=draw.confidence,
+        epsilon=draw.epsilon,
+        neighbours=draw.neighbours,
+        guarantee=draw.guarantee,
     )
     return publishable("roc_curve", curve)
 
