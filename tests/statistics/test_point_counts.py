@@ -118,7 +118,7 @@ def test_groups_that_are_neither_texts_nor_whole_numbers_are_not_counted():
         ({"lower": (0, 1, 2)}, "bounds: got [0, 1, 2]; must be one number or a pair"),
         ({"cells": 1000}, "cells: got 1000; must be a power of two"),
         ({"cells": 2**15}, "cells: got 32768; must be the same on both axes, at most 16384"),
-        ({"keys": []}, "groups: got '0 keys, 0 of them distinct'; must be from 1 to 1048576 keys"),
+        ({"keys": []}, "groups: got '0 keys, 0 of them distinct'; must be from 1 to 1048576 distinct keys"),
         ({"keys": ["17", 17]}, "groups: got '2 keys, 1 of them distinct'"),
         ({"keys": ["x" * 256]}, "groups: got"),
         ({"keys": [1.5]}, "groups: got 1.5; must be texts of at most 255 characters or whole numbers"),
