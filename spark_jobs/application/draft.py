@@ -1,4 +1,4 @@
-"""From a draw to a draft: deterministic, so that every attempt makes the same bytes."""
+"""From a draw to a draft: deterministic, so that every attempt produces the same bytes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ GRID_RULE = f"A score is rounded down to a fixed grid of {DEFAULT_CELLS:,} cells
 
 
 def assumptions(request: ReleaseRequest, *, charged: bool) -> tuple[str, ...]:
-    """What the guarantee of a release for ``request`` rests on.
+    """The assumptions behind the guarantee of a release for ``request``, one sentence each.
 
-    What a charged request holds of earlier releases was compared with these before the charge; a draft's was not.
+    Fields that a charged request copies from earlier releases were compared with them before the charge; those of an
+    uncharged draft were not.
     """
     sentences = [_assumed_of(request.needed_model, charged=charged)] if request.uses_model else []
     sentences += [
@@ -37,14 +38,13 @@ def assumptions(request: ReleaseRequest, *, charged: bool) -> tuple[str, ...]:
         if isinstance(statistic, OtherScoreCells)
     ]
     sentences += [
-        f"What the values are held against is what release {options.compare_with.released_by} published, "
-        f"{_checked(charged)}."
+        f"The values are compared with what release {options.compare_with.released_by} published, {_checked(charged)}."
         for options in request.diagnostics
         if isinstance(options, EcdfOptions) and options.compare_with is not None
     ]
     if request.record is not None:
-        sentences.append(f"The request calls a row of the table a “{request.record}”; nothing checks it.")
-    sentences.append(f"The table is read as of {request.table.snapshot.describe()}, which is not written again.")
+        sentences.append(f"The request calls a row of the table a “{request.record}”; nothing checks this.")
+    sentences.append(f"The table is read as of {request.table.snapshot.describe()}, which no later write changes.")
     return tuple(sentences)
 
 
@@ -68,7 +68,7 @@ def draft(
     key: str | None,
     rules: tuple[str, ...],
 ) -> tuple[Release, dict[str, bytes]]:
-    """The manifest and the files of the release that ``draw`` makes."""
+    """The manifest and the files of the release of ``draw``."""
     results = {
         kind: (diagnostic(kind).summarise(drawn, seed=draw.seed), diagnostic(kind).render)
         for kind, drawn in _draws(request, draw).items()
@@ -89,7 +89,7 @@ def draft(
 
 
 def _draws(request: ReleaseRequest, draw: ReleaseDraw) -> dict[str, Any]:
-    """Each diagnostic's draw: its own, or its reading of the one that it shares with others."""
+    """The draw of each diagnostic: its own one, or one derived from the draw that it shares with others."""
     draws = {kind: diagnostic(kind).measurement.decode(fields) for kind, fields in draw.measurements.items()}
     if draw.shared is not None:
         shared = codec.decode(SharedGroups, draw.shared["measurement"])
@@ -101,6 +101,6 @@ def _draws(request: ReleaseRequest, draw: ReleaseDraw) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """The programs whose versions decide what a draw and its draft look like."""
+    """The versions of the programs that a draw and its draft depend on."""
     names = ("airflow-provider-dp-diagnostics", "pyspark", "opendp", "numpy", "scipy", "matplotlib", "pyarrow")
     return {name: version(name) for name in names}

@@ -1,4 +1,4 @@
-"""The step from a released result to files: data, pictures, the manifest and the report. Deterministic throughout."""
+"""From released results to files, deterministically: data, plots, the manifest and the report."""
 
 from spark_jobs.publishing.facts import ReleaseFacts
 from spark_jobs.publishing.publication import publish

@@ -1,4 +1,4 @@
-"""A result's values as Parquet, in bytes that depend on nothing but the values."""
+"""A result's values as Parquet, in bytes that depend on the values alone."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ MEDIA_TYPE = "application/vnd.apache.parquet"
 
 
 def parquet_bytes(columns: Mapping[str, Column], *, metadata: Mapping[str, str]) -> bytes:
-    """The columns as one Parquet file of one row group; their meanings and ``metadata`` lie in its schema.
+    """The columns as a Parquet file with one row group; its schema has their meanings and ``metadata``.
 
-    A number that there is not (NaN) is null; columns of numbers may have nulls whether or not they do.
+    NaN becomes null. Columns of floats are nullable whether or not they have a null.
     """
     arrays = [pa.array(column.values, from_pandas=True) for column in columns.values()]
     fields = [

@@ -1,4 +1,4 @@
-"""What a publication says beside the released values."""
+"""The public facts that a publication states beside the released values."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class ReleaseFacts:
     """The public facts of one release, the same for every attempt at it.
 
     Attributes:
-        request: what was asked for.
+        request: the request.
         key: the release key; None for a draft outside the ledger.
         charge_id: the ledger's charge; None for a draft outside the ledger.
-        cost: what the mechanisms spent; at most the request's budget.
-        rules: the public per-record rules that were applied, one sentence each.
-        assumptions: what the guarantee or the reading rests on, one sentence each.
+        cost: cost of the mechanisms; at most the request's budget.
+        rules: public rules that were applied to each row, one sentence each.
+        assumptions: assumptions behind the guarantee or its interpretation, one sentence each.
         drawn_at: when the noise was drawn (UTC, ISO 8601), as stored with the draw.
-        versions: of the programs that made the release.
-        parts: what each part of the cost bought; empty where nothing is known of them.
+        versions: versions of the programs that made the release.
+        parts: what each part of the cost bought; empty if the parts are not known.
         account: the account's figures when the cost was reserved; None for a draft.
     """
 

@@ -1,6 +1,6 @@
-"""Pictures as bytes that depend on nothing but what is drawn.
+"""Plots as bytes that depend on their content alone.
 
-matplotlib's own defaults instead of the user's settings, its own font instead of the machine's, fixed ids and no
+They use matplotlib's defaults instead of the user's settings, its own font instead of the machine's, fixed ids and no
 date. ``pyplot`` and its global state are never imported.
 """
 
@@ -28,7 +28,7 @@ _FONTS = Path(mpl.get_data_path(), "fonts", "ttf")
 _SETTINGS: dict[RcKeyType, Any] = {
     "font.family": ["DejaVu Sans", "sans-serif"],
     "font.sans-serif": ["DejaVu Sans"],
-    "svg.fonttype": "none",  # text stays text: it can be read aloud, searched and restyled
+    "svg.fonttype": "none",  # text stays text, for screen readers, search and style sheets
     "svg.hashsalt": "differentially-private-diagnostics",
     "text.parse_math": False,
     "axes.formatter.use_locale": False,
@@ -37,7 +37,7 @@ _SETTINGS: dict[RcKeyType, Any] = {
 
 @contextmanager
 def fixed_settings() -> Iterator[None]:
-    """The library's defaults with our settings, whatever the user's configuration says."""
+    """The library's defaults and this module's settings, whatever the user's configuration."""
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(_SETTINGS)
@@ -47,7 +47,7 @@ def fixed_settings() -> Iterator[None]:
 def new_axes(
     size: tuple[float, float], box: tuple[float, float, float, float], *, x_label: str, y_label: str
 ) -> tuple[Figure, Axes]:
-    """A figure of ``size`` inches with one quiet set of axes at ``box`` (fractions of the figure)."""
+    """A figure of ``size`` inches with one plain set of axes at ``box`` (fractions of the figure)."""
     figure = Figure(figsize=size, facecolor="white")
     axes = figure.add_axes(box)
     axes.set_facecolor("none")
@@ -65,13 +65,13 @@ def new_axes(
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """The sizes of a picture that is drawn twice: in a report, and alone, with a heading above it.
+    """The sizes of a plot that is drawn twice: in the report, and as a file of its own with a heading.
 
     Attributes:
-        width, height: of the picture alone, in inches, without its heading.
-        heading: height of the heading.
-        small: width in a report, in inches: small, so that its text stays legible on a phone.
-        box: of the axes, as fractions of the picture without its heading.
+        width, height: size of the file's plot in inches, without its heading.
+        heading: height of the heading in inches.
+        small: width in the report, in inches; small, so that text stays legible on a phone.
+        box: left, bottom, width and height of the axes, as fractions of the plot without its heading.
     """
 
     width: float
@@ -81,7 +81,7 @@ class Frame:
     box: tuple[float, float, float, float]
 
     def axes(self, *, alone: bool, x_label: str, y_label: str) -> tuple[Figure, Axes]:
-        """A figure with one quiet set of axes, which lie below the room for a heading if it is to stand ``alone``."""
+        """A figure with one plain set of axes; with room for a heading above them if it stands ``alone``."""
         left, bottom, wide, high = self.box
         size = (
             (self.width, self.height + self.heading) if alone else (self.small, self.small * self.height / self.width)
@@ -91,7 +91,7 @@ class Frame:
 
 
 def heading(figure: Figure, *, left: float, title: str, lines: tuple[str, ...]) -> None:
-    """A title and lines below it, at the top of a picture that has to stand alone."""
+    """A title, and lines below it, at the top of a plot that stands alone."""
     height = float(figure.get_size_inches()[1])
     figure.text(left, 1 - 0.22 / height, title, color=light("ink"), size=14, weight="bold", va="top")
     for number, line in enumerate(lines):
@@ -99,7 +99,7 @@ def heading(figure: Figure, *, left: float, title: str, lines: tuple[str, ...]) 
 
 
 def set_ticks(axes: Axes, across: tuple[float, float], upwards: tuple[float, float]) -> None:
-    """Both axes' ends, and round ticks within them."""
+    """Set the ends of both axes, and round ticks within them."""
     axes.set_xlim(across)
     axes.set_ylim(upwards)
     for axis, (low, high) in ((axes.xaxis, across), (axes.yaxis, upwards)):
@@ -108,7 +108,7 @@ def set_ticks(axes: Axes, across: tuple[float, float], upwards: tuple[float, flo
 
 
 def draw_undefined(axes: Axes, why: str, *, height: float = 0.72) -> None:
-    """Say that there is nothing to draw, at ``height`` of the axes, where nothing else is."""
+    """Write "undefined", and why, at ``height`` (a fraction of the axes) in an empty plot."""
     middle = axes.transAxes
     axes.text(0.5, height, "undefined", color=light("muted"), size=20, ha="center", transform=middle)
     axes.text(0.5, height - 0.08, why, color=light("muted"), size=10, ha="center", transform=middle)
@@ -132,7 +132,7 @@ def png_bytes(figure: Figure, *, description: str) -> bytes:
 
 
 def _pin_fonts(figure: Figure) -> None:
-    """Measure and draw every text with the font that matplotlib ships, not with whichever the machine offers."""
+    """Measure and draw all text in the font that matplotlib ships, not in one of the machine's."""
     for text in figure.findobj(Text):
         if isinstance(text, Text):
             font = text.get_fontproperties().copy()

@@ -14,7 +14,7 @@ from spark_jobs.publishing.rendering import finite
 ABSENT = "\N{EN DASH}"
 SPACE = "\N{NO-BREAK SPACE}"
 _MIN_SIMULATED_P = 0.003
-"""One over 400 and one, rounded up."""
+"""1/401, rounded up: the smallest p-value that 400 simulated copies can show."""
 _MONTHS = (  # strftime would follow the locale
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -22,12 +22,12 @@ _MONTHS = (  # strftime would follow the locale
 
 
 def percent(share: float | None) -> str:
-    """A share of 1 in percent: ``12.5 %``; a dash where it is undefined."""
+    """A fraction in percent: ``12.5 %``; a dash if it is undefined."""
     return f"{100 * share:.1f}{SPACE}%" if finite(share) else ABSENT
 
 
 def decimals(value: float | None, places: int = 3) -> str:
-    """A number with fixed places, without a negative zero; a dash where it is undefined."""
+    """A number with ``places`` decimal places, without a negative zero; a dash if it is undefined."""
     return f"{round(value, places) + 0.0:.{places}f}" if finite(value) else ABSENT
 
 
@@ -47,17 +47,17 @@ def p_text(p: float) -> str:
 
 
 def p_figure(p: float) -> str:
-    """A p-value as a headline: short."""
+    """A p-value in the short form of a headline."""
     return f"<{SPACE}0.001" if p < 0.001 else decimals(p, 3)
 
 
 def simulated_p(p: float) -> str:
-    """A p-value by rank among some 400 simulated copies, which can show none below that, after ``p``."""
+    """A p-value by rank among about 400 simulated copies, with its relation: ``= 0.012`` or ``≤ 0.003``."""
     return f"= {decimals(p, 3)}" if p > _MIN_SIMULATED_P else f"≤ {_MIN_SIMULATED_P:g}"
 
 
 def amount(number: Decimal) -> str:
-    """A privacy cost, exact where it is short, else to four digits with a sign that it is rounded."""
+    """A privacy cost: exact if it is short, otherwise to four digits after ``≈``."""
     text = plain(number)
     if len(text) <= 8:
         return text
@@ -69,7 +69,7 @@ def amount(number: Decimal) -> str:
 
 
 def equals(symbol: str, number: Decimal) -> str:
-    """A privacy cost after its symbol: ``ε = 1``, or ``ε ≈ 0.6667`` where it is rounded."""
+    """A privacy cost after its symbol: ``ε = 1``, or ``ε ≈ 0.6667`` if it is rounded."""
     text = amount(number)
     return f"{symbol} {text}" if text.startswith("\N{ALMOST EQUAL TO}") else f"{symbol} = {text}"
 
@@ -85,12 +85,12 @@ def probability(number: Decimal) -> str:
 
 
 def exponent(epsilon: Decimal) -> str:
-    """An exponent to four digits, rounded up: still a bound."""
+    """An exponent to four digits, rounded up so that it remains a bound."""
     return plain(Context(prec=4, rounding=ROUND_CEILING).plus(epsilon))
 
 
 def odds_factor(epsilon: Decimal) -> str:
-    """``e^epsilon``, rounded up: the most by which a release changes anybody's odds."""
+    """``e^epsilon``, rounded up: the largest factor by which a release changes anybody's odds."""
     factor = epsilon.exp(Context(prec=30))
     if factor < 1000:
         return f"{factor.quantize(Decimal('0.01'), rounding=ROUND_CEILING)}"
@@ -99,21 +99,21 @@ def odds_factor(epsilon: Decimal) -> str:
 
 
 def surest(epsilon: Decimal) -> str:
-    """How sure somebody can end who began at 50 %: ``e^epsilon / (1 + e^epsilon)``, rounded up."""
+    """The largest posterior of a prior of 50 %: ``e^epsilon / (1 + e^epsilon)``, rounded up."""
     factor = epsilon.exp(Context(prec=30))
     share = (100 * factor / (1 + factor)).quantize(Decimal("0.1"), rounding=ROUND_CEILING)
     return f"{plain(share)}{SPACE}%"
 
 
 def share_of(part: Decimal, whole: Decimal) -> Decimal:
-    """``part / whole`` in percent, within 0 and 100, to two places: the width of a piece of a bar."""
+    """``part / whole`` in percent, within 0 and 100, to two places: the width of a segment of a bar."""
     if whole <= 0:
         return Decimal(0)
     return min(Decimal(100), max(Decimal(0), 100 * part / whole)).quantize(Decimal("0.01"))
 
 
 def moment(text: str) -> str:
-    """An ISO 8601 time for people: ``21 November 2026, 01:20 UTC``; as it is where it is none."""
+    """An ISO 8601 time for people: ``21 November 2026, 01:20 UTC``; any other text unchanged."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
@@ -135,7 +135,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """A user's text for a picture: visible, in one line of at most so many characters."""
+    """A user's text for a plot: ``visible``, in one line of at most ``limit`` characters."""
     line = str(visible(text)).replace("\n", " ").replace("\t", " ")
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
@@ -144,7 +144,7 @@ _DIRECTIONS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 
 
 def visible(value: Any) -> Any:
-    """Text whose control and direction-changing characters show as �: a page must read as its request does."""
+    """``value``; in a text, control and direction-changing characters become �: a page must read as its request."""
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
     return "".join("\N{REPLACEMENT CHARACTER}" if _is_control(character) else character for character in value)

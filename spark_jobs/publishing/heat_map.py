@@ -1,4 +1,4 @@
-"""Counts of cells as a heat map of few shapes, in one hue that follows the page."""
+"""A heat map of counts with few shapes, in one hue that follows the page's colour scheme."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 _SHADES = 8
 _DARKEST = 0.8
 _MAX_CELLS = 64
-"""On either axis, without the frame: finer ones are drawn together."""
+"""Largest number of drawn cells per axis, without the frame; finer cells are merged."""
 
 
 def draw_heat_map(axes: Axes, counts: Int64Array, x_edges: FloatArray, y_edges: FloatArray, *, label: str) -> None:
-    """Draw ``counts`` (first axis along x) in shades by the square root of each; empty cells stay as they are."""
+    """Draw ``counts`` (first axis along x), shaded by their square roots; empty cells are not drawn."""
     heights = np.sqrt(counts / max(int(counts.max()), 1))
     shades = np.ceil(heights * _SHADES).astype(np.int64)
     for shade in range(1, _SHADES + 1):
         cells = np.argwhere(shades == shade)
         if cells.size:
-            # one shape for all cells of a shade: thousands of single ones would make a slow page
+            # one shape for all cells of a shade, because thousands of shapes would make the page slow
             path = Path.make_compound_path(*(_cell(i, j, x_edges, y_edges) for i, j in cells))
             opacity = _DARKEST * shade / _SHADES
             patch = PathPatch(path, facecolor=light("curve"), alpha=opacity, linewidth=0, zorder=1)
@@ -36,7 +36,7 @@ def draw_heat_map(axes: Axes, counts: Int64Array, x_edges: FloatArray, y_edges: 
 
 
 def shown_part(counts: Int64Array, edges: FloatArray, *, kept: float) -> tuple[float, float]:
-    """The edges between which all but the share ``kept`` of the counts lie, at either end, with a cell's room."""
+    """The edges beyond which at most a fraction ``kept`` of the counts lies, at either end, with a margin of a cell."""
     total = int(counts.sum())
     if total == 0:
         return float(edges[0]), float(edges[-1])
@@ -54,15 +54,15 @@ def _cell(i: int, j: int, x_edges: FloatArray, y_edges: FloatArray) -> Path:
 def in_few_cells(
     framed: Int64Array, x_edges: FloatArray, y_edges: FloatArray
 ) -> tuple[Int64Array, FloatArray, FloatArray]:
-    """A box of cells with a frame around it, few enough to be drawn; a cell of the frame is as wide as any other.
+    """Merge the cells of a framed box until they are few enough to draw.
 
     Args:
-        framed: counts, the first and last of either axis beyond the box; shape (k + 2, l + 2).
-        x_edges: of the box, shape (k + 1,).
-        y_edges: the same along y, shape (l + 1,).
+        framed: counts, shape (k + 2, l + 2); the first and last along either axis lie beyond the box.
+        x_edges: edges of the box along x, shape (k + 1,).
+        y_edges: edges of the box along y, shape (l + 1,).
 
     Returns:
-        Counts framed in the same way, and edges of all their cells.
+        Framed counts, and the edges of all their cells along x and y; cells of the frame are as wide as the others.
     """
     edges = [x_edges, y_edges]
     for axis in (0, 1):

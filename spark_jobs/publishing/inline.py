@@ -1,4 +1,4 @@
-"""A picture inside the page: responsive, in the page's font and colours, with points that a pointer can ask for."""
+"""A plot inside the page: responsive, in the page's font and colours, with values shown under the pointer."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _IDS = re.compile(r'(\bid="|xlink:href="#|url\(#)')
 
 
 def inline_svg(svg: bytes, plot: Plot) -> str:
-    """The SVG file of ``plot`` as an element of the page; ids are made the plot's own, colours the page's."""
+    """The SVG of ``plot`` as an element of the page, with ids prefixed by its name and the page's colours."""
     text = svg.decode("utf-8")
     opening = _OPENING.search(text)
     if opening is None:
-        raise ValueError("the picture has no viewBox")
+        raise ValueError("the SVG has no viewBox")
     body = text[opening.end() : text.rindex("</svg>")]
     body = _IDS.sub(rf"\g<1>{plot.name}-", _FONT.sub("", _METADATA.sub("", body)))
     width, height = float(opening["width"]), float(opening["height"])
@@ -29,7 +29,7 @@ def inline_svg(svg: bytes, plot: Plot) -> str:
 
 
 def _probes(plot: Plot, width: float, height: float) -> list[str]:
-    """One invisible strip per point; a style sheet shows what belongs to the strip under the pointer."""
+    """One invisible strip per probe; the style sheet shows the values of the strip under the pointer."""
     left, bottom, wide, high = plot.axes
     x0, x1 = left * width, (left + wide) * width
     y0, y1 = (1 - bottom) * height, (1 - bottom - high) * height

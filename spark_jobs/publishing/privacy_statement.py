@@ -1,8 +1,8 @@
 """The guarantee in plain words: what is promised, to whom, and what is not.
 
-Every sentence follows from the definition of differential privacy and from the request; none looks at a result, so the
-statement is the same whatever was released. With cost ``epsilon`` and ``delta = 0``, for neighbouring tables ``D, D'``
-and every set ``S`` of releases, ``P[M(D) in S] <= e^epsilon P[M(D') in S]``; by Bayes' rule, whatever an onlooker
+Every sentence follows from the definition of differential privacy and from the request; none depends on a result, so
+the statement is the same whatever was released. With cost ``epsilon`` and ``delta = 0``, for neighbouring tables ``D,
+D'`` and every set ``S`` of releases, ``P[M(D) in S] <= e^epsilon P[M(D') in S]``; by Bayes' rule, whatever an observer
 believed, the odds between ``D`` and ``D'`` move by at most ``e^epsilon`` (Dwork & Roth 2014, section 2.3).
 """
 
@@ -29,11 +29,11 @@ _NAMES = {
     "roc_comparison": "comparison of ROC curves",
     "roc_curve": "ROC curve",
 }
-"""Diagnostics whose names in a request are no words."""
+"""Names in prose of the diagnostics whose kinds are not words."""
 
 WITHOUT_GUARANTEE = (
     "NOT PRIVATE. The noise in this release came from a seed, for tests and benchmarks. Whoever knows or guesses the "
-    "seed can take the noise away and read exact figures about the rows. Nothing is promised to anybody: do not share "
+    "seed can remove the noise and read exact figures about the rows. Nothing is promised to anybody: do not share "
     "it if the table is about real people."
 )
 
@@ -43,10 +43,10 @@ class Paragraph:
     """One paragraph of the statement; the first has no heading.
 
     Attributes:
-        heading: a few words, or none.
+        heading: a few words, or empty.
         text: a few sentences.
-        items: a list that follows them.
-        closer: for each of them what the report shows beside it, which hangs on the noise that came out; or nothing.
+        items: a list that follows the text.
+        closer: for each item, a detail that only the report shows, because it may depend on the noise; or empty.
     """
 
     heading: str
@@ -71,9 +71,10 @@ def privacy_statement(facts: ReleaseFacts, guarantee: str) -> tuple[Paragraph, .
 
 
 def plain_text(statement: Sequence[Paragraph]) -> str:
-    """The statement as the manifest keeps it: paragraphs with an empty line between them.
+    """The statement as the manifest stores it: paragraphs with an empty line between them.
 
-    Its words are those of the request, whatever the rows and the noise; what is ``closer`` the manifest has as figures.
+    It depends on the request alone, not on the rows or the noise; the manifest has the details in ``closer`` as
+    figures.
     """
     texts = (" ".join((part.text, *part.items)) for part in statement)
     return "\n\n".join(
@@ -120,7 +121,7 @@ def _promise(cost: Budget, neighbours: Neighbours, unit: PrivacyUnit) -> str:
     slip = "" if cost.delta == 0 else f", except with a probability of at most {probability(cost.delta)}"
     if cost.epsilon > FORMAL_ABOVE:
         return (
-            f"With {equals('ε', cost.epsilon)} the promise is a form without content: seeing this release changes the "
+            f"With {equals('ε', cost.epsilon)} the promise is a formality: seeing this release changes the "
             f"odds on {secret} by at most a factor e^{exponent(cost.epsilon)}{slip}, which in practice limits nothing."
         )
     return (
@@ -133,7 +134,7 @@ def _promise(cost: Budget, neighbours: Neighbours, unit: PrivacyUnit) -> str:
 def _strength(epsilon: Decimal) -> str:
     if epsilon <= 1:
         return "can hardly tell"
-    return "can tell only with limited certainty" if epsilon <= 4 else "is kept only loosely from telling"
+    return "can tell only with limited certainty" if epsilon <= 4 else "is only weakly prevented from telling"
 
 
 def _zero_concentrated(rho: Decimal, secret: str) -> str:
@@ -161,17 +162,17 @@ def _protected(cost: Budget, request: ReleaseRequest) -> str:
         together = (
             f": for 5 rows the factor is e^{exponent(5 * cost.epsilon)}" if cost.rho is None and cost.delta == 0 else ""
         )
-        called = "" if record is None else f" The request calls a row a “{record}”, which is its own word."
+        called = "" if record is None else f" The request calls a row a “{record}”; nothing checks this."
         return (
-            f"One row, and a row is not a person: whoever has several rows in the table is protected for each of them "
-            f"by itself, and less for all of them together{together}.{lines}{called}"
+            f"One row, and a row is not a person: someone with several rows in the table is protected for each row "
+            f"separately, and less for all rows together{together}.{lines}{called}"
         )
     rows = "one row is" if unit.max_rows == 1 else f"{unit.max_rows} rows are"
     groups = ", whatever groups they are in" if unit.max_rows > 1 and _grouped(request) else ""
     return (
-        f"Everything the table holds under one value of {unit.column}: at most {rows} used of each, and the promise "
-        f"covers them all together{groups}. Rows without a value there are left out. Somebody who appears under "
-        f"several values is protected for each by itself, and less for all of them together.{lines}"
+        f"All rows with the same value of {unit.column}: at most {rows} used for each value, and the promise covers "
+        f"them all together{groups}. Rows without a value are left out. Someone who appears under several values is "
+        f"protected for each value separately, and less for all values together.{lines}"
     )
 
 
@@ -182,7 +183,7 @@ def _grouped(request: ReleaseRequest) -> bool:
 def _taken_for_granted(facts: ReleaseFacts) -> str:
     request = facts.request
     size = "; so is the number of rows" if request.neighbours is Neighbours.REPLACE_ONE else ""
-    public = f"The request is public, with its table's name, columns, filter and options{size}."
+    public = f"The request is public, including its table's name, columns, filter and options{size}."
     charged = facts.status != "UNCHARGED"
     return " ".join(part for part in (_model_taken(request, charged=charged), public, _groups_taken(request)) if part)
 
@@ -194,18 +195,18 @@ def _model_taken(request: ReleaseRequest, *, charged: bool) -> str:
     if fitted_by is not None and charged:
         return (
             f"The model behind the {request.output_of_model} was itself fitted privately, by release {fitted_by}, from "
-            "which it was read when this release was charged. What that cost comes on top of the cost of this release."
+            "which it was read when this release was charged. The cost of that fit adds to the cost of this release."
         )
     return {
-        "public": f"The model behind the {request.output_of_model} was made without looking at these rows: the request "
-        "declares it, and nothing here can check it. A model fitted on them would carry them past the noise.",
+        "public": f"The model behind the {request.output_of_model} was fitted without these rows: the request declares "
+        "this, and it cannot be checked here. A model fitted to these rows would reveal them despite the noise.",
         "differentially_private": f"The model behind the {request.output_of_model} was itself fitted privately: the "
-        "request declares it, and nothing here can check it. What that cost comes on top of the cost of this release.",
+        "request declares this, and it cannot be checked here. The cost of that fit adds to the cost of this release.",
     }[request.needed_model.basis]
 
 
 def _groups_taken(request: ReleaseRequest) -> str:
-    """What is public about groups: their list always, and their sizes where the request says so."""
+    """What is public about groups: always their list, and their sizes if the request declares them public."""
     for options in request.diagnostics:
         if not isinstance(options, LinearRegressionOptions):
             continue
@@ -213,27 +214,27 @@ def _groups_taken(request: ReleaseRequest) -> str:
         if not options.sizes_are_public(request.neighbours):
             return groups.strip()
         if options.group_by is None:
-            return "Which rows the line goes through is taken to be public, and only what they hold is kept secret."
+            return "Which rows the line is fitted to is taken to be public; only their values are protected."
         return (
-            f"{groups}Which row is in which of them is taken to be public too, with the size of each: a row that is "
-            f"replaced stays in its group and within the filter, and only what it holds is kept secret."
+            f"{groups}Which row is in which group is taken to be public too, and so is the size of each group: a "
+            f"replaced row stays in its group and within the filter, and only its values are protected."
         )
     return ""
 
 
 def _not_covered(request: ReleaseRequest) -> str:
     size = "" if request.neighbours is Neighbours.REPLACE_ONE else " Sizes are covered: those shown are noisy."
-    return f"How long the computation ran. It can depend on the rows, and somebody may have watched.{size}"
+    return f"How long the computation ran: this can depend on the rows, and others may have observed it.{size}"
 
 
 def _bought(facts: ReleaseFacts) -> tuple[Paragraph, ...]:
-    """What each part of the cost paid for, mechanism by mechanism; nothing where nothing is known of them."""
+    """What each part of the cost paid for; empty if the parts are not known."""
     if not facts.parts:
         return ()
     return (
         Paragraph(
             heading="What the cost bought",
-            text="Every look at the rows is blurred by noise of its own, and has a cost of its own. Together they cost "
+            text="Each measurement of the rows has its own noise and its own cost. The total is "
             f"{formal_cost(facts.cost)}.",
             items=tuple(_part(part) for part in facts.parts),
             closer=tuple(_spendings(part) for part in facts.parts),
@@ -243,12 +244,12 @@ def _bought(facts: ReleaseFacts) -> tuple[Paragraph, ...]:
 
 def _part(part: ReleasePart) -> str:
     names = listed([_NAMES.get(kind, kind.replace("_", " ")) for kind in part.kinds])
-    shared = "" if len(part.kinds) == 1 else ", all made from one set of noisy counts that they share"
+    shared = "" if len(part.kinds) == 1 else ", all computed from the same noisy counts"
     return f"{names[:1].upper()}{names[1:]}: {formal_cost(part.cost)}{shared}."
 
 
 def _spendings(part: ReleasePart) -> str:
-    """How many there are can hang on what the first of them saw through its noise."""
+    """The spendings of a part, as text; their number may depend on earlier noisy values."""
     alone = len(part.spendings) == 1
     return "; ".join(spent.label if alone else f"{spent.label}, {_spent(spent)}" for spent in part.spendings)
 
@@ -261,13 +262,13 @@ def _spent(spent: PartSpending) -> str:
 def _other_releases(facts: ReleaseFacts) -> str:
     if facts.status == "UNCHARGED":
         return (
-            "The promise is about this draft by itself. No ledger paid for it: whoever sees several releases or drafts "
-            "about the same rows adds up their costs."
+            "The promise covers this draft alone. No ledger paid for it: the costs of all releases and drafts about "
+            "the same rows add up."
         )
     account = "" if facts.request.account is None else f" of the account {facts.request.account}"
     allotment = facts.account.allotment if facts.account is not None else ""
     within = f"; those of the sub-budget {allotment}, which paid for this one, within its own" if allotment else ""
     return (
-        "The promise is about this release by itself. The costs of all releases about the same rows add up, and the "
+        "The promise covers this release alone. The costs of all releases about the same rows add up, and the "
         f"ledger{account} keeps them within its cap{within}."
     )

@@ -1,7 +1,7 @@
 """From released results to the files of a release: a pure function.
 
-The same results and facts give the same bytes in every process: no clock, no randomness, no setting of the machine or
-its user. Any attempt at a release can therefore make its files again from the draw.
+The same results and facts give the same bytes in every process: nothing depends on the clock, on randomness or on
+settings of the machine or its user. Any attempt at a release can therefore recreate its files from the draw.
 """
 
 from __future__ import annotations
@@ -21,16 +21,15 @@ def publish(results: Mapping[str, Released], *, facts: ReleaseFacts) -> tuple[Re
     """The manifest of a release and the bytes of its other files, by name.
 
     Args:
-        results: of each requested diagnostic, by its kind, the released result, which is post-processing of the draw,
-            and the renderer of that kind.
-        facts: what the release says beside its values.
+        results: for the kind of each requested diagnostic, the released result and the renderer.
+        facts: the public facts that the release states beside its values.
 
     Returns:
-        The manifest, whose ``files`` hold name, media type, size and hash of every file; and those files: for each
-        diagnostic ``<kind>.parquet`` and its pictures as SVG and PNG, and ``report.html``.
+        The manifest, whose ``files`` list name, media type, size and hash of every file; and those files, by name:
+        for each diagnostic ``<kind>.parquet`` and its plots as SVG and PNG, and ``report.html``.
 
     Raises:
-        ValueError: results and request are not about the same diagnostics or the same neighbours.
+        ValueError: results and request differ in their diagnostics or neighbours.
     """
     ordered = _as_requested(results, facts)
     guarantee = stamp.guarantee(result for result, _ in results.values())
@@ -93,10 +92,10 @@ def _as_requested(results: Mapping[str, Released], facts: ReleaseFacts) -> dict[
     """The results in the order of the request."""
     kinds = tuple(options.kind for options in facts.request.diagnostics)
     if set(results) != set(kinds):
-        raise ValueError(f"results must be those asked for: {', '.join(kinds)}")
+        raise ValueError(f"results: must be those of the request: {', '.join(kinds)}")
     for kind in kinds:
         if results[kind][0].neighbours != facts.request.neighbours:
-            raise ValueError(f"the result of {kind} was released under other neighbours than the request's")
+            raise ValueError(f"results: {kind} was released under other neighbours than the request's")
     return {kind: results[kind] for kind in kinds}
 
 

@@ -1,7 +1,7 @@
-"""The value types between a diagnostic's renderer and what becomes of it: files, and a section of the report.
+"""What a renderer returns for one released result: data columns, plots and a section of the report.
 
-A renderer is a pure function from one released result to a ``Rendering``. It names no file, writes no HTML and knows
-no other diagnostic; each kind's is ``render`` in its package's module ``page``.
+A renderer is a pure function from a released result and its request to a ``Rendering``. It writes no file and no HTML.
+The renderer of a kind is ``render`` in the module ``page`` of its package.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Result(Protocol):
-    """What is published of a released result of any kind, beside what its own renderer makes of it."""
+    """The attributes of a released result, of any kind, that publishing needs beside its renderer."""
 
     @property
     def guarantee(self) -> str:
@@ -43,8 +43,8 @@ class Column:
     """A column of a result's data file.
 
     Attributes:
-        values: one-dimensional, the same length in every column of the file.
-        meaning: one line, stored in the file's schema.
+        values: one-dimensional, of the same length in every column of the file.
+        meaning: one line of text, stored in the file's schema.
     """
 
     values: NDArray[Any]
@@ -53,11 +53,11 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """One point of a plot that a pointer can ask for.
+    """One point of a plot whose values are shown when the pointer is near.
 
     Attributes:
-        x, low, y, high: axes fractions of the point and of its whisker.
-        lines: what is shown, up to three short lines.
+        x, low, y, high: position of the point, and ends of its whisker, as fractions of the axes.
+        lines: the text, up to three short lines.
     """
 
     x: float
@@ -69,16 +69,16 @@ class Probe:
 
 @dataclass(frozen=True, kw_only=True)
 class Plot:
-    """A picture.
+    """A plot, as files and in the report.
 
     Attributes:
-        name: file name without its ending.
-        title: a few words; no text of a user.
-        description: what it shows, for those who do not see it.
-        draw: makes the figure; with a heading where it has to stand alone.
-        axes: left, bottom, width and height of its axes, in fractions of the figure without a heading.
-        probes: points to ask for, from left to right, in the report.
-        legend: token of a colour and what is drawn in it; None for the section's.
+        name: file name without its suffix.
+        title: a few words, without text of a user.
+        description: text alternative for readers who cannot see the plot.
+        draw: draws the figure: ``draw(True)`` for a file of its own, with a heading; ``draw(False)`` for the report.
+        axes: left, bottom, width and height of the axes, as fractions of the figure without a heading.
+        probes: points with values to show, from left to right.
+        legend: colour tokens and what is drawn in them; None to use the section's legend.
     """
 
     name: str
@@ -92,15 +92,15 @@ class Plot:
 
 @dataclass(frozen=True, kw_only=True)
 class Headline:
-    """The one number a section is about, on a scale of public ends.
+    """The main number of a section, on a scale with public ends.
 
     Attributes:
-        label: what it is, e.g. ``AUC``.
-        value: as printed.
-        interval: its uncertainty in words; None where there is none.
-        scale: the scale's ends, with their names.
-        marks: value and interval's ends on the scale, as fractions of it; None where they are undefined.
-        reference: a named point on the scale, as a fraction of it.
+        label: name of the number, such as ``AUC``.
+        value: the number as text.
+        interval: its confidence interval as text; None if it has no interval.
+        scale: texts at the two ends of the scale.
+        marks: lower end, value and upper end, as fractions of the scale; None if they are undefined.
+        reference: name and position, as a fraction of the scale, of a reference point.
     """
 
     label: str
@@ -134,14 +134,14 @@ class Section:
     """A diagnostic's part of the report.
 
     Attributes:
-        title: its heading.
-        reading: how to read it, in a sentence or two each.
-        headline: its main number.
+        title: the heading.
+        reading: paragraphs on how to read the plot, of one or two sentences each.
+        headline: the main number.
         measures: further numbers.
-        notes: small print below the numbers.
-        table: the plot's values in numbers.
-        legend: token of a colour and what is drawn in it.
-        notice: a line that qualifies everything above, such as an undefined result.
+        notes: notes below the numbers.
+        table: the values of the plot as a table.
+        legend: colour tokens and what is drawn in them.
+        notice: a statement that qualifies the whole section, such as that the result is undefined.
     """
 
     title: str
@@ -156,12 +156,12 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True)
 class Rendering:
-    """All that is made of one result.
+    """Everything that is published of one result.
 
     Attributes:
-        columns: of its data file.
-        plots: its pictures.
-        section: its part of the report.
+        columns: columns of the data file, by name.
+        plots: the plots.
+        section: the section of the report.
     """
 
     columns: Mapping[str, Column]
@@ -170,7 +170,7 @@ class Rendering:
 
 
 Renderer = Callable[[Any, ReleaseRequest], Rendering]
-"""From a result of the renderer's own kind, and the request it answers."""
+"""``renderer(result, request)``: renders a result of its own kind."""
 
 Released = tuple[Result, Renderer]
 """A released result, and the renderer of its kind."""
@@ -182,10 +182,10 @@ def finite(value: float | None) -> TypeGuard[float]:
 
 
 def known(value: float | None) -> float:
-    """A released number; NaN where it is undefined."""
+    """A released number; NaN if it is undefined."""
     return float("nan") if value is None else value
 
 
 def ends_of(interval: tuple[float, float] | None) -> tuple[float, float]:
-    """The ends of a released interval; NaN where it is undefined."""
+    """The ends of a released interval; NaN if it is undefined."""
     return (float("nan"), float("nan")) if interval is None else interval

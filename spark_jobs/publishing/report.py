@@ -1,7 +1,7 @@
-"""``report.html``: one page that asks nothing of the network, for people who never saw the request.
+"""``report.html``: one page that loads nothing from the network, for readers who never saw the request.
 
-Every string of a user reaches the page through the template engine's escaping; a content security policy in the page
-forbids scripts and requests, so that a slip in escaping would still run nothing.
+Every string of a user is escaped by the template engine. In addition, a content security policy in the page forbids
+scripts and requests, so that an error in escaping could not run anything.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from spark_jobs.publishing.theme import css_variables
 NAME = "report.html"
 MEDIA_TYPE = "text/html"
 LISTED = 100
-"""Entries of one list of the request that the page shows."""
+"""Largest number of entries that the page shows of a list in the request."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class ReportPart:
 
 @dataclass(frozen=True, kw_only=True)
 class BarSegment:
-    """One piece of the budget's bar."""
+    """One segment of the budget bar."""
 
     token: str
     label: str
@@ -55,7 +55,7 @@ class BarSegment:
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetBar:
-    """The account's budget: before, this release, left; each in the account's own measure."""
+    """The budget of the account, spent before, spent by this release and left, in the account's own measure."""
 
     account: AccountState
     symbol: str
@@ -105,7 +105,7 @@ def report_html(
 
 
 def default_title(request: ReleaseRequest, parts: Sequence[ReportPart]) -> str:
-    """A title for a request that gives none."""
+    """The title for a request without one."""
     outcome = f" for {request.needed_label.column}" if request.uses_label else ""
     first, *others = (part.section.title for part in parts)
     within = [title[:1].lower() + title[1:] if title[1:2].islower() else title for title in others]
@@ -113,7 +113,7 @@ def default_title(request: ReleaseRequest, parts: Sequence[ReportPart]) -> str:
 
 
 def budget_bar(account: AccountState) -> BudgetBar:
-    """The bar's pieces and their labels."""
+    """The segments of the bar, with their labels."""
     measured = "rho" if account.cap.rho is not None else "epsilon"
 
     def of(budget: Budget) -> Decimal:
@@ -141,7 +141,7 @@ def budget_bar(account: AccountState) -> BudgetBar:
 
 
 def _subject(request: ReleaseRequest) -> Mapping[str, str]:
-    """What the release is about, in labelled words."""
+    """What the release is about: labels and texts."""
     model = {"columns": "read from a column", "spark_ml": "a saved Spark ML pipeline"}
     facts = {
         "Table": request.table.name or request.table.path or "",
@@ -161,7 +161,7 @@ def _subject(request: ReleaseRequest) -> Mapping[str, str]:
 
 
 def _shortened(fields: Any) -> Any:
-    """JSON fields with long lists, such as thousands of groups, cut for a person; the manifest has all of them."""
+    """JSON fields whose long lists are cut to ``LISTED`` entries; the manifest has all of them."""
     if isinstance(fields, dict):
         return {name: _shortened(value) for name, value in fields.items()}
     if isinstance(fields, list):
@@ -172,7 +172,7 @@ def _shortened(fields: Any) -> Any:
 
 
 def runs(text: str) -> list[tuple[str, bool]]:
-    """``text`` in runs, each with whether it is an exponent: ``e^0.5`` is set as a power."""
+    """``text`` split into runs, each with whether it is an exponent: ``e^0.5`` is typeset as a power."""
     pieces = re.split(r"(?<=[e0-9])\^(-?[0-9]+(?:\.[0-9]+)?)", text)
     return [(piece, number % 2 == 1) for number, piece in enumerate(pieces) if piece]
 

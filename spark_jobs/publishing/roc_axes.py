@@ -1,4 +1,4 @@
-"""The axes of ROC curves: rates of false and true positives from 0 to 1, with the line of chance."""
+"""The axes of ROC plots: false and true positive rates from 0 to 1, with the diagonal of random scores."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _MARGIN = 0.01
 
 
 def roc_figure(draw: Callable[[Axes], None], *, alone: bool, title: str, lines: tuple[str, ...]) -> Figure:
-    """A picture of ROC curves.
+    """A plot of ROC curves.
 
     Args:
-        draw: draws the curves, before the line of chance.
-        alone: whether the picture has to stand alone, with a legend and a heading.
-        title: of the heading.
-        lines: below it.
+        draw: draws the curves on the axes, before the diagonal.
+        alone: whether the plot is a file of its own, with a legend and a heading.
+        title: title of the heading.
+        lines: lines below the title.
     """
     figure, axes = FRAME.axes(
         alone=alone,
@@ -46,5 +46,5 @@ def roc_figure(draw: Callable[[Axes], None], *, alone: bool, title: str, lines: 
 
 
 def fraction_at(rate: float) -> float:
-    """Where a rate lies on either axis, as a fraction of the axis."""
+    """The position of a rate on either axis, as a fraction of the axis."""
     return (rate + _MARGIN) / (1 + 2 * _MARGIN)

@@ -1,4 +1,4 @@
-"""The marks that a release must carry wherever it is seen: NOT PRIVATE and UNCHARGED."""
+"""The marks that a release carries on its page and its plots: NOT PRIVATE and UNCHARGED."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Mark:
     """One mark.
 
     Attributes:
-        name: what is printed large.
-        meaning: one sentence for the banner.
-        token: the colour.
-        across: whether it is stamped across pictures and page rather than noted beside them.
+        name: the text of the stamp.
+        meaning: explanation for the banner.
+        token: colour token.
+        across: whether the mark is stamped across plots and page; otherwise it is noted beside them.
     """
 
     name: str
@@ -36,34 +36,34 @@ class Mark:
 
 SEEDED = Mark(
     name=NOT_PRIVATE,
-    meaning="The noise came from a seed, for tests and benchmarks: whoever knows the seed can take it away again. "
+    meaning="The noise came from a seed, for tests and benchmarks: whoever knows the seed can remove the noise. "
     "Nothing here is protected.",
     token="alarm",  # noqa: S106 - a colour
     across=True,
 )
 DRAFT = Mark(
     name="UNCHARGED",
-    meaning="A draft outside the ledger: no account paid for it and nothing counts it. "
-    "Every further draft on the same table tells more about its rows.",
+    meaning="A draft outside the ledger: no account paid for it, and its cost is not recorded. "
+    "Every further draft on the same table reveals more about its rows.",
     token="caution",  # noqa: S106 - a colour
     across=False,
 )
 
 
 def guarantee(results: Iterable[Result]) -> Guarantee:
-    """The guarantee of a release: private only if every result in it says so."""
+    """The guarantee of a release, which is private only if every result in it is."""
     kept = [result.guarantee == PRIVATE for result in results]
     return "differentially private" if kept and all(kept) else "NOT PRIVATE"
 
 
 def marks(guarantee: str, status: str) -> tuple[Mark, ...]:
-    """The marks of a release, the gravest first."""
+    """The marks of a release, the most severe first."""
     seeded = () if guarantee == PRIVATE else (SEEDED,)
     return seeded if status == "CHARGED" else (*seeded, DRAFT)
 
 
 def stamp_figure(figure: Figure, marks: Iterable[Mark]) -> None:
-    """Put the marks on a picture: the grave ones large and across, the others in its lower left corner."""
+    """Put the marks on a plot: across it if ``mark.across``, otherwise in its lower left corner."""
     width, height = figure.get_size_inches()
     for mark in marks:
         if mark.across:

@@ -1,8 +1,8 @@
 """Design tokens: one set of colours for plots and page, light and dark.
 
 Hues follow Okabe and Ito's colour-blind safe palette (blue, orange, vermilion), moved in lightness until text reaches
-a contrast of 4.5 and graphics of 3 on every surface they lie on; the tests hold both, and that neighbouring colours
-stay apart under simulated colour blindness. Nothing is said by colour alone.
+a contrast of 4.5 and graphics of 3 on every surface. Tests check both, and that neighbouring colours stay
+distinguishable under simulated colour blindness. No information is conveyed by colour alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Token:
-    """One colour: what it is on a light page and on a dark one, as ``#rrggbb``."""
+    """One colour, on a light page and on a dark one, as ``#rrggbb``."""
 
     light: str
     dark: str
@@ -36,7 +36,7 @@ TOKENS: Mapping[str, Token] = {
 
 
 def light(name: str) -> str:
-    """The light value of a token: what picture files are drawn in, on white."""
+    """The light value of a token, in which plot files are drawn on white."""
     return TOKENS[name].light
 
 

@@ -1,4 +1,4 @@
-"""An axis of values on a public grid, linear or logarithmic around 0: places, ends, ticks and numbers as text."""
+"""A plot axis for values on a public grid, linear or logarithmic around 0: positions, ends, ticks and labels."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from spark_jobs.publishing.rendering import finite
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _TAIL = 0.001
-"""Of the rows on either side may lie beyond the part of the axis that is drawn."""
+"""Share of the rows that may lie beyond the drawn part of the axis, on either side."""
 _MAX_TICKS, _APART = 7, 0.1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ValueAxis:
-    """Places on an axis along which cells have equal width.
+    """An axis on which all cells have the same width; positions are in cells.
 
     Attributes:
-        edges: of the cells, ascending.
-        logarithmic: whether cells grow with the values they hold.
-        first, last: the ends that are drawn, as places between 0 and the number of cells.
+        edges: edges of the cells, ascending; shape (N + 1,).
+        logarithmic: whether cells are wider at larger values.
+        first, last: ends of the drawn part, as positions between 0 and N.
     """
 
     edges: FloatArray
@@ -37,7 +37,7 @@ class ValueAxis:
 
     @classmethod
     def around(cls, edges: FloatArray, cdf: FloatArray, *, logarithmic: bool, shown: Sequence[float] = ()) -> ValueAxis:
-        """An axis that shows all but the rare ends of a released distribution, and all of ``shown``."""
+        """An axis that shows a released distribution without its extreme tails, and all of ``shown``."""
         places = np.interp(np.asarray(shown, dtype=np.float64), edges, np.arange(edges.size, dtype=np.float64))
         low = float(min([np.searchsorted(cdf, _TAIL), *places]))
         high = float(max([min(np.searchsorted(cdf, 1 - _TAIL) + 1, cdf.size), *places]))
@@ -47,15 +47,15 @@ class ValueAxis:
         )
 
     def place(self, values: ArrayLike) -> FloatArray:
-        """Places of values, in cells."""
+        """Positions of values, in cells."""
         return np.interp(np.asarray(values, dtype=np.float64), self.edges, np.arange(self.edges.size, dtype=np.float64))
 
     def fraction(self, places: ArrayLike) -> FloatArray:
-        """Fractions of the drawn axis, within 0 and 1."""
+        """Positions as fractions of the drawn part of the axis, clipped to [0, 1]."""
         return np.clip((np.asarray(places, dtype=np.float64) - self.first) / (self.last - self.first), 0.0, 1.0)
 
     def ticks(self) -> tuple[FloatArray, list[str]]:
-        """Places of round values within the ends, and their texts."""
+        """Positions of round values within the ends, and their labels."""
         low, high = (float(np.interp(end, np.arange(self.edges.size), self.edges)) for end in (self.first, self.last))
         if self.logarithmic:
             values = self._spread(_round_values(low, high))
@@ -65,7 +65,7 @@ class ValueAxis:
         return self.place(values), [number(value, plain_below=5) for value in values]
 
     def _spread(self, groups: list[list[float]]) -> list[float]:
-        """Values that lie far enough apart, those of earlier groups first."""
+        """The values that are far enough apart on the axis; earlier groups have priority."""
         taken: list[float] = []
         for group in groups:
             for value in group:
@@ -76,7 +76,7 @@ class ValueAxis:
 
 
 def _round_values(low: float, high: float) -> list[list[float]]:
-    """Zero and the powers of ten between two values, then twice and five times these."""
+    """Groups of round values between two values: 0, powers of ten, and twice and five times these."""
     reach = max(abs(low), abs(high), 1e-300)
     top = math.floor(math.log10(reach))
     sizes = [[10.0**power * step for power in range(top, max(top - 40, -300), -1)] for step in (1, 2, 5)]
@@ -85,7 +85,7 @@ def _round_values(low: float, high: float) -> list[list[float]]:
 
 
 def number(value: float, digits: int = 6, *, plain_below: int = 7) -> str:
-    """A value as text: ``12,500``, ``0.25``, ``2×10⁹`` (from a power of ten on); a dash where it is undefined."""
+    """A value as text: ``12,500``, ``0.25``, or ``2×10⁹`` from ``10^plain_below`` on; a dash if it is undefined."""
     if not finite(value):
         return ABSENT
     if value == 0:

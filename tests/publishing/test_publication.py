@@ -171,7 +171,7 @@ def test_publishing_leaves_the_users_settings_alone():
 
 
 def test_results_must_answer_the_request():
-    with pytest.raises(ValueError, match="asked for: roc_curve"):
+    with pytest.raises(ValueError, match="those of the request: roc_curve"):
         made.publish({}, facts=made.facts())
     with pytest.raises(ValueError, match="other neighbours"):
         made.publish({"roc_curve": replace(made.curve(), neighbours=Neighbours.REPLACE_ONE)}, facts=made.facts())

@@ -194,8 +194,8 @@ def test_draft_shows_no_account():
 
 def test_account_names_the_allotment_that_paid():
     page, _ = page_of(account=made.account(allotment="research <team>"))
-    assert "came out of its allotment <b>research &lt;team&gt;</b> as well." in page
-    assert "came out of its allotment" not in page_of()[0]
+    assert "counts against its allotment <b>research &lt;team&gt;</b>." in page
+    assert "counts against its allotment" not in page_of()[0]
 
 
 def test_exponents_are_set_as_powers_and_nothing_else():

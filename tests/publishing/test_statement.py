@@ -77,8 +77,8 @@ def test_model_basis_is_stated():
     model = {"kind": "columns", "score": "p"}
     public = statement_for(model={**model, "basis": "public"})
     private = statement_for(model={**model, "basis": "differentially_private"})
-    assert "without looking at these rows" in public
-    assert "on top of the cost of this release" in private
+    assert "fitted without these rows" in public
+    assert "adds to the cost of this release" in private
 
 
 def test_draft_says_that_nothing_counts_it_and_a_release_names_its_account():
@@ -117,9 +117,9 @@ def test_a_model_that_nothing_needs_is_not_spoken_of():
     text = statement_for(diagnostics=[LINES], label=None, model=None)
     assert "model" not in text
     assert statement_for(diagnostics=[LINES]) == text
-    assert "The model behind the scores was made" in statement_for(diagnostics=["roc_curve", LINES])
+    assert "The model behind the scores was fitted" in statement_for(diagnostics=["roc_curve", LINES])
     residuals = {"kind": "residual_plot", "outcome": "wage"}
-    assert "The model behind the fitted values was made" in statement_for(diagnostics=[residuals], label=None)
+    assert "The model behind the fitted values was fitted" in statement_for(diagnostics=[residuals], label=None)
     assert "behind the fitted values and scores" in statement_for(diagnostics=[residuals, "roc_curve"])
 
 
@@ -133,13 +133,13 @@ def test_a_model_that_nothing_needs_is_not_spoken_of():
         (
             {**GROUPED, **PUBLIC_SIZES},
             "replace_one",
-            ["a public list", "Which row is in which of them is taken to be public too"],
+            ["a public list", "Which row is in which group is taken to be public too"],
             [],
         ),
         (
             {**LINES, **PUBLIC_SIZES},
             "replace_one",
-            ["Which rows the line goes through is taken to be public"],
+            ["Which rows the line is fitted to is taken to be public"],
             ["group"],
         ),
     ],
@@ -175,7 +175,7 @@ def test_what_each_mechanism_spent_is_said_in_words():
     (told,) = (part for part in privacy_statement(made.facts(parts=(SHARED, ALONE)), PRIVATE) if part.items)
     assert told.heading == "What the cost bought"
     assert told.items == (
-        "ROC curve, binned residuals and calibration: ε = 0.6, all made from one set of noisy counts that they share.",
+        "ROC curve, binned residuals and calibration: ε = 0.6, all computed from the same noisy counts.",
         "AUC: ε = 0.4, δ = 10^-6.",
     )
     assert told.closer == (
@@ -198,5 +198,5 @@ def test_the_allotment_that_paid_is_named():
 def test_what_the_request_calls_a_row_is_its_own_word():
     said = statement_for(record="person-year")
     assert "One row, and a row is not a person" in said
-    assert "The request calls a row a “person-year”, which is its own word." in said
+    assert "The request calls a row a “person-year”; nothing checks this." in said
     assert "stands for" not in said
