@@ -59,8 +59,8 @@ def test_account_says_which_rows_lie_in_the_blocks(daily: Lab) -> None:
             "block_expression: got 'day(other)'; must be that of account daily, day(at)",
         ),
         ({"blocks": ["all"]}, "blocks: got 'all'; is not a block of account daily"),
-        ({"blocks": ["yesterday"]}, "must be a day in UTC, as day(at) has it"),
-        ({"blocks": ["interval"]}, "must be a day in UTC, as day(at) has it"),
+        ({"blocks": ["yesterday"]}, "must be a day in UTC, for blocks by day(at)"),
+        ({"blocks": ["interval"]}, "must be a day in UTC, for blocks by day(at)"),
     ],
 )
 def test_request_cannot_say_otherwise(daily: Lab, changes: dict, message: str) -> None:
