@@ -13,13 +13,13 @@ NOT_BENCHMARKS = {"__main__", "harness"}
 
 
 def names() -> list[str]:
-    """The benchmarks there are: every module of this package that is no part of its machinery."""
+    """The names of all benchmarks: every module of this package without an underscore, except the harness."""
     modules = {module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)])}
     return sorted(name for name in modules - NOT_BENCHMARKS if not name.startswith("_"))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run them; 0 if all ran to their end, whether or not they met their targets."""
+    """Run the benchmarks; return 0 if all of them finished, whether or not they met their targets."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Speed and accuracy benchmarks.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which to run (default: all): {', '.join(names())}")
     parser.add_argument("--quick", action="store_true", help="small runs that show that the benchmarks work")

@@ -24,7 +24,7 @@ def shapes() -> dict[str, Counts]:
 
 
 def at_scale(counts: Counts, rows: int, generator: np.random.Generator) -> Counts:
-    """That many rows drawn from the shape of a histogram: how DPBench varies the scale."""
+    """``rows`` rows drawn from the shape of a histogram, which is how DPBench varies the scale."""
     chances = counts.reshape(-1) / counts.sum()
     return generator.multinomial(rows, chances).reshape(counts.shape)
 

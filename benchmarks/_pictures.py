@@ -1,4 +1,4 @@
-"""What the benchmarks' pictures share: panels, lines with their intervals, and how they are written."""
+"""Tools for the benchmarks' pictures: panels, lines with their intervals, and saving them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def line(axes: Axes, style: Style, label: str, at: FloatArray, errors: Sequence[
 
 
 def points(axes: Axes, style: Style, label: str, at: Sequence[float], values: Sequence[float]) -> None:
-    """A line through single values: no interval is known of them."""
+    """A line through single values, without intervals."""
     line(axes, style, label, np.array(at, dtype=float), [np.array([value], dtype=float) for value in values])
 
 

@@ -26,8 +26,8 @@ class PointTable:
     """Points in groups, with public bounds.
 
     Attributes:
-        name: in tables.
-        group: place of each row's group.
+        name: the table's name in reports.
+        group: the index of each row's group.
         x, y: the points.
         lower, upper: public bounds (x, y).
     """
@@ -41,11 +41,11 @@ class PointTable:
 
     @property
     def groups(self) -> int:
-        """How many groups there are."""
+        """The number of groups."""
         return int(self.group.max()) + 1
 
     def counted(self) -> PointCounts:
-        """The statistic."""
+        """The table as a statistic."""
         return PointCounts.from_arrays(
             self.x, self.y, groups=self.group, keys=range(self.groups), lower=self.lower, upper=self.upper
         )
@@ -111,10 +111,10 @@ HELD_OUT: tuple[Callable[[], PointTable], ...] = (_wages, _flights)
 
 
 def point_tables() -> list[PointTable]:
-    """The papers' data; none if the files are not there (``MISSING`` says so)."""
+    """The papers' tables; empty if the files are missing (see ``MISSING``)."""
     return [read() for read in TABLES] if FOLDER.is_dir() else []
 
 
 def held_out_tables() -> list[PointTable]:
-    """What rules were not made from; none if the files are not there."""
+    """Tables that were not used to design the rules; empty if the files are missing."""
     return [read() for read in HELD_OUT] if FOLDER.is_dir() else []

@@ -19,7 +19,7 @@ NAMES = {
 
 
 def real_histograms() -> dict[str, Int64Array]:
-    """Name -> 4,096 counts; empty if the file is not there (``MISSING`` says so)."""
+    """Name -> 4,096 counts; empty if the file is missing (see ``MISSING``)."""
     if not FILE.is_file():
         return {}
     with np.load(FILE) as arrays:

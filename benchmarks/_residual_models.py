@@ -1,4 +1,4 @@
-"""Tables of fitted values and residuals with known faults, after Chen 2018, section 4.2.3."""
+"""Tables of fitted values and residuals with known lack of fit, after Chen 2018, section 4.2.3."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def curved(gamma: float) -> Draw:
 
 
 def shifted(by: float) -> Draw:
-    """M1 with all residuals off 0 by as much."""
+    """M1 with all residuals shifted by the same amount."""
 
     def draw(rows: int, random: np.random.Generator) -> Points:
         x, residual = M1(rows, random)
@@ -57,7 +57,7 @@ def shifted(by: float) -> Draw:
 
 
 def fanned_out(draw: Draw) -> Draw:
-    """The same with a spread that grows threefold along the fitted values: there is still no curvature."""
+    """The same with a spread that grows threefold along the fitted values, and still without curvature."""
 
     def fanned(rows: int, random: np.random.Generator) -> Points:
         fitted, residual = draw(rows, random)

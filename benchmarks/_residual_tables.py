@@ -16,7 +16,7 @@ Points = tuple[FloatArray, FloatArray]
 
 
 def real_tables() -> dict[str, tuple[Points, float]]:
-    """Name -> fitted values and residuals, and the unit to count them in; empty if a file is not there."""
+    """Name -> fitted values and residuals, and the unit in which they are counted; empty if a file is missing."""
     files = {name: FOLDER / f"{name}.csv.gz" for name in NAMES}
     if not all(file.is_file() for file in files.values()):
         return {}

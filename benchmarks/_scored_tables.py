@@ -28,7 +28,7 @@ Scored = tuple[Int64Array, FloatArray]
 
 
 def binormal_quantiles(auc: float, rows: int) -> Scored:
-    """Half the rows of each class, at the quantiles of two normal laws whose curve has this area: no sampling error."""
+    """Half the rows of each class, at the quantiles of two normal distributions with this area: no sampling error."""
     distance = sqrt(2) * norm.ppf(auc)
     half = rows // 2
     quantiles = norm.ppf((np.arange(half) + 0.5) / half)
@@ -37,21 +37,21 @@ def binormal_quantiles(auc: float, rows: int) -> Scored:
 
 
 def heavy_tailed(rows: int, share: float, seed: int) -> Scored:
-    """Log-odds of Student laws with two degrees of freedom: many rows far out at the top."""
+    """Log-odds of Student's distributions with two degrees of freedom: many rows far out at the top."""
     random = np.random.default_rng(seed)
     labels = (random.random(rows) < share).astype(np.int64)
     return labels, expit(0.3 * labels - 1 + random.standard_t(2, rows) * (0.3 + 0.4 * labels))
 
 
 def two_humps(rows: int, share: float, seed: int) -> Scored:
-    """Half the rows around scores of 0.05, told apart a little, and half around 0.7, told apart well."""
+    """Half the rows score around 0.05, where classes overlap a lot, and half around 0.7, where they overlap little."""
     random = np.random.default_rng(seed)
     labels, low = (random.random(rows) < share).astype(np.int64), random.random(rows) < 0.5
     return labels, expit(np.where(low, random.normal(0.5 * labels - 3, 0.3), random.normal(1.5 * labels + 0.5, 0.8)))
 
 
 def beta_scores(rows: int, share: float, seed: int) -> Scored:
-    """Scores of beta laws, which reach both ends of the scale."""
+    """Scores of beta distributions, which reach both ends of the scale."""
     random = np.random.default_rng(seed)
     labels = (random.random(rows) < share).astype(np.int64)
     return labels, np.where(labels == 1, random.beta(2, 1, rows), random.beta(1, 3, rows))
@@ -78,7 +78,7 @@ OTHER_SHAPES = {
     "two decimals": two_decimals,
     "skewed": skewed,
 }
-"""Shapes beside the normal one. Skewed scores were measured on only when all constants of average precision stood."""
+"""Shapes besides the normal one. Skewed scores were added after all constants of average precision had been fixed."""
 
 
 def real_tables() -> dict[str, Scored]:
@@ -99,12 +99,12 @@ def real_tables() -> dict[str, Scored]:
 
 
 def counts(scored: Scored) -> ScoreCounts:
-    """The statistic of such rows."""
+    """The statistic of these rows."""
     return ScoreCounts.from_arrays(*scored)
 
 
 def kept_of_patients(scored: Scored, max_rows: int) -> Scored:
-    """At most so many rows of each patient of ``diabetes``, scored as given: those with the least hash of their visit.
+    """At most ``max_rows`` rows of each patient of ``diabetes``, with the given scores: those with the smallest hashes.
 
     The hash needs no salt here, where nothing is released; a job's is secret.
     """

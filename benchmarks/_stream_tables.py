@@ -1,8 +1,9 @@
-"""Streams to measure on: made ones with the totals of the source's, and real ones where they lie beside the repository.
+"""Streams to measure on: simulated ones with the totals of the source, and real ones if they lie beside the repository.
 
 Chen 2018, table 5.1: 128 access points of a campus network, 20,000 steps of five minutes, 646,254 connections. Those
-data are not public. The made stream has the same totals: rates of states differ as a lognormal variable of deviation 2
-in the logarithm, as the three access points of that table do; days and weeks have their shape, a state's day its phase.
+data are not public. The simulated stream has the same totals. The rates of states are lognormal with a deviation of 2
+in the logarithm, like those of the three access points of that table; days and weeks have their shape, and each state
+its own phase of the day.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from spark_jobs.arrays import Int64Array
 from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy
 
 FOLDER = Path(__file__).parents[2] / "shared" / "data"
-MISSING = "SKIPPED: the real streams are not beside the repository; figures are those of made streams alone"
+MISSING = "SKIPPED: the real streams are not beside the repository; figures are those of simulated streams alone"
 STATES, STEPS, EVENTS = 128, 20_000, 646_254
 DAY = 288
 

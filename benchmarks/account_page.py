@@ -1,4 +1,4 @@
-"""How long the pages of an account with many blocks take: ``python -m benchmarks.account_page``.
+"""The time that the pages of an account with many blocks take: ``python -m benchmarks.account_page``.
 
 An account of 10,000 days, as many as thirty years have, each with a spend, in SQLite. The account's page, the list of
 accounts and what ``dp-budget show --json`` prints, by turns with one bare query that reads the same 10,000 rows.

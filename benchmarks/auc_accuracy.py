@@ -2,7 +2,7 @@
 
 Errors are against the exact figure of the same rows, at epsilon 1 unless a row says otherwise, with seeded noise (the
 distributions are those of releases): the published releases, ours on the figure itself, ours from counts, and a ROC
-curve's area from a release shared with calibration and binned residuals; then how often 90% intervals hold.
+curve's area from a release shared with calibration and binned residuals; then the coverage of 90% intervals.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def precision(*, releases: int, samples: int) -> tuple[list[list[str]], list[Tar
 
 
 def coverage(*, releases: int) -> tuple[list[list[str]], list[Target], dict[str, object]]:
-    """How often 90% intervals hold the exact figure, each release on a sample of its own."""
+    """The coverage of 90% intervals for the exact figure, each release on a sample of its own."""
     figures = {
         "auc": (auc, lambda s: float(auc_fraction(s.negatives, s.positives))),
         "average_precision": (average_precision, lambda s: exact_figures(s)[1]),

@@ -1,12 +1,12 @@
-"""How well private binned residuals tell wrong models: ``python -m benchmarks.binned_residuals [--quick]``.
+"""How well private binned residuals detect wrong models: ``python -m benchmarks.binned_residuals [--quick]``.
 
-The two models of Chen 2018, section 4.4.3, each fitted with a linear term alone: M1, whose log-odds are linear, and M2,
+The two models of Chen 2018, section 4.4.3, each fitted with only a linear term: M1, whose log-odds are linear, and M2,
 whose log-odds have a square. All noise is seeded (the distributions are those of releases).
 
-* the distance between the two laws of the plot's shape (the slopes on both sides of one half, weighted by rows),
+* the distance between the two distributions of the plot's shape (slopes on both sides of one half, weighted by rows),
   against an ideal plot as in Table 4.5 and against an exact plot of M1 as in Figure 4.14;
 * how often the test of fit rejects at 5%, for true scores, and for both fitted models;
-* how often intervals hold the exact residuals.
+* the coverage of intervals for the exact residuals.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def fitted(labels: Int64Array, x: FloatArray) -> FloatArray:
 
 
 def draw(model: str, rows: int, random: np.random.Generator) -> Rows:
-    """A table of the model, scored by what was fitted to it."""
+    """A table of the model, scored by the logistic model fitted to it."""
     labels, x = sample(model, rows, random)
     return labels, fitted(labels, x)
 
@@ -91,7 +91,7 @@ def slopes(plot: FloatArray) -> FloatArray:
 
 
 def separation(signal: int, *, tables: int) -> tuple[dict[str, float], dict[str, list[float]]]:
-    """The distances between the laws of the shape under M1 and M2, against the ideal and an exact plot; p-values."""
+    """The distances between the shape's distributions under M1 and M2, against an ideal and an exact plot; p-values."""
     random = np.random.default_rng(signal)
     shapes: dict[str, dict[str, list[FloatArray]]] = {name: {"M1": [], "M2": []} for name in ("no noise", *METHODS)}
     tests: dict[str, list[float]] = {"true scores": [], "M1": [], "M2": []}
@@ -123,7 +123,7 @@ def distance(first: FloatArray, second: FloatArray) -> float:
 
 
 def coverage(signal: int, *, tables: int) -> tuple[float, int]:
-    """How often 90% intervals hold the exact residual of their pool, and of how many."""
+    """The coverage of 90% intervals for the exact residual of their pool, and the number of intervals."""
     random, covered = np.random.default_rng(17), []
     for _ in range(tables):
         labels, scores = draw("M1", signal, random)
@@ -160,7 +160,7 @@ def main(argv: list[str] | None = None) -> int:
             worst = min(distances["auto"], distances["auto, against an exact plot"])
             targets.append(
                 Target(
-                    what="models told apart at n·epsilon = 3,000, privately",
+                    what="models distinguished at n·epsilon = 3,000, privately",
                     target="distance at least 0.9 (paper: at 20,000)",
                     outcome=f"{worst:.3f}",
                     met=worst >= 0.9,

@@ -1,11 +1,11 @@
-"""How private calibration tests keep their level: ``python -m benchmarks.calibration [--quick]``.
+"""The level and power of private calibration tests: ``python -m benchmarks.calibration [--quick]``.
 
 On the real covariates of bank and diabetes (and on synthetic scores, where those tables are absent), with labels drawn
 from the fitted model, so that its scores are true; all noise is seeded (the distributions are those of releases).
 
-* how often the Hosmer-Lemeshow test rejects true scores at 5%, with and without knowing of the noise;
+* how often the Hosmer-Lemeshow test rejects true scores at 5%, with and without accounting for the noise;
 * the relative error of the statistic, against algorithm 2 of Barczewski, Mawass and Ramon with unit noise;
-* how often intervals hold the exact statistic and calibration error;
+* the coverage of intervals for the exact statistic and calibration error;
 * the power against stated misfits.
 """
 
@@ -46,7 +46,7 @@ def tables() -> dict[str, FloatArray]:
 def released(
     labels: Int64Array, scores: FloatArray, *, epsilon: str, random: np.random.Generator
 ) -> tuple[object, int]:
-    """A measurement, and a seed for what follows."""
+    """A draw, and a seed for its summary."""
     seed = int(random.integers(2**62))
     return measure(ScoreCounts.from_arrays(labels, scores), epsilon=epsilon, noise=SeededNoise(seed)), seed + 1
 
@@ -79,7 +79,7 @@ def as_published(labels: Int64Array, scores: FloatArray, *, epsilon: str, random
 
 
 def level(name: str, scores: FloatArray, epsilon: str, *, releases: int) -> tuple[list[str], float, dict[str, object]]:
-    """How often true scores are rejected, and how far the statistic is off."""
+    """How often true scores are rejected, and the error of the statistic."""
     random = np.random.default_rng([len(name), int(float(epsilon) * 1000)])
     p_values, naive, errors, published = [], [], [], []
     for _ in range(releases):
@@ -111,7 +111,7 @@ def level(name: str, scores: FloatArray, epsilon: str, *, releases: int) -> tupl
 
 
 def coverage(name: str, scores: FloatArray, epsilon: str, *, releases: int) -> list[str]:
-    """How often 90% intervals hold the exact figures of the same rows in the same pools."""
+    """The coverage of 90% intervals for the exact figures of the same rows in the same pools."""
     random, covered = np.random.default_rng(5), []
     for index in range(releases):
         truth = scores if index % 2 else expit(1.15 * logit(scores))
@@ -135,7 +135,7 @@ def coverage(name: str, scores: FloatArray, epsilon: str, *, releases: int) -> l
 
 
 def power(name: str, scores: FloatArray, epsilon: str, *, releases: int) -> list[str]:
-    """How often wrong scores are rejected at 5%; the labels are those of the given ones."""
+    """How often wrong scores are rejected at 5%; the labels are drawn from the given scores."""
     random, results = np.random.default_rng(9), []
     for misfit in MISFITS.values():
         wrong = expit(misfit(logit(np.clip(scores, 1e-6, 1 - 1e-6))))

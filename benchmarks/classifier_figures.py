@@ -5,9 +5,9 @@ Four pictures, from seeded noise:
 * the area between the released and the exact ROC curve (Chen 2018, figures 4.8 to 4.11): our default, PriROC,
   PriROC-fix and SmoothS, the binormal curve through the published private AUC;
 * the error of the AUC by class size (Boyd, Lantz and Page 2015, figure 5), against its sampling error;
-* the distance between the laws of the shape of binned residuals under two models (Chen 2018, figure 4.14);
+* the distance between the distributions of the shape of binned residuals under two models (Chen 2018, figure 4.14);
 * the type-I error of the Hosmer-Lemeshow test, and the relative error of its statistic beside algorithm 2 of
-  Barczewski, Mawass and Ramon (figures 6 and 10, whose values are drawn only: the algorithm is run here).
+  Barczewski, Mawass and Ramon (figures 6 and 10, which print no values: the algorithm is run here).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ LEVEL_STYLES = {
 
 
 def curves() -> dict[str, Callable[[ScoreCounts, str, SeededNoise], Curve]]:
-    """Name -> what releases a curve of a table at an epsilon."""
+    """Name -> the function that releases a curve of a table at an epsilon."""
 
     def counted(**options: object) -> Callable[[ScoreCounts, str, SeededNoise], Curve]:
         def make(statistic: ScoreCounts, epsilon: str, noise: SeededNoise) -> Curve:

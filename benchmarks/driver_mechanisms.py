@@ -1,4 +1,4 @@
-"""How long the driver takes, beside Spark: ``python -m benchmarks.driver_mechanisms``.
+"""The driver's time, without Spark's: ``python -m benchmarks.driver_mechanisms``.
 
 Secure noise, PriROC's thresholds and counts, AUC and average precision by smooth bounds, every score diagnostic, two
 models compared, residual plots and fits, selection, DAWA against a sort; also the error of a released AUC by density.
@@ -55,12 +55,12 @@ ADDED, REPLACED = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE
 
 
 class TimedNoise(SeededNoise):
-    """Seeded noise that knows how long its draws took."""
+    """Seeded noise that measures how long its draws took."""
 
     seconds = 0.0
 
     def laplace(self, values: NDArray[Any], *, epsilon: Cost, l1_sensitivity: int) -> Int64Array:
-        """As any noise, on the clock."""
+        """Laplace noise, with its time added to the total."""
         start = time.perf_counter()
         noisy = super().laplace(values, epsilon=epsilon, l1_sensitivity=l1_sensitivity)
         self.seconds += time.perf_counter() - start
@@ -97,7 +97,7 @@ def scores(generator: np.random.Generator, *, rows: int, cells: int = CELLS) -> 
 
 
 def priroc(table: ScoreCounts, *, histogram: str | None, thresholds: int = THRESHOLDS) -> None:
-    """PriROC as requests get it: cells between recursive medians, and both classes' counts in them."""
+    """PriROC as a request runs it: cells between recursive medians, and both classes' counts in them."""
     roc_curve.measure(
         table,
         epsilon=1,
@@ -118,7 +118,7 @@ SHARING: dict[str, Any] = {
 
 
 def score_diagnostics(table: ScoreCounts) -> None:
-    """What a request for six diagnostics of scores has the driver do: three of them share one noisy release."""
+    """The driver's work for a request for six diagnostics of scores, three of which share one noisy release."""
     options: dict[str, Any] = {"neighbours": ADDED, "noise": NOISE}
     shared = measure_shared(table, tuple(SHARING), Terms(epsilon="0.5", **options))
     for module, settings in SHARING.values():
@@ -128,7 +128,7 @@ def score_diagnostics(table: ScoreCounts) -> None:
 
 
 def spend_a_thousand_times() -> None:
-    """What a release of very many parts would ask of its meter."""
+    """The work of a budget meter for a release of very many parts."""
     meter = BudgetMeter(1)
     for part in range(1000):
         meter.spend("0.001", label=f"part {part}")
@@ -143,7 +143,7 @@ def compare_models(one: ScoreCounts, other: ScoreCounts) -> None:
 
 
 def design(label: bool) -> CrossProductCells | LabelProductCells:
-    """Of a model of ten numbers and a column of four levels."""
+    """The design of a model with ten numbers and a column of four levels."""
     parts: dict[str, Any] = {
         "features": tuple(Bounded(name=f"x{at}", lower=0, upper=1) for at in range(10)),
         "categorical": (Levels(column="region", levels=("north", "east", "south", "west")),),
@@ -258,7 +258,7 @@ def in_milliseconds(timing: Timing) -> str:
 
 
 def targets_of(timings: dict[str, Timing], dawa: dict[str, tuple[float, float]]) -> list[Target]:
-    """The figures that were aimed at."""
+    """The figures with their targets."""
     named = {"secure noise": 0.8, f"{PRIROC},": 0.05, f"{PRIROC} by DAWA": 0.05, "six score diagnostics": 1.5}
     targets = []
     for start, seconds in named.items():

@@ -1,8 +1,8 @@
 """How near private distribution functions come to the exact ones: ``python -m benchmarks.ecdf_accuracy [--quick]``.
 
 Mean squared error of all prefix counts at epsilon 1, neighbours that replace a row, on lines of cells whose counts are
-known: the variance that each method promises, and what releases with seeded noise show, before and after they are made
-to rise within [0, n]. What smoothing gains depends on how many rows lie in a cell.
+known: the variance that each method promises, and the errors of releases with seeded noise, before and after they are
+made monotone within [0, n]. What smoothing gains depends on how many rows lie in a cell.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Release = Callable[[Int64Array, SeededNoise], tuple[FloatArray, FloatArray, Floa
 
 
 def by_tree(tree: Tree) -> Release:
-    """Prefix counts by a consistent tree, their variances, and the rising line."""
+    """Prefix counts by a consistent tree, their variances, and the monotone line."""
 
     def release(counts: Int64Array, noise: SeededNoise) -> tuple[FloatArray, FloatArray, FloatArray]:
         released = noisy_tree(counts, tree=tree, epsilon=1, neighbours=REPLACED, noise=noise)

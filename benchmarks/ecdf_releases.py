@@ -1,8 +1,8 @@
 """Accuracy and speed of released distribution functions: ``python -m benchmarks.ecdf_releases [--quick]``.
 
-Mean squared error of the counts (released fractions times the exact number of rows) times epsilon squared, where a row
-is replaced, on tables of three spreads and several sizes; and how long the draw, with secure noise, and the summary
-take.
+Mean squared error of the counts (released fractions times the exact number of rows) times epsilon squared, under
+replace-one neighbours, on tables of three spreads and several sizes; and how long the draw, with secure noise, and the
+summary take.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def mean_and_width(sample: FloatArray) -> str:
 
 
 def seconds(statistic: ValueCounts) -> tuple[float, float]:
-    """Of the draw and of the summary, once the tree's shape is known."""
+    """The time of the draw and of the summary, after the tree's shape has been chosen."""
     ecdf.measure(statistic, epsilon=1)
     start = time.perf_counter()
     measurement = ecdf.measure(statistic, epsilon=1)

@@ -1,14 +1,14 @@
-"""How fast noisy distribution functions are smoothed: ``python -m benchmarks.ecdf_smoothing [--quick]``.
+"""The time of smoothing noisy distribution functions: ``python -m benchmarks.ecdf_smoothing [--quick]``.
 
 The 2-norm problem of the ECDF paper (its problem (3), p = 2), with a public total, by turns:
 
 * ours, exact (``spark_jobs.mechanisms.shared_node_smoothing``);
-* CVXOPT, the paper's solver, on the problem as the paper prints it, and on one variable for each node alone. It is no
-  dependency of the project: ``pip install cvxopt`` first, or its columns stay empty;
-* HiGHS, the general solver that comes with SciPy, on the same programme, where it is small enough to wait for.
+* CVXOPT, the paper's solver, on the problem as the paper prints it, and on one variable for each node alone. It is not
+  a dependency of the project: ``pip install cvxopt`` first, or its columns stay empty;
+* HiGHS, the general solver that comes with SciPy, on the same programme, if it is small enough to finish.
 
-And the projections in the plain norms, ``smooth_1norm`` and ``smooth_2norm``. Generic solvers run once at the largest
-size: their time is minutes, not noise.
+And the projections in the plain norms, ``smooth_1norm`` and ``smooth_2norm``. Generic solvers run only once at the
+largest size, where they take minutes.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _sparse(matrix: sparse.sparray) -> object:
 
 
 def highs(parts: Programme, noisy: FloatArray) -> FloatArray:
-    """The same programme by the HiGHS library that SciPy carries."""
+    """The same programme by the HiGHS library in SciPy."""
     from scipy.optimize._highspy import _core
 
     nodes, conditions, bounds = parts
@@ -119,7 +119,7 @@ def highs(parts: Programme, noisy: FloatArray) -> FloatArray:
 
 
 def timed(run: Callable[[], FloatArray]) -> tuple[float, FloatArray]:
-    """Seconds, and what came out."""
+    """The seconds that a run takes, and its result."""
     started = time.perf_counter()
     result = run()
     return time.perf_counter() - started, result

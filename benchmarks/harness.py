@@ -1,7 +1,7 @@
-"""What all benchmarks share: alternating runs, medians with their noise, tables that say whether a target is met.
+"""Tools of all benchmarks: alternating runs, medians with their spread, and tables that state whether a target is met.
 
-Figures are ratios of things that ran by turns in one process on one machine, so that what else the machine does falls
-on all of them alike. The spread that is shown, fastest to slowest run, is the machine's noise.
+Figures are ratios of cases that run by turns in one process on one machine, so that other load on the machine affects
+all of them alike. The spread from the fastest to the slowest run is the machine's noise.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MIN_REPETITIONS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """How long the runs of one thing took.
+    """The times of the runs of one case.
 
     Attributes:
         wall: seconds on the clock, one per run.
@@ -51,7 +51,7 @@ class Timing:
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A figure that was aimed at, and what came out."""
+    """A target, and the figure that was measured."""
 
     what: str
     target: str
@@ -61,13 +61,13 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What a benchmark found.
+    """The results of a benchmark.
 
     Attributes:
-        name: of the benchmark's module.
+        name: the name of the benchmark's module.
         columns: headings of the table.
         rows: the table's rows, as text.
-        targets: what was aimed at; empty for a quick run, which says nothing about them.
+        targets: the targets with their figures; empty for a quick run, which cannot judge them.
         figures: everything measured, for the JSON file.
     """
 
@@ -102,10 +102,10 @@ def alternate(
     """Run the cases by turns, first ``warmups`` rounds that do not count, and then ``repetitions`` rounds that do.
 
     Args:
-        cases: name to what is timed.
+        cases: name -> the function that is timed.
         repetitions: at least five.
         warmups: rounds in which code is compiled and files get cached.
-        cpu_clock: processor seconds so far of whatever does the work.
+        cpu_clock: a clock of the processor seconds that the measured program has used.
     """
     if repetitions < MIN_REPETITIONS:
         raise ValueError(f"repetitions: got {repetitions}; at least {MIN_REPETITIONS} are needed for a median")
@@ -133,7 +133,7 @@ def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str
 
 
 def describe_machine() -> dict[str, object]:
-    """What the figures depend on besides the code; nothing that names the machine."""
+    """The properties of the machine on which the figures depend; nothing that identifies it."""
     return {
         "when": dt.datetime.now(dt.UTC).date().isoformat(),
         "cores": os.cpu_count() or 0,
@@ -153,7 +153,7 @@ def arguments(description: str) -> argparse.ArgumentParser:
 
 
 def publish(report: Report, json_file: Path | None) -> int:
-    """Print the report, and write its figures where they are asked for."""
+    """Print the report, and write its figures to a file if one is given."""
     print(report.to_markdown(), flush=True)
     if json_file is not None:
         json_file.write_text(report.to_json() + "\n")
@@ -161,7 +161,7 @@ def publish(report: Report, json_file: Path | None) -> int:
 
 
 def progress(text: str) -> None:
-    """Say on standard error what is going on."""
+    """Report progress on standard error."""
     print(text, file=sys.stderr, flush=True)
 
 

@@ -94,7 +94,7 @@ class Regret:
 
     Attributes:
         mean, low, high: the mean and its 95% interval.
-        worst: in a setting.
+        worst: the largest regret in a setting.
         by_signal: rows times epsilon -> the mean over settings with it.
     """
 

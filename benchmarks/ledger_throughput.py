@@ -1,13 +1,13 @@
-"""How many charges a second a ledger on PostgreSQL bears: ``python -m benchmarks.ledger_throughput``.
+"""The charges per second of a ledger on PostgreSQL: ``python -m benchmarks.ledger_throughput``.
 
 Writers, each a process of its own, reserve and commit charges on one account, and record a draw in between. In the same
 run the same writers execute two bare single-row transactions for each such pair: one INSERT each, committed
-synchronously, through the same engine (SQLAlchemy, pooled) that the ledger goes through. The target is a ratio of at
+synchronously, through the same engine (SQLAlchemy, pooled) that the ledger uses. The target is a ratio of at
 least 0.25. For information the same is done with psycopg alone, on a connection that is never given back. The server
-keeps its promises: ``fsync`` is on.
+runs with ``fsync`` on.
 
-On a machine that others use too, rates say as much about them. So what a pair costs in processor time, of one writer
-and its server process together, is told as well.
+On a shared machine, rates depend on the other load as well. So the processor time of a pair, of one writer and its
+server process together, is reported too.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def driver_pair(url: str) -> Pair:
 
 
 def rate(make: Callable[[str], Pair], url: str, *, writers: int, seconds: float) -> float:
-    """Pairs a second, of all writers together."""
+    """Pairs per second, of all writers together."""
     fork = multiprocessing.get_context("fork")
     gate, counts = fork.Barrier(writers), fork.Queue()
 
@@ -113,7 +113,7 @@ def processor_time(make: Callable[[str], Pair], server: PostgresServer, url: str
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """Pairs a second, measured one after the other."""
+    """Pairs per second of the ledger, the bare engine and the driver, measured one after the other."""
 
     bare: float
     ledger: float
@@ -124,7 +124,7 @@ def measure(server: PostgresServer, *, rounds: int, writers: int, seconds: float
     """Run the three in turn, on one server and one account.
 
     Raises:
-        RuntimeError: the ledger's books are not in order afterwards.
+        RuntimeError: the ledger is inconsistent afterwards.
     """
     url = server.create_database()
     server.execute("CREATE TABLE bare (id bigserial PRIMARY KEY, content text)", url)

@@ -7,10 +7,10 @@ releases).
   68% of releases, against the standard error of least squares there; epsilon 16, which the figure's agency took. Beside
   the paper's methods are ours, and a yardstick that is NOT PRIVATE: the maximum observed sensitivity heuristic of
   Chetty and Friedman (2019), noise scaled by the largest change that any group shows.
-* The rule that chooses a method by public facts, against every method used always: mean absolute error of the heights
-  at 1/4 and 3/4 against least squares, and its ratio to the best method's of each row; also on data that the rule was
-  not made from.
-* How often 90% intervals hold what their method gives without noise.
+* The rule that chooses a method by public facts, against one method for all groups: mean absolute error of the heights
+  at 1/4 and 3/4 against least squares, and its ratio to the best method's of each row; also on data that were not
+  used to design the rule.
+* The coverage of 90% intervals for what their method gives without noise.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def least_squares(table: PointTable) -> tuple[FloatArray, FloatArray]:
 
 
 def medians_of_pairs(table: PointTable) -> FloatArray:
-    """Theil and Sen's heights, not private."""
+    """The heights by Theil-Sen, without privacy."""
     fits = [theilslopes(*table.unit_rows(group)[::-1]) for group in range(table.groups)]
     return np.clip([fit.intercept + fit.slope * AT for fit in fits], 0, 1)
 
@@ -110,7 +110,7 @@ def widened(points: PointCounts, *, epsilon: float, widen: float) -> Release:
 
 
 def observed_sensitivity(table: PointTable, *, epsilon: float) -> Release:
-    """NOT PRIVATE: noise by the largest change that a point more makes in any group, times its size (a yardstick)."""
+    """NOT PRIVATE, a yardstick: noise by the largest change that one more point makes in any group, times its size."""
     heights, _ = least_squares(table)
     corners = [(x, y) for x in np.linspace(0, 1, 11) for y in (0.0, 1.0)]
     sizes = np.bincount(table.group)
@@ -157,7 +157,7 @@ def figure_6(table: PointTable, *, releases: int) -> tuple[list[list[str]], dict
 
 
 def regret(table: PointTable, relation: str, epsilon: float, *, releases: int) -> tuple[dict[str, FloatArray], str]:
-    """Mean absolute error of each release by every method used always and by ``auto``; and what auto chose."""
+    """Mean absolute error of every single method and of ``auto``, and the methods that ``auto`` chose."""
     points, (exact, _) = table.counted(), least_squares(table)
     options, methods = ALWAYS[relation]
     bound = int(np.median(np.bincount(table.group)))
@@ -171,7 +171,7 @@ def regret(table: PointTable, relation: str, epsilon: float, *, releases: int) -
 
 
 def covered(table: PointTable, method: str, relation: dict[str, Any], epsilon: float, *, releases: int) -> list[str]:
-    """How often 90% intervals of heights hold what the method gives without noise, and how wide they are."""
+    """The coverage of 90% intervals of heights for what the method gives without noise, and their widths."""
     points = table.counted()
     options = {"method": method, "delta": DELTA if method.endswith("_zcdp") else 0, **relation}
     exact = lines.release(points, epsilon=1e11, noise=SeededNoise(1), **options).predictions

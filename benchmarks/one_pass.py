@@ -1,7 +1,7 @@
 """Five diagnostics of one request against each of them alone: ``python -m benchmarks.one_pass [--rows N] [--quick]``.
 
-What is timed is what Spark does: the plan of the request and its one pass over the table. ROC curve, binned residuals,
-calibration and the distribution of the scores are made of the same counts; a residual plot brings counts of its own.
+Only Spark's work is timed: the plan of the request and its one pass over the table. ROC curve, binned residuals,
+calibration and the distribution of the scores use the same counts; a residual plot has counts of its own.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def request(folder: Path, kinds: Sequence[str]) -> ReleaseRequest:
 
 
 def counting(spark: SparkSession, release_request: ReleaseRequest) -> Callable[[], object]:
-    """What a run of the application does between opening its session and drawing noise."""
+    """The work of the application between opening its session and drawing noise."""
     return lambda: count(prepare(spark, release_request), release_request)
 
 

@@ -2,8 +2,8 @@
 
 Logistic fits by their area under the ROC curve, against scikit-learn's plain logistic regression on the same features,
 and by their log loss; linear fits by the share of variance explained, against ordinary least squares, and by the error
-of coefficients over their ranges. Seeded noise; each figure is of the rows that the model was fitted to, so that the
-difference is privacy's (and, without noise, the polynomial's) alone.
+of coefficients over their ranges. Seeded noise; each figure is of the rows that the model was fitted to, so that
+only privacy (and, without noise, the polynomial) makes the difference.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Kinds = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """A table and what is fitted to it: rows, public bounds, public levels, and the outcome's bounds (None: 0 or 1)."""
+    """A table and a fit to it: rows, public bounds, public levels, and the outcome's bounds (None if it is 0 or 1)."""
 
     table: pd.DataFrame
     ranges: Ranges
@@ -53,7 +53,7 @@ class Task:
     bounds: tuple[float, float] | None = None
 
     def part(self, rows: int) -> Task:
-        """So many rows, chosen by a fixed seed."""
+        """A random sample of rows, by a fixed seed."""
         selected = np.random.default_rng(1).permutation(len(self.table))[:rows]
         return Task(
             table=self.table.iloc[selected],
@@ -161,7 +161,7 @@ def wages() -> Task | None:
         return None
     school = np.select([table[name] == 1 for name in ("hsd08", "hsd911", "hsg", "cg", "ad")], range(1, 6), default=0)
     table = table.assign(school=school.astype(str))
-    # a column of 0 and 1 is told apart better as a number than as two levels: its ends are two apart, not one
+    # a column of 0 and 1 is distinguished better as a number than as two levels: its ends have distance two, not one
     sides = ("female", "widowed", "divorced", "nevermarried", "mw", "so", "we")
     return Task(
         table=table,
@@ -237,9 +237,9 @@ def linear_table(tasks: Mapping[str, Task], *, repetitions: int) -> list[list[st
 
 
 def coverage_table(tasks: Mapping[str, Task], *, repetitions: int) -> list[list[str]]:
-    """How often 90% intervals for the noise hold what the rows give without it, over all slopes of many fits.
+    """The coverage of 90% intervals for what the rows give without noise, over all slopes of many fits.
 
-    They promise that for the ridge of the release; the last column is what a plain fit gives, without any.
+    They are for the ridge of the release; the last column is the coverage for a fit without a ridge.
     """
     rows = []
     for name, task in tasks.items():

@@ -1,9 +1,9 @@
-"""How long private lines take on the driver, and what noisy sums cost in accuracy: ``python -m
+"""The time of private lines on the driver, and the accuracy of noisy sums: ``python -m
 benchmarks.regression_speed``.
 
 Theil-Sen over all pairs of 2,000 rows and by 10 matchings of 1,000,000, each with the three private medians; and the
 noisy sums of thousands of groups at once. Secure noise throughout. Cases run by turns; medians and ranges. Then the
-error of heights by NoisyStats, with its budget in two ways, and by one release of moments.
+error of heights by NoisyStats, with its budget split in two ways, and by one release of moments.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def median_error(differences: FloatArray) -> str:
 
 
 def targets_of(timings: dict[str, Timing]) -> list[Target]:
-    """The figures that were aimed at."""
+    """The figures with their targets."""
     aimed = {"all pairs of 2,000 rows": 1.0, "10 matchings of 1,000,000 rows": 2.0}
     return [
         Target(

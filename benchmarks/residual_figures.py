@@ -1,8 +1,8 @@
 """The papers' figures about residual plots, redrawn beside ours: ``python -m benchmarks.residual_figures [--quick]``.
 
 One picture of Chen 2018, section 4.2.3, measured as by ``benchmarks.residual_plot``: the distance between the laws of
-the similarity by n·epsilon (figure 4.3), and the smallest alpha and gamma told apart from M1 (table 4.1) beside the
-paper's, with and without noise, and what was aimed at.
+the similarity by n·epsilon (figure 4.3), and the smallest alpha and gamma distinguished from M1 (table 4.1) beside the
+paper's, with and without noise, and the targets.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ STYLES: Styles = {
 
 
 def draw_distances(axes: Axes, signals: tuple[int, ...], *, tables: int) -> None:
-    """Figure 4.3: ours by departure, and the least that the paper states."""
+    """Figure 4.3: ours by departure, and the smallest that the paper reports."""
     figures = figure_4_3(signals, tables=tables).figures
     for name, style in OURS.items():
         points(axes, style, f"figure 4.3: ours, {name}", signals, [figures[str(n)][name] for n in signals])
@@ -61,7 +61,7 @@ def draw_distances(axes: Axes, signals: tuple[int, ...], *, tables: int) -> None
 
 
 def smallest(signals: tuple[int, ...], *, tables: int) -> dict[str, list[tuple[float, float]]]:
-    """Table 4.1's smallest alpha and gamma by what tells them apart, one pair for each n·epsilon."""
+    """Table 4.1's smallest alpha and gamma by method of detection, one pair for each n·epsilon."""
     points: dict[str, list[tuple[float, float]]] = {name: [] for name in STYLES}
     for n in signals:
         progress(f"table 4.1 at n·epsilon = {n}")
@@ -89,7 +89,7 @@ def draw(path: Path, distances_at: tuple[int, ...], signals: tuple[int, ...], *,
             points(axes, STYLES[name], name, signals, values)
     for axes, what in zip(shown[1:], ("alpha", "gamma"), strict=True):
         axes.set_title(f"table 4.1, {what}", fontsize=10)
-        axes.set_ylabel(f"smallest {what} told apart", fontsize=9)
+        axes.set_ylabel(f"smallest {what} detected", fontsize=9)
         axes.set_xticks(signals)
         axes.set_yticks(TICKS[what])
     for axes in shown:

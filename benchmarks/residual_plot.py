@@ -1,15 +1,15 @@
-"""How much private residual plots show: ``python -m benchmarks.residual_plot [--quick]``.
+"""How well private residual plots detect lack of fit: ``python -m benchmarks.residual_plot [--quick]``.
 
 The models of Chen 2018, section 4.2.3, x uniform on [0, 50] and y = x + noise: M1 (normal noise of standard deviation
 1), M2 (of 1 + alpha x) and M3 (gamma x^2 added); and of its figure 4.3, x uniform on [1, 50]: noise of variance or
 standard deviation x, and 0.01 x^2 added. All noise is seeded (the distributions are those of releases); epsilon is 1.
 
-* the smallest alpha and gamma that are told apart from M1, as in table 4.1: by the paper's distance of plots, where the
-  total variation distance of its laws under both models reaches 0.95 (Kolmogorov's, a lower bound of it, is taken), and
-  by the tests that come with the release, where they reject at 5% in 95 of 100 tables;
-* the distance between the laws of the similarity to an ideal plot, as in figure 4.3;
-* how often tests reject where the model holds, and intervals hold what they should;
-* real tables, where the data lie beside the repository: what is found in all rows, and in samples of them.
+* the smallest alpha and gamma that are distinguished from M1, as in table 4.1: by the paper's distance of plots, if the
+  total variation distance of its distributions under both models reaches 0.95 (Kolmogorov's, a lower bound of it, is
+  taken), and by the tests of the release, if they reject at 5% in 95 of 100 tables;
+* the distance between the distributions of the similarity to an ideal plot, as in figure 4.3;
+* how often tests reject a true model, and the coverage of intervals;
+* real tables, if the data lie beside the repository: findings in all rows, and in samples of them.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def laid_over(points: Points, of: Points) -> FloatArray:
 
 
 def similarity(released: FloatArray, exact: FloatArray) -> float:
-    """The paper's: half of the distances in the cells and of what lies in none."""
+    """The paper's similarity: half of the distances in the cells, and of the points that lie in no cell."""
     return float(np.abs(released - exact).sum() + 1 - released.sum()) / 2
 
 
@@ -100,7 +100,7 @@ def distance(first: list[float], second: list[float]) -> float:
 
 
 def lack_of_fit(draw: Draw, *, rows: int, tables: int, seed: int, **options: object) -> list[LackOfFit]:
-    """What the tests say of so many tables."""
+    """The results of the tests on random tables."""
     random, results = np.random.default_rng(seed), []
     for _ in range(tables):
         measurement = measured(draw(rows, random), int(random.integers(2**62)), **options)
@@ -109,12 +109,12 @@ def lack_of_fit(draw: Draw, *, rows: int, tables: int, seed: int, **options: obj
 
 
 def rejected(results: list[LackOfFit], test: str) -> float:
-    """The part of tables in which a test rejects at 5%; ``either``: all tests together."""
+    """The fraction of tables in which a test rejects at 5%; ``either``: all tests together."""
     return float(np.mean([(one.either if test == "either" else one.p_values[test]) <= 0.05 for one in results]))
 
 
 def crossing(values: FloatArray, figures: list[float], level: float) -> float:
-    """Where a rising figure first reaches ``level`` for good, by a straight line between the two values around it."""
+    """Where an increasing figure reaches ``level`` and stays above it, by linear interpolation."""
     below = [i for i, figure in enumerate(figures) if figure < level]
     if not below:
         return float(values[0])
@@ -126,7 +126,7 @@ def crossing(values: FloatArray, figures: list[float], level: float) -> float:
 
 
 def smallest_by_plot(rows: int, *, tables: int, fresh: bool = False, **options: object) -> tuple[float, float]:
-    """The smallest alpha and gamma that the paper's distance tells from M1.
+    """The smallest alpha and gamma that the paper's distance distinguishes from M1.
 
     Releases of a departure are compared with another table than their own, of M1, and those of M1 with their own: so
     part of the distance is that of two samples. ``fresh`` compares both with another table, which leaves the departure.
@@ -146,7 +146,7 @@ def smallest_by_plot(rows: int, *, tables: int, fresh: bool = False, **options: 
 
 
 def smallest_by_test(rows: int, *, tables: int, aimed: float, test: str, model: Callable[[float], Draw]) -> float:
-    """The smallest departure from M1 that a test finds in 95 of 100 tables."""
+    """The smallest departure from M1 that a test detects in 95 of 100 tables."""
     at, figures = TESTED[::-1] * aimed, []
     for value in at:
         figures.append(rejected(lack_of_fit(model(float(value)), rows=rows, tables=tables, seed=rows + 2), test))
@@ -156,7 +156,7 @@ def smallest_by_test(rows: int, *, tables: int, aimed: float, test: str, model: 
 
 
 def table_4_1(signals: tuple[int, ...], *, tables: int) -> Report:
-    """The smallest departures found."""
+    """The smallest departures that are detected."""
     rows, targets, figures = [], [], {}
     for n in signals:
         progress(f"table 4.1 at n·epsilon = {n}")
@@ -235,7 +235,7 @@ def figure_4_3(signals: tuple[int, ...], *, tables: int) -> Report:
 
 
 def levels(signals: tuple[int, ...], *, tables: int) -> Report:
-    """Rejections where the model holds, and intervals."""
+    """Rejections of a true model, and the coverage of intervals."""
     laws = {
         "normal": M1,
         **SKEWED,
@@ -267,7 +267,7 @@ def levels(signals: tuple[int, ...], *, tables: int) -> Report:
 
 
 def coverage(draw: Draw, *, rows: int, tables: int) -> tuple[float, float, float]:
-    """How many 90% intervals of trend, spread and quantiles hold what the same cells give without noise."""
+    """The coverage of 90% intervals of trend, spread and quantiles for what the same cells give without noise."""
     random, covered = np.random.default_rng(rows + 5), []
     for _ in range(tables):
         statistic, seed = ResidualCounts.from_arrays(*draw(rows, random)), int(random.integers(2**62))
@@ -305,7 +305,7 @@ def exact_figures(measurement: ResidualDraw, statistic: ResidualCounts, *, seed:
 
 
 def real(*, quick: bool) -> Report | None:
-    """What is found in real tables, under least squares."""
+    """The findings in real tables under least squares."""
     tables = real_tables()
     if not tables:
         print(MISSING)

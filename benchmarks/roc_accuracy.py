@@ -2,11 +2,11 @@
 
 Five kinds of experiments, all with seeded noise (the distributions are those of releases):
 
-* the smallest difference of AUCs told apart by t-tests between 20 releases each, on curves without sampling error;
+* the smallest difference of AUCs detected by t-tests between 20 releases each, on curves without sampling error;
 * the mean absolute error of the AUC with 1,000 rows in each class;
-* on real tables, the error of the AUC and of the curve, for every way of placing cells;
-* the same of the default where a patient of diabetes, and not a row, is the unit of privacy;
-* how often 90% intervals and bands hold.
+* on real tables, the error of the AUC and of the curve, for every method of choosing cells;
+* the same for the default if a patient of diabetes, not a row, is the unit of privacy;
+* the coverage of 90% intervals and bands.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def released_areas(statistic: ScoreCounts, *, releases: int, noise: SeededNoise,
 
 
 def detected_differences(signal: int, *, trials: int) -> tuple[list[str], Target, dict[str, object]]:
-    """How often t-tests tell AUCs apart that differ by the target, over the areas; bias and spread of the AUC."""
+    """How often t-tests detect that AUCs differ by the target, over the areas; bias and spread of the AUC."""
     step, noise = DETECTABLE[signal], SeededNoise(signal)
     won, biases, spreads = [], [], []
     for area in AREAS:
@@ -109,9 +109,9 @@ def detected_differences(signal: int, *, trials: int) -> tuple[list[str], Target
     ]
     met = min(won) > 0.5 and bias < step / 2
     target = Target(
-        what=f"AUC difference told apart at n·epsilon = {signal}",
+        what=f"AUC difference detected at n·epsilon = {signal}",
         target=f"{step}, |bias| below {step / 2}",
-        outcome=f"told apart in {np.mean(won):.0%} of tests (least {min(won):.0%}); |bias| {bias:.4f}",
+        outcome=f"detected in {np.mean(won):.0%} of tests (smallest {min(won):.0%}); |bias| {bias:.4f}",
         met=met,
     )
     return row, target, {"won": won, "bias": biases, "spread": spreads}
@@ -182,7 +182,7 @@ def real_data(*, releases: int) -> tuple[list[list[str]], list[Target], dict[str
 def patients(*, releases: int) -> list[list[str]]:
     """Errors of the default's AUC on diabetes by the unit of privacy, against that of the rows kept and of all rows.
 
-    Where a unit is a patient, with ``max_rows`` rows kept of each, every release runs at ``epsilon / max_rows``.
+    If a unit is a patient, of whom ``max_rows`` rows are used, every release runs at ``epsilon / max_rows``.
     """
     scored = real_tables().get("diabetes")
     if scored is None:
@@ -205,7 +205,7 @@ def patients(*, releases: int) -> list[list[str]]:
 
 
 def coverage(*, releases: int) -> tuple[list[list[str]], list[Target], dict[str, object]]:
-    """How often 90% intervals of the AUC, and what part of 90% bands, hold the exact curve."""
+    """The coverage of 90% intervals of the AUC, and of 90% bands, for the exact curve."""
     rows, targets, figures = [], [], {}
     tables = {
         f"binormal {area}, n {rows_}": binormal_sample(area, rows_) for area in (0.7, 0.95) for rows_ in (300, 2000)
@@ -246,7 +246,7 @@ def binormal_sample(area: float, rows: int) -> tuple[Int64Array, FloatArray]:
 
 
 def covered(at: FloatArray, lower: FloatArray, upper: FloatArray, exact: Exact) -> BoolArray:
-    """At which rates a band holds the exact curve; on a vertical stretch, any of its values will do."""
+    """The rates at which a band contains the exact curve; on a vertical stretch, any of its values."""
     rates, first = np.unique(exact.fpr, return_index=True)
     last = np.append(first[1:], exact.fpr.size) - 1
     lowest, highest = (np.interp(at, rates, exact.tpr[ends]) for ends in (first, last))
@@ -269,7 +269,7 @@ def the_area(names: Sequence[str], *, quick: bool) -> tuple[Report, dict[str, ob
             )
         rows.append(row)
         targets.append(target)
-    columns = ("n·epsilon", "difference", "paper", "told apart (p < 0.05)", "sd", "|bias|, or error", "releases")
+    columns = ("n·epsilon", "difference", "paper", "detected (p < 0.05)", "sd", "|bias|, or error", "releases")
     report = Report(
         name="roc_accuracy: the area", columns=columns, rows=rows, targets=[] if quick else targets, figures={}
     )

@@ -32,10 +32,10 @@ SCAN_TARGET, GROUP_TARGET, SLOPE_TARGET, MEMORY_TARGET = 2.5, 0.55, 0.15, 0.10
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """What the driver holds, in MiB, while it has a result.
+    """The driver's memory, in MiB, while it has a result.
 
     Attributes:
-        python: the most the driver's Python had resident during the run.
+        python: the largest resident memory of the driver's Python during the run.
         jvm: live objects of the driver's Java after it.
     """
 
@@ -75,7 +75,7 @@ def _jvm(spark: SparkSession) -> Any:
 def write_parts(master: str, folder: Path, *, rows: int, parts: int) -> list[str]:
     """A table of ``rows`` rows as ``parts`` folders of equal size; any of them together are a smaller table.
 
-    Another process writes them, as in a lake: what Java learns from writing misleads its compiler about counting.
+    Another process writes them, as in a data lake: Java's compiler would otherwise be tuned to writing, not counting.
     """
     paths = [str(folder / f"part-{part}") for part in range(parts)]
     writer = multiprocessing.get_context("spawn").Process(target=_write, args=(master, paths, rows // parts))
@@ -108,7 +108,7 @@ def scan(table: DataFrame) -> object:
 
 
 def group(table: DataFrame) -> object:
-    """The same counts as one would write them, without any rule for rows that do not fit."""
+    """The same counts by a plain ``groupBy``, without rules for rows that do not fit."""
     from pyspark.sql import functions as sf
 
     cell = sf.floor(sf.col("score") * CELLS).cast("int").alias("cell")
@@ -116,7 +116,7 @@ def group(table: DataFrame) -> object:
 
 
 def count(table: DataFrame) -> ScoreCounts:
-    """What is measured."""
+    """The counts that are measured."""
     return ScoreCounts.from_dataframe(table, cells=CELLS)
 
 
@@ -138,7 +138,7 @@ def grow(spark: SparkSession, tables: dict[int, DataFrame], repetitions: int) ->
 
 
 def remember(spark: SparkSession, tables: dict[int, DataFrame]) -> dict[int, Memory]:
-    """What the driver holds for tables of growing size."""
+    """The driver's memory for tables of growing size."""
     heap = _jvm(spark).java.lang.management.ManagementFactory.getMemoryMXBean()
     memory = {}
     for rows, table in tables.items():

@@ -1,9 +1,9 @@
-"""Streams of a hierarchy of states: error of what is published: ``python -m benchmarks.stream_hierarchies``.
+"""Streams of a hierarchy of states: error of the published counts: ``python -m benchmarks.stream_hierarchies``.
 
-The source's set-up (Chen 2018, section 5.6.4) on a made stream of its totals, a binary tree of 128 states, and on real
-streams: mean absolute error over all aggregates and steps, of seeded repetitions, with 95% intervals of Student's t.
-Publishing 0 everywhere is in the table, too: where a stream is sparse and epsilon small, much that looks like a gain
-over plain noise is what not adding noise gains.
+The source's set-up (Chen 2018, section 5.6.4) on a simulated stream with its totals, a binary tree of 128 states, and
+on real streams: mean absolute error over all aggregates and steps, of seeded repetitions, with 95% intervals of
+Student's t. The table includes publishing 0 everywhere: if a stream is sparse and epsilon small, much of the apparent
+gain over plain noise comes from adding no noise.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ def interval(values: list[float]) -> tuple[float, float]:
 
 
 def tables(quick: bool) -> dict[str, tuple[Int64Array, Hierarchy, tuple[str, ...]]]:
-    """What to measure on: counts, hierarchy, epsilons."""
+    """The streams to measure on: counts, hierarchy, epsilons."""
     limit = 500 if quick else 20_000
-    streams = {"made, 128 states": (simulated_states(limit), Hierarchy.line(128, branching=2), tuple(PAPER))}
+    streams = {"simulated, 128 states": (simulated_states(limit), Hierarchy.line(128, branching=2), tuple(PAPER))}
     wifi, trips = buildings(), stations(60)
     if wifi is None or trips is None:
         progress(MISSING)

@@ -1,7 +1,7 @@
 """Streams of counts, step by step: speed with noise drawn beforehand, and error: ``python -m benchmarks.streams``.
 
-Made streams of 200,000 steps: nothing happens, a steady rate, a rate that changes every thousand steps, bursts in
-silence, and counts of which no two are alike; and real ones, where they lie beside the repository. The speed is that of
+Simulated streams of 200,000 steps: nothing happens, a steady rate, a rate that changes every thousand steps, bursts in
+silence, and counts that are all different; and real ones, where they lie beside the repository. The speed is that of
 ``CountStream.steps``. The error is the mean absolute one of the estimates, over that of the plain Laplace mechanism
 with the whole epsilon.
 """
@@ -57,7 +57,7 @@ def real_streams(steps: int) -> dict[str, Int64Array]:
 
 
 class DrawnBefore:
-    """A source whose noise was drawn before: what a stream takes is looked up."""
+    """A source of noise that was drawn before, so that taking it costs only a lookup."""
 
     private = False
     guarantee = SeededNoise.guarantee
@@ -67,7 +67,7 @@ class DrawnBefore:
         self.answers = [drawn.noisy, drawn.levels, drawn.tests]
 
     def laplace(self, values: Int64Array, *, epsilon: Cost, l1_sensitivity: int) -> Int64Array:
-        """The next answer: in the order in which a stream asks."""
+        """The next noise, in the order in which a stream takes it."""
         return self.answers.pop(0)
 
 

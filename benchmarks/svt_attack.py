@@ -1,4 +1,4 @@
-"""What threshold tests without cut-off give away: tables 3.2 and 3.3 of Chen 2018; the same attack on what is here.
+"""What threshold tests without a cut-off reveal: tables 3.2 and 3.3 of Chen 2018, and the same attack on this product.
 
 The flawed variants are those of ``tests/support/flawed``: nothing that is installed can express them.
 """
@@ -53,7 +53,7 @@ def main() -> int:
 
 
 def attacks(counts: Int64Array, epsilon: float) -> dict[str, Callable[[int], Success]]:
-    """Who answers -> seed -> what the attack then tells, at a claimed cost of epsilon in all."""
+    """Mechanism -> seed -> what the attack reveals, at a claimed total cost of epsilon."""
 
     def flawed(name: str) -> Callable[[int], Success]:
         return lambda seed: attack(
@@ -85,14 +85,14 @@ def rates(one: Success) -> tuple[str, str, str]:
 
 
 def targets(successes: dict[tuple[str, str, float], Success]) -> list[Target]:
-    """Adult as published; and nothing told by what is shipped beyond what the noisy total tells."""
+    """Adult as published; the product's mechanisms reveal no more than the noisy total does."""
     results = []
     for epsilon, (cells, small) in PUBLISHED.items():
         if ("Adult", FLAWED[0], epsilon) in successes:
             success = successes["Adult", FLAWED[0], epsilon]
             results.append(
                 Target(
-                    what=f"Adult, epsilon {epsilon:g}: cells, and cells with 0 to 5 rows, told exactly",
+                    what=f"Adult, epsilon {epsilon:g}: cells, and cells with 0 to 5 rows, revealed exactly",
                     target=f"{cells:.3f} and {small:.3f} within 0.01 (tables 3.2, 3.3)",
                     outcome=f"{success.cells:.3f} and {success.small:.3f}",
                     met=abs(success.cells - cells) <= 0.01 and abs(success.small - small) <= 0.01,
@@ -106,7 +106,7 @@ def targets(successes: dict[tuple[str, str, float], Success]) -> list[Target]:
     )
     results.append(
         Target(
-            what="above_threshold under the same attack: small counts told beyond those that the noisy total tells",
+            what="above_threshold under the same attack: small counts beyond those that the noisy total reveals",
             target="at most 0.02",
             outcome=f"{excess:.3f}",
             met=excess <= 0.02,

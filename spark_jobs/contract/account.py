@@ -27,7 +27,7 @@ class AccountState(Frozen):
         spent_before: what had been reserved, committed or burnt before this release.
         charged: what this release reserved; at least what its mechanisms spend.
         remaining: what was left afterwards.
-        allotment: the account's allotment that was charged as well; empty if none was.
+        allotment: the sub-budget that was charged as well; empty if none was.
     """
 
     name: str
@@ -42,7 +42,7 @@ class AccountState(Frozen):
     def sealed(self, seal: Seal) -> bytes:
         """The content of ``account.json``, with the figures sealed so that nobody else can write a report's figures.
 
-        The allotment stays readable: a ledger restored from a backup without the charge needs it, and has lost the
+        The sub-budget stays readable: a ledger restored from a backup without the charge needs it, and has lost the
         secret of the charge.
         """
         figures = base64.b64encode(seal.close(_NAME, self.model_dump_json().encode())).decode()

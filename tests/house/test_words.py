@@ -13,6 +13,7 @@ import pytest
 from tests.support.repository import ROOT, name_of, product_modules, tracked_files
 
 ROOMS = (
+    "benchmarks",
     "dags",
     "dp_operators",
     "spark_jobs/application",

@@ -9,7 +9,7 @@
         _draft/claim.json                the release key; written before anything is reserved for it
         _draft/<charge>/                 shared by all attempts until the commit; never deleted or written again
             request.json                 the request as it was charged; the ledger has its hash
-            account.json                 the account's figures for the report, sealed, and the allotment that pays
+            account.json                 the figures for the report, sealed, and the sub-budget that pays
             draw.json                    the noisy statistics, sealed: one object, by exclusive create
             release.json, files/...      the manifest and files that will be published, sealed
             run-<n>.json                 states that run n ended before it read a row, and why; sealed
