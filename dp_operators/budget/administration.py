@@ -142,7 +142,7 @@ def freeze_forgotten(connection: Connection, forgotten: tuple[int, str, str], re
     entry = audit.read_entry(connection, seq)
     if entry is not None and entry.hash == digest:
         raise InvalidRequest(
-            "entry", value=seq, requirement="must be missing from the log", remedy="the log is complete"
+            "entry", value=seq, requirement="must be missing from the log", remedy="do not freeze a complete log"
         )
     freeze(connection, reason, actor=actor)
 

@@ -53,7 +53,7 @@ class PostgreSQL:
     begin_alone = "BEGIN; SELECT hold_ledger()"
     begin_migration = "BEGIN; SELECT pg_advisory_xact_lock(hashtext('privacy_ledger'))"
     commit = "COMMIT; "
-    # a transaction of its own, whose commit waits for the disk and for whatever synchronous_commit requires
+    # a transaction of its own, whose commit waits for the disk, and for standbys if the server is configured so
     flush = (
         "SELECT set_config('synchronous_commit', 'on', true), "
         "CASE WHEN NOT pg_is_in_recovery() THEN pg_logical_emit_message(true, 'privacy_ledger', '') END"

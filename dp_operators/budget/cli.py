@@ -224,7 +224,7 @@ def _tables(names: list[str], described: dict[str, Any], *, yes: bool) -> list[s
         return names
     if len(names) != 1:
         raise InvalidRequest(
-            "table", value=len(names), requirement="must be given once if it is described",
+            "table", value=len(names), requirement="must be a single table if it is described",
             remedy="open the account with one table, and bind the others with `dp-budget bind`",
         )  # fmt: skip
     binding = binding_of(names[0], **described)

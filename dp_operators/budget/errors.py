@@ -104,7 +104,7 @@ class NotAllowed(InvalidRequest):
             "role",
             value=ledger,
             requirement=f"may not do this: {message}",
-            remedy="the ledger's owner grants it, see `dp-budget grants`",
+            remedy="have the ledger's owner grant it: `dp-budget grants`",
         )
         self.ledger = ledger
         self.message = message

@@ -46,14 +46,14 @@ class Order:
     release: str
     epsilon: Any
     delta: Any
-    rho: Any
+    rho: Any = None
     blocks: tuple[str, ...]
     allotment: str
-    events: tuple[Any, ...]
+    events: tuple[Any, ...] = ()
     request_sha256: str
-    neighbours: Neighbours | None
-    unit: PrivacyUnit | None
-    tables: tuple[str, ...]
+    neighbours: Neighbours | None = None
+    unit: PrivacyUnit | None = None
+    tables: tuple[str, ...] = ()
     actor: str
     restored: str = ""
     reason: str = ""

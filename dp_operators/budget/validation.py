@@ -54,7 +54,7 @@ def relation(value: Any) -> Neighbours:
             "neighbours",
             value=value,
             requirement="must be one of " + ", ".join(Neighbours),
-            remedy="add_remove keeps the table's size private",
+            remedy="use add_remove, which keeps the table's size private",
         ) from None
 
 

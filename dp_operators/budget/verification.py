@@ -292,7 +292,7 @@ def _differences(connection: Connection, what: str, table: Table, replayed_rows:
         name = f"{what} {', '.join(str(part) for part in key if part != '')}"
         if key not in replayed_rows:
             if table is block_totals and _is_zero(row._mapping):
-                continue  # a row that was created before a charge that failed
+                continue  # a total of zero, created for a charge that was not made
             yield f"{name}: is not in the log"
             continue
         for column in columns:

@@ -111,7 +111,9 @@ def ledger_url(connection: Connection) -> str:
         url = URL.create("sqlite", database=str(given["path"]))
     elif "host" in given:
         if not connection.schema:
-            raise InvalidRequest(what, requirement="must name the database in schema", remedy="e.g. privacy_ledger")
+            raise InvalidRequest(
+                what, requirement="must name the database in schema", remedy="set it, e.g. privacy_ledger"
+            )
         url = URL.create(
             "postgresql+psycopg",
             username=connection.login,

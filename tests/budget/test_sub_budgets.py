@@ -1,4 +1,4 @@
-"""Allotments, and caps that are raised: who, when, why."""
+"""Sub-budgets, and caps that are raised: who, when, why."""
 
 from __future__ import annotations
 
