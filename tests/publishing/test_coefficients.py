@@ -154,7 +154,7 @@ def test_notices_say_what_to_make_of_it(kind):
         for name in ("an exact fit", "shrunk", "undefined")
     }
     assert said["an exact fit"] is None
-    assert "pulled towards 0" in said["shrunk"]
+    assert "shrunk towards 0" in said["shrunk"]
     assert "there are no coefficients" in said["undefined"]
 
 
