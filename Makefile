@@ -13,20 +13,20 @@ PYTHON ?= $(shell for name in python3 python3.11 python3.12 python3.13; do \
 # Where `make images` keeps bases and images.
 IMAGES ?= build/images
 
-# A process for each processor, up to four. Files go to processes as a whole; those that need Spark go to one of them.
+# A process for each processor, up to four. Each file runs in one process; all files that need Spark run in the same one.
 PARALLEL := --numprocesses=auto --maxprocesses=4 --dist=loadfile
-# Hundreds of processes are started by the tests: without compiled modules each would compile all that it imports.
+# The tests start hundreds of processes; without compiled modules, each would compile everything that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help env demo test test-fast verify audit storm soak bench images docs lint format lock clean
 
-help: ## what there is to make
+help: ## the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
 
 env: $(STAMP) ## the environment, from the lock file
 
-# One make at a time builds it (flock, where there is one); what an interrupted make left behind is built anew.
+# One make at a time builds it (flock, where there is one); what an interrupted make left behind is built again.
 $(STAMP): requirements.lock setup.cfg pyproject.toml
 	@command -v $(PYTHON) > /dev/null || { echo "no $(PYTHON) on the path: install Python 3.11 or newer, or name it with PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) -c '$(NEW_ENOUGH)' || { echo "$$($(PYTHON) -V 2>&1) is too old: 3.11 or newer is needed; name one with PYTHON=..." >&2; exit 1; }
@@ -40,7 +40,7 @@ $(STAMP): requirements.lock setup.cfg pyproject.toml
 	$(UV) pip install --quiet --no-deps --editable .; \
 	touch $@
 
-demo: $(STAMP) ## a real DAG releases a private ROC curve; the budget holds the next release back
+demo: $(STAMP) ## a real DAG releases a private ROC curve; the budget blocks the next release
 	$(BIN)/python -m examples.demo
 
 test: $(STAMP) ## lint, and every test but those of verify and soak: under ten minutes on two processors
@@ -50,7 +50,7 @@ test: $(STAMP) ## lint, and every test but those of verify and soak: under ten m
 test-fast: $(STAMP) ## the inner loop: no Spark, no Airflow, no database server, nothing slow
 	$(BIN)/python -m pytest -q $(PARALLEL) -m "not spark and not cluster and not airflow and not postgres and not browser and not slow and not audit and not verify and not soak"
 
-verify: $(STAMP) ## the rest of what CI runs: kills, storms, simulations of coverage, sampled convictions
+verify: $(STAMP) ## the rest of what CI runs: kills, storms, simulations of coverage, sampled audits
 	$(BIN)/python -m pytest $(PARALLEL) -m "verify"
 
 audit: $(STAMP) ## the long privacy audits, and their table of results
@@ -77,11 +77,11 @@ lint: $(STAMP) ## format, lint, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: $(STAMP) ## put the code in order
+format: $(STAMP) ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lock: $(STAMP) ## resolve requirements.lock anew
+lock: $(STAMP) ## resolve requirements.lock again
 	$(UV) pip compile --quiet setup.cfg --extra java --extra s3 --group dev \
 		--universal --python-version 3.11 --generate-hashes --no-header --output-file requirements.lock
 

@@ -2,11 +2,11 @@
 
 The table holds all person-years of the RAND Health Insurance Experiment; the outcome is whether the person saw a doctor
 in that year. The first release fits a logistic model to these rows with noise, for epsilon 1. Its coefficients are
-private, so that they may score the very rows that they were fitted to: the second release draws the model's calibration
+private, so they may score the same rows that they were fitted to: the second release computes the model's calibration
 and its ROC curve from the same table, for epsilon 0.5. Both are paid for by one account, which may spend 2.
 
-The second release takes its model from what the first returns. It is looked up when the task runs, and used only if
-the ledger has committed the release that it lies in.
+The second release takes its model from the result of the first. The model is read when the task runs, and used only if
+the ledger has committed the release that contains it.
 """
 
 from airflow.sdk import DAG, task, timezone
@@ -29,7 +29,7 @@ with DAG(
 
     @task
     def prepare() -> None:
-        """Write the lake and open the account, which a real DAG finds there."""
+        """Write the table and open the account, which exist already in production."""
         setting.prepare_fit()
 
     budget_for_fit = PrivacyBudgetSensor(

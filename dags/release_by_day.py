@@ -1,13 +1,13 @@
-"""The day before, every day: releases that read the rows of a day and are paid for by that day's budget.
+"""A release of the previous day, every day: it reads that day's rows and is paid for by that day's budget.
 
 The visits are invented. Their account has a budget of epsilon 1.5 for each day, and each release costs 0.5.
 
 Two DAGs do the same on the two kinds of schedule that Airflow 3 has for this. `release_by_day` runs `@daily`; such a
-run has no data interval, and `interval` stands for the days between the tick before and its own.
+run has no data interval, and `interval` stands for the days between the previous tick and its own.
 `release_by_partition` has a partition timetable, whose runs have a key.
 
-A run that somebody starts is about no day: it says so and charges nothing. Start it with the parameter `blocks` set to
-a day, such as 2026-11-20, or give it a partition key.
+A run that is triggered manually belongs to no day: it reports this and charges nothing. Trigger it with the
+parameter `blocks` set to a day, such as 2026-11-20, or give it a partition key.
 """
 
 from airflow.sdk import DAG, CronPartitionTimetable, task, timezone
@@ -24,14 +24,14 @@ SCHEDULES = {
 
 @task
 def prepare(version: str) -> None:
-    """Write the lake and open the account, which a real DAG finds there."""
+    """Write the table and open the account, which exist already in production."""
     setting.prepare_visits(version)
 
 
 for dag_id, schedule in SCHEDULES.items():
     with DAG(
         dag_id,
-        description="A private ROC curve of the day before, from that day's budget",
+        description="A private ROC curve of the previous day, from that day's budget",
         doc_md=__doc__,
         schedule=schedule,
         start_date=timezone.datetime(2026, 1, 1),
@@ -57,7 +57,7 @@ for dag_id, schedule in SCHEDULES.items():
             epsilon="{{ params.epsilon }}",
             blocks="{{ params.blocks }}",
             output=setting.VISITS_OUTPUT,
-            title="Who comes back, by the risk that the model gave",
+            title="Who comes back, by the risk that the model predicted",
             record="visit",
             runner=setting.RUNNER,
         )

@@ -1,11 +1,11 @@
-"""A private ROC curve of a health insurance experiment, and a second one that the budget does not bear.
+"""A private ROC curve of a health insurance experiment, and a second one that the budget does not allow.
 
 The table holds person-years of the RAND Health Insurance Experiment, the outcome is whether the person saw a doctor in
 that year, and the scores are those of a public logistic model, fitted on other people. What is protected is one
 person-year: a person who stayed for several years is protected year by year, not as a whole.
 
-The account may spend epsilon 1.5. The first release costs 1; the sensor then holds the second one back, as it will
-everything that is asked on the days that follow, until somebody raises the cap.
+The account may spend epsilon 1.5. The first release costs 1; the sensor then holds the second one back, like every
+release on the following days, until somebody raises the cap.
 """
 
 from airflow.sdk import DAG, task, timezone
@@ -28,7 +28,7 @@ with DAG(
 
     @task
     def prepare() -> None:
-        """Write the lake and open the account, which a real DAG finds there."""
+        """Write the table and open the account, which exist already in production."""
         setting.prepare()
 
     first_sensor = PrivacyBudgetSensor(

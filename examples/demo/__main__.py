@@ -39,7 +39,7 @@ SAYINGS = {
 }
 """Lines of a release under way, by how they begin, and what the demo says for them."""
 
-HELD_BACK = " is held back: "
+BLOCKED = " is held back: "
 HEARTBEAT = re.compile(r" \.\.\. \d+ s$")
 
 
@@ -95,7 +95,7 @@ def main(argv: list[str] | None = None) -> int:
     terminal = Terminal.on(sys.stdout)
     introduce(terminal, home)
     paid_before = {charge.id for charge in charges(home)}
-    status, held_back = show_run(terminal, home)
+    status, blocked = show_run(terminal, home)
     if status != 0:
         terminal.line()
         terminal.line(terminal.style("The DAG run failed. ", "red", "bold") + f"Its log: {home.log}")
@@ -103,7 +103,7 @@ def main(argv: list[str] | None = None) -> int:
     for charge in charges(home):
         if charge.id not in paid_before:
             show_release(terminal, home, charge)
-    show_held_back(terminal, held_back)
+    show_blocked(terminal, blocked)
     return 0
 
 
@@ -134,7 +134,7 @@ def introduce(terminal: Terminal, home: Home) -> None:
 
 def show_run(terminal: Terminal, home: Home) -> tuple[int, list[str]]:
     """Run the DAG and show its public lines as they come; its exit status, and why releases were held back."""
-    held_back = []
+    blocked = []
     with home.log.open("ab") as log:
         start = log.tell()
         run = subprocess.Popen(
@@ -153,15 +153,15 @@ def show_run(terminal: Terminal, home: Home) -> tuple[int, list[str]]:
                 continue
             who, what = line
             failed = who == "failed"
-            if HELD_BACK in what:
-                held_back.append(what)
-            terminal.step(who, what, *(["red"] if failed else ["yellow"] if HELD_BACK in what else []))
+            if BLOCKED in what:
+                blocked.append(what)
+            terminal.step(who, what, *(["red"] if failed else ["yellow"] if BLOCKED in what else []))
             doing = what
     except KeyboardInterrupt:
         run.wait()
         raise SystemExit(130) from None
     terminal.step("airflow", "the DAG run is done" if run.returncode == 0 else "the DAG run failed")
-    return run.returncode, held_back
+    return run.returncode, blocked
 
 
 def follow(log: Path, start: int, run: subprocess.Popen[bytes]) -> Iterator[tuple[str, str] | None]:
@@ -193,8 +193,8 @@ def public_line(line: str) -> tuple[str, str] | None:
         return "failed", str((record.get("exception") or [{}])[0].get("exc_value", event))
     if file not in ACTORS or "dp_operators" not in str(record.get("logger")) or HEARTBEAT.search(event):
         return None
-    said = next((saying for begin, saying in SAYINGS.items() if event.startswith(begin)), event)
-    return ACTORS[file], said
+    text = next((saying for begin, saying in SAYINGS.items() if event.startswith(begin)), event)
+    return ACTORS[file], text
 
 
 def charges(home: Home) -> tuple[Charge, ...]:
@@ -240,18 +240,18 @@ def show_release(terminal: Terminal, home: Home, charge: Charge) -> None:
 
 def spent_on(charge: Charge) -> list[tuple[str, str]]:
     """The allotment that a charge came from, if any, and what its mechanisms spent, as the ledger keeps it."""
-    told = [("allotment", charge.allotment)] if charge.allotment else []
+    rows = [("allotment", charge.allotment)] if charge.allotment else []
     for number, event in enumerate(charge.drawn_events or charge.events):
         amounts = ", ".join(f"{name} {event[name]}" for name in ("epsilon", "delta", "rho") if name in event)
         label = f" for {event['label']}" if event.get("label") else ""
-        told.append(("spent" if number == 0 else "", f"{amounts}{label}"))
-    return told
+        rows.append(("spent" if number == 0 else "", f"{amounts}{label}"))
+    return rows
 
 
-def show_held_back(terminal: Terminal, lines: list[str]) -> None:
+def show_blocked(terminal: Terminal, lines: list[str]) -> None:
     """Show what was not released, and why."""
     for line in lines:
-        task, _, reason = line.partition(HELD_BACK)
+        task, _, reason = line.partition(BLOCKED)
         terminal.line()
         terminal.line(terminal.style("Held back", "yellow", "bold"))
         fact(terminal, "task", task)

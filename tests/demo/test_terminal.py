@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dp_operators.budget import PrivacyLedger
-from examples.demo.__main__ import HELD_BACK, Home, fresh_home, public_line, spent_on
+from examples.demo.__main__ import BLOCKED, Home, fresh_home, public_line, spent_on
 from examples.demo.terminal import Terminal, curve_lines
 
 
@@ -69,7 +69,7 @@ def logged(event: str, **fields: str) -> str:
     ("line", "shown"),
     [
         (logged("counting", filename="release.py"), ("release", "Spark scores the rows and counts them in cells")),
-        (logged(f"x{HELD_BACK}no budget", filename="budget.py"), ("sensor", "x is held back: no budget")),
+        (logged(f"x{BLOCKED}no budget", filename="budget.py"), ("sensor", "x is held back: no budget")),
         (logged("counting ... 10 s", filename="release.py"), None),
         (logged("Success criteria met. Exiting.", filename="sensor.py"), None),
         (json.dumps({"event": "counting", "filename": "release.py", "logger": "somebody.else"}), None),

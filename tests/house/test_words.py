@@ -12,19 +12,7 @@ import pytest
 
 from tests.support.repository import ROOT, name_of, product_modules, tracked_files
 
-ROOMS = (
-    "benchmarks",
-    "dags",
-    "dp_operators",
-    "spark_jobs/application",
-    "spark_jobs/checks",
-    "spark_jobs/contract",
-    "spark_jobs/mechanisms",
-    "spark_jobs/publishing",
-    "spark_jobs/statistics",
-    "spark_jobs/submit",
-    "spark_jobs/tables",
-)
+ROOMS = ("benchmarks", "dags", "dp_operators", "examples", "spark_jobs")
 """The folders whose names are checked."""
 
 RETIRED_WORDS = frozenset(

@@ -84,15 +84,15 @@ def summarise(measurement: LogisticFitDraw, *, seed: int) -> PrivateFit:
     """
     stretch = stretched(measurement.radius)
 
-    def line(found: Solution) -> tuple[FloatArray, FloatArray]:
-        slopes = stretch * found.slopes
-        at_means = (slopes * found.means).sum(axis=-1)
+    def line(solution: Solution) -> tuple[FloatArray, FloatArray]:
+        slopes = stretch * solution.slopes
+        at_means = (slopes * solution.means).sum(axis=-1)
         if measurement.intercept == "polynomial":
-            return stretch * found.outcome - at_means, slopes
-        return _matching(found, slopes) - at_means, slopes
+            return stretch * solution.outcome - at_means, slopes
+        return _matching(solution, slopes) - at_means, slopes
 
-    def fit(found: Solution) -> dict[str, float]:
-        return {"positives": float((1.0 + found.outcome) / 2.0)}
+    def fit(solution: Solution) -> dict[str, float]:
+        return {"positives": float((1.0 + solution.outcome) / 2.0)}
 
     return summarise_fit(measurement, kind="logistic", line=line, fit=fit, seed=seed)
 
@@ -106,14 +106,16 @@ def stretched(radius: float) -> float:
     return float(-first * radius / (4.0 * second))
 
 
-def _matching(found: Solution, slopes: FloatArray) -> FloatArray:
+def _matching(solution: Solution, slopes: FloatArray) -> FloatArray:
     """The mean linear predictor at which the mean probability is the share of positives; shape (...)."""
     at, weights = np.polynomial.hermite_e.hermegauss(NODES)
     weights = weights / weights.sum()
-    least = 0.5 / (found.rows + 1.0)
-    share = np.clip((1.0 + found.outcome) / 2.0, least, 1.0 - least)
-    ridged = np.einsum("...i,...ij,...j->...", slopes, found.spread, slopes) - found.ridge * (slopes**2).sum(axis=-1)
-    deviation = np.sqrt(np.maximum(ridged, 0.0) / found.rows)
+    smallest = 0.5 / (solution.rows + 1.0)
+    share = np.clip((1.0 + solution.outcome) / 2.0, smallest, 1.0 - smallest)
+    ridged = np.einsum("...i,...ij,...j->...", slopes, solution.spread, slopes) - solution.ridge * (slopes**2).sum(
+        axis=-1
+    )
+    deviation = np.sqrt(np.maximum(ridged, 0.0) / solution.rows)
     steps = deviation[..., None] * at
     # normal spread pulls means towards a half, so the place is beyond the share's own log odds
     reach = np.abs(logit(share)) + 10.0 * deviation + 1.0

@@ -180,7 +180,7 @@ def _table(result: RocComparison) -> ValueTable:
 def _section(result: RocComparison, request: ReleaseRequest) -> Section:
     defined, compared = _defined(result), result.comparison
     low, high = ends_of(compared.auc_interval)
-    marks = tuple(float((1 + each) / 2) for each in (low, known(compared.auc_difference), high))
+    marks = tuple(float((1 + bound) / 2) for bound in (low, known(compared.auc_difference), high))
     return Section(
         title=_TITLE,
         reading=(
