@@ -116,7 +116,7 @@ def test_role_of_one_account_does_its_part_there_and_knows_of_no_other(
         if name in MAY[may] and name not in nobodys:
             call(mine, charge)
         else:
-            with pytest.raises(InvalidRequest, match="may not do this|must be seen whole"):
+            with pytest.raises(InvalidRequest, match="may not do this|can only be verified"):
                 call(mine, charge)
         owner.thaw(actor="owner", reason="tests")
     [secret] = owner.history("others")
