@@ -1,4 +1,4 @@
-"""``python -m spark_jobs REQUEST --output URI``."""
+"""The command line ``python -m spark_jobs REQUEST --output URI``."""
 
 from spark_jobs.application.main import main as main
 

@@ -1,7 +1,7 @@
-"""The Spark half: from a pinned table to exact statistics. What it returns is private.
+"""From a pinned table to exact statistics, with Spark. The statistics are private.
 
-Everything that is counted in cells is counted in one pass, whatever is asked for. A statistic that is a sum over rows
-(``summing``) takes a pass of its own over the same rows.
+All statistics that are counts of cells are counted in one pass. A statistic that is a sum over rows
+(``sum_statistics``) takes another pass over the same rows.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ if TYPE_CHECKING:
 _UNIT, _KEY = "unit", "key"
 _MAX_INT = 2**31 - 1
 Counts = Mapping[Statistic, Any]
-"""The exact statistics of a request: what is counted, and its value type of ``spark_jobs.statistics``."""
+"""Exact statistics: the values, of types of ``spark_jobs.statistics``, by their declarations in the request."""
 
 
 class CellCounter(Protocol):
-    """How one type of statistic is counted: what it reads of a row, the row's cell, and what the counts become."""
+    """Counts one type of statistic: the inputs of a row, the row's cell, and the statistic of all cells' counts."""
 
     def inputs(self, statistic: Any, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
-        """What is read of each row, of the table with its scores; evaluated once."""
+        """Columns that are read of the table with its scores; each is evaluated once per row."""
         ...
 
     def key(self, statistic: Any, *inputs: Column) -> Column:
-        """The cell of a row: an int or bigint from 0 to ``size`` - 1, or null for a row that is not counted."""
+        """The cell of a row: an int or bigint from 0 to ``size - 1``, or null for a row that does not count."""
         ...
 
     def size(self, statistic: Any) -> int:
-        """How many cells there are; most may be empty, and empty ones take no memory."""
+        """The number of cells; empty cells take no memory."""
         ...
 
     def build(self, statistic: Any, keys: Int64Array, counts: Int64Array) -> Any:
-        """The statistic of cells and their rows; cells that are not named have none."""
+        """The statistic with these cells and their counts; other cells have count 0."""
         ...
 
 
@@ -154,7 +154,7 @@ CELL_COUNTERS: Mapping[type[Statistic], CellCounter] = {
     ResidualCells: _Residuals(),
     PointCells: _Points(),
 }
-"""How each type of statistic is counted. A new one adds its line here."""
+"""The counter of each type of statistic that is counted in cells."""
 
 
 def _aggregation(statistic: Statistic) -> CellCounter | RowSummation:
@@ -162,15 +162,14 @@ def _aggregation(statistic: Statistic) -> CellCounter | RowSummation:
 
 
 def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
-    """A plan with a column ``key_i`` for the request's statistic i: each row's cell, or null for a row without one.
+    """A Spark plan with one column ``key_i`` for each statistic i of the request.
 
-    For a statistic that is summed it is the row's vector.
-
-    Nothing has run, so only the schema can be wrong.
+    It is each row's cell, or null for a row that does not count; for a statistic that is summed, the row's vector. No
+    row is read yet, so only the schema can be wrong.
 
     Raises:
-        InvalidRequest: the table, its schema, the filter or the model does not fit the request, or the request needs
-            a salt and there is none.
+        InvalidRequest: the table, its schema, the filter or the model does not fit the request, or the salt that the
+            request needs is missing.
     """
     from pyspark.sql import functions as sf
 
@@ -208,14 +207,14 @@ def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
         return rows
     salt = read_salt(os.environ)
     bounded = request.unit.model_copy(update={"column": _UNIT})
-    # a row that cannot count must not take the place of one that does
+    # a row that does not count must not take the place of one that does
     rows = rows.select(*_without_private_spares(request), sf.col(_UNIT))
     counted = rows.where(reduce(or_, (sf.col(key).isNotNull() for key in keys)))
     return bound_contributions(counted, unit=bounded, keys=keys, salt=salt, spare=_spare(request))
 
 
 def _without_private_spares(request: ReleaseRequest) -> list[Column]:
-    """The keys; null for a row without a point, unless it is public how many rows there are."""
+    """The key columns; null for a row without a point, unless the number of rows is public."""
     from pyspark.sql import functions as sf
 
     columns = []
@@ -228,7 +227,7 @@ def _without_private_spares(request: ReleaseRequest) -> list[Column]:
 
 
 def _spare(request: ReleaseRequest) -> Column:
-    """Whether a row of these keys is nothing but a row without a point."""
+    """Whether a row counts in no statistic, except as a row without a point."""
     from pyspark.sql import functions as sf
 
     nothing = (
@@ -246,7 +245,7 @@ def _without_point(statistic: PointCells | PointSums, key: Column) -> Column:
 
 
 def count(rows: DataFrame, request: ReleaseRequest) -> Counts:
-    """The exact statistics of all diagnostics, of the rows that ``prepare`` planned."""
+    """The exact statistics of all diagnostics; ``rows`` is the plan that ``prepare`` returned."""
     named = dict(zip(request.statistics, _key_names(request), strict=True))
     cells = {statistic: name for statistic, name in named.items() if type(statistic) in CELL_COUNTERS}
     summed = {
@@ -258,7 +257,7 @@ def count(rows: DataFrame, request: ReleaseRequest) -> Counts:
 
 
 def _count_cells(rows: DataFrame, named: Mapping[Statistic, str]) -> Counts:
-    """The statistics that are counted in cells, by the columns that hold these, in one pass."""
+    """The statistics that are counted in cells, in one pass; ``named`` has the column of each one's cells."""
     from pyspark.sql import functions as sf
 
     from spark_jobs.statistics.spark.cells import count_keys
@@ -269,7 +268,7 @@ def _count_cells(rows: DataFrame, named: Mapping[Statistic, str]) -> Counts:
     if len(names) == 1:
         keys, counts = count_keys(rows, names[0], distinct=sizes[0])
     else:
-        # one row for each cell that a row lies in; the statistics' cells lie end to end
+        # explode each row into its cells; the cells of all statistics are numbered consecutively
         type_name = "int" if starts[-1] <= _MAX_INT else "bigint"
         moved = [
             sf.col(name).cast(type_name) + sf.lit(int(start)).cast(type_name)

@@ -1,4 +1,4 @@
-"""The draw: all noisy statistics of a release in one object, created once and adopted by every later attempt."""
+"""The draw: all noisy statistics of a release in one object, created once and reused by every later attempt."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ FORMAT = 2
 
 
 class NotThisDraw(Exception):
-    """The object at the draw's path is not the draw that the ledger knows, or belongs to another request."""
+    """The stored object is not the draw that the ledger recorded, or it belongs to another request."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseDraw:
-    """What the noise came out as, and all that the results are made from.
+    """All noisy statistics of a release, from which its results are computed.
 
     Attributes:
-        charge_id: the charge that pays for it; None for a draft outside the ledger.
-        request_sha256: the request it answers.
-        drawn_at: when (UTC, ISO 8601).
-        seed: of the post-processing's simulations; public, made after the noise.
+        charge_id: the charge that pays for the draw; None for a draft outside the ledger.
+        request_sha256: hash of the request.
+        drawn_at: time of the draw (UTC, ISO 8601).
+        seed: public seed of the simulations in post-processing, drawn after the noise.
         guarantee: ``contract.release.PRIVATE`` or ``NOT_PRIVATE``.
-        cost: what the mechanisms spent.
+        cost: total cost of the mechanisms.
         parts: what each part of the budget bought.
-        events: what each of them spent, in order.
-        measurements: each diagnostic's noisy statistics, by its kind.
-        versions: of the programs that drew.
-        noise: for each part, the largest loss that a single call of the noise source was given, by kind of noise
-            (``laplace``: epsilon, ``gaussian``: rho), for one row: the committer compares it with the charge's cost.
-        account: the account's figures for the report; None for a draft outside the ledger.
-        shared: the noisy statistics that several diagnostics are made from, with their kinds; None if there are none.
+        events: every spending of every part, in order.
+        measurements: noisy statistics of each diagnostic, by its kind.
+        versions: versions of the programs that made the draw.
+        noise: for each part, the largest privacy loss of a single call of the noise sampler, for one row, by kind of
+            noise (``laplace``: epsilon, ``gaussian``: rho). The committer compares it with the charge's cost.
+        account: figures of the account, for the report; None for a draft outside the ledger.
+        shared: noisy statistics that several diagnostics share, with their kinds; None without such diagnostics.
     """
 
     charge_id: str | None
@@ -53,7 +53,7 @@ class ReleaseDraw:
     shared: dict[str, Any] | None = None
 
     def to_json(self) -> bytes:
-        """The object's bytes."""
+        """The draw as JSON, in UTF-8."""
         fields = {
             "format": FORMAT,
             "kind": "draw",
@@ -76,10 +76,10 @@ class ReleaseDraw:
 
     @classmethod
     def from_json(cls, content: bytes, *, charge_id: str | None, request_sha256: str) -> ReleaseDraw:
-        """The draw in ``content``, if it is the one of this charge and request.
+        """The draw in ``content``, which must be that of this charge and request.
 
         Raises:
-            NotThisDraw: it is not.
+            NotThisDraw: the content belongs to another charge or request.
         """
         fields = json.loads(content)
         wanted = {"format": FORMAT, "kind": "draw", "charge_id": charge_id, "request_sha256": request_sha256}

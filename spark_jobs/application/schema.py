@@ -1,4 +1,4 @@
-"""``python -m spark_jobs.application.schema TABLE``: what a catalog's table is, as JSON for ``dp-budget open|bind``."""
+"""``python -m spark_jobs.application.schema TABLE``: the schema of a catalog's table, for ``dp-budget open|bind``."""
 
 from __future__ import annotations
 
@@ -31,16 +31,17 @@ def parser() -> argparse.ArgumentParser:
 
 
 def table_schema(spark: SparkSession, name: str) -> dict[str, Any]:
-    """The fields of a binding that the catalog knows of a table, to be confirmed by who binds it.
+    """The fields of a table's binding that the catalog provides, for confirmation by the administrator who binds it.
 
-    A table with partitions gets all its partition columns as version, any other one the catalog's version number.
+    The version of a partitioned table is its partition columns; that of any other table is the catalog's version
+    number.
 
     Args:
-        spark: the session whose catalogs are asked.
+        spark: session with the catalogs.
         name: ``db.name`` or ``catalog.db.name``.
 
     Raises:
-        InvalidRequest: there is no such table, or it is a view.
+        InvalidRequest: the table does not exist, or it is a view.
     """
     from spark_jobs.tables.source import catalog_table
 
@@ -54,7 +55,7 @@ def table_schema(spark: SparkSession, name: str) -> dict[str, Any]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the schema on standard output; what Spark prints goes to a private file."""
+    """Print the schema on standard output; Spark's own output goes to a private file."""
     from spark_jobs.application.session import open_session
 
     arguments = parser().parse_args(argv)

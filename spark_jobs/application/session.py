@@ -1,4 +1,4 @@
-"""The Spark session of a release: quiet, closed and total."""
+"""The Spark session of a release, which shows no private values outside the application."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BOUNDARY_SETTINGS = {
-    # what Spark would show or keep of private rows outside the application
+    # Spark would show or store private rows outside the application
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.eventLog.enabled": "false",
     "spark.io.encryption.enabled": "true",
-    # an ANSI error prints the value that caused it, and tells that there was one
+    # an ANSI error quotes the value that caused it, and reveals that such a value exists
     "spark.sql.ansi.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
 }
@@ -27,12 +27,12 @@ BOUNDARY_SETTINGS = {
 
 
 def under_spark_submit() -> bool:
-    """Whether ``spark-submit`` started this process and so has decided on the master."""
+    """Whether ``spark-submit`` started this process, and so chose the master."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def open_session(master: str | None) -> SparkSession:
-    """The session: under ``master``, or as ``spark-submit`` decided, or on all cores of this machine.
+    """The session: with ``master``, or as ``spark-submit`` decided, or on all cores of this machine.
 
     Raises:
         InvalidRequest: no usable Java, or the master cannot be reached.

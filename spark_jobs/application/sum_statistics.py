@@ -1,4 +1,4 @@
-"""How statistics are summed that are no counts: of rows that are short vectors of whole numbers, or packed keys."""
+"""Statistics that are sums over rows, with Spark: each row is a short vector of whole numbers, or a packed key."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 class RowSummation(Protocol):
-    """How one type of statistic is summed: what it reads of a row, the row's vector, and the sums."""
+    """Sums one type of statistic: the inputs of a row, the row's vector, and the statistic of all rows."""
 
     def inputs(self, statistic: Any, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
-        """What is read of each row, of the table with its scores; evaluated once."""
+        """Columns that are read of the table with its scores; each is evaluated once per row."""
         ...
 
     def key(self, statistic: Any, *inputs: Column) -> Column:
-        """The vector of a row, or its packed key; null for a row that is not counted."""
+        """The vector of a row, or its packed key; null for a row that does not count."""
         ...
 
     def sums(self, statistic: Any, rows: DataFrame, key: str) -> Any:
-        """The statistic of the rows whose vectors are in the column ``key``, in a pass over them."""
+        """The statistic of the rows whose vectors are in the column ``key``, in one pass."""
         ...
 
 
@@ -83,4 +83,4 @@ ROW_SUMMATIONS: Mapping[type[Statistic], RowSummation] = {
     LabelProductCells: _Products(),
     PointSums: _PointSums(),
 }
-"""How each type of statistic is summed that is not counted in cells. A new one adds its line here."""
+"""The summation of each type of statistic that is not counted in cells."""

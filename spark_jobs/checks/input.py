@@ -1,7 +1,7 @@
 """The input contract: a table's schema against what a request needs, as a Great Expectations suite.
 
-What is needed is stated in ``spark_jobs.contract.columns``. The suite runs on a table without rows that has the
-schema, so no value can decide whether it holds, and none can be in its result.
+The needs of a request are declared in ``spark_jobs.contract.columns``. The suite runs on an empty table with the same
+schema, so its result cannot depend on a value or contain one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def check_input(spark: SparkSession, schema: StructType, request: ReleaseRequest
     The inputs of a saved pipeline are checked where it is read, and the inside of an expression where it is translated.
 
     Raises:
-        InvalidRequest: it has not; about the first need, in the order of the request, that is not met.
+        InvalidRequest: a column is missing or has the wrong type; it names the first one in the order of the request.
     """
     wanted = needs(request, schema.names)
     met = _met_expectations(spark, schema, wanted)
@@ -39,19 +39,19 @@ def check_input(spark: SparkSession, schema: StructType, request: ReleaseRequest
 
 
 def great_expectations() -> Any:
-    """The library, silent and without telemetry; importing it takes seconds."""
+    """The Great Expectations library, silent and without telemetry; importing it takes seconds."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
-    # imported into a process that logs already, it would write hundreds of lines
+    # in a process with logging configured, the import would log hundreds of lines
     logging.getLogger("great_expectations").setLevel(logging.WARNING)
     import great_expectations
 
-    # sets a level of its own, and announces each context
+    # this module sets its own level, and logs each context
     logging.getLogger(great_expectations.data_context.types.base.__name__).setLevel(logging.WARNING)
     return great_expectations
 
 
 def warm_up() -> threading.Thread:
-    """Start importing the library, beside a Spark session that starts."""
+    """Start importing the library in a thread, while the Spark session starts."""
     thread = threading.Thread(target=great_expectations, name="warm-up-great-expectations", daemon=True)
     thread.start()
     return thread
@@ -60,11 +60,11 @@ def warm_up() -> threading.Thread:
 def _met_expectations(
     spark: SparkSession, schema: StructType, wanted: tuple[ColumnNeed, ...]
 ) -> set[tuple[str, ColumnNeed]]:
-    """The expectations that the schema meets: that a needed column exists, and that it has a type."""
+    """The expectations that the schema meets: ``exists`` and ``type`` for each needed column."""
     gx = great_expectations()
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = gx.data_context.types.base.ProgressBarsConfig(globally=False)
-    # the library has ideas of its own about dots in names
+    # the library interprets dots in column names
     aliases = {name: f"column_{place}" for place, name in enumerate(schema.names)}
     expectations = []
     for number, need in enumerate(wanted):

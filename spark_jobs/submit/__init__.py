@@ -1,5 +1,5 @@
-"""What ``spark-submit`` is given to start.
+"""The entry point for ``spark-submit``.
 
-The folder holds nothing else: ``spark-submit`` puts it on the path, and beside the other modules of this package
-``statistics`` would hide the standard library's.
+The folder contains nothing else, because ``spark-submit`` puts it on the import path: in the package's own folder,
+``spark_jobs.statistics`` would hide the standard library's ``statistics``.
 """

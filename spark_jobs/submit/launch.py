@@ -1,4 +1,4 @@
-"""The application as ``spark-submit`` starts it: the same as ``python -m spark_jobs``."""
+"""The application, started by ``spark-submit``; the same as ``python -m spark_jobs``."""
 
 from spark_jobs.__main__ import main
 

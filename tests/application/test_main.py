@@ -145,7 +145,7 @@ def test_a_failure_says_nothing_of_its_cause(private: Path, monkeypatch: pytest.
     monkeypatch.setattr("spark_jobs.application.run.make_draw", broken)
     (private / "request.json").write_text(json.dumps(REQUEST))
     assert main([str(private / "request.json"), "--output", str(private / "out")]) == ExitCode.FAILED
-    assert said()[-1].startswith("the application failed; what it printed is in ")
+    assert said()[-1].startswith("the application failed; its output is in ")
     assert "4711" not in "".join(said())
 
 

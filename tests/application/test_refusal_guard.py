@@ -169,7 +169,7 @@ def test_a_swapped_request_is_refused_and_none_of_its_files_is_opened(
     monkeypatch.setattr(run, "make_draw", lambda *_, **__: pytest.fail("a row was read"))
     assert main(arguments_of(private)) == ExitCode.REFUSED
     assert said() == [
-        "request: must be the very one that was charged, and the store holds another; find out who wrote there, or "
+        "request: must be the one that was charged, and the store holds another; find out who wrote it, or "
         "install the same version of this package on both sides"
     ]
     assert not Path(layout.draw).exists()

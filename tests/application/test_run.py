@@ -115,7 +115,7 @@ def test_where_the_ledger_knows_a_draw_no_other_is_made_or_taken(attempt: Any, l
 
 
 def test_a_request_that_was_swapped_is_refused_before_anything_is_read(attempt: Any) -> None:
-    with pytest.raises(InvalidRequest, match="must be the very one that was charged"):
+    with pytest.raises(InvalidRequest, match="must be the one that was charged"):
         attempt(asked=request(budget={"epsilon": "1000000"}))
     assert not Path(attempt.layout.draw).exists()
 

@@ -388,13 +388,10 @@ def test_no_small_table_breaks_a_release(rows, cells, epsilon, setting, seed, at
         ({"epsilon": "nan"}, "epsilon: got 'nan'"),
         ({"delta": -1}, "delta: got '-1'"),
         ({"method": "noisy_moments_zcdp"}, "delta: got"),
-        *(
-            ({"method": m}, f"method: got '{m}'; is private where group sizes are public alone: under")
-            for m in THEIL_SEN
-        ),
+        *(({"method": m}, f"method: got '{m}'; is private only if sizes are public: with") for m in THEIL_SEN),
         (
             {"method": "dp_exp_theil_sen", "neighbours": Neighbours.REPLACE_ONE, "public_sizes": False},
-            "method: got 'dp_exp_theil_sen'; is private where group sizes are public alone: under",
+            "method: got 'dp_exp_theil_sen'; is private only if sizes are public: with",
         ),
     ],
     ids=str,

@@ -1,7 +1,7 @@
-"""What a stream keeps between two steps, as bytes: one version, one form, and nothing else is read.
+"""The state of a stream between two steps, as bytes, in one version and one canonical form.
 
-The form is one line ``count-stream 1 <SHA-256 of the rest>`` and one of JSON. The sum is against accidents: who can
-write the bytes can make others. Exact counts are in there, so nothing here says what it read.
+The form is the line ``count-stream 1 <SHA-256 of the rest>`` and a line of JSON. The hash detects accidental damage; it
+does not protect against somebody who can write the bytes. They contain exact counts, so no error quotes them.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class Saved(BaseModel):
     """A stream between two steps: its public options, its stamp, and its private state.
 
     Attributes:
-        epsilon, neighbours, group_share, threshold, max_group, smoothing: as ``CountStream`` has them.
-        guarantee: the stamp of all steps so far.
-        step, start, open, level, counts: as ``GroupState`` has them.
-        noisy: as ``PegasusState`` has it.
+        epsilon, neighbours, group_share, threshold, max_group, smoothing: as in ``CountStream``.
+        guarantee: stamp of all steps so far.
+        step, start, open, level, counts: as in ``GroupState``.
+        noisy: as in ``PegasusState``.
     """
 
-    # not the contract's base: its refusals quote what was given
+    # not the contract's base class, whose errors quote the given value
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
 
     epsilon: str
@@ -65,12 +65,12 @@ class Saved(BaseModel):
             self.guarantee in (PRIVATE, NOT_PRIVATE),
         )
         if not all(fits):
-            raise ValueError("no stream comes to this state")
+            raise ValueError("no stream can reach this state")
         return self
 
     @classmethod
     def of(cls, shape: PegasusShape, state: PegasusState, guarantee: str) -> Saved:
-        """What is kept of a stream."""
+        """The saved form of a stream."""
         group = state.group
         return cls.model_validate(
             {
@@ -104,33 +104,33 @@ class Saved(BaseModel):
 
     @property
     def state(self) -> PegasusState:
-        """What was kept."""
+        """The private state of the stream."""
         group = GroupState(step=self.step, start=self.start, open=self.open, level=self.level, counts=self.counts)
         return PegasusState(group=group, noisy=self.noisy)
 
     def to_bytes(self) -> bytes:
-        """The one form of it."""
+        """The canonical form, as bytes."""
         body = self.model_dump_json().encode()
         return _FORM + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
 
     @classmethod
     def from_bytes(cls, state: bytes) -> Saved:
-        """What ``to_bytes`` wrote.
+        """The saved stream in the bytes of ``to_bytes``.
 
         Raises:
-            InvalidRequest: it did not write this; nothing of it is told.
+            InvalidRequest: ``to_bytes`` did not write these bytes; the error quotes none of them.
         """
         head, _, body = bytes(state).partition(b"\n") if isinstance(state, (bytes, bytearray)) else (b"", b"", b"")
         try:
             if head != _FORM + hashlib.sha256(body).hexdigest().encode():
-                raise ValueError("another form, or damaged")
+                raise ValueError("another form, or damaged bytes")
             saved = cls.model_validate_json(body)
             if cls.of(saved.shape, saved.state, saved.guarantee).to_bytes() != state:
-                raise ValueError("another writing of it")
+                raise ValueError("not the canonical form")
         except (ValidationError, ValueError):
             raise InvalidRequest(
                 "state",
-                requirement="must be bytes that CountStream.state() gave, of this version and undamaged",
+                requirement="must be undamaged bytes from CountStream.state(), of this version",
                 remedy="restore an older copy if nothing was released since, or begin a new stream and pay for it",
             ) from None
         return saved

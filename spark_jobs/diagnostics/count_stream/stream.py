@@ -1,4 +1,4 @@
-"""A stream of counts as an object that is fed."""
+"""A private stream of counts, as an object that takes one count at a time."""
 
 from __future__ import annotations
 
@@ -26,25 +26,28 @@ SECURE = SecureNoise()
 class CountStream:
     """Counts of rows, step by step, made private by PeGaSus; ``epsilon``-DP for a stream of any length.
 
-    Neighbours: one row, one event, is there or not (``ADD_REMOVE``) or at another step (``REPLACE_ONE``). A person with
-    k events in the stream has a loss of k epsilon: bound what a person adds to it, and divide epsilon by that bound.
-    Proof and sensitivity: ``mechanisms.streams``.
+    Neighbours: one row (one event) is present or not (``ADD_REMOVE``), or at another step (``REPLACE_ONE``). A person
+        with
+    k events in the stream has a privacy loss of k epsilon: bound the events per person, and divide epsilon by that
+    bound. Proof and sensitivity: ``mechanisms.streams``.
 
-    Counts are data, and no count raises: it is rounded down to a whole number; what is missing (NaN, None) or below 0
-    counts as 0, what is above 2^40 as 2^40. Counts that differ by one row then differ by one at most.
+    Counts are data, so no value of a count raises an error: it is rounded down to a whole number; a missing count (NaN,
+    None) or one below 0 becomes 0, and one above 2^40 becomes 2^40. Streams that differ by one row therefore differ by
+    at most 1 in a count.
 
-    Memory is that of the open group, at most ``max_group`` counts. Keep ``state()`` before an estimate is published,
-    inside the boundary and encrypted: it holds exact counts. A step whose estimate was published and that is taken
-    again from an older state, with fresh noise, is paid for twice, and nobody counts it. One thread at a time.
+    Memory is that of the open group, at most ``max_group`` counts. Save ``state()`` before an estimate is published,
+    inside the privacy boundary and encrypted: it contains exact counts. If a step whose estimate was published is
+    repeated from an older state, with fresh noise, its privacy cost is spent twice, and no ledger records it. Not
+    thread-safe.
 
     Args:
-        epsilon: what the stream may cost, whatever its length; all of it is spent.
-        neighbours: the relation of the guarantee. ``REPLACE_ONE`` doubles all noise.
-        group_share: the part of epsilon, in (0, 1), that groups steps; the rest is for the counts.
-        threshold: the deviation that a group of steps may have, in units of one over the groups' epsilon.
-        max_group: steps that a group may have, up to 65,536; bounds memory.
+        epsilon: privacy cost of the stream, whatever its length; all of it is spent.
+        neighbours: neighbouring relation of the guarantee. ``REPLACE_ONE`` doubles all noise.
+        group_share: fraction of epsilon, in (0, 1), for the grouping of steps; the rest is for the counts.
+        threshold: largest deviation within a group of steps, in units of one over the epsilon of the grouping.
+        max_group: largest number of steps in a group, up to 65,536; bounds memory.
         smoothing: ``median``, ``mean`` or ``james_stein``: how a group's noisy counts become an estimate.
-        noise: sampler of the mechanism's noise; ``SeededNoise`` stamps the stream NOT PRIVATE for ever.
+        noise: sampler of the mechanism's noise; ``SeededNoise`` stamps the stream NOT PRIVATE permanently.
 
     Raises:
         InvalidRequest: an option is out of its bounds.
@@ -82,28 +85,31 @@ class CountStream:
         self._state = PegasusState()
 
     def step(self, count: float) -> float:
-        """The next step: its count goes in, an estimate of it, at least 0, comes out.
+        """Take the next step.
 
         Args:
-            count: rows of the step; private.
+            count: number of rows at this step; private.
+
+        Returns:
+            An estimate of the count, at least 0.
 
         Raises:
-            TypeError: of a type that is no number; the count itself is not told.
+            TypeError: the count is not a number; the error does not quote it.
         """
         return float(self.steps([count])[0])
 
     def steps(self, counts: ArrayLike) -> FloatArray:
-        """The next steps at once: the same as one after the other, in far less time.
+        """Take several steps at once: equal to one after the other, but much faster.
 
         Args:
-            counts: rows of each step, shape (n,); private.
+            counts: number of rows at each step, shape (n,); private.
 
         Returns:
-            Estimates, at least 0, shape (n,): each as it was known at its step.
+            Estimates, at least 0, shape (n,); each depends on the counts up to its own step alone.
 
         Raises:
-            TypeError: of a type that is no number.
-            ValueError: not one row of them.
+            TypeError: the counts are not numbers.
+            ValueError: the counts are not one-dimensional.
         """
         exact = _whole(counts)
         after, released = release_steps(self._state, exact, shape=self._shape, noise=self._noise)
@@ -111,19 +117,19 @@ class CountStream:
         return released.estimates
 
     def state(self) -> bytes:
-        """All that the next step needs, and the options; **private**: it holds the exact counts of the open group."""
+        """The state that the next step needs, with the options; **private**: it has exact counts of the open group."""
         return Saved.of(self._shape, self._state, self._guarantee).to_bytes()
 
     @classmethod
     def restore(cls, state: bytes, *, noise: Noise = SECURE) -> CountStream:
-        """The stream that ``state()`` gave, to be continued. A stream once NOT PRIVATE stays so.
+        """Continue a stream from its saved state. A stream that is NOT PRIVATE stays so.
 
         Args:
-            state: what ``state()`` gave.
-            noise: sampler of the noise from here on.
+            state: bytes from ``state()``.
+            noise: sampler of the noise from now on.
 
         Raises:
-            InvalidRequest: the bytes are of another version, damaged, or never were a state.
+            InvalidRequest: the bytes are of another version, damaged, or not a saved state.
         """
         saved = Saved.from_bytes(state)
         shape = saved.shape
@@ -142,22 +148,22 @@ class CountStream:
 
     @property
     def epsilon(self) -> Decimal:
-        """What the whole stream costs."""
+        """Privacy cost of the whole stream."""
         return exact_decimal(self._shape.epsilon)
 
     @property
     def neighbours(self) -> Neighbours:
-        """The relation of the guarantee."""
+        """Neighbouring relation of the guarantee."""
         return self._shape.neighbours
 
     @property
     def spendings(self) -> tuple[Spending, ...]:
-        """What it costs, part by part."""
+        """Privacy cost of each part of the mechanism."""
         return self._shape.spendings
 
     @property
     def guarantee(self) -> str:
-        """``differentially private``, or ``NOT PRIVATE`` where any noise so far was seeded."""
+        """``differentially private``, or ``NOT PRIVATE`` if any noise so far was seeded."""
         return self._guarantee
 
     @property
@@ -167,7 +173,7 @@ class CountStream:
 
     @property
     def taken(self) -> int:
-        """Steps so far."""
+        """Number of steps taken so far."""
         return self._state.group.step
 
     def __repr__(self) -> str:
@@ -186,15 +192,15 @@ def _one_of(kind: Any, what: str, given: object) -> Any:
 
 
 def _whole(counts: ArrayLike) -> Int64Array:
-    """Counts as whole numbers from 0 to 2^40, whatever they are, as long as they are numbers."""
+    """Counts as whole numbers from 0 to 2^40; any number is accepted."""
     values = np.asarray(counts)
     if values.ndim != 1:
-        raise ValueError(f"counts: got shape {values.shape}; must be one row")
+        raise ValueError(f"counts: got shape {values.shape}; must be one-dimensional")
     if values.dtype.kind == "O":
         values = np.array([_number(value) for value in values], dtype=np.float64)
     if values.dtype.kind not in "biuf":
         raise TypeError(f"counts: got {values.dtype}; must be numbers")
-    # what is beyond a float's whole numbers is beyond the clip, too; a warning would tell of it
+    # values beyond the range of floats are clipped too; a warning would reveal them
     with np.errstate(over="ignore", invalid="ignore"):
         floats = values.astype(np.float64)
     whole: Int64Array = np.floor(np.clip(np.where(np.isnan(floats), 0.0, floats), 0.0, MAX_COUNT)).astype(np.int64)
@@ -205,5 +211,5 @@ def _number(value: Any) -> float:
     known = isinstance(value, (Real, Decimal)) and not (isinstance(value, Decimal) and value.is_nan())
     if not known:
         return math.nan
-    # a whole number of Python may be too large for a float
+    # a Python int may be too large for a float
     return float(value) if 0 < value < MAX_COUNT else float(MAX_COUNT if value > 0 else 0)

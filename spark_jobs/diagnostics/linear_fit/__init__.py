@@ -1,8 +1,7 @@
 """Private linear models of several variables: least squares from noisy sums of products.
 
 Guarantee: ``epsilon``-DP, or ``(epsilon, delta)``-DP by Gaussian noise, for one row added or removed, or replaced.
-The model and its intervals are all made from one noisy matrix (``mechanisms.moment_matrix``,
-with the proof).
+The model and its intervals are computed from one noisy matrix (proof: ``mechanisms.moment_matrix``).
 
 At an epsilon of 10^9 the coefficients are those of ordinary least squares on the clipped rows, rounded to 4,096 steps
 from the middle of each range to its ends.
@@ -48,12 +47,12 @@ def measure_sums(statistic: CrossProducts, options: FitSettings, terms: Terms) -
     """Draw the noise of a linear fit; ``(epsilon, delta)``-DP for one row added, removed or replaced.
 
     Args:
-        statistic: exact sums of a design with an outcome; private.
+        statistic: exact sums of products of a design with an outcome; private.
         options: the settings.
         terms: budget, relation and noise; delta is spent if the noise is Gaussian.
 
     Raises:
-        InvalidRequest: the sums are of a label.
+        InvalidRequest: the sums are those of a label, not of an outcome.
     """
     if not isinstance(statistic.design, CrossProductCells):
         raise InvalidRequest(
@@ -63,15 +62,15 @@ def measure_sums(statistic: CrossProducts, options: FitSettings, terms: Terms) -
 
 
 def summarise(measurement: LinearFitDraw, *, seed: int) -> PrivateFit:
-    """The model that a measurement makes; the same measurement and seed give the same one.
+    """The model of a draw; the same draw and seed give the same result.
 
     Args:
         measurement: the draw.
-        seed: of the simulations behind intervals; public.
+        seed: public seed of the simulations for intervals.
     """
     outcome = measurement.outcome
     if outcome is None:
-        raise ValueError("the measurement is that of a logistic fit")
+        raise ValueError("measurement: must be that of a linear fit")
     middle, half = outcome.middle, outcome.half
 
     def line(solution: Solution) -> tuple[FloatArray, FloatArray]:

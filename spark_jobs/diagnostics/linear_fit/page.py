@@ -1,4 +1,4 @@
-"""A private linear fit: its data file, its picture and its part of the report."""
+"""The page of a linear fit: its data file, its plot and its section of the report."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from spark_jobs.publishing.rendering import Rendering
 
 
 def render(result: PrivateFit, request: ReleaseRequest) -> Rendering:
-    """Files and report of a released linear model; names, columns and rows are the same whatever was released."""
+    """The data file, plot and section of a released model; names, columns and rows do not depend on the values."""
     requested = [options for options in request.diagnostics if isinstance(options, LinearFitOptions)]
     return render_fit(result, requested[0].outcome)

@@ -1,21 +1,22 @@
 """Private lines through points, one for each group of rows: predictions at given x, slope and intercept.
 
 Methods, after Alabi, McMillan, Sarathy, Smith, Vadhan (PoPETs 2022), corrected (``mechanisms.regression``):
-    auto: one of the three marked with a star for each group, by public facts alone (``method_choice``). The default.
-    noisy_moments*: least squares from noisy sums about the middle of the box, with lines that are drawn to one of all
-        groups as far as the noise drowns them (``shrinkage``); pure. ``noisy_moments_zcdp``: with Gaussian noise, for a
+    auto: the default; one of the three methods with a star for each group, by public facts alone (``method_choice``).
+    noisy_moments*: least squares from noisy sums about the middle of the box; where noise dominates, lines are shrunk
+        towards a common line of all groups (``shrinkage``). Pure; ``noisy_moments_zcdp`` has Gaussian noise and spends
         delta.
-    noisy_stats: least squares from a noisy covariance and variance (NoisyStats); pure. ``noisy_stats_zcdp``: as above.
-    noisy_intercept*: the mean of y, as a level line.
-    dp_exp_theil_sen, dp_wide_theil_sen*, dp_ss_theil_sen: medians over pairs of rows, by the exponential mechanism, by
-        the same widened by half a cell, so that pairs may agree, by noise that fits a smooth bound. For public group
-        sizes.
-    dp_grad_descent, dp_grad_descent_zcdp: noisy gradients; to compare with.
+    noisy_stats: least squares from a noisy covariance and variance (NoisyStats). Pure; ``noisy_stats_zcdp`` has
+        Gaussian noise and spends delta.
+    noisy_intercept*: a level line at the noisy mean of y.
+    dp_exp_theil_sen, dp_wide_theil_sen*, dp_ss_theil_sen: Theil-Sen medians over pairs of rows, by the exponential
+        mechanism, by the exponential mechanism widened by half a cell (for pairs with equal values), and by smooth
+        sensitivity. They need public group sizes.
+    dp_grad_descent, dp_grad_descent_zcdp: noisy gradient descent, for comparison.
 
 Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``), or replaced (``REPLACE_ONE``);
-``(epsilon, delta)``-DP for methods of zCDP. All groups together cost what one does. With ``public_sizes`` under
-``REPLACE_ONE``, which rows are in which group is public, and a replacement stays in its group: what is protected are x
-and y. See ``noisy_lines.measure_lines``.
+``(epsilon, delta)``-DP for zCDP methods. All groups together cost as much as one (parallel composition). With
+``public_sizes`` under ``REPLACE_ONE``, it is public which rows are in which group, and a replaced row stays in its
+group: only x and y are protected. See ``noisy_lines.measure_lines``.
 
 Example:
     >>> from spark_jobs.mechanisms.noise import SeededNoise

@@ -1,18 +1,18 @@
-"""Intervals for what least squares gives on the same rows, from noise whose law is public.
+"""Confidence intervals of the least squares line of the same rows, from the public distribution of the noise.
 
 All quantities are in the *centred box*, ``a = 2 x - 1`` and ``b = 2 y - 1`` in [-1, 1].
 
-**Sums.** Let ``(p, s)`` be the height over ``a0`` and the slope of the least squares line. It solves two normal
-equations, linear in the exact sums; put the noisy sums in, and what is left over is a linear combination of the noise,
-with weights known from p, s and a0. So the noisy line's error is the inverse of the noisy normal matrix times that
-combination: again linear in the noise, whose quantiles are simulated. p and s are those of the noisy line. The matrix
-is noisy itself; as in Fieller's interval for a ratio, half-widths are therefore divided by ``1 - g``,
-``g = (z sd / V)^2`` for the noisy spread V of x and the deviation sd of the noise in it, and where V is within z
-deviations of 0 (``g >= 1``) every line is possible.
+**Sums.** Let ``(p, s)`` be the height at ``a0`` and the slope of the least squares line. It solves two normal
+equations, which are linear in the exact sums. With the noisy sums, their residual is a linear combination of the noise,
+with weights that follow from p, s and a0. The error of the noisy line is therefore the inverse of the noisy normal
+matrix times this combination: again linear in the noise, so its quantiles can be simulated. For p and s the noisy line
+is used. The matrix is noisy too; as in Fieller's interval for a ratio, half-widths are therefore divided by ``1 - g``,
+with ``g = (z sd / V)^2`` for the noisy spread V of x and the standard deviation sd of its noise. If V is within z
+standard deviations of 0 (``g >= 1``), every line is possible.
 
 **Lines** (NoisyStats, NoisyIntercept). The error of a height is ``(error of the slope) (x0 - mean x)`` plus its own
-noise. The mean of x is not released; how far it can lie from x0 is bounded by the spread of x that is released, so
-that intervals are wider than they need be.
+noise. The mean of x is not released. Its distance from x0 is bounded by means of the released spread of x, so these
+intervals are conservative.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from spark_jobs.mechanisms.regression.moments import NoisyMoments
 
 COPIES = 2000
 FINE = 1 << 20
-"""Steps of the simulated noise in one scale."""
+"""Resolution of the simulated noise: steps per scale."""
 _AT_ONCE = 64
-"""Groups whose copies are held at a time: few, to stay in a processor's cache."""
+"""Groups that are simulated at a time: few, so that their copies fit in the processor's cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Simulated:
-    """Copies of standardised noise, to look up how large linear combinations of it get.
+    """Copies of standardised noise, for quantiles of linear combinations.
 
     Attributes:
         laplace: copies of Laplace noise of scale 1; shape (parts, copies).
-        normal: copies of standard normal noise.
+        normal: copies of standard normal noise; shape (parts, copies).
         confidence: nominal level.
     """
 
@@ -51,7 +51,7 @@ class Simulated:
 
     @classmethod
     def drawn(cls, *, seed: int, confidence: float, parts: int = 5) -> Simulated:
-        """The copies of a public seed."""
+        """The copies for a public seed."""
         noise, nothing = SeededNoise(seed), np.zeros((parts, COPIES), dtype=np.int64)
         return cls(
             laplace=noise.laplace(nothing, epsilon=1, l1_sensitivity=FINE) / FINE,
@@ -60,7 +60,7 @@ class Simulated:
         )
 
     def size(self, weights: FloatArray, *, gaussian: bool) -> FloatArray:
-        """What ``|weights @ noise|`` stays below at this confidence; weights of shape (k, parts), result (k,)."""
+        """Quantiles of ``|weights @ noise|`` at level ``confidence``; weights of shape (k, parts), result (k,)."""
         noise = (self.normal if gaussian else self.laplace)[: weights.shape[1]]
         place = self.confidence * (noise.shape[1] - 1)
         below, sizes = int(place), np.empty(len(weights))
@@ -80,11 +80,11 @@ class Simulated:
 
 @dataclass(frozen=True, kw_only=True)
 class HalfWidths:
-    """How far least squares may lie from noisy lines: half-widths, infinite where every line is possible.
+    """Half-widths of the intervals around noisy lines; infinite where every line is possible.
 
     Attributes:
-        heights: shape (groups, places), in the units of what was given.
-        slope: shape (groups,).
+        heights: half-widths of heights, shape (groups, places), in the units of the lines.
+        slope: half-widths of slopes, shape (groups,).
     """
 
     heights: FloatArray
@@ -92,12 +92,12 @@ class HalfWidths:
 
 
 def half_widths_of_sums(moments: NoisyMoments, places: FloatArray, simulated: Simulated) -> HalfWidths:
-    """Of the lines through noisy sums, about the noisy line, over these places; all in the centred box.
+    """Half-widths around the least squares lines of noisy sums, in the centred box.
 
     Args:
-        moments: released; shape (groups,).
-        places: a0, shape (k,); within the box or beyond it.
-        simulated: noise.
+        moments: released sums of each group.
+        places: values of a0 at which heights are evaluated, shape (k,); within the box or beyond it.
+        simulated: copies of the noise.
     """
     rows = np.maximum(moments.rows, 1.0)
     lines = moments.lines()
@@ -123,7 +123,7 @@ def half_widths_of_sums(moments: NoisyMoments, places: FloatArray, simulated: Si
 def _weights_of_height(
     moments: NoisyMoments, rows: FloatArray, spread: FloatArray, a0: float
 ) -> tuple[FloatArray, FloatArray]:
-    """What the two normal equations about a0 count for in the height there: a row of the inverse matrix."""
+    """Weights of the two normal equations in the height at a0: a row of the inverse matrix."""
     shifted = moments.x - a0 * rows
     squares = moments.xx - 2 * a0 * moments.x + a0**2 * rows
     determinant = rows * spread
@@ -133,7 +133,7 @@ def _weights_of_height(
 def _weights_of_noise(
     first: FloatArray, second: FloatArray, height: FloatArray, slope: FloatArray, a0: float, neighbours: Neighbours
 ) -> FloatArray:
-    """Weights of the noise in the sums of b, a b, a, a a and in the rows, of what the two equations leave over."""
+    """Weights of the noise of the sums of b, a b, a, a a, and of the rows, in the residual of the equations."""
     weights = [
         first - a0 * second,
         second,
@@ -146,13 +146,13 @@ def _weights_of_noise(
 
 
 def half_widths_of_lines(lines: NoisyLines, places: FloatArray, simulated: Simulated, *, level: bool) -> HalfWidths:
-    """Of least squares about the lines of NoisyStats, or of the mean of y about those of NoisyIntercept; in the box.
+    """Half-widths around the lines of NoisyStats, or around the means of y of NoisyIntercept; in units of the box.
 
     Args:
-        lines: released; shape (groups,).
-        places: x0 in units of the box, shape (k,); within it or beyond.
-        simulated: noise.
-        level: the line is the mean of y, and has no slope.
+        lines: released line of each group.
+        places: values of x0 at which heights are evaluated, in units of the box, shape (k,); within it or beyond it.
+        simulated: copies of the noise.
+        level: whether the line is the mean of y, with slope 0.
     """
     rows = np.maximum(lines.rows, 1.0)
     bounded = ~lines.failed & (lines.variance > simulated.deviations * _deviation(lines))
@@ -166,7 +166,7 @@ def half_widths_of_lines(lines: NoisyLines, places: FloatArray, simulated: Simul
     if level:
         of_slope = np.stack([nothing, nothing], axis=1)
     own = np.stack([lines.centre_scale / rows, (lines.centre - 0.5) * lines.rows_scale / rows], axis=1)
-    # sum (x - mean x)^2 <= rows mean x (1 - mean x), so that a wide spread holds the mean of x near the middle
+    # sum (x - mean x)^2 <= rows mean x (1 - mean x), so with a large spread the mean of x is near the middle
     min_spread = np.maximum(lines.variance - 2 * simulated.deviations * _deviation(lines), 0.0)
     max_rows = rows + simulated.deviations * np.sqrt(2) * lines.rows_scale
     off = np.sqrt(np.maximum(0.25 - min_spread / np.maximum(max_rows, 1.0), 0.0))

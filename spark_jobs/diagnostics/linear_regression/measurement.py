@@ -1,4 +1,4 @@
-"""What a release of lines has drawn: noisy numbers of each group, by method."""
+"""The draw of a linear regression: noisy numbers of each group, by method."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class NoisyHeights:
     """Released heights of lines at two places; G groups.
 
     Attributes:
-        places: the two, in units of the box.
-        heights: shape (G, 2), in units of the box.
-        rows: public sizes; shape (G,).
+        places: the two places, in units of the box.
+        heights: heights of the lines at these places, in units of the box; shape (G, 2).
+        rows: public group sizes; shape (G,).
     """
 
     places: tuple[float, float]
@@ -32,12 +32,12 @@ GroupDraw: TypeAlias = NoisyLines | NoisyMoments | NoisyHeights
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MethodDraw:
-    """What one method drew for its groups.
+    """The draw of one method, for the groups that it was chosen for.
 
     Attributes:
-        method: its name.
-        groups: places of its groups in the list; ascending.
-        draw: their noisy numbers, in this order.
+        method: name of the method.
+        groups: ascending indices of its groups in the list of groups.
+        draw: noisy numbers of these groups, in this order.
     """
 
     method: str
@@ -47,17 +47,17 @@ class MethodDraw:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinesDraw(Draw):
-    """The draw: noisy numbers of all groups, and the public facts needed to read them.
+    """The draw: noisy numbers of all groups, with the public facts that are needed to interpret them.
 
     Attributes:
-        method: as requested.
-        at: where lines are evaluated, in units of the box.
-        confidence: nominal level of intervals.
+        method: the requested method.
+        at: places at which lines are evaluated, in units of the box.
+        confidence: nominal level of the intervals.
         public_sizes: whether group sizes are public.
-        keys: the groups; None for one.
-        x_bounds, y_bounds: of the box.
-        cells: of an axis.
-        parts: what each method drew; every group is in one of them.
+        keys: keys of the groups; None for a single group of all rows.
+        x_bounds, y_bounds: bounds of the box.
+        cells: number of cells per axis.
+        parts: draw of each method; every group is in exactly one of them.
     """
 
     method: str
@@ -72,5 +72,5 @@ class LinesDraw(Draw):
 
     @property
     def groups(self) -> int:
-        """How many lines there are."""
+        """The number of lines."""
         return sum(part.groups.size for part in self.parts)

@@ -1,16 +1,15 @@
-"""Which method releases a group's line, by public facts alone.
+"""The choice of the method for each group, from public facts alone.
 
-What decides is ``rows * epsilon``, a group's signal: how many rows it takes to outweigh the noise of one. Rows are the
-group's public size, or the size bound that the request gives; epsilon is what the mechanism is run at, half of the
-request's where rows are replaced and sizes are private. The rule was read off the benchmark's tables
-(docs/contributing/benchmarks/linear-regression.md):
+The choice depends on a group's signal, ``rows * epsilon``. The rows are the group's public size, or the size bound in
+the request; epsilon is that of the mechanism, which is half of the request's if rows are replaced and sizes private.
+The rule follows the benchmarks (docs/contributing/benchmarks/linear-regression.md):
 
-* where sizes are public, from 200 to 20,000, medians over pairs: they alone adapt to points that lie close to a line
-  or close together, unless the grid is so coarse that many pairs share their x;
-* else noisy sums about the middle of the box, whose lines borrow from one another (``shrinkage``): for sizes that are
-  private or unknown, below 200, and beyond 20,000, where pairs cost time and gain nothing;
-* but below 50, or with fewer than three rows, a slope is all noise where there are fewer than 16 groups to borrow from:
-  the mean of y.
+* a signal from 200 to 20,000 with public sizes: medians over pairs, the only method that adapts to points close to a
+  line or close together, unless the grid is so coarse that many pairs share their x;
+* otherwise noisy sums about the middle of the box, whose lines are shrunk towards each other (``shrinkage``): for
+  private or unknown sizes, below 200, and above 20,000, where pairs take time and gain nothing;
+* but a signal below 50, or fewer than three rows, and fewer than 16 groups to share information: the mean of y,
+  because a slope would be all noise.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ def choose(
     """The method of each group; shape (groups,).
 
     Args:
-        method: as asked for; ``auto`` leaves it to the module's rule.
-        epsilon: what the mechanism is run at.
-        groups: how many there are.
-        cells: of an axis.
-        public_rows: group sizes, where they are public; shape (groups,).
-        size_bound: a public guess at the size of a group, for where they are not; None: unknown.
+        method: the requested method; ``auto`` applies the module's rule.
+        epsilon: epsilon of the mechanism.
+        groups: number of groups.
+        cells: number of cells per axis.
+        public_rows: group sizes, shape (groups,), if they are public; otherwise None.
+        size_bound: public estimate of the size of a group, used if sizes are private; None if unknown.
     """
     if method != AUTO:
         return np.full(groups, method)

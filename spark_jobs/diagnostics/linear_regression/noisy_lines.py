@@ -1,4 +1,4 @@
-"""The noisy lines of each group: which method runs on which groups, on what, and at what."""
+"""The random part of a linear regression: each method runs on its groups and spends their budget."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ THEIL_SEN = {
     "dp_ss_theil_sen": Median.SMOOTH,
 }
 ALL_PAIRS = 256
-"""Up to so many rows each is paired with all others, unless the request says how often."""
+"""Largest number of rows for which all pairs are used, unless the request sets the number of matchings."""
 FEW_PAIRS = 10
 
 
 def measure_lines(statistic: PointCounts | Moments, options: LinearRegressionSettings, terms: Terms) -> LinesDraw:
-    """Draw the noise of lines, one for each group; see the package for methods and guarantee.
+    """Draw the noise of one line per group; see the package for methods and guarantee.
 
-    Groups are disjoint, so all of them together cost what one does. ``ADD_REMOVE``: the row is in one group.
-    ``REPLACE_ONE`` with ``public_sizes``: a row is replaced by one of its own group. Without: a replacement is a
-    removal and an addition, perhaps in two groups, so that mechanisms for ``ADD_REMOVE`` run at ``epsilon / 2``, or at
-    ``rho / 4``.
+    Groups are disjoint, so all of them together cost as much as one (parallel composition). Under ``ADD_REMOVE`` the
+    row is in one group; under ``REPLACE_ONE`` with ``public_sizes`` a row is replaced by one of its own group. Under
+    ``REPLACE_ONE`` without ``public_sizes`` a replacement is a removal and an addition, possibly in two groups, so
+    mechanisms for ``ADD_REMOVE`` run at ``epsilon / 2``, or at ``rho / 4``.
 
     Args:
-        statistic: exact; private. ``Moments`` are enough for methods that need no single points.
+        statistic: exact points, or their sums (``Moments``) for methods that do not need single points; private.
         options: the settings.
-        terms: budget, relation and noise. All of epsilon is spent, and by methods of zCDP all of delta.
+        terms: budget, relation and noise. All of epsilon is spent, and by zCDP methods all of delta.
 
     Raises:
-        InvalidRequest: the budget is too small for the method, or the method needs public sizes or single points and
-            there are none.
+        InvalidRequest: the budget is too small for the method, or the method needs public sizes or single points that
+            are not available.
     """
     meter, grid = terms.meter(), statistic.grid
     public = terms.neighbours is Neighbours.REPLACE_ONE and options.public_sizes
@@ -81,9 +81,8 @@ def _require_possible(method: str, points: PointCounts | Moments, *, public: boo
         raise InvalidRequest(
             "method",
             value=method,
-            requirement="is private where group sizes are public alone: under neighbours replace_one, with "
-            "public_sizes",
-            remedy="ask for neighbours replace_one, or for another method",
+            requirement="is private only if sizes are public: with neighbours replace_one and public_sizes",
+            remedy="request both, or another method",
         )
     if isinstance(points, Moments) and (method in THEIL_SEN or method in GRADIENTS):
         raise InvalidRequest(
@@ -92,7 +91,7 @@ def _require_possible(method: str, points: PointCounts | Moments, *, public: boo
 
 
 class _NoisyGroups:
-    """One release: what each method is run on, and at what."""
+    """The inputs and the budget of the methods of one release."""
 
     def __init__(
         self,
@@ -120,7 +119,7 @@ class _NoisyGroups:
         self.moments = moments.with_every_row() if public else moments
 
     def parts(self) -> tuple[MethodDraw, ...]:
-        """What each method draws for the groups that it is chosen for, by public facts alone."""
+        """The draw of each method, for the groups that it is chosen for by public facts alone."""
         options = self.options
         public_rows = self.moments.n.astype(np.float64) if self.public else None
         methods = choose(
@@ -155,10 +154,10 @@ class _NoisyGroups:
         return _BY_EPSILON[method](sums, epsilon=self.epsilon, **common)
 
     def _heights(self, median: Median, groups: Int64Array) -> NoisyHeights:
-        """Theil-Sen lines, at the ends of what is asked for; a line is two heights."""
+        """Theil-Sen lines, by their heights at the outermost requested places."""
         assured = self.points
         if not isinstance(assured, PointCounts):
-            raise TypeError("single points are needed")
+            raise TypeError("points: must be PointCounts")
         places = (min(self.options.at), max(self.options.at))
         places = places if places[0] < places[1] else PLACES
         cells, heights = assured.cells, np.empty((groups.size, 2))
@@ -184,7 +183,7 @@ class _NoisyGroups:
     def _descended(self, method: str) -> NoisyLines:
         points = self.points
         if not isinstance(points, PointCounts):
-            raise TypeError("single points are needed")
+            raise TypeError("points: must be PointCounts")
         every, middle = np.arange(points.grid.groups), np.full(points.grid.groups, points.cells)
         missing = points.unusable if self.public else np.zeros_like(points.unusable)
         columns = (

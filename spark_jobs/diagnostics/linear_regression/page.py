@@ -1,4 +1,4 @@
-"""Lines through groups of points: the table, the pictures and the part of the report."""
+"""The page of a linear regression: its data file, its plots and its section of the report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from spark_jobs.publishing.value_axis import number
 
 TITLE = "Linear regression"
 _LISTED = 24
-"""Groups in the report's table: the first of the request's list. The data file has them all."""
+"""Largest number of groups in the report's table: the first of the list. The data file has all of them."""
 _NAMES = {
     "noisy_stats": "noisy sums",
     "noisy_stats_zcdp": "noisy sums (Gaussian)",
@@ -40,7 +40,7 @@ _NAMES = {
 
 
 def render(result: LinearFit, request: ReleaseRequest) -> Rendering:
-    """Files and report of released lines: a row for each group of the request, whoever is in it."""
+    """The data file, plots and section of released lines, with one row per group of the request, empty or not."""
     x_name, y_name = _axes_of(request)
     plots: tuple[Plot, ...] = (all_lines_plot(result, x_name, y_name),)
     if result.keys is not None:
@@ -56,21 +56,24 @@ def _axes_of(request: ReleaseRequest) -> tuple[str, str]:
 
 
 def _columns(result: LinearFit) -> dict[str, Column]:
-    """One row for each group, ready to be joined to a map by its key."""
-    nominal = f"{100 * result.confidence:.4g} % interval: where the same method would be without noise"
+    """One row per group, so that the file can be joined to a map by the groups' keys."""
+    nominal = f"{100 * result.confidence:.4g} % confidence interval, for the same method without noise"
     keys = [""] if result.keys is None else [str(key) for key in result.keys]
     columns = {
         "group": Column(values=np.array(keys, dtype=object), meaning="public key of the group; empty for all rows"),
-        "status": Column(values=np.array(result.status, dtype=object), meaning="ok, or undefined: no slope of its own"),
-        "method": Column(values=np.array(result.methods, dtype=object), meaning="what released the line"),
+        "status": Column(values=np.array(result.status, dtype=object), meaning="ok, or undefined: without a slope"),
+        "method": Column(values=np.array(result.methods, dtype=object), meaning="the method that released the line"),
         "rows": Column(
             values=result.rows,
             meaning="public number of rows of the group"
             if result.public_sizes
-            else "noisy number of rows of the group, at least 0: many of them add up to too many",
+            else "noisy number of rows of the group, at least 0: its sum over many groups is too large",
         ),
     }
-    for name, meaning in (("slope", "units of y per unit of x"), ("intercept", "of the line at x = 0")):
+    for name, meaning in (
+        ("slope", "slope of the line, in units of y per unit of x"),
+        ("intercept", "value of the line at x = 0"),
+    ):
         columns[name] = Column(values=getattr(result, name), meaning=meaning)
         for end in ("lower", "upper"):
             values = getattr(result, f"{name}_{end}")
@@ -95,8 +98,8 @@ def _section(result: LinearFit, x_name: str, y_name: str) -> Section:
     grouped = result.keys is not None
     sizes = "public" if result.public_sizes else "released with noise"
     measures = [
-        Measure(label="Groups", value=f"{result.groups:,}", note="of the request's list"),
-        Measure(label="Undefined lines", value=f"{failed:,}", note="no slope of their own"),
+        Measure(label="Groups", value=f"{result.groups:,}", note="in the request's list"),
+        Measure(label="Undefined lines", value=f"{failed:,}", note="without a slope"),
         Measure(
             label="Rows",
             value=(f"≈{SPACE}" if not result.public_sizes else "") + count(result.total_rows),
@@ -111,29 +114,30 @@ def _section(result: LinearFit, x_name: str, y_name: str) -> Section:
     return Section(
         title=TITLE,
         reading=(
-            f"A line through the points of {'each group' if grouped else 'the table'}: how {y_name} goes with "
+            f"A line through the points of {'each group' if grouped else 'the table'}: how {y_name} varies with "
             f"{x_name}. Dots show where the line is evaluated.",
-            f"Whiskers are {level(result.confidence)} intervals: where the same method would put the line without "
-            "noise. They say nothing of which other rows might have been seen.",
+            f"Whiskers are {level(result.confidence)} confidence intervals of the line that the same method would give "
+            "without noise. They do not account for the sampling of the rows.",
         ),
         headline=_headline(result) if not grouped else None,
         measures=tuple(measures if grouped else measures[1:]),
         table=_groups_table(result) if grouped else _line_table(result),
         legend=(
             ("curve", "released line"),
-            ("chance", "no slope of its own could be told"),
+            ("chance", "line without a slope of its own"),
             ("point", "where it is evaluated, with interval"),
         ),
         notes=_notes(result),
         notice=None
         if failed < result.groups
-        else "Undefined: no slope can be told through the noise. The release has been made and paid for.",
+        else "Undefined: there are too few rows for this noise to show a slope. The release has been made and charged "
+        "like any other.",
     )
 
 
 def _others(used: Counter[str], requested: str) -> str:
     if len(used) == 1:
-        return "chosen by public facts" if requested == "auto" else "as asked for"
+        return "chosen from public facts" if requested == "auto" else "as requested"
     return "; ".join(f"{_NAMES.get(name, name)}: {groups:,}" for name, groups in used.most_common())
 
 
@@ -187,10 +191,10 @@ def _groups_table(result: LinearFit) -> ValueTable:
             )
         )
     shown = (
-        "All groups." if result.groups <= _LISTED else f"The first {_LISTED} of {result.groups:,} groups, as listed."
+        "All groups." if result.groups <= _LISTED else f"The first {_LISTED} of the {result.groups:,} listed groups."
     )
     return ValueTable(
-        caption=f"{shown} The data file has a row for each.",
+        caption=f"{shown} The data file has one row per group.",
         header=(
             "Group",
             *(f"At {number(float(result.x[k]), 4)}" for k in places),
@@ -206,30 +210,30 @@ def _groups_table(result: LinearFit) -> ValueTable:
 def _notes(result: LinearFit) -> tuple[str, ...]:
     (left, right), (low, high) = result.x_bounds, result.y_bounds
     notes = [
-        f"Values are moved into the public ranges {number(left, 4)} to {number(right, 4)} and {number(low, 4)} to "
-        f"{number(high, 4)} before anything is counted, and rounded to a fixed grid.",
+        f"Values are clipped to the public ranges {number(left, 4)} to {number(right, 4)} and {number(low, 4)} to "
+        f"{number(high, 4)} and rounded to a fixed grid before they are counted.",
     ]
     if result.keys is not None:
         notes.append(
-            "The list of groups is the request's: an empty group has a line like any other, made of noise. A row lies "
-            "in one group, so that every group is released at the full cost."
+            "The groups are those of the request: an empty group has a line like any other, which is all noise. Each "
+            "row is in one group only, so every group is released at the full epsilon."
         )
         if result.groups > MAX_PANELS:
-            drawn = f"; {MAX_LINES} evenly chosen ones are drawn in one box" if result.groups > MAX_LINES else ""
+            drawn = f"; {MAX_LINES} evenly spaced groups are drawn in one plot" if result.groups > MAX_LINES else ""
             notes.append(f"The first {MAX_PANELS} groups of the list have a panel each{drawn}.")
     if result.groups > 1 and any(method.startswith("noisy_moments") for method in result.methods):
         notes.append(
-            "Lines of noisy moments are drawn to one of all groups, as far as noise hides their own: where it hides "
-            "much, groups look more alike than they are. Intervals are about each group by itself."
+            "Lines of noisy moments are shrunk towards a common line of all groups, more where the noise is larger: "
+            "groups then appear more alike than they are. Intervals are those of each group alone."
         )
     if _without_intervals(result):
         notes.append(
-            "Where no interval is given, the method's noise depends on the rows: it would have to be paid for."
+            "Where no interval is given, the method's noise depends on the rows, so an interval would cost budget."
         )
     return tuple(notes)
 
 
 def _without_intervals(result: LinearFit) -> bool:
-    """Whether a line is given and its interval is not; what is undefined has neither."""
+    """Whether any defined line has no interval."""
     given: BoolArray = np.array(result.status) == OK
     return bool(np.isnan(result.slope_lower[given]).any())

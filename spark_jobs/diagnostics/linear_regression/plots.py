@@ -1,4 +1,4 @@
-"""Pictures of released lines: all of them in one box, and the first ones each in a panel of its own."""
+"""Plots of released lines: all lines in one box, and the first groups in one panel each."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _MAX_PLACES = 3
 
 
 def places_of(result: LinearFit) -> list[int]:
-    """The places that a short table has room for: the first, the last, and one between."""
+    """Indices of at most three places for a short table: the first, the last, and one in between."""
     many = result.at.size
     return list(range(many)) if many <= _MAX_PLACES else [0, many // 2, many - 1]
 
 
 def all_lines_plot(result: LinearFit, x_name: str, y_name: str) -> Plot:
-    """Every line in the public box; of more than a few hundred, evenly chosen ones of the list."""
+    """The lines in the public box; at most ``MAX_LINES``, evenly spaced in the list."""
     one = result.keys is None
 
     def draw(alone: bool) -> Figure:
@@ -49,7 +49,7 @@ def all_lines_plot(result: LinearFit, x_name: str, y_name: str) -> Plot:
         opacity = max(0.1, min(1.0, (14.0 / len(shown)) ** 0.7))
         for failed, token, dashes in ((True, "chance", (0, (3, 2))), (False, "curve", "solid")):
             ends = [_ends(result, int(g)) for g in shown if (result.status[g] != "ok") == failed]
-            if ends:  # one by one, so that where many lie it is darker
+            if ends:  # drawn one by one, so that overlapping lines are darker
                 style = {"color": light(token), "linestyle": dashes, "alpha": opacity}
                 axes.add_collection(LineCollection(ends, linewidth=1.8 if one else 1.0, **style), autolim=False)
         if one:
@@ -69,7 +69,7 @@ def all_lines_plot(result: LinearFit, x_name: str, y_name: str) -> Plot:
 
 
 def panels_plot(result: LinearFit, x_name: str, y_name: str) -> Plot:
-    """The first groups of the list, a panel each, all on the same axes."""
+    """The first groups of the list in one panel each, all with the same axes."""
     shown = min(result.groups, MAX_PANELS)
     across = min(_ACROSS, shown)
     down = math.ceil(shown / across)
@@ -106,7 +106,7 @@ def panels_plot(result: LinearFit, x_name: str, y_name: str) -> Plot:
     return Plot(
         name="linear_regression_groups",
         title="Groups",
-        description=f"The released lines of {shown} of {result.groups} groups, a panel for each.",
+        description=f"The released lines of {shown} of {result.groups} groups, in one panel each.",
         draw=draw,
         axes=box,
     )
@@ -132,7 +132,7 @@ def _panel(
         ]
         axis.set_ticks(ticks, [number(tick, 4, plain_below=6) if kept else "" for tick in ticks])
     labels = axes.get_xticklabels()
-    if len(labels) > 1:  # those at the ends would run into the next panel's
+    if len(labels) > 1:  # labels at the ends would overlap those of the next panel
         labels[0].set_horizontalalignment("left")
         labels[-1].set_horizontalalignment("right")
     axes.tick_params(colors=light("muted"), labelsize=7, length=0, pad=3)
@@ -160,7 +160,7 @@ def _dots(axes: Axes, result: LinearFit, g: int, *, size: float) -> None:
 
 
 def _limits(result: LinearFit) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The public box, with a little room."""
+    """The public box, with a small margin."""
     ends = []
     for low, high in (result.x_bounds, result.y_bounds):
         room = _ROOM * (high - low)
@@ -169,11 +169,11 @@ def _limits(result: LinearFit) -> tuple[tuple[float, float], tuple[float, float]
 
 
 def _ends(result: LinearFit, g: int) -> list[tuple[float, float]]:
-    """Where the line enters the public box and where it leaves it; a line outside it, at its nearer edge."""
+    """Where the line enters and leaves the public box; a line outside the box is drawn at the nearer edge."""
     (left, right), (low, high) = result.x_bounds, result.y_bounds
     at = np.linspace(left, right, 65)
     heights = result.intercept[g] + result.slope[g] * at
-    if np.isnan(heights).any():  # no slope of its own: through what is predicted
+    if np.isnan(heights).any():  # undefined slope: through the predictions
         order = np.argsort(result.x)
         heights = np.interp(at, result.x[order], result.predictions[g][order])
     heights = np.clip(heights, low, high)

@@ -27,32 +27,33 @@ INTERVALS = (
 class LinearFit:
     """A released line through the points of each group, in the user's units; G groups, K places.
 
-    Intervals cover what the same method gives on the same rows without noise: they measure the noise of privacy, not
-    the sampling of the rows. They are NaN in all groups of a method whose noise depends on the data, for there they
-    would have to be paid for.
+    Intervals cover what the same method would give on the same rows without noise: they account for the privacy noise,
+    not for the sampling of the rows. They are NaN in groups whose method has noise that depends on the data, because
+    intervals would then cost budget.
 
     Attributes:
-        keys: the public list of groups; None for one group of all rows.
-        at: where the line is evaluated, in parts of the way from the lower bound of x to the upper one; shape (K,).
-        x: the same in units of x.
-        predictions: the line there, kept within the bounds of y; shape (G, K).
-        predictions_lower, predictions_upper: intervals at level ``confidence``; shape (G, K).
-        slope, intercept: of the line, the latter at x = 0; shape (G,).
-        slope_lower, slope_upper, intercept_lower, intercept_upper: intervals, or NaN; shape (G,).
-        status: of each group ``ok``, or ``undefined`` where the released spread of x is not above 0: slope and
-            intercept, with their intervals, are then NaN. Predictions are those of a level line through the released
-            mean of y, or, of noisy moments, near what its noise and the other groups leave to expect.
-        rows: of each group: public sizes where ``public_sizes``, else noisy ones, at least 0; NaN where the method
-            counts none (gradient descent).
-        total_rows: the sum of the noisy sizes as drawn, below 0 or not: where many groups are empty, sizes of at least
-            0 add up to far too many; NaN where any of them is.
-        methods: of each group, what released it.
-        method: what was asked for.
-        x_bounds, y_bounds: of the public box.
-        public_sizes: whether group sizes, and who is in which group, are public.
-        confidence: nominal level.
-        epsilon, delta: what the release cost.
-        neighbours: the relation of the guarantee.
+        keys: public list of group keys; None for one group of all rows.
+        at: places where the line is evaluated, as fractions of the way from the lower to the upper bound of x;
+            shape (K,).
+        x: these places in units of x; shape (K,).
+        predictions: values of the line at these places, clipped to the bounds of y; shape (G, K).
+        predictions_lower, predictions_upper: their intervals at level ``confidence``; shape (G, K).
+        slope, intercept: slope of the line, and its value at x = 0; shape (G,).
+        slope_lower, slope_upper, intercept_lower, intercept_upper: their intervals, or NaN; shape (G,).
+        status: status of each group: ``ok``, or ``undefined`` if the released spread of x is not above 0. Slope and
+            intercept, with their intervals, are then NaN, and predictions are those of a level line at the released
+            mean of y, or, for noisy moments, of the line that is expected given its noise and the other groups.
+        rows: number of rows of each group: public with ``public_sizes``, otherwise noisy and at least 0; NaN if the
+            method does not count rows (gradient descent); shape (G,).
+        total_rows: sum of the noisy sizes before they are clipped at 0, which may be negative; clipped sizes of many
+            empty groups would add up to far too many. NaN if any size is NaN.
+        methods: the method of each group.
+        method: the requested method.
+        x_bounds, y_bounds: bounds of the public box.
+        public_sizes: whether group sizes, and which row is in which group, are public.
+        confidence: nominal level of the intervals.
+        epsilon, delta: privacy cost of the release.
+        neighbours: neighbouring relation of the guarantee.
         guarantee: ``differentially private`` or ``NOT PRIVATE``.
     """
 
@@ -84,11 +85,11 @@ class LinearFit:
 
     @property
     def groups(self) -> int:
-        """How many lines there are."""
+        """The number of lines."""
         return int(self.slope.size)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; numbers are finite, and null where there is no such number."""
+        """Plain JSON types, with null for NaN."""
         return {
             "method": self.method,
             "confidence": self.confidence,

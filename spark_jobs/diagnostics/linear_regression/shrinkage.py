@@ -1,20 +1,20 @@
-"""Lines from noisy sums that know their noise, and borrow from one another: empirical Bayes, by released values alone.
+"""Shrinkage of noisy lines towards a common line of all groups: empirical Bayes from released values alone.
 
-In the *centred box*, ``a = 2 x - 1`` and ``b = 2 y - 1`` in [-1, 1]. A group's line of least squares has a height p
-over a place m and a slope s that solve ``M (p, s) = c``: M holds the number of rows and the sums of ``a - m`` and
-``(a - m)^2``, c those of ``b`` and ``(a - m) b``. All are known up to noise of a known variance.
+In the *centred box*, ``a = 2 x - 1`` and ``b = 2 y - 1`` in [-1, 1]. A group's least squares line has a height p at a
+place m and a slope s that solve ``M (p, s) = c``. M consists of the number of rows and of the sums of ``a - m`` and
+``(a - m)^2``; c consists of the sums of ``b`` and ``(a - m) b``. All sums have noise of a known variance.
 
-1. *Rows, then means of a and of a a.* Groups vary about a mean of all, with a spread of all; both are estimated from
-   the noisy sums (``_population``), and each group's figures are drawn to the mean by as much as its noise outweighs
-   the spread. A variance of x is above 0: where noise drowns it, its mean given that is taken (a normal distribution
-   cut off at 0). So M is replaced by what is expected of it (regression calibration of errors in variables); m is
-   the expected mean of a.
-2. *Lines.* ``c - M (p, s)`` is noise, of c and of what is left in M. Lines vary about one of all groups in the same
-   way, and each is drawn to it: least squares where the noise is small, the line of all groups where it drowns the
-   group's own. It is ridge regression with a penalty that the noise, and the other groups, decide.
+1. *Rows, then means of a and of a a.* Groups vary around a common mean with a common spread. Both are estimated from
+   the noisy sums (``_population``), and each group's values are shrunk towards the mean according to the ratio of
+   noise and spread. The variance of x is positive, so its estimate is the mean of a normal distribution truncated at
+   0. M is then replaced by its expectation (regression calibration of errors in variables); m is the expected mean of
+   a.
+2. *Lines.* ``c - M (p, s)`` is noise, that of c and the remaining one of M. Lines vary around a common line in the same
+   way and are shrunk towards it: the result is close to least squares if the noise is small, and close to the common
+   line if noise dominates. This is ridge regression with a penalty that depends on the noise and the other groups.
 
-A group alone has the prior to be drawn to: heights about the middle of the box, slopes of standard deviation
-``sqrt SLOPES``. Nothing here reads more than the draw, so it costs nothing.
+A single group is shrunk towards the prior: heights around the middle of the box, slopes of standard deviation
+``sqrt SLOPES``. All of this is post-processing of the draw, so it costs nothing.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.regression.moments import NoisyMoments
 
 HEIGHTS, SLOPES = 1 / 3, 1.0
-"""Variances before anything is seen: heights are even over the box, and a line from corner to corner has slope 1."""
+"""Prior variances: heights are uniform over the box, and a line from corner to corner has slope 1."""
 LIKE = 0.05
-"""Groups of a release are expected to vary by this part of it: as much as two more groups would say."""
+"""Prior spread between groups as a fraction of the prior variances; it has the weight of ``_GROUPS`` groups."""
 _GROUPS = 2.0
 MIN_SPREAD_OF_ROWS = 0.1
-"""Of their mean: the standard deviation that numbers of rows have at least."""
+"""Smallest standard deviation of the groups' numbers of rows, as a fraction of their mean."""
 FURTHEST = -30.0
-"""Standard deviations below 0 that a spread is taken to be at most."""
+"""Lower limit, in standard deviations, of a noisy spread; avoids underflow."""
 ROUNDS = 25
 DIGITS = 9
-"""Kept of what all groups share: sums over groups differ between machines in their last bits."""
+"""Significant digits of values shared by all groups: sums over groups differ between machines in their last bits."""
 Informed = tuple[FloatArray, FloatArray]
-"""Information matrices, shape (groups, 2, 2), and their products with what each group shows, shape (groups, 2)."""
+"""Information matrices, shape (groups, 2, 2), and their products with each group's estimates, shape (groups, 2)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,8 +50,8 @@ class Shrunk:
     """Lines in the centred box, shape (groups,).
 
     Attributes:
-        place: where the heights are: the expected mean of a in each group.
-        height, slope: of each line.
+        place: place m of the heights, the expected mean of a in each group.
+        height, slope: height at this place, and slope, of each line.
     """
 
     place: FloatArray
@@ -59,19 +59,19 @@ class Shrunk:
     slope: FloatArray
 
     def at(self, places: FloatArray) -> FloatArray:
-        """Heights over these places of the centred box; shape (groups, places)."""
+        """Heights at these places of the centred box; shape (groups, places)."""
         return self.height[:, None] + self.slope[:, None] * (places - self.place[:, None])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Design:
-    """What is expected of each group's rows, and how uncertain that is; shape (groups,).
+    """The expected matrix M of each group, and its uncertainty; arrays of shape (groups,).
 
     Attributes:
-        rows: how many there are.
-        place: the mean of a.
-        squares: the sum of ``(a - place)^2``; that of ``a - place`` is 0.
-        of_rows, of_sum, of_squares: variances of the three sums.
+        rows: number of rows.
+        place: mean of a.
+        squares: sum of ``(a - place)^2``; the sum of ``a - place`` is 0.
+        of_rows, of_sum, of_squares: variances of the number of rows and of these two sums.
     """
 
     rows: FloatArray
@@ -83,10 +83,10 @@ class _Design:
 
 
 def shrunk_lines(moments: NoisyMoments) -> Shrunk:
-    """The lines of these sums; shape (groups,).
+    """The shrunk line of each group.
 
     Args:
-        moments: released.
+        moments: released sums of each group.
     """
     noise = max(moments.stddev, moments.steps**-2) ** 2  # sums are whole steps
     design = _design(moments, noise)
@@ -96,7 +96,7 @@ def shrunk_lines(moments: NoisyMoments) -> Shrunk:
     of_right = noise * _matrix(one, -place, one + place**2)
 
     def observed(lines: FloatArray, about: FloatArray) -> Informed:
-        """Of lines by heights over each group's place: of the two equations, weighed as their noise is about these."""
+        """The information on the lines in the two equations, weighted by the noise for lines close to ``lines``."""
         pp, ps, ss = (lines[:, i] * lines[:, j] + about[:, i, j] for i, j in ((0, 0), (0, 1), (1, 1)))
         inexact = _matrix(
             design.of_rows * pp + design.of_sum * ss, design.of_sum * ps, design.of_sum * pp + design.of_squares * ss
@@ -113,7 +113,7 @@ def shrunk_lines(moments: NoisyMoments) -> Shrunk:
 def _design(moments: NoisyMoments, noise: float) -> _Design:
     rows, of_rows = _rows(moments, noise)
     sums = np.stack([moments.x, moments.xx], axis=-1)
-    # of sums of rows whose number is uncertain: as if all had the mean of all groups
+    # the number of rows is uncertain too: its effect on the sums is that of rows with the mean of all groups
     of_all = np.clip(_rounded(sums.sum(axis=0) / rows.sum()), [-1.0, 0.0], 1.0)
     precise = _inverse(noise * np.eye(2) + of_rows[:, None, None] * (of_all[:, None] * of_all)) * rows[:, None, None]
     informed = precise * rows[:, None, None], _applied(precise, sums)
@@ -134,7 +134,7 @@ def _design(moments: NoisyMoments, noise: float) -> _Design:
 
 
 def _rows(moments: NoisyMoments, noise: float) -> tuple[FloatArray, FloatArray]:
-    """Rows of each group, at least 1, and their variances: drawn to their mean where they are private."""
+    """The rows of each group, at least 1, and their variances; private sizes are shrunk towards their mean."""
     if moments.neighbours is Neighbours.REPLACE_ONE:
         return np.maximum(moments.rows, 1.0), np.zeros_like(moments.rows)
     of_one, groups = 4 * noise, moments.rows.size
@@ -146,7 +146,7 @@ def _rows(moments: NoisyMoments, noise: float) -> tuple[FloatArray, FloatArray]:
 
 
 def _above_0(means: FloatArray, stddevs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Means and variances of normal variables given that they are above 0."""
+    """Means and variances of normal distributions truncated at 0."""
     away = np.maximum(means / stddevs, FURTHEST)
     hazard = np.exp(-(away**2) / 2 - log_ndtr(away)) / np.sqrt(2 * np.pi)
     return stddevs * (away + hazard), stddevs**2 * np.maximum(1 - hazard * (hazard + away), 1e-6)
@@ -163,15 +163,15 @@ class _Shared:
 def _population(
     observed: Callable[[FloatArray, FloatArray], Informed], prior: _Shared, *, away: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Each group's two figures given its own and all others' noisy sums; means (groups, 2), covariances (groups, 2, 2).
+    """Posterior means, shape (groups, 2), and covariances, shape (groups, 2, 2), of two parameters of each group.
 
-    The mean and the spread of all groups are found by expectation and maximisation, with ``prior`` for the mean, and
-    ``LIKE`` of it for the spread, which is no larger than that of a group alone.
+    The common mean and spread are estimated by expectation maximisation. The prior of the mean is ``prior``; that of
+    the spread is ``LIKE`` times it, and the spread is limited to that of ``prior``.
 
     Args:
-        observed: what the noisy sums say, given figures and covariances about which the noise is weighed.
-        prior: of a group alone.
-        away: groups share ``(u, v)``, and each one's figures are ``(u + away v, v)``; shape (groups,).
+        observed: information in the noisy sums, given the current means and covariances.
+        prior: prior of a single group.
+        away: offset of each group, shape (groups,): the common ``(u, v)`` means ``(u + away v, v)`` for the group.
     """
     one, nothing = np.ones_like(away), np.zeros_like(away)
     there, back = (np.stack([one, side * away, nothing, one], axis=-1).reshape(-1, 2, 2) for side in (1.0, -1.0))
@@ -190,7 +190,7 @@ def _population(
         scatter = _times(_times(back, covariances), _turned(back)) + apart[:, :, None] * apart[:, None, :]
         spread = (_GROUPS * like + scatter.sum(axis=0)) / (_GROUPS + away.size)
         limits = np.sqrt(np.minimum(1.0, np.diagonal(prior.spread) / np.diagonal(spread)))
-        spread = _rounded(spread * limits[:, None] * limits)  # a group that is far off must not set all others free
+        spread = _rounded(spread * limits[:, None] * limits)  # an outlier must not stop the shrinkage of others
     return means, covariances
 
 
@@ -203,7 +203,7 @@ def _turned(matrix: FloatArray) -> FloatArray:
 
 
 def _times(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Products of matrices term by term: a library for them may add up in another order on another machine."""
+    """Products of 2 x 2 matrices, term by term: a library may sum in another order on another machine."""
     product: FloatArray = first[..., :1] * second[..., :1, :] + first[..., 1:] * second[..., 1:, :]
     return product
 
@@ -214,7 +214,7 @@ def _applied(matrix: FloatArray, vector: FloatArray) -> FloatArray:
 
 
 def _inverse(matrix: FloatArray) -> FloatArray:
-    """Of symmetric matrices that are positive definite but for rounding."""
+    """Inverses of symmetric 2 x 2 matrices that are positive definite up to rounding."""
     p, q, s = matrix[..., 0, 0], matrix[..., 0, 1], matrix[..., 1, 1]
     determinant = np.maximum(p * s - q * q, 1e-15 * p * s)
     turned = np.stack([s, -q, -q, p], axis=-1).reshape(matrix.shape)
@@ -222,5 +222,10 @@ def _inverse(matrix: FloatArray) -> FloatArray:
     return inverse
 
 
+def significant(values: FloatArray, digits: int) -> FloatArray:
+    """``values`` rounded to ``digits`` significant digits."""
+    return np.array([float(f"{value:.{digits}g}") for value in np.ravel(values)]).reshape(np.shape(values))
+
+
 def _rounded(values: FloatArray) -> FloatArray:
-    return np.array([float(f"{value:.{DIGITS}g}") for value in np.ravel(values)]).reshape(np.shape(values))
+    return significant(values, DIGITS)

@@ -1,4 +1,4 @@
-"""From a draw to released lines: deterministic, and free of charge."""
+"""From a draw to released lines: deterministic post-processing, at no cost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_jobs.diagnostics.linear_regression.intervals import Simulated, half_w
 from spark_jobs.diagnostics.linear_regression.measurement import LinesDraw, MethodDraw, NoisyHeights
 from spark_jobs.diagnostics.linear_regression.method_choice import MEAN
 from spark_jobs.diagnostics.linear_regression.result import LinearFit
-from spark_jobs.diagnostics.linear_regression.shrinkage import shrunk_lines
+from spark_jobs.diagnostics.linear_regression.shrinkage import shrunk_lines, significant
 from spark_jobs.mechanisms.regression.lines import NoisyLines
 from spark_jobs.mechanisms.regression.moments import NoisyMoments
 
@@ -22,9 +22,10 @@ DIGITS = 12
 
 @dataclass(frozen=True, kw_only=True)
 class _Lines:
-    """Lines in units of the box, with how far least squares may lie from them; shape (groups,) or (groups, places).
+    """Lines in units of the box, with their intervals; arrays of shape (groups,) or (groups, places).
 
-    The last place of ``heights`` is the user's x = 0. ``centre`` and ``about`` are the line that intervals are about.
+    The last place of ``heights`` is the user's x = 0. Intervals are ``slope_centre`` and ``centre`` plus or minus their
+    half-widths.
     """
 
     slope: FloatArray
@@ -38,11 +39,11 @@ class _Lines:
 
 
 def summarise(measurement: LinesDraw, *, seed: int) -> LinearFit:
-    """The lines that a measurement makes; the same measurement and seed give the same ones.
+    """The lines of a draw; the same draw and seed give the same result.
 
     Args:
         measurement: the draw.
-        seed: of the simulations behind intervals; public.
+        seed: public seed of the simulations for intervals.
     """
     (x_low, x_high), (y_low, y_high) = measurement.x_bounds, measurement.y_bounds
     wide, high = x_high - x_low, y_high - y_low
@@ -62,7 +63,7 @@ def summarise(measurement: LinesDraw, *, seed: int) -> LinearFit:
     failed = columns["failed"] > 0
 
     def own(values: FloatArray) -> FloatArray:
-        """What is a group's own only where it has a slope."""
+        """``values`` as published, with NaN for groups without a slope."""
         return np.where(failed, np.nan, _rounded(values))
 
     return LinearFit(
@@ -95,7 +96,7 @@ def summarise(measurement: LinesDraw, *, seed: int) -> LinearFit:
 
 
 def _slopes(columns: dict[str, FloatArray], cells: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Slopes and their intervals: no two points of the grid have a steeper line than one cell in all the height."""
+    """Slopes and their intervals, clipped to the steepest slope between two points of the grid."""
     slope, centre, half_width = (columns[name] for name in ("slope", "slope_centre", "slope_half_width"))
     low, high = (np.clip(centre + side * half_width, -cells, cells) for side in (-1.0, 1.0))
     return slope, np.minimum(low, slope), np.maximum(high, slope)
@@ -104,8 +105,8 @@ def _slopes(columns: dict[str, FloatArray], cells: int) -> tuple[FloatArray, Flo
 def _heights(
     columns: dict[str, FloatArray], places: FloatArray, cells: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Heights and their intervals, predictions within the box and all of them finite."""
-    # a line passes within the box above its mean of x, and from there it is no steeper than the grid allows
+    """Heights and their intervals, finite; predictions are clipped to the box."""
+    # a line lies within the box at its mean of x, and is no steeper than the grid allows
     far = cells * np.maximum(np.abs(places), np.abs(places - 1.0))
     lowest, highest = np.append(np.zeros(places.size - 1), -far[-1]), np.append(np.ones(places.size - 1), 1.0 + far[-1])
     heights = np.clip(columns["heights"], lowest, highest)
@@ -137,7 +138,7 @@ def _of_part(part: MethodDraw, places: FloatArray, simulated: Simulated, *, publ
 
 
 def _of_sums(moments: NoisyMoments, places: FloatArray, simulated: Simulated) -> _Lines:
-    """Lines that the noise shrinks (``shrinkage``), with intervals about those of least squares through noisy sums."""
+    """Shrunk lines (``shrinkage``), with intervals around the least squares lines of the noisy sums."""
     lines: NoisyLines = moments.lines()
     shrunk = shrunk_lines(moments)
     half_width = half_widths_of_sums(moments, 2 * places - 1, simulated)
@@ -175,6 +176,5 @@ def _without_interval(slope: FloatArray, heights: FloatArray, failed: BoolArray,
 
 
 def _rounded(values: FloatArray) -> FloatArray:
-    """To 12 digits: what is below is rounding, and differs between machines."""
-    kept = np.fromiter((float(f"{value:.{DIGITS}g}") + 0.0 for value in values.flat), np.float64, count=values.size)
-    return kept.reshape(values.shape)
+    """``values`` as published: rounded to 12 significant digits, since further digits differ between machines."""
+    return significant(values, DIGITS) + 0.0
