@@ -109,7 +109,7 @@ class TableSource(Frozen):
                 value=getattr(self, wanted),
                 requirement=f"must be given for a {self.format} table, without {other}"
                 if self.format
-                else "must be given, or else the other one of path and name",
+                else "exactly one of path and name must be given",
                 remedy=f"set table.{wanted} and leave out table.{other}",
             )
         if self.format == "csv":

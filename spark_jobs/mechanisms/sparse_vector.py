@@ -63,9 +63,8 @@ def above_threshold(
     Formal guarantee: ``epsilon``-DP, ``epsilon = e1 + e2 (+ e3)``, under the neighbouring relation for which
     ``|d_i(D) - d_i(D')| <= sensitivity`` for all i (the caller's duty; note that it is the sensitivity of the
     *difference*, not of query plus threshold: ``max(t, 1 - t)``, not ``1 + t``, for a count minus a share t of all
-    rows).
-    For counts of rows and public thresholds the sensitivity is 1 under both relations; they are monotone if a row is
-    added or removed, but not if one is replaced.
+    rows). For counts of rows and public thresholds the sensitivity is 1 under both relations; they are monotone if a
+    row is added or removed, but not if one is replaced.
     Proof (Lyu, Su, Li, VLDB 2017, theorems 2 and 4). Shift ``rho`` by S: every "below" factor of D' is then at least
     that of D, at a price of e^e1. Each of the at most c "above" factors is matched by shifting its own ``nu`` by 2 S,
     at e^(e2 / c). By S if all d_i move the same way: if they fall, ``rho`` stays and "above" lacks at most S; if they

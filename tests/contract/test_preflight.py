@@ -39,7 +39,7 @@ def test_a_part_that_is_too_small_is_refused_wherever_it_stands() -> None:
         for order in permutations([faint, "roc_curve", "confusion_matrix"])
     }
     assert lines == {
-        "budget.epsilon: got '0.00000500 per row for auc'; must leave it at least 0.0001 for each row of a unit; "
+        "budget.epsilon: got '0.00000500 per row for auc'; must be at least 0.0001 for each row of a unit; "
         "give more epsilon, a larger weight, fewer diagnostics, or lower unit.max_rows"
     }
 
@@ -48,7 +48,7 @@ def test_a_part_that_is_too_small_is_refused_wherever_it_stands() -> None:
 def test_the_least_epsilon_is_that_of_a_row(kind: Any) -> None:
     unit = {"column": "person", "max_rows": 1000}
     preflight(request(diagnostics=[kind], unit=unit, budget={"epsilon": str(1000 * MIN_EPSILON)}))
-    assert "must leave it at least 0.000001" in refusal(diagnostics=[kind], unit=unit, budget={"epsilon": "0.00099"})
+    assert "must be at least 0.000001" in refusal(diagnostics=[kind], unit=unit, budget={"epsilon": "0.00099"})
 
 
 def test_a_delta_that_the_rows_of_a_unit_leave_nothing_of_is_refused() -> None:
@@ -57,7 +57,7 @@ def test_a_delta_that_the_rows_of_a_unit_leave_nothing_of_is_refused() -> None:
     preflight(request(diagnostics=[gaussian], budget=budget))
     line = refusal(diagnostics=[gaussian], budget=budget, unit={"column": "person", "max_rows": 3})
     assert line.startswith("budget.delta: got ")
-    assert "per row for linear_regression'; must leave it at least 1E-20" in line
+    assert "per row for linear_regression'; must be at least 1E-20" in line
     # whoever takes delta where there is some does without
     fit = {"kind": "linear_fit", "features": {"x": [0, 1]}, "outcome": "y", "outcome_bounds": [0, 1]}
     preflight(request(diagnostics=[fit], budget=budget, unit={"column": "person", "max_rows": 3}))

@@ -41,7 +41,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "delta that is needed": ({"diagnostics": [{"kind": "auc", "method": "laplace"}]}, "budget.delta"),
     "too little epsilon a row": (
         {"epsilon": "0.1", "unit": {"column": "person", "max_rows": 1_000_000}},
-        "budget.epsilon: got '1.00e-7 per row for roc_curve'; must leave it at least 0.000001 for each row",
+        "budget.epsilon: got '1.00e-7 per row for roc_curve'; must be at least 0.000001 for each row",
     ),
     "too many counts": (
         {

@@ -21,7 +21,7 @@ LINE = {"kind": "linear_regression", "x": "a", "y": "b", "x_bounds": [0, 1], "y_
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a second diagnostic that cannot take its share": (
         {"diagnostics": ["roc_curve", FAINT]},
-        "must leave it at least 0.0001 for each row of a unit",
+        "must be at least 0.0001 for each row of a unit",
     ),
     "a fit at a small epsilon": (
         {
@@ -30,7 +30,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
             ],
             "budget": {"epsilon": "1e-7"},
         },
-        "must leave it at least 0.000001 for each row of a unit",
+        "must be at least 0.000001 for each row of a unit",
     ),
     "more points than a driver holds": (
         {

@@ -198,13 +198,13 @@ class Options(Frozen):
         if epsilon < self.min_epsilon:
             raise InvalidRequest(
                 "budget.epsilon", value=f"{epsilon:.3g} per row for {self.kind}",
-                requirement=f"must leave it at least {self.min_epsilon:f} for each row of a unit",
+                requirement=f"must be at least {self.min_epsilon:f} for each row of a unit",
                 remedy="give more epsilon, a larger weight, fewer diagnostics, or lower unit.max_rows",
             )  # fmt: skip
         if self.approximate and delta < MIN_DELTA:
             raise InvalidRequest(
                 "budget.delta", value=f"{delta:.3g} per row for {self.kind}",
-                requirement=f"must leave it at least {MIN_DELTA} for each row of a unit",
+                requirement=f"must be at least {MIN_DELTA} for each row of a unit",
                 remedy="give more delta, lower unit.max_rows, or choose a method with pure privacy",
             )  # fmt: skip
 

@@ -115,8 +115,7 @@ def theil_sen(
         raise ValueError(f"rows: got shapes {u.shape}, {v.shape}, {kept.shape}; must be equal")
     height_epsilon = share(exact_decimal(epsilon, what="epsilon"), len(at))
     shape = _density(min(height_epsilon, MAX_EPSILON), density) if how is Median.SMOOTH else None
-    rounds = rounds_of(u.size, matchings)
-    order = random_order(u.size, noise)
+    rounds, order = rounds_of(u.size, matchings), random_order(u.size, noise)
     points = pair_estimates(
         u[order], v[order], kept[order], steps=steps, at=at, rounds=rounds, lower=lower, upper=upper
     )
