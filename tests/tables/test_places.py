@@ -120,7 +120,7 @@ def test_a_bare_path_is_refused_where_the_default_file_system_is_another(spark: 
     before = hadoop.get("fs.defaultFS")
     hadoop.set("fs.defaultFS", "hdfs://name")
     try:
-        with pytest.raises(InvalidRequest, match=r"^table.path: .*default file system is another"):
+        with pytest.raises(InvalidRequest, match=r"^table.path: .*default file system is hdfs://name"):
             read_table(spark, bare)
         assert read_table(spark, uri).count() == 1
     finally:

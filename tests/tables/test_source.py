@@ -257,4 +257,4 @@ def test_a_damaged_file_is_refused_and_not_quoted(spark: SparkSession, tmp_path:
         spark.range(1).write.mode("append").parquet(str(folder))
     (folder / "damaged.parquet").write_text(SECRET)
     told = refusal(spark, source(tmp_path / "t", snapshot={"path_version": "v1"}))
-    assert "whole Parquet files" in str(told)
+    assert "only intact Parquet files" in str(told)
