@@ -74,7 +74,7 @@ def test_releases_on_grids_that_share_edges_are_compared_there():
     coarse = ecdf.release(counted(values, cells=64), **EXACT)
     assert ecdf.distance_between(fine, coarse).value == pytest.approx(0, abs=1e-8)
     elsewhere = ecdf.release(ValueCounts.from_arrays(values, lower=0.01, upper=np.pi, cells=64), **EXACT)
-    with pytest.raises(InvalidRequest, match="edges in common"):
+    with pytest.raises(InvalidRequest, match="must share edges of its grid"):
         ecdf.distance_between(fine, elsewhere)
 
 

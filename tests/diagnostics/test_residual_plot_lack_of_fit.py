@@ -51,7 +51,7 @@ def test_a_shift_of_all_residuals_is_found_and_which_way_it_goes(sign):
         shifted = ResidualCounts.from_arrays(random.uniform(0, 50, 3000), random.normal(0.25 * sign, 1, 3000))
         found.append(residual_plot.release(shifted, epsilon=1, noise=SeededNoise(seed)))
     assert sum(plot.findings == ("shift",) for plot in found) >= 10
-    told = {1: "residuals lie above 0 on the whole", -1: "residuals lie below 0 on the whole"}[sign]
+    told = {1: "residuals are above 0 on average", -1: "residuals are below 0 on average"}[sign]
     assert all(told in plot.verdict.lower() for plot in found if "shift" in plot.findings)
 
 
