@@ -1,17 +1,14 @@
 """Histograms whose second question depends on the first answer: by what they draw, and by what they give away."""
 
-from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
 
-from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.histograms import adaptive_grid, mwem, release_histogram
-from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
-from tests.support.audit import Tampered, audit, audit_outputs, convicts, exactly, keeps, samples
+from spark_jobs.mechanisms.noise import SeededNoise
+from tests.suites.audit import ADDED, REPLACED, ExactAudit, Fault, SampledAudit
+from tests.support.audit import Tampered, audit_outputs, convicts, samples
 from tests.support.flawed.histograms import (
     ahp_with_clusters_of_exact_counts,
     grid_cut_by_exact_counts,
@@ -24,11 +21,12 @@ pytestmark = [pytest.mark.audit, pytest.mark.slow]
 EPSILON = Decimal("1.5")
 ROUNDS = 3
 NAMES = ["ahp", "adaptive_grid", "mwem"]
+MECHANISMS = {f"histogram, {name}": name for name in NAMES}
 BASES = np.array([30, 0, 2, 0]), np.array([0, 40, 0, 0])
 FIRST, LAST = np.array([1, 0, 0, 0]), np.array([0, 0, 0, 1])
 PAIRS = {
-    Neighbours.ADD_REMOVE: [(base + FIRST, base) for base in BASES],
-    Neighbours.REPLACE_ONE: [(base + FIRST, base + LAST) for base in BASES],
+    ADDED: [(base + FIRST, base) for base in BASES],
+    REPLACED: [(base + FIRST, base + LAST) for base in BASES],
 }
 
 
@@ -39,103 +37,80 @@ def small(monkeypatch):
     monkeypatch.setattr(mwem, "rounds", lambda worth, cells: ROUNDS)
 
 
-@dataclass
-class Watched:
-    """A method whose draws are remembered, with as much noise as planted; times ``less`` of it, for one row's change.
+@pytest.fixture
+def chooser(monkeypatch):
+    """Puts the choice of queries back that transcripts take the place of."""
+    monkeypatch.setattr(mwem, "exponential_mechanism", mwem.exponential_mechanism)
 
-    Attributes:
+
+def transcripts_of(name, relation, *, less=1, spent=EPSILON, told=None):
+    """A method's draws, with as much noise as planted.
+
+    Args:
         less: the noise of counts and of choices is divided by this.
         spent: what the method is told it may cost.
         told: the relation that the method is told.
     """
 
-    name: str
-    neighbours: Neighbours
-    patch: Any
-    less: int = 1
-    spent: Decimal = EPSILON
-    told: Neighbours | None = None
+    def run(table, source):
+        noise = Tampered(source=source, epsilon_factor=less)
+        release_histogram(table, epsilon=spent, neighbours=told or relation, noise=noise, method=name)
 
-    def transcripts(self):
-        def run(table, source):
-            noise = Tampered(source=source, epsilon_factor=self.less)
-            relation = self.told or self.neighbours
-            release_histogram(table, epsilon=self.spent, neighbours=relation, noise=noise, method=self.name)
+    def use(chooser):
+        def choose(scores, *, epsilon, **options):
+            return chooser(scores, epsilon=less * epsilon, **options)
 
-        def use(chooser):
-            def choose(scores, *, epsilon, **options):
-                return chooser(scores, epsilon=self.less * epsilon, **options)
+        mwem.exponential_mechanism = choose
 
-            self.patch.setattr(mwem, "exponential_mechanism", choose)
+    return Transcripts(run, use)
 
-        return Transcripts(run, use)
 
-    def worst(self, runs=40):
-        """The largest log ratio of what was drawn, over runs on all tables: pure privacy bounds every one of them."""
-        transcripts = self.transcripts()
-        tables = [pair[::step] for pair in PAIRS[self.neighbours] for step in (1, -1)]
-        drawn = (transcripts.evidence(*pair, SeededNoise(seed)) for pair in tables for seed in range(runs))
-        return exactly(max(drawn))
+@pytest.mark.usefixtures("chooser")
+class TestDraws(ExactAudit):
+    """The largest log ratio of what was drawn, over runs on all tables: pure privacy bounds every one of them."""
 
-    def sampled(self, noise, pair):
+    mechanisms = MECHANISMS
+    claimed = EPSILON
+    faults = {
+        "half the noise": Fault(planted={"less": 2}),
+        "budget spent twice": Fault(planted={"spent": 2 * EPSILON}),
+        "sensitivity off by one record": Fault(
+            planted={"told": ADDED}, relations=[REPLACED], mechanisms=[*MECHANISMS][:2]
+        ),
+    }
+
+    def floor(self, mechanism, relation):
+        # a row moves the score of the query that is picked, and not always the one that would tell most
+        return 0.65 if mechanism == "histogram, mwem" else 0.95
+
+    def loss(self, mechanism, relation, **planted):
+        transcripts = transcripts_of(MECHANISMS[mechanism], relation, **planted)
+        tables = [pair[::step] for pair in PAIRS[relation] for step in (1, -1)]
+        return max(transcripts.evidence(*pair, SeededNoise(seed)) for pair in tables for seed in range(40))
+
+
+@pytest.mark.usefixtures("chooser")
+class TestSamples(SampledAudit):
+    mechanisms = MECHANISMS
+    claimed, quick = 4 * EPSILON, 300
+    options = {"threshold": 0.0}
+    kept = tuple(MECHANISMS)
+    faults = {}
+
+    def floor(self, mechanism, relation):
+        return 0.05 if mechanism == "histogram, mwem" else 0.1
+
+    def mechanism(self, mechanism, relation, noise):
         """The log ratios of runs, as a statistic of them."""
-        transcripts = self.transcripts()
+        name = MECHANISMS[mechanism]
+        pair = PAIRS[relation][name == "mwem"]
+        transcripts = transcripts_of(name, relation, spent=self.claimed)
 
-        def mechanism(table, count):
+        def run(table, count):
             other, sign = (pair[1], 1) if table is pair[0] else (pair[0], -1)
             return np.array([sign * transcripts.evidence(table, other, noise) for _ in range(count)])
 
-        return mechanism, *pair
-
-
-@pytest.fixture
-def watched(monkeypatch):
-    """``Watched`` methods, taken apart again after the test."""
-    return partial(Watched, patch=monkeypatch)
-
-
-EACH = pytest.mark.parametrize("name", NAMES)
-BOTH = pytest.mark.parametrize("neighbours", list(Neighbours), ids=["added", "replaced"])
-
-
-@EACH
-@BOTH
-def test_no_draw_tells_more_than_epsilon(watched, name, neighbours):
-    # a row moves the score of the query that is picked, and not always the one that would tell most
-    least = 0.65 if name == "mwem" else 0.95
-    found = watched(name, neighbours).worst()
-    assert keeps(found, f"histogram, {name}", relation=neighbours, claimed=EPSILON, at_least=least)
-
-
-@pytest.mark.sampled("name")
-@EACH
-@BOTH
-def test_samples_keep_epsilon(watched, name, neighbours):
-    epsilon, pair = 4 * EPSILON, PAIRS[neighbours][name == "mwem"]
-    sampled = watched(name, neighbours, spent=epsilon).sampled(SecureNoise(), pair)
-    found = audit(*sampled, samples=samples(300), threshold=0.0)
-    least = 0.05 if name == "mwem" else 0.1
-    assert keeps(found, f"histogram, {name}", relation=neighbours, claimed=epsilon, at_least=least)
-
-
-@pytest.mark.sampled("name")
-@EACH
-@BOTH
-@pytest.mark.parametrize(
-    ("fault", "planted"),
-    [("half the noise", {"less": 2}), ("budget spent twice", {"spent": 2 * EPSILON})],
-    ids=["halved", "twice"],
-)
-def test_too_little_noise_is_convicted(watched, name, neighbours, fault, planted):
-    found = watched(name, neighbours, **planted).worst()
-    assert convicts(found, f"histogram, {name}", relation=neighbours, claimed=EPSILON, fault=fault)
-
-
-@pytest.mark.parametrize("name", ["ahp", "adaptive_grid"])
-def test_noise_for_an_added_row_is_convicted_where_rows_are_replaced(watched, name):
-    found = watched(name, Neighbours.REPLACE_ONE, told=Neighbours.ADD_REMOVE).worst()
-    relation, fault = Neighbours.REPLACE_ONE, "sensitivity off by one record"
-    assert convicts(found, f"histogram, {name}", relation=relation, claimed=EPSILON, fault=fault)
+        return run, *pair
 
 
 def shape_of(flawed, epsilon):
@@ -176,10 +151,10 @@ def size_of(table, count):
             (np.array([3, 0, 0, 0]), np.array([4, 0, 0, 0])),
             "parts by exact counts",
         ),
-        ("mwem", size_of, PAIRS[Neighbours.ADD_REMOVE][0], "exact total"),
+        ("mwem", size_of, PAIRS[ADDED][0], "exact total"),
     ],
     ids=NAMES,
 )
 def test_a_shape_that_no_noise_covers_is_convicted(name, mechanism, pair, fault):
     found = audit_outputs(mechanism, *pair, samples=samples(1500))
-    assert convicts(found, f"histogram, {name}", relation=Neighbours.ADD_REMOVE, claimed=3, fault=fault)
+    assert convicts(found, f"histogram, {name}", relation=ADDED, claimed=3, fault=fault)

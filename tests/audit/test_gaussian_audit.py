@@ -7,14 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise, gaussian_stddev
-from tests.support.audit import audit, convicts, keeps, samples
+from spark_jobs.mechanisms.noise import SeededNoise, gaussian_stddev
+from tests.suites.audit import Fault, SampledAudit
+from tests.support.audit import audit, convicts, samples
 
 pytestmark = pytest.mark.audit
 
 RHO = 0.5
 EPSILON = 1.0
-RELATION = "2-norm 1 apart"
 
 
 def exact_delta(stddev, epsilon):
@@ -39,11 +39,30 @@ def outputs(source, *, rho=RHO, coordinates=1, sensitivity=1.0):
     return mechanism, 1, 0
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("source", [SecureNoise(), SeededNoise(31)], ids=lambda source: type(source).__name__)
-def test_gaussian_noise_keeps_its_exact_delta_and_uses_it(source):
-    found = audit(*outputs(source), samples=samples(40_000), delta=DELTA)
-    assert keeps(found, "discrete Gaussian noise", relation=RELATION, claimed=EPSILON, at_least=0.5)
+class TestGaussianNoise(SampledAudit):
+    mechanisms = ("discrete Gaussian noise",)
+    relations = ("2-norm 1 apart",)
+    claimed, at_least, seed, quick, thorough = EPSILON, 0.5, 33, 40_000, 40_000
+    # four coordinates that one record moves are 2 apart; two answers to one question are sqrt 2 apart
+    faults = {
+        "half the noise": Fault(planted={"rho": 4 * RHO}),
+        "sensitivity off by one record": Fault(planted={"coordinates": 4}),
+        "budget spent twice": Fault(planted={"coordinates": 2}),
+    }
+
+    def delta(self, mechanism):
+        return DELTA
+
+    def mechanism(self, mechanism, relation, noise, **planted):
+        return outputs(noise, **planted)
+
+
+@pytest.mark.verify
+class TestSeededGaussianNoise(TestGaussianNoise):
+    faults = {}
+
+    def mechanism(self, mechanism, relation, noise):
+        return outputs(SeededNoise(31))
 
 
 @pytest.mark.verify
@@ -56,23 +75,7 @@ def test_the_event_of_the_divergence_can_be_chosen_beforehand():
 
 
 @pytest.mark.verify
-@pytest.mark.parametrize(
-    ("fault", "options"),
-    [
-        ("half the noise", {"rho": 4 * RHO}),
-        ("sensitivity off by one record", {"coordinates": 4}),
-        ("budget spent twice", {"coordinates": 2}),
-    ],
-)
-def test_faults_are_convicted(fault, options):
-    # four coordinates that one record moves are 2 apart; two answers to one question are sqrt 2 apart
-    found = audit(*outputs(SeededNoise(33), **options), samples=samples(40_000), delta=DELTA)
-    assert convicts(found, "discrete Gaussian noise", relation=RELATION, claimed=EPSILON, fault=fault)
-
-
-@pytest.mark.verify
 def test_a_delta_that_is_too_small_is_convicted():
     found = audit(*outputs(SeededNoise(34)), samples=samples(40_000), delta=DELTA / 4)
-    assert convicts(
-        found, "discrete Gaussian noise", relation=RELATION, claimed=EPSILON, fault="delta a quarter of what it is"
-    )
+    fault = "delta a quarter of what it is"
+    assert convicts(found, "discrete Gaussian noise", relation="2-norm 1 apart", claimed=EPSILON, fault=fault)

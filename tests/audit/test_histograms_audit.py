@@ -12,8 +12,9 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.histograms import release_histogram
 from spark_jobs.mechanisms.histograms.dawa import spread_totals
 from spark_jobs.mechanisms.histograms.partition import private_partition
-from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
-from tests.support.audit import Tampered, audit, convicts, exactly, keeps, samples
+from spark_jobs.mechanisms.noise import SeededNoise
+from tests.suites.audit import ADDED, REPLACED, ExactAudit, Fault, SampledAudit
+from tests.support.audit import Tampered, convicts, exactly, keeps
 from tests.support.flawed.dawa_partition import FAULTS, published_partition
 from tests.support.noises import worst_loss
 from tests.support.partition_loss import all_alone, partition_law, partition_loss, recorded, recorded_laws
@@ -23,8 +24,6 @@ pytestmark = pytest.mark.audit
 STEPS, PENALTY = 2, 2.0
 FINE = 6
 """Steps in which a third of a row can be told: three cells move each other by thirds."""
-ADDED, REPLACED = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE
-VECTOR_METHODS = ["geometric", "laplace", "uniform", "hb", "greedy_h"]
 
 
 def loss_of(find, first, second, *, penalty=PENALTY, steps=STEPS, **options):
@@ -168,30 +167,33 @@ def vector_losses(neighbours, mechanism):
         yield worst_loss(mechanism, counts, more)
 
 
-@pytest.mark.parametrize("name", VECTOR_METHODS)
-@pytest.mark.parametrize("neighbours", list(Neighbours))
-def test_what_gets_noise_costs_epsilon_and_every_fault_is_convicted(name, neighbours):
-    def worst(*, less=1, times=1, told=neighbours):
-        def mechanism(table, noise):
+class TestVectors(ExactAudit):
+    """What gets noise, of the methods that measure more than a total."""
+
+    mechanisms = {f"histogram, {name}": name for name in ("geometric", "laplace", "hb", "greedy_h")}
+    claimed, at_least = 1, 0.9
+
+    def loss(self, mechanism, relation, *, less=1, times=1, told=None):
+        def run(table, noise):
             for _ in range(times):
                 source = Tampered(source=noise, epsilon_factor=less)
-                release_histogram(table, epsilon=1, noise=source, neighbours=told, method=name)
+                name = self.mechanisms[mechanism]
+                release_histogram(table, epsilon=1, noise=source, neighbours=told or relation, method=name)
 
-        return exactly(max(vector_losses(neighbours, mechanism)))
-
-    what, said = f"histogram, {name}", {"relation": neighbours, "claimed": 1}
-    if name == "uniform" and neighbours is REPLACED:
-        # a replaced row moves no total: all of the noise is spare
-        assert keeps(worst(), what, **said)
-        return
-    assert keeps(worst(), what, **said, at_least=0.9)
-    assert convicts(worst(less=2), what, **said, fault="half the noise")
-    assert convicts(worst(times=2), what, **said, fault="budget spent twice")
-    if neighbours is REPLACED:
-        assert convicts(worst(told=ADDED), what, **said, fault="noise for an added row")
+        return max(vector_losses(relation, run))
 
 
-FLAT = ([0, 0, 0, 0], [0, 1, 0, 0])
+class TestTotal(TestVectors):
+    """A replaced row moves no total: all of the noise is spare."""
+
+    mechanisms = {"histogram, uniform": "uniform"}
+    faults = {
+        "half the noise": Fault(planted={"less": 2}, relations=[ADDED]),
+        "budget spent twice": Fault(planted={"times": 2}, relations=[ADDED]),
+    }
+
+    def floor(self, mechanism, relation):
+        return 0.9 if relation is ADDED else 0
 
 
 LARGE = 2
@@ -213,16 +215,13 @@ def sampler(noise, neighbours, *, less=1):
     return mechanism, *pair
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("neighbours", list(Neighbours))
-def test_sampled_partitions_keep_epsilon_and_use_it(neighbours):
+class TestSampledPartitions(SampledAudit):
     """Secure noise, the whole code: no event of the partition's own log ratio tells the tables further apart."""
-    found = audit(*sampler(SecureNoise(), neighbours), samples=samples(1000), threshold=0.0)
-    assert keeps(found, PARTITION, relation=neighbours, claimed=LARGE, at_least=0.05)
 
+    mechanisms = (PARTITION,)
+    claimed, at_least, seed, quick, thorough = LARGE, 0.05, 9, 1000, 4000
+    shipped_options = {"threshold": 0.0}
+    faults = {"a quarter of the noise": Fault(planted={"less": 4})}
 
-@pytest.mark.verify
-@pytest.mark.parametrize("neighbours", list(Neighbours))
-def test_sampled_partitions_with_a_quarter_of_the_noise_are_convicted(neighbours):
-    found = audit(*sampler(SeededNoise(9), neighbours, less=4), samples=samples(4000))
-    assert convicts(found, PARTITION, relation=neighbours, claimed=LARGE, fault="a quarter of the noise")
+    def mechanism(self, mechanism, relation, noise, **planted):
+        return sampler(noise, relation, **planted)

@@ -9,10 +9,11 @@ import pytest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import linear_regression as lines
 from spark_jobs.diagnostics.linear_regression import noisy_lines as module
-from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise, gaussian_stddev
+from spark_jobs.mechanisms.noise import SeededNoise, gaussian_stddev
 from spark_jobs.mechanisms.zcdp import rho_within
 from spark_jobs.statistics import PointCounts
-from tests.support.audit import audit, convicts, exactly, keeps, log_ratio, samples
+from tests.suites.audit import ExactAudit, Fault, SampledAudit
+from tests.support.audit import log_ratio
 from tests.support.noises import worst_loss
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
@@ -31,7 +32,6 @@ RELATIONS = {
     "replaced, public sizes": ({"neighbours": Neighbours.REPLACE_ONE, "public_sizes": True}, STAYED),
     "replaced, private sizes": ({"neighbours": Neighbours.REPLACE_ONE, "public_sizes": False}, STAYED + LEFT),
 }
-EVERY_RELATION = pytest.mark.parametrize("relation", RELATIONS)
 
 
 def table(row):
@@ -56,39 +56,12 @@ def loss_over(pairs, method, options, *, source=1):
     )
 
 
-@EVERY_RELATION
-@pytest.mark.parametrize("method", PURE)
-def test_all_groups_together_keep_epsilon(method, relation):
-    options, pairs = RELATIONS[relation]
-    found = exactly(loss_over(pairs, method, options))
-    assert keeps(found, f"lines by group, {method}", relation=relation, claimed=EPSILON, at_least=0.25)
-
-
-@EVERY_RELATION
-def test_noisy_sums_use_all_of_it(relation):
-    options, pairs = RELATIONS[relation]
-    found = exactly(loss_over(pairs, "noisy_moments", options))
-    assert keeps(found, "lines by group, all of epsilon", relation=relation, claimed=EPSILON, at_least=0.9)
-
-
-def test_a_row_that_leaves_its_group_is_convicted_where_sizes_are_called_public():
-    options, _ = RELATIONS["replaced, public sizes"]
-    found = exactly(loss_over(LEFT, "noisy_moments", options))
-    assert convicts(
-        found, "lines by group", relation="replaced, public sizes", claimed=EPSILON, fault="a row leaves its group"
-    )
-
-
-def test_budgets_that_are_not_halved_are_convicted_where_sizes_are_private(monkeypatch):
+def share_nothing(monkeypatch):
+    """As if a removal and an addition could not meet in one group."""
     monkeypatch.setattr(module, "share", lambda amount, parts: amount)
-    options, pairs = RELATIONS["replaced, private sizes"]
-    found = exactly(loss_over(pairs, "noisy_moments", options))
-    assert convicts(
-        found, "lines by group", relation="replaced, private sizes", claimed=EPSILON, fault="epsilon not halved"
-    )
 
 
-def test_groups_that_share_rows_are_convicted(monkeypatch):
+def count_twice(monkeypatch):
     """As if a row were counted in its own group and in another."""
     inner = lines.measure
 
@@ -97,8 +70,34 @@ def test_groups_that_share_rows_are_convicted(monkeypatch):
         return inner(points, **options)
 
     monkeypatch.setattr(lines, "measure", twice)
-    found = exactly(loss_over(ADDED, "noisy_moments", {"neighbours": Neighbours.ADD_REMOVE}))
-    assert convicts(found, "lines by group", relation="added", claimed=EPSILON, fault="a row in two groups")
+
+
+class TestAllGroupsTogether(ExactAudit):
+    mechanisms = {f"lines by group, {method}": method for method in PURE}
+    relations = tuple(RELATIONS)
+    claimed, at_least = EPSILON, 0.25
+    faults = {}
+
+    def loss(self, mechanism, relation):
+        options, pairs = RELATIONS[relation]
+        return loss_over(pairs, self.mechanisms[mechanism], options)
+
+
+class TestNoisySums(ExactAudit):
+    """They use all of epsilon."""
+
+    mechanisms = ("lines by group, all of epsilon",)
+    relations = tuple(RELATIONS)
+    claimed, at_least = EPSILON, 0.9
+    faults = {
+        "a row leaves its group": Fault(planted={"pairs": LEFT}, relations=["replaced, public sizes"]),
+        "epsilon not halved": Fault(patch=share_nothing, relations=["replaced, private sizes"]),
+        "a row in two groups": Fault(patch=count_twice, relations=["added"]),
+    }
+
+    def loss(self, mechanism, relation, *, pairs=None):
+        options, neighbours = RELATIONS[relation]
+        return loss_over(pairs or neighbours, "noisy_moments", options)
 
 
 @dataclass
@@ -131,23 +130,21 @@ def rho_over(pairs, method, options):
     return worst
 
 
-@EVERY_RELATION
-@pytest.mark.parametrize("method", ["noisy_moments_zcdp", "noisy_stats_zcdp", "dp_grad_descent_zcdp"])
-def test_all_groups_together_keep_rho(method, relation):
-    options, pairs = RELATIONS[relation]
-    claimed = float(rho_within(EPSILON, DELTA))
-    found = exactly(rho_over(pairs, method, options), measure="ρ")
-    assert keeps(found, f"lines by group, {method}", relation=relation, claimed=claimed, at_least=0.04)
+class TestAllGroupsTogetherWithGaussianNoise(ExactAudit):
+    mechanisms = {
+        f"lines by group, {name}": name for name in ("noisy_moments_zcdp", "noisy_stats_zcdp", "dp_grad_descent_zcdp")
+    }
+    relations = tuple(RELATIONS)
+    measure, claimed, at_least = "ρ", float(rho_within(EPSILON, DELTA)), 0.04
+    faults = {
+        "rho not quartered": Fault(
+            patch=share_nothing, relations=["replaced, private sizes"], mechanisms=[*mechanisms][:1]
+        ),
+    }
 
-
-def test_a_rho_that_is_not_quartered_is_convicted_where_a_removal_and_an_addition_meet_in_one_group(monkeypatch):
-    monkeypatch.setattr(module, "share", lambda amount, parts: amount)
-    options, pairs = RELATIONS["replaced, private sizes"]
-    claimed = float(rho_within(EPSILON, DELTA))
-    found = exactly(rho_over(pairs, "noisy_moments_zcdp", options), measure="ρ")
-    assert convicts(
-        found, "lines by group", relation="replaced, private sizes", claimed=claimed, fault="rho not quartered"
-    )
+    def loss(self, mechanism, relation):
+        options, pairs = RELATIONS[relation]
+        return rho_over(pairs, self.mechanisms[mechanism], options)
 
 
 EXTREMES = {
@@ -218,15 +215,11 @@ def sums_of(points, *, public):
     return found
 
 
-@pytest.mark.sampled
-@EVERY_RELATION
-def test_whole_releases_keep_epsilon_and_use_it(relation):
-    found = audit(*drawn(relation, SecureNoise()), samples=samples(10_000))
-    assert keeps(found, "a release of lines by group", relation=relation, claimed=LARGE, at_least=0.4)
+class TestWholeReleases(SampledAudit):
+    mechanisms = ("a release of lines by group",)
+    relations = tuple(RELATIONS)
+    claimed, at_least, seed, quick, thorough = LARGE, 0.4, 61, 10_000, 40_000
+    faults = {"half the noise": Fault(planted={"factor": 2})}
 
-
-@pytest.mark.verify
-@EVERY_RELATION
-def test_half_the_noise_is_convicted(relation):
-    found = audit(*drawn(relation, SeededNoise(61), factor=2), samples=samples(40_000))
-    assert convicts(found, "a release of lines by group", relation=relation, claimed=LARGE, fault="half the noise")
+    def mechanism(self, mechanism, relation, noise, **planted):
+        return drawn(relation, noise, **planted)

@@ -5,21 +5,20 @@ import numpy as np
 import pytest
 
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from spark_jobs.mechanisms.noise import SecureNoise
 from spark_jobs.mechanisms.prefix_stream import StreamShape, StreamState, release_step
 from spark_jobs.mechanisms.shared_nodes import shared_node_prefixes, shared_node_weight
 from spark_jobs.mechanisms.square_root import square_root_prefixes
-from tests.support.audit import Tampered, audit, convicts, exactly, keeps, samples
+from tests.suites.audit import ADDED, REPLACED, ExactAudit, Fault, SampledAudit
 from tests.support.noises import Still
 from tests.support.shared_nodes import differences, exact_loss, least_whole_weight, node_matrix
 from tests.support.zcdp_loss import zcdp_loss
 
 pytestmark = pytest.mark.audit
-ADDED, REPLACED = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE
-BOTH = pytest.mark.parametrize("neighbours", list(Neighbours))
 
 EPSILON, RHO = Decimal(1), Decimal("0.5")
 POINTS = 4
+SHARED = "shared-node prefix counts"
 # the row that is added, or that moves, makes up a difference that takes two nodes
 TABLES = {
     ADDED: (np.array([3, 1, 2, 0]), np.array([3, 0, 2, 0])),
@@ -27,16 +26,16 @@ TABLES = {
 }
 
 
-def points_of(noise, neighbours, pair, *, calibrated_for=None, times=1):
+def points_of(noise, neighbours, pair, *, times=1):
     """The released points, weighed as their covariance tells the two tables apart."""
     nodes = node_matrix(POINTS)
-    if (calibrated_for or neighbours) is REPLACED:
+    if neighbours is REPLACED:
         nodes = nodes[:-1]
     difference = (np.cumsum(pair[0]) - np.cumsum(pair[1]))[: len(nodes)]
     weights = np.linalg.solve(nodes @ nodes.T, difference)
 
     def once(table):
-        asked = {"epsilon": EPSILON, "neighbours": calibrated_for or neighbours, "noise": noise}
+        asked = {"epsilon": EPSILON, "neighbours": neighbours, "noise": noise}
         return sum(
             float(weights @ shared_node_prefixes(table, **asked).prefix_counts[: len(nodes)]) for _ in range(times)
         )
@@ -44,42 +43,27 @@ def points_of(noise, neighbours, pair, *, calibrated_for=None, times=1):
     return (lambda table, count: np.array([once(table) for _ in range(count)])), *pair
 
 
-@pytest.mark.sampled
 @pytest.mark.slow
-@BOTH
-def test_shared_nodes_keep_epsilon_and_use_it(neighbours):
-    found = audit(*points_of(SecureNoise(), neighbours, TABLES[neighbours]), samples=samples(8000))
-    assert keeps(found, "shared-node prefix counts", relation=neighbours, claimed=EPSILON, at_least=0.02)
+class TestSharedNodes(SampledAudit):
+    mechanisms = (SHARED,)
+    claimed, at_least, seed, quick, thorough = EPSILON, 0.02, 91, 8000, 12000
+    faults = {
+        "a third of the noise": Fault(noise={"epsilon_factor": 3}),
+        "points evaluated afresh": Fault(planted={"times": 30}, samples=1000),
+    }
+
+    def mechanism(self, mechanism, relation, noise, **planted):
+        return points_of(noise, relation, TABLES[relation], **planted)
 
 
-@pytest.mark.verify
-@pytest.mark.slow
-@BOTH
-def test_shared_nodes_with_a_third_of_the_noise_are_convicted(neighbours):
-    noise = Tampered(source=SeededNoise(91), epsilon_factor=3)
-    found = audit(*points_of(noise, neighbours, TABLES[neighbours]), samples=samples(12000))
-    fault = "a third of the noise"
-    assert convicts(found, "shared-node prefix counts", relation=neighbours, claimed=EPSILON, fault=fault)
+class TestExactLossOfSharedNodes(ExactAudit):
+    mechanisms = (SHARED,)
+    claimed, at_least = EPSILON, 0.9
+    faults = {"half the noise": Fault(planted={"less": 2}), "a node less": Fault(planted={"nodes": 1})}
 
-
-@pytest.mark.verify
-@pytest.mark.slow
-@BOTH
-def test_points_evaluated_afresh_are_convicted(neighbours):
-    mechanism = points_of(SeededNoise(92), neighbours, TABLES[neighbours], times=30)
-    found = audit(*mechanism, samples=samples(1000))
-    fault = "points evaluated afresh"
-    assert convicts(found, "shared-node prefix counts", relation=neighbours, claimed=EPSILON, fault=fault)
-
-
-@BOTH
-def test_the_exact_loss_of_shared_nodes_is_epsilon_and_convicts_every_fault(neighbours):
-    weight, every = shared_node_weight(POINTS, neighbours=neighbours), differences(POINTS, neighbours)
-    what, said = "shared-node prefix counts", {"relation": neighbours, "claimed": EPSILON}
-    assert keeps(exactly(exact_loss(weight, POINTS, every)), what, **said, at_least=0.9)
-    halved, short = (exactly(exact_loss(less, POINTS, every)) for less in (weight / 2, weight - 1))
-    assert convicts(halved, what, **said, fault="half the noise")
-    assert convicts(short, what, **said, fault="a node less")
+    def loss(self, mechanism, relation, *, less=1, nodes=0):
+        weight = shared_node_weight(POINTS, neighbours=relation)
+        return exact_loss((weight - nodes) / less, POINTS, differences(POINTS, relation))
 
 
 def test_nodes_calibrated_for_added_rows_are_convicted_where_one_is_replaced():
@@ -124,39 +108,13 @@ def worst_zcdp(mechanism, neighbours, *, rho_factor=1):
     return max(zcdp_loss(mechanism, base + change, base, rho_factor=rho_factor) for change in changes)
 
 
-ALL = pytest.mark.parametrize("build", [at_once, step_by_step])
-IN_RHO = {at_once: "prefix counts by the square root", step_by_step: "prefix counts of a stream"}
+class TestGaussianPrefixCounts(ExactAudit):
+    mechanisms = {"prefix counts by the square root": at_once, "prefix counts of a stream": step_by_step}
+    measure, claimed, at_least = "ρ", RHO, 0.999
 
-
-def in_rho(loss):
-    return exactly(loss, measure="ρ")
-
-
-@ALL
-@BOTH
-def test_gaussian_prefix_counts_lose_rho_and_no_more(build, neighbours):
-    found = in_rho(worst_zcdp(build(neighbours), neighbours))
-    assert keeps(found, IN_RHO[build], relation=neighbours, claimed=RHO, at_least=0.999)
-
-
-@ALL
-@BOTH
-def test_gaussian_prefix_counts_with_half_the_noise_are_convicted(build, neighbours):
-    found = in_rho(worst_zcdp(build(neighbours), neighbours, rho_factor=4))
-    assert convicts(found, IN_RHO[build], relation=neighbours, claimed=RHO, fault="half the noise")
-
-
-@ALL
-@BOTH
-def test_a_rho_spent_twice_is_convicted(build, neighbours):
-    found = in_rho(worst_zcdp(build(neighbours, times=2), neighbours))
-    assert convicts(found, IN_RHO[build], relation=neighbours, claimed=RHO, fault="budget spent twice")
-
-
-@ALL
-def test_gaussian_prefix_counts_calibrated_for_added_rows_are_convicted_where_one_is_replaced(build):
-    found = in_rho(worst_zcdp(build(ADDED), REPLACED))
-    assert convicts(found, IN_RHO[build], relation=REPLACED, claimed=RHO, fault="noise for an added row")
+    def loss(self, mechanism, relation, *, less=1, times=1, told=None):
+        build = self.mechanisms[mechanism]
+        return worst_zcdp(build(told or relation, times=times), relation, rho_factor=less**2)
 
 
 def test_the_secure_source_draws_the_noise_that_the_loss_is_computed_for():

@@ -5,36 +5,27 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.mechanisms.pruning import node_noise, refined_nodes
-from tests.support.audit import Tampered, audit, convicts, exactly, keeps, samples
+from tests.suites.audit import ADDED, REPLACED, ExactAudit, Fault, SampledAudit
 from tests.support.pruning_loss import THRESHOLD, answer_log, worst_path_loss
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
 
-ADDED, REPLACED = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE
-BOTH = pytest.mark.parametrize("relation", list(Neighbours), ids=["added", "replaced"])
 NAME = "pruning of a hierarchy"
 EPSILON = Decimal(2)
 
 
-def exact_loss(relation, *, less=1, times=1, told=None, decay=True):
+class TestExactLossOfPruning(ExactAudit):
     """The largest loss; a replaced row changes two paths, which may lose as much each."""
-    of_node, step = node_noise(EPSILON, told or relation)
-    paths = 1 if relation is ADDED else 2
-    return exactly(paths * times * worst_path_loss(1 / float(of_node) / less, step if decay else 0, paths=500))
 
+    mechanisms = (NAME,)
+    claimed, at_least = EPSILON, 0.5
+    faults = {**ExactAudit.faults, "scores do not fall with depth": Fault(planted={"decay": False})}
 
-@BOTH
-def test_the_exact_loss_of_pruning(relation):
-    said = {"relation": relation, "claimed": EPSILON}
-    assert keeps(exact_loss(relation), NAME, **said, at_least=0.5)
-    assert convicts(exact_loss(relation, less=2), NAME, **said, fault="half the noise")
-    assert convicts(exact_loss(relation, times=2), NAME, **said, fault="budget spent twice")
-    assert convicts(exact_loss(relation, decay=False), NAME, **said, fault="scores do not fall with depth")
-    if relation is REPLACED:
-        assert convicts(exact_loss(relation, told=ADDED), NAME, **said, fault="noise for an added row")
+    def loss(self, mechanism, relation, *, less=1, times=1, told=None, decay=True):
+        of_node, step = node_noise(EPSILON, told or relation)
+        paths = 1 if relation is ADDED else 2
+        return paths * times * worst_path_loss(1 / float(of_node) / less, step if decay else 0, paths=500)
 
 
 LARGE = {ADDED: Decimal(5), REPLACED: Decimal(10)}
@@ -58,15 +49,14 @@ def answers_of(noise, relation):
     return (lambda counts, count: np.array([once(counts) for _ in range(count)])), *pair
 
 
-@pytest.mark.sampled
-@BOTH
-def test_sampled_answers_keep_epsilon_and_use_it(relation):
-    found = audit(*answers_of(SecureNoise(), relation), samples=samples(1500), threshold=0.0)
-    assert keeps(found, NAME, relation=relation, claimed=LARGE[relation], at_least=0.01)
+class TestSampledAnswers(SampledAudit):
+    mechanisms = (NAME,)
+    at_least, seed, quick, thorough = 0.01, 131, 1500, 4000
+    options = {"threshold": 0.0}
+    faults = {"an eighth of the noise": Fault(noise={"epsilon_factor": 8}, relations=[ADDED])}
 
+    def claim(self, mechanism, relation):
+        return LARGE[relation]
 
-@pytest.mark.verify
-def test_sampled_answers_with_an_eighth_of_the_noise_are_convicted():
-    noise = Tampered(source=SeededNoise(131), epsilon_factor=8)
-    found = audit(*answers_of(noise, ADDED), samples=samples(4000), threshold=0.0)
-    assert convicts(found, NAME, relation=ADDED, claimed=LARGE[ADDED], fault="an eighth of the noise")
+    def mechanism(self, mechanism, relation, noise):
+        return answers_of(noise, relation)

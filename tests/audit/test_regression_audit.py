@@ -6,8 +6,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise, gaussian_stddev, laplace_scale
+from spark_jobs.mechanisms.noise import gaussian_stddev, laplace_scale
 from spark_jobs.mechanisms.pure_release import pure_noise
 from spark_jobs.mechanisms.regression import theil_sen as module
 from spark_jobs.mechanisms.regression.gradient_descent import gradient_descent, gradient_descent_zcdp
@@ -19,13 +18,12 @@ from spark_jobs.mechanisms.regression.theil_sen import STEPS, Median, pair_estim
 from spark_jobs.mechanisms.selection import median_by_exponential, median_intervals
 from spark_jobs.mechanisms.smooth_sensitivity import pairwise_median_bound
 from spark_jobs.mechanisms.zcdp import epsilon_of
-from tests.support.audit import audit, convicts, keeps, samples
+from tests.suites.audit import ADDED, REPLACED, Fault, SampledAudit
 from tests.support.points import sums_of
 from tests.support.smooth_loss import log_density
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
 
-ADDED, REPLACED = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE
 EPSILON, RHO, DELTA = 1.5, 0.5, 0.02
 BOX = 2
 
@@ -119,8 +117,6 @@ GAUSSIAN = {
     "noisy gradients, Gaussian": (of_rows(gradient_descent_zcdp, rho=RHO), PURE["noisy gradients"][1]),
 }
 ALL = PURE | GAUSSIAN
-NAMES = pytest.mark.parametrize("name", ALL)
-BOTH = pytest.mark.parametrize("relation", [ADDED, REPLACED], ids=["added", "replaced"])
 
 
 def tables_of(name, relation, rows=1):
@@ -131,54 +127,32 @@ def tables_of(name, relation, rows=1):
     return [*ZEROS[rows:], *[row[0]] * rows], [*ZEROS[rows:], *[row[1]] * rows]
 
 
-def claim(name):
-    """Epsilon and delta."""
-    return (float(epsilon_of(RHO, DELTA)), DELTA) if name in GAUSSIAN else (EPSILON, 0.0)
+class TestNoisySums(SampledAudit):
+    mechanisms = ALL
+    at_least, seed, quick, thorough = 0.3, 51, 8000, 16_000
+    kept = tuple(ALL)
+    faults = {
+        "half the noise": Fault(planted={"price": 2}),
+        "sensitivity off by one record": Fault(planted={"rows": 2}),
+        "budget spent three times": Fault(planted={"times": 3}, samples=30_000),
+        "noise for an added row": Fault(
+            planted={"told": ADDED}, relations=[REPLACED], mechanisms=["NoisyIntercept", "noisy gradients"]
+        ),
+        # half of the sums about the middle's sensitivity, 4.5 for 5, is too near to tell
+        "noise for an added row, two replaced": Fault(
+            planted={"told": ADDED, "rows": 2}, relations=[REPLACED], mechanisms=["noisy moments"]
+        ),
+    }
 
+    def claim(self, mechanism, relation):
+        return float(epsilon_of(RHO, DELTA)) if mechanism in GAUSSIAN else EPSILON
 
-@pytest.mark.sampled("name")
-@NAMES
-@BOTH
-def test_noisy_sums_keep_their_promise(name, relation):
-    claimed, delta = claim(name)
-    found = audit(
-        *evidence(ALL[name][0], relation, tables_of(name, relation), SecureNoise()), samples=samples(8000), delta=delta
-    )
-    assert keeps(found, name, relation=relation, claimed=claimed, at_least=0.3)
+    def delta(self, mechanism):
+        return DELTA if mechanism in GAUSSIAN else 0.0
 
-
-@pytest.mark.verify
-@NAMES
-@BOTH
-@pytest.mark.parametrize(
-    ("fault", "planted", "rows"),
-    [
-        ("half the noise", {"price": 2}, 1),
-        ("sensitivity off by one record", {}, 2),
-        ("budget spent three times", {"times": 3}, 1),
-    ],
-    ids=["half", "off", "thrice"],
-)
-def test_faulty_sums_are_convicted(name, relation, fault, planted, rows):
-    claimed, delta = claim(name)
-    pair = tables_of(name, relation, rows)
-    size = 30_000 if "times" in planted else 16_000
-    found = audit(
-        *evidence(ALL[name][0], relation, pair, SeededNoise(51), **planted), samples=samples(size), delta=delta
-    )
-    assert convicts(found, name, relation=relation, claimed=claimed, fault=fault)
-
-
-@pytest.mark.verify
-@pytest.mark.parametrize("name", [name for name in PURE if name != "NoisyStats"])
-def test_noise_for_an_added_row_is_convicted_where_one_is_replaced(name):
-    mechanism = evidence(ALL[name][0], ADDED, tables_of(name, REPLACED), SeededNoise(52))
-    # half of the sums about the middle's sensitivity, 4.5 for 5, is too near to tell
-    if name == "noisy moments":
-        mechanism = evidence(ALL[name][0], ADDED, tables_of(name, REPLACED, 2), SeededNoise(52))
-    found = audit(*mechanism, samples=samples(16_000))
-    fault = "noise for an added row" + (", two replaced" if name == "noisy moments" else "")
-    assert convicts(found, name, relation=REPLACED, claimed=EPSILON, fault=fault)
+    def mechanism(self, mechanism, relation, noise, *, rows=1, told=None, **planted):
+        pair = tables_of(mechanism, relation, rows)
+        return evidence(ALL[mechanism][0], told or relation, pair, noise, **planted)
 
 
 # on a grid of twenty steps, heights over x = 1/2. Twenty rows at x = 1 and four at x = 0 give estimates in four heaps
@@ -193,7 +167,6 @@ SMALL = [(20, 10), (10, 20), (12, 10), (17, 10)], [(20, 10), (0, 5), (12, 10), (
 TWO = [(0, 0), (20, 10)], [(0, 20), (20, 10)]
 PAIRS = {Median.EXPONENTIAL: LOWEST_TO_HIGHEST, Median.WIDE: LOWEST_TO_HIGHEST, Median.SMOOTH: MOVED}
 LABELS = {Median.EXPONENTIAL: "DPExpTheilSen", Median.WIDE: "DPWideTheilSen", Median.SMOOTH: "DPSSTheilSen"}
-METHODS = pytest.mark.parametrize("method", list(Median))
 LINE = {"lower": 0.25, "upper": 0.75, "at": (0.5,)}
 WIDEN = 0.002
 
@@ -245,46 +218,51 @@ def lines(method, noise, *, matchings=None, epsilon=2.0, times=1, pair=None):
     return mechanism, *pair
 
 
-@pytest.mark.sampled("method")
-@METHODS
-@pytest.mark.parametrize("matchings", [None, 1], ids=["all pairs", "one matching"])
-def test_medians_of_pairs_keep_epsilon(method, matchings):
-    found = audit(*lines(method, SecureNoise(), matchings=matchings), samples=samples(2500))
-    name = f"{LABELS[method]}, " + ("all pairs" if matchings is None else "one matching")
-    assert keeps(found, name, relation=REPLACED, claimed=2.0, at_least=0.2 if matchings is None else 0.1)
-
-
-@pytest.mark.verify
-@METHODS
-@pytest.mark.parametrize(
-    ("fault", "planted"),
-    [("half the noise", {"epsilon": 4.0}), ("the whole budget for each of sixteen heights", {"times": 16})],
-    ids=["half", "each"],
-)
-def test_faulty_medians_of_pairs_are_convicted(method, fault, planted):
-    found = audit(*lines(method, SeededNoise(53), **planted), samples=samples(1500 if "times" in planted else 5000))
-    name = f"{LABELS[method]}, all pairs"
-    assert convicts(found, name, relation=REPLACED, claimed=2.0, fault=fault)
-
-
-@pytest.mark.verify
-@pytest.mark.parametrize("method", [Median.EXPONENTIAL, Median.WIDE])
-def test_weights_for_added_estimates_are_convicted(method, monkeypatch):
+def weigh_added_estimates(monkeypatch):
     def of_added(values, *, neighbours, **options):
         return median_by_exponential(values, neighbours=ADDED, **options)
 
     monkeypatch.setattr(module, "median_by_exponential", of_added)
-    found = audit(*lines(method, SeededNoise(54)), samples=samples(5000))
-    name, fault = f"{LABELS[method]}, all pairs", "epsilon / k an estimate, not epsilon / (2 k)"
-    assert convicts(found, name, relation=REPLACED, claimed=2.0, fault=fault)
 
 
-@pytest.mark.verify
-def test_a_bound_for_one_estimate_is_convicted_where_a_row_is_in_many(monkeypatch):
+def bound_one_estimate(monkeypatch):
+    """As if a row were in one estimate alone."""
+
     def of_one(values, *, changes, **options):
         return pairwise_median_bound(values, changes=1, **options)
 
     monkeypatch.setattr(module, "pairwise_median_bound", of_one)
-    found = audit(*lines(Median.SMOOTH, SeededNoise(55), pair=LOWEST_TO_HIGHEST), samples=samples(600))
-    fault = "a bound for one estimate"
-    assert convicts(found, "DPSSTheilSen, all pairs", relation=REPLACED, claimed=2.0, fault=fault)
+
+
+class TestMediansOfPairs(SampledAudit):
+    mechanisms = {f"{LABELS[method]}, all pairs": method for method in Median}
+    relations = (REPLACED,)
+    claimed, at_least, seed, quick, thorough = 2.0, 0.2, 53, 2500, 5000
+    kept = tuple(mechanisms)
+    faults = {
+        "half the noise": Fault(planted={"epsilon": 4.0}),
+        "the whole budget for each of sixteen heights": Fault(planted={"times": 16}, samples=1500),
+        "epsilon / k an estimate, not epsilon / (2 k)": Fault(
+            patch=weigh_added_estimates, mechanisms=["DPExpTheilSen, all pairs", "DPWideTheilSen, all pairs"]
+        ),
+        "a bound for one estimate": Fault(
+            patch=bound_one_estimate,
+            planted={"pair": LOWEST_TO_HIGHEST},
+            mechanisms=["DPSSTheilSen, all pairs"],
+            samples=600,
+        ),
+    }
+
+    def mechanism(self, mechanism, relation, noise, **planted):
+        return lines(self.mechanisms[mechanism], noise, **planted)
+
+
+@pytest.mark.verify
+class TestMediansOfOneMatching(SampledAudit):
+    mechanisms = {f"{LABELS[method]}, one matching": method for method in Median}
+    relations = (REPLACED,)
+    claimed, at_least, quick = 2.0, 0.1, 2500
+    faults = {}
+
+    def mechanism(self, mechanism, relation, noise):
+        return lines(self.mechanisms[mechanism], noise, matchings=1)

@@ -8,27 +8,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.diagnostics.residual_plot import box, measure
+from spark_jobs.diagnostics.residual_plot import box, measure, measurement
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_scale
 from spark_jobs.statistics import ResidualCounts
-from tests.support.audit import convicts, exactly, keeps
+from tests.suites.audit import ADDED, REPLACED, ExactAudit, Fault
 from tests.support.sparse_vector_loss import geometric_mass, tail
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
 
 EPSILON = Decimal(12)
 """Large: the searches have small parts of it, and the sums over a threshold's noise end somewhere."""
-PATHS = 150
 MIDDLE = [(3.0, 0.2)] * 8 + [(5.0, -0.4)] * 8 + [(8.0, 1.0)] * 4
-ADDED = [(MIDDLE, [*MIDDLE, row]) for row in ((5.0, 0.1), (1e6, 3.0), (-70.0, -1e9))]
-REPLACED = [([*MIDDLE, (5.0, 0.1)], [*MIDDLE, (1e6, -1e9)]), ([*MIDDLE, (3.0, 0.2)], [*MIDDLE, (8.0, -40.0)])]
-RELATIONS = pytest.mark.parametrize(
-    ("relation", "pairs"),
-    [(Neighbours.ADD_REMOVE, ADDED), (Neighbours.REPLACE_ONE, REPLACED)],
-    ids=["added", "replaced"],
-)
+TWO_MORE = [(MIDDLE, [*MIDDLE, (5.0, 0.1), (5.0, 0.1)])]
+PAIRS = {
+    ADDED: [(MIDDLE, [*MIDDLE, row]) for row in ((5.0, 0.1), (1e6, 3.0), (-70.0, -1e9))],
+    REPLACED: [
+        ([*MIDDLE, (5.0, 0.1)], [*MIDDLE, (1e6, -1e9)]),
+        ([*MIDDLE, (3.0, 0.2)], [*MIDDLE, (8.0, -40.0)]),
+    ],
+}
 
 
 @dataclass
@@ -53,7 +52,7 @@ class Path:
 
     def crossing(self, cells, *, threshold, epsilon, neighbours, noise):
         """In the place of ``first_crossing``: the outcome is one number, and all else stays hidden."""
-        scale = laplace_scale(epsilon, 1 if neighbours is Neighbours.ADD_REMOVE else 2) / self.factor
+        scale = laplace_scale(epsilon, 1 if neighbours is ADDED else 2) / self.factor
         counts = np.cumsum(cells)
         found = self._or_played(lambda: self._search(counts, threshold, scale))
         self.steps.append((counts, scale, (threshold, found)))
@@ -106,7 +105,7 @@ def loss_of(first, second):
     return loss
 
 
-def worst(pairs, relation, monkeypatch, *, factor=1.0, paths=PATHS):
+def worst(pairs, relation, monkeypatch, *, factor, paths):
     """The largest loss over drawn paths, both ways round."""
     found = 0.0
     for pair in pairs:
@@ -117,55 +116,36 @@ def worst(pairs, relation, monkeypatch, *, factor=1.0, paths=PATHS):
                 second = Path(SeededNoise(0), answers=[step[2] for step in first.steps], factor=factor)
                 again = walked(other, second, relation, monkeypatch)
                 if not np.array_equal(drawn.box.fitted, again.box.fitted):
-                    return exactly(math.inf)  # one answer gave two grids: the grid was not made of answers
+                    return math.inf  # one answer gave two grids: the grid was not made of answers
                 found = max(found, loss_of(first, second))
-    return exactly(found)
+    return found
 
 
-@RELATIONS
-def test_a_residual_plot_keeps_epsilon_and_uses_it(relation, pairs, monkeypatch):
-    found = worst(pairs, relation, monkeypatch)
-    assert keeps(found, "residual plot", relation=relation, claimed=EPSILON, at_least=0.6)
-
-
-@pytest.mark.verify
-@RELATIONS
-def test_half_the_noise_is_convicted(relation, pairs, monkeypatch):
-    found = worst(pairs, relation, monkeypatch, factor=2.0, paths=40)
-    assert convicts(found, "residual plot", relation=relation, claimed=EPSILON, fault="half the noise")
-
-
-@pytest.mark.verify
-def test_noise_for_an_added_row_is_convicted_where_rows_are_replaced(monkeypatch):
-    found = worst(REPLACED, Neighbours.ADD_REMOVE, monkeypatch, paths=40)
-    relation, fault = Neighbours.REPLACE_ONE, "noise for an added row"
-    assert convicts(found, "residual plot", relation=relation, claimed=EPSILON, fault=fault)
-
-
-@pytest.mark.verify
-def test_tables_that_differ_by_two_rows_are_convicted(monkeypatch):
-    pairs = [(MIDDLE, [*MIDDLE, (5.0, 0.1), (5.0, 0.1)])]
-    found = worst(pairs, Neighbours.ADD_REMOVE, monkeypatch, paths=40)
-    relation, fault = Neighbours.ADD_REMOVE, "off by one record"
-    assert convicts(found, "residual plot", relation=relation, claimed=EPSILON, fault=fault)
-
-
-@pytest.mark.verify
-def test_a_budget_that_is_spent_twice_is_convicted(monkeypatch):
+def spend_all_on_counts(monkeypatch):
     monkeypatch.setattr(BudgetMeter, "spend_rest", lambda meter, *, label: meter.granted.epsilon)
-    found = worst(ADDED, Neighbours.ADD_REMOVE, monkeypatch, paths=60)
-    relation, fault = Neighbours.ADD_REMOVE, "counts at the whole budget"
-    assert convicts(found, "residual plot", relation=relation, claimed=EPSILON, fault=fault)
 
 
-def test_bounds_that_are_read_off_the_rows_are_convicted(monkeypatch):
-    from spark_jobs.diagnostics.residual_plot import measurement
-
+def read_bounds_off_the_rows(monkeypatch):
     def largest(statistic, **_):
         top = float(box.size_at(statistic.fitted_cells.max()) + 1)
         return box.Bounds(residual=1.0, fitted_lower=0.0, fitted_upper=top)
 
     monkeypatch.setattr(measurement, "noisy_bounds", largest)
-    found = worst(ADDED, Neighbours.ADD_REMOVE, monkeypatch, paths=1)
-    relation, fault = Neighbours.ADD_REMOVE, "bounds read off the rows"
-    assert convicts(found, "residual plot", relation=relation, claimed=EPSILON, fault=fault)
+
+
+class TestResidualPlot(ExactAudit):
+    """The largest loss over drawn paths, both ways round."""
+
+    mechanisms = ("residual plot",)
+    claimed, at_least, verified = EPSILON, 0.6, True
+    faults = {
+        "half the noise": Fault(planted={"factor": 2.0, "paths": 40}),
+        "noise for an added row": Fault(planted={"told": ADDED, "paths": 40}, relations=[REPLACED]),
+        "off by one record": Fault(planted={"pairs": TWO_MORE, "paths": 40}, relations=[ADDED]),
+        "counts at the whole budget": Fault(patch=spend_all_on_counts, planted={"paths": 60}, relations=[ADDED]),
+        "bounds read off the rows": Fault(patch=read_bounds_off_the_rows, planted={"paths": 1}, relations=[ADDED]),
+    }
+
+    def loss(self, mechanism, relation, *, told=None, pairs=None, factor=1.0, paths=150):
+        with pytest.MonkeyPatch.context() as patch:
+            return worst(pairs or PAIRS[relation], told or relation, patch, factor=factor, paths=paths)

@@ -5,9 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms import quantiles
-from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.quantiles import private_quantile
 from spark_jobs.mechanisms.selection import (
     exponential_mechanism,
@@ -16,7 +15,7 @@ from spark_jobs.mechanisms.selection import (
     permute_and_flip,
     report_noisy_max,
 )
-from tests.support.audit import Tampered, audit, convicts, exactly, keeps, samples
+from tests.suites.audit import ADDED, REPLACED, ExactAudit, Fault, SampledAudit
 from tests.support.neighbouring import neighbouring
 from tests.support.selection_loss import exponential_probabilities, flip_probabilities, log_ratio
 
@@ -59,85 +58,68 @@ def first_chosen(name, noise, *, pair=OPPOSED, epsilon=EPSILON, moves=1, monoton
     return mechanism, *pair
 
 
-def found_by(quick, mechanism, first, second):
-    """The audit by the event that is chosen beforehand: always the first, or never."""
-    return audit(mechanism, first, second, samples=samples(quick), threshold=1)
+BY_CHOSEN_EVENT = {"threshold": 1}
+"""Always the first, or never."""
 
 
-@pytest.mark.sampled("name")
-@pytest.mark.parametrize("name", CHOICES)
-def test_a_choice_keeps_epsilon_and_uses_it(name):
-    found = found_by(1500, *first_chosen(name, SecureNoise()))
-    assert keeps(found, name, relation=OPPOSITE, claimed=EPSILON, at_least=0.25)
+class TestChoices(SampledAudit):
+    mechanisms = CHOICES
+    relations = (OPPOSITE,)
+    claimed, at_least, seed, quick, thorough = EPSILON, 0.25, 41, 1500, 4000
+    options = BY_CHOSEN_EVENT
+    kept = tuple(CHOICES)
+    faults = {
+        "half the noise": Fault(planted={"epsilon": 2 * EPSILON}),
+        "sensitivity off by one record": Fault(planted={"moves": 2}),
+        "budget spent twice": Fault(planted={"times": 2}),
+        "monotone claimed wrongly": Fault(planted={"monotone": True}, mechanisms=MONOTONE, samples=3000),
+        "half the noise drawn": Fault(noise={"epsilon_factor": 2}, mechanisms=["report noisy max"], samples=3000),
+    }
 
-
-@pytest.mark.verify
-@pytest.mark.parametrize("name", MONOTONE)
-def test_a_monotone_choice_keeps_epsilon_and_uses_it(name):
-    found = found_by(1500, *first_chosen(name, SecureNoise(), pair=RISING, monotone=True))
-    assert keeps(found, name, relation=RISEN, claimed=EPSILON, at_least=0.1)
-
-
-@pytest.mark.verify
-@pytest.mark.parametrize("name", CHOICES)
-@pytest.mark.parametrize(
-    ("fault", "planted"),
-    [
-        ("half the noise", {"epsilon": 2 * EPSILON}),
-        ("sensitivity off by one record", {"moves": 2}),
-        ("budget spent twice", {"times": 2}),
-    ],
-    ids=lambda value: value.replace(" ", "-") if isinstance(value, str) else "",
-)
-def test_a_faulty_choice_is_convicted(name, fault, planted):
-    found = found_by(4000, *first_chosen(name, SeededNoise(41), **planted))
-    assert convicts(found, name, relation=OPPOSITE, claimed=EPSILON, fault=fault)
+    def mechanism(self, mechanism, relation, noise, **planted):
+        return first_chosen(mechanism, noise, **planted)
 
 
 @pytest.mark.verify
-@pytest.mark.parametrize("name", MONOTONE)
-def test_monotone_weights_are_convicted_where_scores_move_both_ways(name):
-    found = found_by(3000, *first_chosen(name, SeededNoise(42), monotone=True))
-    assert convicts(found, name, relation=OPPOSITE, claimed=EPSILON, fault="monotone claimed wrongly")
+class TestMonotoneChoices(SampledAudit):
+    mechanisms = MONOTONE
+    relations = (RISEN,)
+    claimed, at_least, quick = EPSILON, 0.1, 1500
+    options = BY_CHOSEN_EVENT
+    faults = {}
 
-
-@pytest.mark.verify
-def test_noisy_max_with_half_the_noise_drawn_is_convicted():
-    noise = Tampered(source=SeededNoise(43), epsilon_factor=2)
-    found = found_by(3000, *first_chosen("report noisy max", noise))
-    assert convicts(found, "report noisy max", relation=OPPOSITE, claimed=EPSILON, fault="half the noise drawn")
+    def mechanism(self, mechanism, relation, noise):
+        return first_chosen(mechanism, noise, pair=RISING, monotone=True)
 
 
 LAWS = {"exponential mechanism": exponential_probabilities, "permute and flip": flip_probabilities}
 
 
-def exact_choice_loss(name, epsilon, moves):
+class TestExactLossOfChoices(ExactAudit):
     """The largest loss over scores that move so, from the integer weights that are drawn by."""
-    options = {"epsilon": epsilon, "sensitivity": 1, "monotone": False}
-    pairs = itertools.product([(0, 0, 0), (0, -3, 4), (0, 1, 1)], itertools.product(moves, repeat=3))
-    return exactly(
-        max(log_ratio(LAWS[name](one, **options), LAWS[name](np.add(one, move), **options)) for one, move in pairs)
-    )
+
+    mechanisms = LAWS
+    relations = (OPPOSITE,)
+    claimed, at_least = EPSILON, 0.75
+    faults = {
+        "half the noise": Fault(planted={"less": 2}),
+        "sensitivity off by one record": Fault(planted={"moves": (-2, 0, 2)}),
+    }
+
+    def loss(self, mechanism, relation, *, less=1, moves=(-1, 0, 1)):
+        options = {"epsilon": less * EPSILON, "sensitivity": 1, "monotone": False}
+        law = LAWS[mechanism]
+        pairs = itertools.product([(0, 0, 0), (0, -3, 4), (0, 1, 1)], itertools.product(moves, repeat=3))
+        return max(log_ratio(law(one, **options), law(np.add(one, move), **options)) for one, move in pairs)
 
 
-@pytest.mark.parametrize("name", LAWS)
-def test_the_exact_loss_of_a_choice(name):
-    said = {"relation": OPPOSITE, "claimed": EPSILON}
-    assert keeps(exact_choice_loss(name, EPSILON, (-1, 0, 1)), name, **said, at_least=0.75)
-    halved = exact_choice_loss(name, 2 * EPSILON, (-1, 0, 1))
-    assert convicts(halved, name, **said, fault="half the noise")
-    moved = exact_choice_loss(name, EPSILON, (-2, 0, 2))
-    assert convicts(moved, name, **said, fault="sensitivity off by one record")
-
-
-BOTH = pytest.mark.parametrize("relation", list(Neighbours), ids=["added", "replaced"])
 # of a line of 100 points, the part before the cut has all the weight or next to none, depending on one row
-CUT = {Neighbours.ADD_REMOVE: 50, Neighbours.REPLACE_ONE: 20}
-LINES = {Neighbours.ADD_REMOVE: ([50], [50, 99]), Neighbours.REPLACE_ONE: ([0, 20], [20, 99])}
+CUT = {ADDED: 50, REPLACED: 20}
+LINES = {ADDED: ([50], [50, 99]), REPLACED: ([0, 20], [20, 99])}
 # a row more, or moved, beyond the cell that holds the median
 CELLS = {
-    Neighbours.ADD_REMOVE: ([1, 1, 0, 0, 0], [1, 1, 0, 0, 1]),
-    Neighbours.REPLACE_ONE: ([1, 1, 0, 0, 0], [0, 1, 0, 0, 1]),
+    ADDED: ([1, 1, 0, 0, 0], [1, 1, 0, 0, 1]),
+    REPLACED: ([1, 1, 0, 0, 0], [0, 1, 0, 0, 1]),
 }
 
 
@@ -154,7 +136,7 @@ MEDIANS = {
     "widened median": (before_the_cut, LINES, 1),
     "private quantile": (in_the_first_cell, CELLS, 0),
 }
-ON_A_LINE = pytest.mark.parametrize("name", ["median on a grid", "widened median"])
+ON_A_LINE = ["median on a grid", "widened median"]
 
 
 def picked(name, relation, noise, *, epsilon=EPSILON, told=None, times=1):
@@ -170,68 +152,44 @@ def picked(name, relation, noise, *, epsilon=EPSILON, told=None, times=1):
     return mechanism, *pairs[relation]
 
 
-@pytest.mark.sampled("name")
-@pytest.mark.parametrize("name", MEDIANS)
-@BOTH
-def test_a_median_keeps_epsilon_and_uses_it(name, relation):
-    found = found_by(1500, *picked(name, relation, SecureNoise()))
-    assert keeps(found, name, relation=relation, claimed=EPSILON, at_least=0.15)
+class TestMedians(SampledAudit):
+    mechanisms = MEDIANS
+    claimed, at_least, seed, quick, thorough = EPSILON, 0.15, 46, 1500, 5000
+    options = BY_CHOSEN_EVENT
+    kept = tuple(MEDIANS)
+    faults = {
+        "half the noise": Fault(planted={"epsilon": 2 * EPSILON}, mechanisms=ON_A_LINE),
+        "budget spent twice": Fault(planted={"times": 2}, mechanisms=ON_A_LINE),
+        "noise for an added row": Fault(
+            planted={"told": ADDED}, relations=[REPLACED], mechanisms=ON_A_LINE, samples=2500
+        ),
+    }
+
+    def mechanism(self, mechanism, relation, noise, **planted):
+        return picked(mechanism, relation, noise, **planted)
 
 
-@pytest.mark.verify
-@ON_A_LINE
-@BOTH
-@pytest.mark.parametrize(
-    ("fault", "planted"),
-    [("half the noise", {"epsilon": 2 * EPSILON}), ("budget spent twice", {"times": 2})],
-    ids=["halved", "twice"],
-)
-def test_a_faulty_median_is_convicted(name, relation, fault, planted):
-    found = found_by(5000, *picked(name, relation, SeededNoise(46), **planted))
-    assert convicts(found, name, relation=relation, claimed=EPSILON, fault=fault)
-
-
-@pytest.mark.verify
-@ON_A_LINE
-def test_weights_for_added_rows_are_convicted_where_rows_are_replaced(name):
-    relation, fault = Neighbours.REPLACE_ONE, "noise for an added row"
-    found = found_by(2500, *picked(name, relation, SeededNoise(45), told=Neighbours.ADD_REMOVE))
-    assert convicts(found, name, relation=relation, claimed=EPSILON, fault=fault)
-
-
-@pytest.fixture
-def quantile_loss(monkeypatch):
+class TestExactLossOfQuantiles(ExactAudit):
     """The largest loss of a private median over small neighbours, by the law of what it has chosen."""
-    asked = []
 
-    def remember(scores, *, epsilon, l_inf_sensitivity, noise, meter):
-        asked.append(flip_probabilities(scores, epsilon=epsilon, sensitivity=l_inf_sensitivity, monotone=False))
-        return 0
+    mechanisms = ("private quantile",)
+    claimed, at_least = EPSILON, 0.6
 
-    monkeypatch.setattr(quantiles, "permute_and_flip", remember)
+    def loss(self, mechanism, relation, *, less=1, times=1, told=None):
+        asked, worst = [], 0.0
 
-    def loss(relation, **options):
-        worst = 0.0
-        for held in itertools.product(range(3), repeat=4):
-            table = np.array(held)
-            for other in neighbouring(table, relation):
-                asked.clear()
-                for cells in (table, other):
-                    private_quantile(cells, level="0.5", noise=SeededNoise(1), **options)
-                worst = max(worst, log_ratio(*asked))
-        return exactly(worst)
+        def remember(scores, *, epsilon, l_inf_sensitivity, noise, meter):
+            asked.append(flip_probabilities(scores, epsilon=epsilon, sensitivity=l_inf_sensitivity, monotone=False))
+            return 0
 
-    return loss
-
-
-@BOTH
-def test_the_exact_loss_of_a_private_quantile(quantile_loss, relation):
-    name, said = "private quantile", {"relation": relation, "claimed": EPSILON}
-    own = quantile_loss(relation, epsilon=EPSILON, neighbours=relation)
-    assert keeps(own, name, **said, at_least=0.6)
-    assert convicts(exactly(2 * own.epsilon), name, **said, fault="budget spent twice")
-    halved = quantile_loss(relation, epsilon=2 * EPSILON, neighbours=relation)
-    assert convicts(halved, name, **said, fault="half the noise")
-    if relation is Neighbours.REPLACE_ONE:
-        added = quantile_loss(relation, epsilon=EPSILON, neighbours=Neighbours.ADD_REMOVE)
-        assert convicts(added, name, **said, fault="noise for an added row")
+        options = {"level": "0.5", "epsilon": less * EPSILON, "neighbours": told or relation, "noise": SeededNoise(1)}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(quantiles, "permute_and_flip", remember)
+            for held in itertools.product(range(3), repeat=4):
+                table = np.array(held)
+                for other in neighbouring(table, relation):
+                    asked.clear()
+                    for cells in (table, other):
+                        private_quantile(cells, **options)
+                    worst = max(worst, times * log_ratio(*asked))
+        return worst

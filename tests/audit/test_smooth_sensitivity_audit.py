@@ -3,14 +3,14 @@
 from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
+from functools import cache
 from itertools import product
 
 import numpy as np
 import pytest
 
-from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.continuous_noise import cauchy_noise, laplace_noise, polynomial_noise, student_t_noise
-from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.quantiles import recursive_medians
 from spark_jobs.mechanisms.smooth_sensitivity import (
     auc_bound,
@@ -23,7 +23,8 @@ from spark_jobs.mechanisms.smooth_sensitivity import (
     release_average_precision,
     release_median,
 )
-from tests.support.audit import audit, audit_outputs, convicts, exactly, keeps, samples
+from tests.suites.audit import ADDED, REPLACED, ExactAudit, Fault, SampledAudit
+from tests.support.audit import audit_outputs
 from tests.support.median_law import recursive_law
 from tests.support.neighbouring import neighbouring
 from tests.support.smooth_loss import log_density, loss_between
@@ -37,7 +38,6 @@ SHAPES = {
     "student_t": student_t_noise(EPSILON),
     "laplace": laplace_noise(EPSILON, "1e-6"),
 }
-ADDED, REPLACED = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE
 # the row that moves a statistic the most, of two hundred in a class, at low, middle and high scores: a positive below
 # all negatives, a negative above all positives, a row across a gap at the median
 RANKED = ([0, 200, 0], [0, 0, 200])
@@ -78,9 +78,6 @@ def place(name, table, relation, smoothness):
 
 
 RELEASES = {"median": median, "AUC": auc, "average precision": ap}
-NAMES = pytest.mark.parametrize("name", RELEASES)
-DENSITIES = pytest.mark.parametrize("density", SHAPES)
-BOTH = pytest.mark.parametrize("relation", list(Neighbours), ids=["added", "replaced"])
 
 
 def evidence(name, relation, noise, density, *, fewer=1.0, pair=None, times=1):
@@ -99,51 +96,46 @@ def evidence(name, relation, noise, density, *, fewer=1.0, pair=None, times=1):
     return mechanism, first, second
 
 
-@pytest.mark.sampled("name")
-@NAMES
-@DENSITIES
-@BOTH
-def test_a_release_keeps_epsilon_and_uses_it(name, density, relation):
-    shape = SHAPES[density]
-    mechanism = evidence(name, relation, SecureNoise(), density)
-    found = audit(*mechanism, samples=samples(2000), delta=float(shape.delta), threshold=0.0)
-    # the constants of Student's t and of Laplace noise are loose
-    least = 0.15 if density in ("polynomial", "cauchy") else 0.03
-    assert keeps(found, f"{name}, {density} noise", relation=relation, claimed=EPSILON, at_least=least)
+MECHANISMS = {f"{name}, {density} noise": (name, density) for name in RELEASES for density in SHAPES}
 
 
+def with_noise(densities):
+    return [mechanism for mechanism, (_, density) in MECHANISMS.items() if density in densities]
+
+
+TIGHT, LOOSE = with_noise(["polynomial", "cauchy"]), with_noise(["student_t", "laplace"])
 # what samples can tell; half of any is told by the exact losses below
-FEWER = {"polynomial": 2, "cauchy": 3, "student_t": 4, "laplace": 3}
+FEWER = {2: ["polynomial"], 3: ["cauchy", "laplace"], 4: ["student_t"]}
 PARTS = {2: "half the noise", 3: "a third of the noise", 4: "a quarter of the noise"}
 
 
-@pytest.mark.verify
-@NAMES
-@DENSITIES
-@BOTH
-def test_a_release_with_too_little_noise_is_convicted(name, density, relation):
-    fewer, delta = FEWER[density], float(SHAPES[density].delta)
-    mechanism = evidence(name, relation, SeededNoise(32), density, fewer=fewer)
-    found = audit(*mechanism, samples=samples(2500), delta=delta)
-    assert convicts(found, f"{name}, {density} noise", relation=relation, claimed=EPSILON, fault=PARTS[fewer])
+class TestReleases(SampledAudit):
+    mechanisms = MECHANISMS
+    claimed, seed, quick, thorough = EPSILON, 32, 2000, 2500
+    shipped_options = {"threshold": 0.0}
+    kept = [f"{name}, polynomial noise" for name in RELEASES]
+    faults = {
+        **{name: Fault(planted={"fewer": fewer}, mechanisms=with_noise(FEWER[fewer])) for fewer, name in PARTS.items()},
+        "budget spent twice": Fault(planted={"times": 2}, mechanisms=kept, samples=3000),
+        "sensitivity off by one record": Fault(
+            planted={"records": 2},
+            relations=[REPLACED],
+            mechanisms=[f"{name}, polynomial noise" for name in TWO_RECORDS],
+            samples=3500,
+        ),
+    }
 
+    def floor(self, mechanism, relation):
+        # the constants of Student's t and of Laplace noise are loose
+        return 0.15 if mechanism in TIGHT else 0.03
 
-@pytest.mark.verify
-@NAMES
-@BOTH
-def test_a_release_drawn_twice_is_convicted(name, relation):
-    found = audit(*evidence(name, relation, SeededNoise(33), "polynomial", times=2), samples=samples(3000))
-    fault = "budget spent twice"
-    assert convicts(found, f"{name}, polynomial noise", relation=relation, claimed=EPSILON, fault=fault)
+    def delta(self, mechanism):
+        return float(SHAPES[MECHANISMS[mechanism][1]].delta)
 
-
-@pytest.mark.verify
-@pytest.mark.parametrize("name", TWO_RECORDS)
-def test_a_bound_for_one_record_is_convicted_where_two_are_replaced(name):
-    mechanism = evidence(name, REPLACED, SeededNoise(34), "polynomial", pair=TWO_RECORDS[name])
-    found = audit(*mechanism, samples=samples(3500))
-    fault = "sensitivity off by one record"
-    assert convicts(found, f"{name}, polynomial noise", relation=REPLACED, claimed=EPSILON, fault=fault)
+    def mechanism(self, mechanism, relation, noise, *, records=1, **planted):
+        name, density = MECHANISMS[mechanism]
+        pair = TWO_RECORDS[name] if records == 2 else None
+        return evidence(name, relation, noise, density, pair=pair, **planted)
 
 
 # beside the tables above: few rows, where the bound itself changes
@@ -163,29 +155,29 @@ FEW = {
 }
 
 
-def exact_loss(name, density, relation, *, fewer=1.0):
+class TestExactLossOfReleases(ExactAudit):
     """The largest loss between tables, from the density that is drawn from."""
-    shape = SHAPES[density]
-    log_h = log_density(shape.density, shape.degrees, float(shape.epsilon) / shape.rate)
-    pairs = (
-        [place(name, table, relation, shape.smoothness) for table in pair]
-        for pair in [TABLES[name, relation], *FEW[name][relation]]
-    )
-    delta = float(shape.delta)
-    return exactly(max(loss_between(log_h, shape.scale / fewer, pair, delta=delta) for pair in pairs))
 
+    mechanisms = MECHANISMS
+    claimed = EPSILON
+    faults = {
+        "half the noise": Fault(planted={"less": 2}, mechanisms=TIGHT),
+        # half of what the loose constants ask for is only just enough
+        "noise divided by 2.2": Fault(planted={"less": 2.2}, mechanisms=LOOSE),
+    }
 
-@NAMES
-@DENSITIES
-@BOTH
-def test_the_exact_loss_of_a_release(name, density, relation):
-    said = {"relation": relation, "claimed": EPSILON}
-    what = f"{name}, {density} noise"
-    tight = density in ("polynomial", "cauchy")
-    assert keeps(exact_loss(name, density, relation), what, **said, at_least=0.9 if tight else 0.45)
-    # half of what the loose constants ask for is only just enough
-    fewer, fault = (2, "half the noise") if tight else (2.2, "noise divided by 2.2")
-    assert convicts(exact_loss(name, density, relation, fewer=fewer), what, **said, fault=fault)
+    def floor(self, mechanism, relation):
+        return 0.9 if mechanism in TIGHT else 0.45
+
+    def loss(self, mechanism, relation, *, less=1.0):
+        name, density = MECHANISMS[mechanism]
+        shape = SHAPES[density]
+        log_h = log_density(shape.density, shape.degrees, float(shape.epsilon) / shape.rate)
+        pairs = (
+            [place(name, table, relation, shape.smoothness) for table in pair]
+            for pair in [TABLES[name, relation], *FEW[name][relation]]
+        )
+        return max(loss_between(log_h, shape.scale / less, pair, delta=float(shape.delta)) for pair in pairs)
 
 
 # two levels on four cells; a row is added across the gap at the median, or moved there
@@ -193,15 +185,18 @@ ROWS = {ADDED: ([9, 0, 0, 9], [9, 0, 0, 10]), REPLACED: ([9, 0, 0, 9], [8, 0, 0,
 MEDIANS = "recursive medians"
 
 
-@pytest.mark.sampled
-@BOTH
-def test_recursive_medians_keep_epsilon_and_use_it(relation):
-    def mechanism(table, count):
-        options = {"levels": 2, "epsilon": 8, "neighbours": relation, "noise": SecureNoise()}
-        return np.array([recursive_medians(table, **options).thresholds @ [25, 5, 1] for _ in range(count)])
+class TestRecursiveMedians(SampledAudit):
+    mechanisms = (MEDIANS,)
+    claimed, at_least, quick = 8, 0.1, 1200
+    audit = staticmethod(audit_outputs)
+    faults = {}
 
-    found = audit_outputs(mechanism, *ROWS[relation], samples=samples(1200))
-    assert keeps(found, MEDIANS, relation=relation, claimed=8, at_least=0.1)
+    def mechanism(self, mechanism, relation, noise):
+        def run(table, count):
+            options = {"levels": 2, "epsilon": self.claimed, "neighbours": relation, "noise": noise}
+            return np.array([recursive_medians(table, **options).thresholds @ [25, 5, 1] for _ in range(count)])
+
+        return run, *ROWS[relation]
 
 
 def test_recursive_medians_follow_their_law():
@@ -216,6 +211,7 @@ def test_recursive_medians_follow_their_law():
         assert abs(drawn[thresholds] - expected) <= 5 * np.sqrt(expected) + 1
 
 
+@cache
 def worst_medians(relation, *, epsilon=EPSILON):
     """The largest loss of two levels over small neighbours."""
     worst, laws = 0.0, {}
@@ -231,13 +227,16 @@ def worst_medians(relation, *, epsilon=EPSILON):
         for other in neighbouring(table, relation):
             one, two = law(table), law(other)
             worst = max(worst, max(abs(one[key] - two[key]) for key in one))
-    return exactly(worst)
+    return worst
 
 
-@BOTH
-def test_the_exact_loss_of_recursive_medians(relation):
-    said = {"relation": relation, "claimed": EPSILON}
-    own = worst_medians(relation)
-    assert keeps(own, MEDIANS, **said, at_least=0.6)
-    assert convicts(worst_medians(relation, epsilon=2 * EPSILON), MEDIANS, **said, fault="half the noise")
-    assert convicts(exactly(2 * own.epsilon), MEDIANS, **said, fault="budget spent twice")
+class TestExactLossOfRecursiveMedians(ExactAudit):
+    mechanisms = (MEDIANS,)
+    claimed, at_least = EPSILON, 0.6
+    faults = {
+        "half the noise": Fault(planted={"epsilon": 2 * EPSILON}),
+        "budget spent twice": Fault(planted={"times": 2}),
+    }
+
+    def loss(self, mechanism, relation, *, times=1, **planted):
+        return times * worst_medians(relation, **planted)

@@ -7,24 +7,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms import sparse_vector
-from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.sparse_vector import above_threshold, first_crossing, merge_cells
-from tests.support.audit import Tampered, audit_outputs, convicts, keeps, samples
+from tests.suites.audit import ADDED, REPLACED, Fault, SampledAudit
+from tests.support.audit import audit_outputs, convicts, samples
 from tests.support.flawed.sparse_vector import SHARES, published
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
 
 EPSILON = Decimal(3)
 """Large: a sequence of answers that tells neighbours apart at a small epsilon is too rare to be sampled."""
-ADDED = (np.array([-1] * 3 + [0] * 2), np.array([0] * 3 + [0] * 2))
-REPLACED = (np.array([-1] * 3 + [0] * 2), np.array([0] * 3 + [-1] * 2))
-RELATIONS = pytest.mark.parametrize(
-    ("relation", "pair"),
-    [(Neighbours.ADD_REMOVE, ADDED), (Neighbours.REPLACE_ONE, REPLACED)],
-    ids=["added", "replaced"],
-)
+PAIRS = {
+    ADDED: (np.array([-1] * 3 + [0] * 2), np.array([0] * 3 + [0] * 2)),
+    REPLACED: (np.array([-1] * 3 + [0] * 2), np.array([0] * 3 + [-1] * 2)),
+}
 
 
 @dataclass
@@ -51,7 +48,7 @@ class Misused:
 
 def runs(make_noise, relation, *, cutoff):
     """Codes of which queries passed."""
-    monotone = relation is Neighbours.ADD_REMOVE
+    monotone = relation is ADDED
 
     def once(queries):
         made = above_threshold(queries, epsilon=EPSILON, noise=make_noise(), cutoff=cutoff, monotone=monotone)
@@ -60,40 +57,29 @@ def runs(make_noise, relation, *, cutoff):
     return lambda table, count: np.array([once(table) for _ in range(count)])
 
 
-@pytest.mark.sampled
-@RELATIONS
-@pytest.mark.parametrize("cutoff", [1, 2])
-def test_above_threshold_keeps_epsilon_and_uses_it(cutoff, relation, pair):
-    noise = SecureNoise()
-    found = audit_outputs(runs(lambda: noise, relation, cutoff=cutoff), *pair, samples=samples(4000))
-    assert keeps(found, f"above threshold, c = {cutoff}", relation=relation, claimed=EPSILON, at_least=0.05)
-
-
-@pytest.mark.verify
-@RELATIONS
-@pytest.mark.parametrize(("fault", "quick"), [("threshold noise reused", 2000), ("cut-off off by one", 20_000)])
-def test_misused_noise_is_convicted(fault, quick, relation, pair):
-    source = SeededNoise(51)
-    found = audit_outputs(runs(lambda: Misused(source, fault), relation, cutoff=2), *pair, samples=samples(quick))
-    assert convicts(found, "above threshold, c = 2", relation=relation, claimed=EPSILON, fault=fault)
-
-
-@pytest.mark.verify
-@RELATIONS
-def test_half_the_noise_is_convicted(relation, pair):
-    noise = Tampered(source=SeededNoise(52), epsilon_factor=2)
-    found = audit_outputs(runs(lambda: noise, relation, cutoff=2), *pair, samples=samples(10_000))
-    assert convicts(found, "above threshold, c = 2", relation=relation, claimed=EPSILON, fault="half the noise")
-
-
-@pytest.mark.verify
-@RELATIONS
-def test_a_budget_spent_twice_is_convicted(monkeypatch, relation, pair):
-    # the threshold and the queries, both at the whole epsilon
+def split_nothing(monkeypatch):
+    """The threshold and the queries, both at the whole epsilon."""
     monkeypatch.setattr(sparse_vector, "optimal_split", lambda epsilon, **_: (epsilon, epsilon))
-    noise = SeededNoise(53)
-    found = audit_outputs(runs(lambda: noise, relation, cutoff=1), *pair, samples=samples(6000))
-    assert convicts(found, "above threshold, c = 1", relation=relation, claimed=EPSILON, fault="budget spent twice")
+
+
+class TestAboveThreshold(SampledAudit):
+    mechanisms = {"above threshold, c = 1": 1, "above threshold, c = 2": 2}
+    claimed, at_least, seed, quick, thorough = EPSILON, 0.05, 51, 4000, 10_000
+    audit = staticmethod(audit_outputs)
+    faults = {
+        "half the noise": Fault(noise={"epsilon_factor": 2}, mechanisms=[*mechanisms][1:]),
+        "threshold noise reused": Fault(
+            planted={"misused": "threshold noise reused"}, mechanisms=[*mechanisms][1:], samples=2000
+        ),
+        "cut-off off by one": Fault(
+            planted={"misused": "cut-off off by one"}, mechanisms=[*mechanisms][1:], samples=20_000
+        ),
+        "budget spent twice": Fault(patch=split_nothing, mechanisms=[*mechanisms][:1], samples=6000),
+    }
+
+    def mechanism(self, mechanism, relation, noise, *, misused=None):
+        make_noise = (lambda: Misused(noise, misused)) if misused else (lambda: noise)
+        return runs(make_noise, relation, cutoff=self.mechanisms[mechanism]), *PAIRS[relation]
 
 
 @pytest.mark.verify
@@ -122,7 +108,7 @@ class Nested:
 
     def pair(self, relation):
         first, last = np.eye(len(self.cells), dtype=np.int64)[[0, -1]]
-        return np.array(self.cells) + first, np.array(self.cells) + (last if relation is Neighbours.REPLACE_ONE else 0)
+        return np.array(self.cells) + first, np.array(self.cells) + (last if relation is REPLACED else 0)
 
     def mechanism(self, noise, relation):
         options = {"threshold": self.threshold, "epsilon": EPSILON, "neighbours": relation, "noise": noise}
@@ -133,33 +119,17 @@ NESTED = {
     "first crossing": Nested(run=first_crossing, cells=(0, 0, 0, 0), threshold=1),
     "merged cells": Nested(run=merge_cells, cells=(0, 1, 0, 3, 1), threshold=2),
 }
-BOTH = pytest.mark.parametrize("relation", list(Neighbours), ids=lambda relation: relation.name.lower())
 
 
-@pytest.mark.sampled
-@BOTH
-@pytest.mark.parametrize("name", NESTED)
-def test_nested_counts_keep_epsilon_and_use_it(name, relation):
-    nested = NESTED[name]
-    mechanism = nested.mechanism(SecureNoise(), relation)
-    found = audit_outputs(mechanism, *nested.pair(relation), samples=samples(1000))
-    assert keeps(found, name, relation=relation, claimed=EPSILON, at_least=0.1)
+class TestNestedCounts(SampledAudit):
+    mechanisms = NESTED
+    claimed, at_least, seed, quick, thorough = EPSILON, 0.1, 55, 1000, 6000
+    audit = staticmethod(audit_outputs)
+    faults = {
+        "half the noise": Fault(noise={"epsilon_factor": 2}),
+        "noise for an added row": Fault(planted={"told": ADDED}, relations=[REPLACED], mechanisms=["first crossing"]),
+    }
 
-
-@pytest.mark.verify
-@BOTH
-@pytest.mark.parametrize("name", NESTED)
-def test_half_the_noise_on_nested_counts_is_convicted(name, relation):
-    nested = NESTED[name]
-    mechanism = nested.mechanism(Tampered(source=SeededNoise(55), epsilon_factor=2), relation)
-    found = audit_outputs(mechanism, *nested.pair(relation), samples=samples(6000))
-    assert convicts(found, name, relation=relation, claimed=EPSILON, fault="half the noise")
-
-
-@pytest.mark.verify
-def test_noise_for_an_added_row_is_convicted_where_rows_are_replaced():
-    nested = NESTED["first crossing"]
-    mechanism = nested.mechanism(SeededNoise(56), Neighbours.ADD_REMOVE)
-    found = audit_outputs(mechanism, *nested.pair(Neighbours.REPLACE_ONE), samples=samples(6000))
-    fault = "noise for an added row"
-    assert convicts(found, "first crossing", relation=Neighbours.REPLACE_ONE, claimed=EPSILON, fault=fault)
+    def mechanism(self, mechanism, relation, noise, *, told=None):
+        nested = NESTED[mechanism]
+        return nested.mechanism(noise, told or relation), *nested.pair(relation)

@@ -15,7 +15,8 @@ from spark_jobs.mechanisms.streams.hierarchy import (
     laplace_hierarchy,
     release_hierarchy,
 )
-from tests.support.audit import Tampered, audit, convicts, exactly, keeps, samples
+from tests.suites.audit import ADDED, REPLACED, ExactAudit, Fault, SampledAudit
+from tests.support.audit import Tampered, convicts, exactly, keeps
 from tests.support.flawed.pruning import fresh_threshold_tests
 from tests.support.hierarchy_law import HierarchyLaw
 from tests.support.noises import worst_loss
@@ -24,7 +25,6 @@ from tests.support.stream_law import neighbours_of
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
 
-ADDED, REPLACED = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE
 BOTH = pytest.mark.parametrize("relation", list(Neighbours), ids=["added", "replaced"])
 EPSILON = Decimal(6)
 NAME = "streams of a hierarchy"
@@ -63,21 +63,17 @@ def worst(relation, told=None, less=1, generous=False):
     return max(law.loss(one, other) for one, other in pairs(relation))
 
 
-@BOTH
-def test_all_that_is_released_loses_no_more_than_epsilon(relation):
+class TestExactLossOfReleases(ExactAudit):
+    mechanisms = (NAME,)
     # groups use a third of their part, pruning not all of its
-    assert keeps(exactly(worst(relation)), NAME, relation=relation, claimed=EPSILON, at_least=0.6)
+    claimed, at_least = EPSILON, 0.6
+    faults = {
+        **ExactAudit.faults,
+        "the budget of pruned levels, where they are not pruned": Fault(planted={"generous": True}),
+    }
 
-
-@BOTH
-def test_a_faulty_release_is_convicted(relation):
-    said = {"relation": relation, "claimed": EPSILON}
-    assert convicts(exactly(worst(relation, less=2)), NAME, **said, fault="half the noise")
-    assert convicts(exactly(2 * worst(relation)), NAME, **said, fault="budget spent twice")
-    fault = "the budget of pruned levels, where they are not pruned"
-    assert convicts(exactly(worst(relation, generous=True)), NAME, **said, fault=fault)
-    if relation is REPLACED:
-        assert convicts(exactly(worst(relation, told=ADDED)), NAME, **said, fault="noise for an added row")
+    def loss(self, mechanism, relation, *, times=1, **planted):
+        return times * worst(relation, **planted)
 
 
 @BOTH
@@ -128,42 +124,44 @@ def sampled(relation, noise, epsilon):
     return (lambda counts, count: np.array([once(np.array(counts)) for _ in range(count)])), *pair
 
 
-@pytest.mark.sampled
-@BOTH
-def test_sampled_releases_keep_epsilon_and_use_it(relation):
-    found = audit(*sampled(relation, SeededNoise(142), EPSILON), samples=samples(600))
-    assert keeps(found, NAME, relation=relation, claimed=EPSILON, at_least=0.05)
+class TestSampledReleases(SampledAudit):
+    mechanisms = (NAME,)
+    claimed, at_least, seed, quick = EPSILON, 0.05, 142, 600
+    faults = {}
+
+    def mechanism(self, mechanism, relation, noise):
+        return sampled(relation, SeededNoise(self.seed), EPSILON)
 
 
-@pytest.mark.verify
-def test_sampled_releases_with_a_third_of_the_noise_are_convicted():
-    noise = Tampered(source=SeededNoise(141), epsilon_factor=3)
-    found = audit(*sampled(ADDED, noise, SMALL), samples=samples(1200))
-    assert convicts(found, NAME, relation=ADDED, claimed=SMALL, fault="a third of the noise")
+class TestSampledReleasesWithLittleNoise(SampledAudit):
+    """At an epsilon of which samples see an excess."""
+
+    mechanisms = (NAME,)
+    relations = (ADDED,)
+    claimed, seed, thorough = SMALL, 141, 1200
+    test_the_claim_is_kept_and_used = None
+    faults = {"a third of the noise": Fault(noise={"epsilon_factor": 3})}
+
+    def mechanism(self, mechanism, relation, noise):
+        return sampled(relation, noise, SMALL)
 
 
-BASELINE = "noisy counts of a hierarchy"
+class TestBaseline(ExactAudit):
+    mechanisms = ("noisy counts of a hierarchy",)
+    claimed, at_least = EPSILON, 1
 
+    def loss(self, mechanism, relation, *, less=1, times=1, told=None):
+        one = np.array([[1, 0, 0, 0], [0, 2, 0, 0]])
+        other = one - np.eye(4, dtype=int)[[0, 1]] * [[1], [0]]
+        if relation is REPLACED:
+            other[1, 3] += 1
+        hierarchy = Hierarchy.line(4, branching=2)
 
-@BOTH
-def test_the_baseline_loses_epsilon_and_every_fault_is_convicted(relation):
-    one = np.array([[1, 0, 0, 0], [0, 2, 0, 0]])
-    other = one - np.eye(4, dtype=int)[[0, 1]] * [[1], [0]]
-    if relation is REPLACED:
-        other[1, 3] += 1
-
-    def loss(*, told=relation, less=1, times=1, levels=2):
-        def mechanism(counts, noise):
+        def run(counts, noise):
             source = Tampered(source=noise, epsilon_factor=less)
             for _ in range(times):
-                hierarchy = Hierarchy.line(4, branching=levels)
-                laplace_hierarchy(counts, hierarchy=hierarchy, epsilon=EPSILON, neighbours=told, noise=source)
+                laplace_hierarchy(
+                    counts, hierarchy=hierarchy, epsilon=EPSILON, neighbours=told or relation, noise=source
+                )
 
-        return exactly(worst_loss(mechanism, one, other))
-
-    said = {"relation": relation, "claimed": EPSILON}
-    assert keeps(loss(), BASELINE, **said, at_least=1)
-    assert convicts(loss(less=2), BASELINE, **said, fault="half the noise")
-    assert convicts(loss(times=2), BASELINE, **said, fault="budget spent twice")
-    if relation is REPLACED:
-        assert convicts(loss(told=ADDED), BASELINE, **said, fault="noise for an added row")
+        return worst_loss(run, one, other)

@@ -7,10 +7,11 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import average_precision
 from spark_jobs.diagnostics._score_figures import weighted as module
 from spark_jobs.mechanisms.cells import totals
-from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.weighted_sums import CellWeights, weighted_sum
 from spark_jobs.statistics import ScoreCounts
-from tests.support.audit import Tampered, audit, convicts, exactly, keeps, log_ratio, samples
+from tests.suites.audit import REPLACED, Fault, SampledAudit
+from tests.support.audit import convicts, exactly, keeps, log_ratio
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
 
@@ -25,45 +26,31 @@ PAIRS = {
 BOTH = pytest.mark.parametrize("relation", list(Neighbours))
 
 
-def sums(relation, noise, *, claimed=None, times=1):
+def sums(relation, noise, *, told=None, times=1):
     """Log ratios of a sum's densities at the scale that the relation asks for."""
     first, second = (np.array([WEIGHTS.total(table)]) for table in PAIRS[relation])
     scale = WEIGHTS.sensitivity(relation) / float(EPSILON)
 
     def mechanism(table, count):
-        options = {"epsilon": EPSILON, "neighbours": claimed or relation, "noise": noise}
+        options = {"epsilon": EPSILON, "neighbours": told or relation, "noise": noise}
         drawn = np.array([[weighted_sum(table, WEIGHTS, **options).total] for _ in range(count * times)])
         return log_ratio(drawn, first, second, scale).reshape(count, times).sum(axis=1)
 
     return mechanism, *PAIRS[relation]
 
 
-@pytest.mark.sampled
-@BOTH
-def test_a_weighted_sum_keeps_epsilon_and_uses_it(relation):
-    found = audit(*sums(relation, SecureNoise()), samples=samples(1500), threshold=0.0)
-    assert keeps(found, "weighted sum", relation=relation, claimed=EPSILON, at_least=0.3)
+class TestWeightedSum(SampledAudit):
+    mechanisms = ("weighted sum",)
+    claimed, at_least, seed, quick, thorough = EPSILON, 0.3, 131, 1500, 6000
+    shipped_options = {"threshold": 0.0}
+    faults = {
+        "half the noise": Fault(noise={"epsilon_factor": 2}),
+        "budget spent twice": Fault(planted={"times": 2}),
+        "noise for an added row": Fault(planted={"told": Neighbours.ADD_REMOVE}, relations=[REPLACED], samples=12000),
+    }
 
-
-@pytest.mark.verify
-@BOTH
-@pytest.mark.parametrize(
-    ("fault", "planted", "factor"),
-    [("half the noise", {}, 2), ("budget spent twice", {"times": 2}, 1)],
-    ids=["halved", "twice"],
-)
-def test_a_faulty_weighted_sum_is_convicted(relation, fault, planted, factor):
-    noise = Tampered(source=SeededNoise(131), epsilon_factor=factor)
-    found = audit(*sums(relation, noise, **planted), samples=samples(6000))
-    assert convicts(found, "weighted sum", relation=relation, claimed=EPSILON, fault=fault)
-
-
-@pytest.mark.verify
-def test_noise_for_an_added_row_is_convicted_where_rows_are_replaced():
-    relation = Neighbours.REPLACE_ONE
-    planted = sums(relation, SeededNoise(132), claimed=Neighbours.ADD_REMOVE)
-    found = audit(*planted, samples=samples(12000))
-    assert convicts(found, "weighted sum", relation=relation, claimed=EPSILON, fault="noise for an added row")
+    def mechanism(self, mechanism, relation, noise, **planted):
+        return sums(relation, noise, **planted)
 
 
 def table(rows, extra=()):

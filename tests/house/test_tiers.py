@@ -60,6 +60,7 @@ def test_the_makefile_selects_by_tier(target: str) -> None:
     assert selection(target) == SELECTIONS[target]
 
 
+@pytest.mark.slow
 def test_every_test_is_in_exactly_one_tier(collected: dict[str, frozenset[str]]) -> None:
     tiers = {
         target: {test for test, markers in collected.items() if selected(selection(target), markers)}
@@ -70,6 +71,7 @@ def test_every_test_is_in_exactly_one_tier(collected: dict[str, frozenset[str]])
     assert sum(map(len, tiers.values())) == len(collected)
 
 
+@pytest.mark.slow
 def test_the_inner_loop_is_a_part_of_the_first_tier(collected: dict[str, frozenset[str]]) -> None:
     fast = [markers for markers in collected.values() if selected(selection("test-fast"), markers)]
     assert len(fast) > 1000
@@ -77,6 +79,7 @@ def test_the_inner_loop_is_a_part_of_the_first_tier(collected: dict[str, frozens
     assert not any(markers & {*ENGINES, "slow", "audit"} for markers in fast)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_each_engine_has_its_smoke_test_in_the_first_tier(engine: str, collected: dict[str, frozenset[str]]) -> None:
     assert any(engine in markers and selected(selection("test"), markers) for markers in collected.values())
@@ -192,6 +195,16 @@ def test_soak_has_every_part_and_says_what_a_machine_lacks() -> None:
     assert not any(part.missing for part in parts(find=lambda name: name, user=0))
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert {part.command[-1] for part in bare} <= set(targets)
+
+
+@pytest.mark.parametrize(
+    ("options", "outcome"),
+    [(["-m", "not slow and not soak"], "no tests ran"), (["-m", "not soak"], "1 error"), (["-m", "slow"], "1 error")],
+    ids=["left out", "not left out", "selected"],
+)
+def test_the_inner_loop_imports_no_file_that_it_leaves_out(tmp_path: Path, options: list[str], outcome: str) -> None:
+    text = "import pytest\npytestmark = [pytest.mark.slow,\n    pytest.mark.audit]\n\nraise ImportError\n"
+    assert outcome in run_pytest(tmp_path, text, *options).stdout
 
 
 def test_one_case_of_a_sampled_audit_stays_in_the_first_tier(tmp_path: Path) -> None:
