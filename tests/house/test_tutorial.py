@@ -11,16 +11,16 @@ import os
 import re
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from dp_operators.budget import BudgetExceeded
 from spark_jobs.contract.release import Release
 from tests.support.code_blocks import Block, code_blocks
-from tests.support.repository import ROOT
-
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.verify, pytest.mark.timeout(1800)]
+from tests.support.repository import ROOT, product_modules
 
 PAGE = ROOT / "docs" / "tutorial.md"
 FOLDER = "/path/to/tutorial"
@@ -36,6 +36,24 @@ OWN = {
 """What a reader with a file of their own replaces, and the epsilon that the page says is released."""
 
 
+def test_quoted_refusals_are_those_of_the_product() -> None:
+    text = PAGE.read_text()
+    [shown] = [block.code for block in code_blocks(PAGE) if block.code.startswith("dp-budget: epsilon")]
+    exceeded = BudgetExceeded(
+        account="tutorial", block="all", requested=Decimal("0.6"), remaining=Decimal("0.5"), cap=Decimal(1)
+    )
+    assert re.fullmatch(pattern_of(shown), f"dp-budget: {exceeded}")
+    modules = "".join(path.read_text() for path in product_modules())
+    quoted = [line.split("`")[1] for line in text.partition("| it says |")[2].splitlines() if line.startswith("| `")]
+    requirements = [re.split(r"; |\.\.\. |: ", line)[-1] for line in quoted]
+    assert len(requirements) == 3
+    assert [words for words in requirements if words not in modules] == []
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.verify
+@pytest.mark.timeout(1800)
 def test_tutorial_works_as_printed(tmp_path: Path) -> None:
     folder = tmp_path / "empty"
     results = follow(folder, replaced={})
@@ -47,6 +65,10 @@ def test_tutorial_works_as_printed(tmp_path: Path) -> None:
     assert (folder / "opened").read_text() == f"file://{(folder / 'folder.txt').read_text().strip()}/report.html"
 
 
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.verify
+@pytest.mark.timeout(1800)
 def test_reader_with_another_file_succeeds(tmp_path: Path) -> None:
     folder = tmp_path / "a folder"
     write_own(folder / "customers" / "v1" / "Export 2026.csv")
