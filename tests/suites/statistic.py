@@ -71,6 +71,7 @@ class StatisticSuite:
         assert distance([*rows, row]) <= self.kind.l1_sensitivity(Neighbours.ADD_REMOVE) == 1  # type: ignore[attr-defined]
         assert not rows or distance(replaced) <= self.kind.l1_sensitivity(Neighbours.REPLACE_ONE) == 2  # type: ignore[attr-defined]
 
+    @pytest.mark.slow
     @EVERY_KIND
     @given(data=st.data())
     def test_keys_with_counts_make_the_same_object(self, data: st.DataObject) -> None:
