@@ -113,6 +113,7 @@ class TestSavedStream(ExactAudit):
     """The loss of the counts of a stream whose last steps are taken after it was saved and restored, once or twice."""
 
     mechanisms = ("a stream that is saved",)
+    method = "pegasus"
     # four fifths of epsilon are for counts; the groups are audited above
     claimed, at_least = EPSILON, 0.79
     faults = {
@@ -127,10 +128,19 @@ class TestSavedStream(ExactAudit):
             other[place] += by
 
         def run(table, noise):
-            stream = CountStream(epsilon=EPSILON, neighbours=told or relation, noise=noise)
+            stream = CountStream(epsilon=EPSILON, method=self.method, neighbours=told or relation, noise=noise)
             stream.steps(table[:2])
             kept = stream.state()
             for _ in range(times):
                 CountStream.restore(kept, noise=noise).steps(table[2:])
 
         return worst_loss(run, counts, other)
+
+
+class TestSavedFilteredStream(TestSavedStream):
+    """The same of the default method, which spends all of epsilon on counts; half of the noise is detected too."""
+
+    mechanisms = ("a filtered stream that is saved",)
+    method = "local_level"
+    at_least = 0.99
+    faults = TestSavedStream.faults | {"half the noise": Fault(noise={"epsilon_factor": 2})}

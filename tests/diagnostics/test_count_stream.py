@@ -57,7 +57,7 @@ def rows_of(seed, steps):
     st.integers(0, 99),
 )
 def test_a_stream_that_is_saved_and_restored_anywhere_is_the_same_stream(counts, pieces, smoothing, seed):
-    options = {"epsilon": 2, "max_group": 6, "smoothing": smoothing}
+    options = {"epsilon": 2, "method": "pegasus", "max_group": 6, "smoothing": smoothing}
     whole = CountStream(**options, noise=Drawn(rows_of(seed, len(counts)))).steps(counts).tolist()
     noise = Drawn(rows_of(seed, len(counts)))
     stream, found = CountStream(**options, noise=noise), []
@@ -74,7 +74,7 @@ def test_a_stream_that_is_saved_and_restored_anywhere_is_the_same_stream(counts,
 def test_it_releases_what_the_mechanism_does(neighbours):
     counts = np.random.default_rng(3).poisson(20, 300)
     options = {"epsilon": "0.5", "group_share": "0.3", "threshold": 9.0, "max_group": 12}
-    stream = CountStream(**options, neighbours=neighbours, smoothing="mean", noise=SeededNoise(5))
+    stream = CountStream(**options, method="pegasus", neighbours=neighbours, smoothing="mean", noise=SeededNoise(5))
     shape = PegasusShape(**options, neighbours=neighbours, smoother=Smoother.MEAN)
     _, expected = release_steps(PegasusState(), counts, shape=shape, noise=SeededNoise(5))
     assert stream.steps(counts).tolist() == expected.estimates.tolist()
@@ -84,7 +84,7 @@ def test_it_releases_what_the_mechanism_does(neighbours):
 @BOTH
 def test_the_counts_of_a_stream_lose_their_part_of_epsilon_and_no_more(neighbours):
     def mechanism(counts, noise):
-        stream = CountStream(epsilon=2, neighbours=neighbours, noise=noise)
+        stream = CountStream(epsilon=2, method="pegasus", neighbours=neighbours, noise=noise)
         for count in counts[:3]:
             stream.step(count)
         stream.steps(counts[3:])
@@ -109,7 +109,7 @@ MEANT = [0, 2**40, 0, 0, 2**40, 2**40, 0, 0, 0, 0, 2**40, 3, 1, 3, 2**40, 2**40,
 
 def test_no_count_raises_or_warns_or_changes_what_comes_out():
     noise = Recording(source=SecureNoise())
-    stream = CountStream(epsilon=1, noise=noise)
+    stream = CountStream(epsilon=1, method="pegasus", noise=noise)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for count, meant in zip(BAD, MEANT, strict=True):
@@ -135,24 +135,39 @@ def test_counts_are_numbers_and_the_refusal_does_not_quote_them(counts):
     assert str(TOLD) not in str(refused.value)
 
 
+PEGASUS = {"group_share", "threshold", "max_group", "smoothing"}
+
+
+@pytest.mark.parametrize(
+    ("method", "option"),
+    [("local_level", each) for each in sorted(PEGASUS)] + [("pegasus", "season"), ("pegasus", "confidence")],
+)
+def test_an_option_of_the_other_method_is_refused_in_one_line(method, option):
+    with pytest.raises(InvalidRequest, match=f"^{option}: .*is no option of method {method}") as refused:
+        CountStream(epsilon=1, method=method, **{option: "mean" if option == "smoothing" else 1})
+    assert "\n" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     "changed",
     [{"epsilon": 0}, {"epsilon": -1}, {"epsilon": math.nan}, {"epsilon": None}, {"epsilon": "1e-7"},
      {"neighbours": "twins"}, {"group_share": 0}, {"group_share": 1}, {"group_share": "half"}, {"threshold": -1},
      {"threshold": math.inf}, {"threshold": "5"}, {"threshold": True}, {"max_group": 0}, {"max_group": 10**6},
-     {"max_group": 2.5}, {"max_group": None}, {"smoothing": "mode"}, {"smoothing": None}],
+     {"max_group": 2.5}, {"smoothing": "mode"}, {"method": "kalman"}, {"season": -1}, {"season": 2.5},
+     {"season": 10**6}, {"confidence": 1}, {"confidence": 0.4}, {"confidence": "0.9"}],
     ids=str,
 )  # fmt: skip
 def test_bad_options_are_refused_in_one_line(changed):
+    of_pegasus = {"method": "pegasus"} if set(changed) & PEGASUS else {}
     with pytest.raises(InvalidRequest, match=next(iter(changed))) as refused:
-        CountStream(**{"epsilon": 1, **changed})
+        CountStream(**{"epsilon": 1, **of_pegasus, **changed})
     assert "\n" not in str(refused.value)
 
 
 def open_stream(**changed):
     """A stream in the middle of a group of counts that nobody may read."""
     zero = np.zeros(3, dtype=int)
-    stream = CountStream(**{"epsilon": 1, "noise": Drawn([zero, zero, zero - 10**6]), **changed})
+    stream = CountStream(**{"epsilon": 1, "method": "pegasus", "noise": Drawn([zero, zero, zero - 10**6]), **changed})
     stream.steps([5, 5, TOLD - 1])
     return stream
 
@@ -228,7 +243,7 @@ def test_options_survive():
         "threshold": 7,
         "max_group": 9,
     }
-    stream = CountStream(**options, smoothing="james_stein")
+    stream = CountStream(**options, method="pegasus", smoothing="james_stein")
     again = CountStream.restore(stream.state())
     assert again.state() == stream.state()
     fields = json.loads(stream.state().split(b"\n")[1])
@@ -251,7 +266,7 @@ def test_a_stream_that_was_ever_seeded_stays_stamped():
 
 
 def test_memory_does_not_grow_with_the_stream():
-    stream, sizes = CountStream(epsilon=1, max_group=16, threshold=10**6, noise=SeededNoise(2)), []
+    stream, sizes = CountStream(epsilon=1, method="pegasus", max_group=16, threshold=10**6, noise=SeededNoise(2)), []
     for _ in range(40):
         stream.steps(np.full(501, 2**40))  # all alike: groups are as large as they may be
         sizes.append(len(stream.state()))
@@ -270,7 +285,7 @@ def test_noise_that_fails_leaves_the_stream_where_it_was():
             return super().laplace(values, epsilon=epsilon, l1_sensitivity=l1_sensitivity)
 
     noise = Failing(3)
-    stream = CountStream(epsilon=1, noise=noise)
+    stream = CountStream(epsilon=1, method="pegasus", noise=noise)
     stream.steps([5, 5, 5])
     before, noise.fails = stream.state(), True
     with pytest.raises(OSError, match="randomness"):
@@ -280,9 +295,83 @@ def test_noise_that_fails_leaves_the_stream_where_it_was():
 
 def test_groups_of_a_steady_stream_lower_its_error():
     counts = np.repeat([40, 3, 90], 2000)
-    smooth = CountStream(epsilon="0.2", threshold=60, noise=SeededNoise(3)).steps(counts)
+    smooth = CountStream(epsilon="0.2", method="pegasus", threshold=60, noise=SeededNoise(3)).steps(counts)
     raw = SeededNoise(3).laplace(counts, epsilon="0.2", l1_sensitivity=1)
     assert np.abs(smooth - counts).mean() < np.abs(raw - counts).mean() / 2
+
+
+FILTERED = {"epsilon": "0.5", "season": 4, "confidence": 0.8}
+
+
+@given(
+    st.lists(st.integers(0, 30), min_size=1, max_size=40),
+    st.lists(st.integers(1, 7), min_size=1, max_size=40),
+    st.sampled_from([0, 1, 5]),
+    st.integers(0, 99),
+)
+def test_a_filtered_stream_that_is_saved_and_restored_anywhere_is_the_same_stream(counts, pieces, season, seed):
+    noises = [np.rint(np.random.default_rng(seed).laplace(0, 5, len(counts))).astype(int)]
+    whole = CountStream(epsilon=1, season=season, noise=OneRow(noises[0])).release(counts)
+    noise, taken, bands = OneRow(noises[0]), 0, []
+    stream = CountStream(epsilon=1, season=season, noise=noise)
+    while taken < len(counts):
+        steps = stream.release(counts[taken : taken + pieces[taken % len(pieces)]])
+        assert steps.first == taken
+        taken += steps.noisy.size
+        bands += zip(steps.estimates, steps.lower, steps.upper, steps.noisy, strict=True)
+        stream = CountStream.restore(stream.state(), noise=noise)
+    assert bands == list(zip(whole.estimates, whole.lower, whole.upper, whole.noisy, strict=True))
+
+
+class OneRow(Drawn):
+    """Noise of counts that was drawn beforehand."""
+
+    def __init__(self, row):
+        super().__init__([row, row, row])
+
+    def laplace(self, values, *, epsilon, l1_sensitivity):
+        self.at += values.size
+        return values + self.rows[0][self.at - values.size : self.at]
+
+
+@BOTH
+def test_filtered_counts_lose_epsilon_and_no_more(neighbours):
+    def mechanism(counts, noise):
+        stream = CountStream(epsilon=2, season=2, neighbours=neighbours, noise=noise)
+        stream.step(counts[0])
+        CountStream.restore(stream.state(), noise=noise).steps(counts[1:])
+
+    counts = np.array([3.5, 0, math.nan, 1e30, 7, -4])
+    more, moved = counts.copy(), counts.copy()
+    more[1] += 1
+    moved[[0, 4]] += [1, -1]
+    assert worst_loss(mechanism, counts, more) == (2 if neighbours is ADDED else 1)
+    assert worst_loss(mechanism, counts, moved) == (4 if neighbours is ADDED else 2)
+
+
+def test_a_filtered_stream_keeps_its_options_and_no_exact_count():
+    stream = CountStream(**FILTERED, neighbours=REPLACED, noise=OneRow(np.array([9, -9, 40])))
+    stream.steps([TOLD, 5, 5])
+    assert str(TOLD) not in stream.state().decode()
+    again = CountStream.restore(stream.state(), noise=SeededNoise(1))
+    assert (again.taken, again.epsilon, again.neighbours, again.method) == (3, Decimal("0.5"), REPLACED, "local_level")
+    assert again.state() == stream.state()
+    assert repr(again) == "CountStream(epsilon=0.5, neighbours=replace_one, taken=3, guarantee='NOT PRIVATE')"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"levels": []}, {"counts": [1.0]}, {"season": 2}, {"recent": [-1.0, 0.0, 0.0]}, {"recent": [0.0, 0.0]},
+     {"combined": -1.0}, {"level": "5"}, {"guarantee": "private"}, {"confidence": 2.0}, {"step": 2}, {"more": 1}],
+    ids=str,
+)  # fmt: skip
+def test_what_no_filtered_stream_comes_to_is_refused(changed):
+    stream = CountStream(**FILTERED, noise=SeededNoise(1))
+    stream.steps([5, 6, 7])
+    fields = json.loads(stream.state().split(b"\n", 1)[1])
+    written = signed(json.dumps({**fields, **changed}, separators=(",", ":")).encode()).replace(b"m 1 ", b"m 2 ")
+    with pytest.raises(InvalidRequest, match="state"):
+        CountStream.restore(written)
 
 
 def test_a_stream_is_no_kind_of_a_request():

@@ -1,7 +1,8 @@
-"""The state of a stream between two steps, as bytes, in one version and one canonical form.
+"""The state of a stream between two steps, as bytes, in one canonical form for each method.
 
-The form is the line ``count-stream 1 <SHA-256 of the rest>`` and a line of JSON. The hash detects accidental damage; it
-does not protect against somebody who can write the bytes. They contain exact counts, so no error quotes them.
+The form is a line of ``count-stream``, a number and the SHA-256 of the rest, and a line of JSON. The hash detects
+accidental damage; it does not protect against somebody who can write the bytes. The state of PeGaSus contains exact
+counts, so no error quotes it.
 """
 
 from __future__ import annotations
@@ -16,18 +17,105 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours, exact_decimal, plain
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
 from spark_jobs.mechanisms.streams.grouping import GroupState
+from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, LocalLevelState, Moments
 from spark_jobs.mechanisms.streams.pegasus import MAX_COUNT, PegasusShape, PegasusState
 from spark_jobs.mechanisms.streams.smoothing import Smoother
 
-_FORM = b"count-stream 1 "
+Shape = LocalLevelShape | PegasusShape
+State = LocalLevelState | PegasusState
 
 Whole = Annotated[int, Field(ge=0, lt=1 << 63)]
 Signed = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
 Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Square = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class Saved(BaseModel):
-    """A stream between two steps: its public options, its stamp, and its private state.
+Stamp = Annotated[str, Field(pattern=f"^({PRIVATE}|{NOT_PRIVATE})$")]
+
+
+class _Kept(BaseModel):
+    # not the contract's base class, whose errors quote the given value
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+
+class SavedLocalLevel(_Kept):
+    """The state of a filtered stream, a function of released counts.
+
+    Attributes:
+        epsilon, neighbours, season, confidence: as in ``CountStream``.
+        guarantee: stamp of all steps so far.
+        step, level, count, levels, counts, combined: as in ``LocalLevelState``.
+        recent, seasonal: as there; the fields of each in order.
+    """
+
+    epsilon: str
+    neighbours: Neighbours
+    season: Whole
+    confidence: Finite
+    guarantee: Stamp
+    step: Whole
+    level: Finite
+    count: Finite
+    recent: tuple[Square, Square, Square]
+    levels: tuple[Finite, ...]
+    counts: tuple[Finite, ...]
+    seasonal: tuple[Square, Square, Square]
+    combined: Square
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if not len(self.levels) == len(self.counts) == min(self.step, self.season):
+            raise ValueError("no stream can reach this state")
+        return self
+
+    @classmethod
+    def of(cls, shape: LocalLevelShape, state: LocalLevelState, guarantee: str) -> SavedLocalLevel:
+        """The saved form of a stream."""
+        return cls(
+            epsilon=plain(exact_decimal(shape.epsilon)),
+            neighbours=shape.neighbours,
+            guarantee=guarantee,
+            step=state.step,
+            season=int(shape.season),
+            confidence=float(shape.confidence),
+            level=state.level,
+            count=state.count,
+            recent=(state.recent.changes, state.recent.innovations, state.recent.spread),
+            levels=state.levels,
+            counts=state.counts,
+            seasonal=(state.seasonal.changes, state.seasonal.innovations, state.seasonal.spread),
+            combined=state.combined,
+        )
+
+    @property
+    def shape(self) -> LocalLevelShape:
+        """The public facts of the stream."""
+        return LocalLevelShape(
+            epsilon=self.epsilon, neighbours=self.neighbours, season=self.season, confidence=self.confidence
+        )
+
+    @property
+    def state(self) -> LocalLevelState:
+        """The state of the filter."""
+        recent, seasonal = (
+            Moments(changes=changes, innovations=innovations, spread=spread)
+            for changes, innovations, spread in (self.recent, self.seasonal)
+        )
+        return LocalLevelState(
+            step=self.step,
+            level=self.level,
+            count=self.count,
+            recent=recent,
+            levels=self.levels,
+            counts=self.counts,
+            seasonal=seasonal,
+            combined=self.combined,
+        )
+
+
+class SavedPegasus(_Kept):
+    """The state of a stream with PeGaSus; private, because it has the exact counts of the open group.
 
     Attributes:
         epsilon, neighbours, group_share, threshold, max_group, smoothing: as in ``CountStream``.
@@ -36,16 +124,13 @@ class Saved(BaseModel):
         noisy: as in ``PegasusState``.
     """
 
-    # not the contract's base class, whose errors quote the given value
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
-
     epsilon: str
     neighbours: Neighbours
     group_share: str
-    threshold: Annotated[float, Field(allow_inf_nan=False)]
+    threshold: Finite
     max_group: int
     smoothing: Smoother
-    guarantee: str
+    guarantee: Stamp
     step: Whole
     start: Whole
     open: bool
@@ -62,32 +147,29 @@ class Saved(BaseModel):
             self.open or self.level == 0,
             size < self.max_group,
             all(one <= other for one, other in pairwise(self.counts)),
-            self.guarantee in (PRIVATE, NOT_PRIVATE),
         )
         if not all(fits):
             raise ValueError("no stream can reach this state")
         return self
 
     @classmethod
-    def of(cls, shape: PegasusShape, state: PegasusState, guarantee: str) -> Saved:
+    def of(cls, shape: PegasusShape, state: PegasusState, guarantee: str) -> SavedPegasus:
         """The saved form of a stream."""
         group = state.group
-        return cls.model_validate(
-            {
-                "epsilon": plain(exact_decimal(shape.epsilon)),
-                "neighbours": shape.neighbours,
-                "group_share": plain(exact_decimal(shape.group_share)),
-                "threshold": float(shape.threshold),
-                "max_group": int(shape.max_group),
-                "smoothing": shape.smoother,
-                "guarantee": guarantee,
-                "step": group.step,
-                "start": group.start,
-                "open": group.open,
-                "level": group.level,
-                "counts": group.counts,
-                "noisy": state.noisy,
-            }
+        return cls(
+            epsilon=plain(exact_decimal(shape.epsilon)),
+            neighbours=shape.neighbours,
+            group_share=plain(exact_decimal(shape.group_share)),
+            threshold=float(shape.threshold),
+            max_group=int(shape.max_group),
+            smoothing=shape.smoother,
+            guarantee=guarantee,
+            step=group.step,
+            start=group.start,
+            open=group.open,
+            level=group.level,
+            counts=group.counts,
+            noisy=state.noisy,
         )
 
     @property
@@ -108,29 +190,49 @@ class Saved(BaseModel):
         group = GroupState(step=self.step, start=self.start, open=self.open, level=self.level, counts=self.counts)
         return PegasusState(group=group, noisy=self.noisy)
 
-    def to_bytes(self) -> bytes:
-        """The canonical form, as bytes."""
-        body = self.model_dump_json().encode()
-        return _FORM + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
 
-    @classmethod
-    def from_bytes(cls, state: bytes) -> Saved:
-        """The saved stream in the bytes of ``to_bytes``.
+Saved = SavedLocalLevel | SavedPegasus
+_FORMS: dict[bytes, type[SavedLocalLevel] | type[SavedPegasus]] = {
+    b"count-stream 1 ": SavedPegasus,
+    b"count-stream 2 ": SavedLocalLevel,
+}
 
-        Raises:
-            InvalidRequest: ``to_bytes`` did not write these bytes; the error quotes none of them.
-        """
-        head, _, body = bytes(state).partition(b"\n") if isinstance(state, (bytes, bytearray)) else (b"", b"", b"")
-        try:
-            if head != _FORM + hashlib.sha256(body).hexdigest().encode():
-                raise ValueError("another form, or damaged bytes")
-            saved = cls.model_validate_json(body)
-            if cls.of(saved.shape, saved.state, saved.guarantee).to_bytes() != state:
-                raise ValueError("not the canonical form")
-        except (ValidationError, ValueError):
-            raise InvalidRequest(
-                "state",
-                requirement="must be undamaged bytes from CountStream.state(), of this version",
-                remedy="restore an older copy if nothing was released since, or begin a new stream and pay for it",
-            ) from None
-        return saved
+
+def saved(shape: Shape, state: State, guarantee: str) -> Saved:
+    """The saved form of a stream with either method."""
+    if isinstance(shape, LocalLevelShape) and isinstance(state, LocalLevelState):
+        return SavedLocalLevel.of(shape, state, guarantee)
+    if isinstance(shape, PegasusShape) and isinstance(state, PegasusState):
+        return SavedPegasus.of(shape, state, guarantee)
+    raise TypeError("a state of another method")
+
+
+def to_bytes(kept: Saved) -> bytes:
+    """The canonical form, as bytes."""
+    body = kept.model_dump_json().encode()
+    form = next(form for form, kind in _FORMS.items() if type(kept) is kind)
+    return form + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+
+
+def from_bytes(state: bytes) -> Saved:
+    """The saved stream in the bytes of ``to_bytes``.
+
+    Raises:
+        InvalidRequest: ``to_bytes`` did not write these bytes; the error quotes none of them.
+    """
+    head, _, body = bytes(state).partition(b"\n") if isinstance(state, (bytes, bytearray)) else (b"", b"", b"")
+    digest = hashlib.sha256(body).hexdigest().encode()
+    try:
+        kind = next((kind for form, kind in _FORMS.items() if head == form + digest), None)
+        if kind is None:
+            raise ValueError("another form, or damaged bytes")
+        kept = kind.model_validate_json(body)
+        if to_bytes(saved(kept.shape, kept.state, kept.guarantee)) != state:
+            raise ValueError("not the canonical form")
+    except (ValidationError, ValueError):
+        raise InvalidRequest(
+            "state",
+            requirement="must be undamaged bytes from CountStream.state(), of this version",
+            remedy="restore an older copy if nothing was released since, or begin a new stream and pay for it",
+        ) from None
+    return kept

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from decimal import Decimal
+from enum import StrEnum
 from numbers import Real
 from typing import Any
 
@@ -14,43 +16,78 @@ from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours, exact_decimal, plain
 from spark_jobs.contract.release import NOT_PRIVATE
-from spark_jobs.diagnostics.count_stream.saved import Saved
+from spark_jobs.diagnostics.count_stream.saved import Shape, State, from_bytes, saved, to_bytes
 from spark_jobs.mechanisms.meter import Spending
 from spark_jobs.mechanisms.noise import Cost, Noise, SecureNoise
-from spark_jobs.mechanisms.streams.pegasus import MAX_COUNT, PegasusShape, PegasusState, release_steps
+from spark_jobs.mechanisms.streams import local_level, pegasus
+from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, LocalLevelState
+from spark_jobs.mechanisms.streams.pegasus import MAX_COUNT, PegasusShape, PegasusState
 from spark_jobs.mechanisms.streams.smoothing import Smoother
 
 SECURE = SecureNoise()
 
 
+class StreamMethod(StrEnum):
+    """How counts become estimates.
+
+    ``LOCAL_LEVEL``, the default, spends all of epsilon on the counts and filters them; it has bands, and its error is
+    never much above that of the noise alone. ``PEGASUS`` spends a part of epsilon on finding steps that are alike: for
+    counts that are known to stay the same over many steps.
+    """
+
+    LOCAL_LEVEL = "local_level"
+    PEGASUS = "pegasus"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CountSteps:
+    """The release of several steps.
+
+    Attributes:
+        first: number of the first step, counted from 0.
+        noisy: noisy counts, shape (n,): unbiased, for sums over windows.
+        estimates: of the counts, at least 0, shape (n,); each depends on the counts up to its own step alone.
+        lower, upper: ends of the bands for the exact counts, shape (n,); None with ``pegasus``.
+    """
+
+    first: int
+    noisy: Int64Array
+    estimates: FloatArray
+    lower: FloatArray | None
+    upper: FloatArray | None
+
+
 class CountStream:
-    """Counts of rows, step by step, made private by PeGaSus; ``epsilon``-DP for a stream of any length.
+    """Counts of rows, step by step, made private; ``epsilon``-DP for a stream of any length.
 
     Neighbours: one row (one event) is present or not (``ADD_REMOVE``), or at another step (``REPLACE_ONE``). A person
-        with
-    k events in the stream has a privacy loss of k epsilon: bound the events per person, and divide epsilon by that
-    bound. Proof and sensitivity: ``mechanisms.streams``.
+    with k events in the stream has a privacy loss of k epsilon: bound the events per person, and divide epsilon by that
+    bound. Proof and sensitivity: ``mechanisms.streams.local_level`` and ``mechanisms.streams.pegasus``.
 
     Counts are data, so no value of a count raises an error: it is rounded down to a whole number; a missing count (NaN,
     None) or one below 0 becomes 0, and one above 2^40 becomes 2^40. Streams that differ by one row therefore differ by
     at most 1 in a count.
 
-    Memory is that of the open group, at most ``max_group`` counts. Save ``state()`` before an estimate is published,
-    inside the privacy boundary and encrypted: it contains exact counts. If a step whose estimate was published is
-    repeated from an older state, with fresh noise, its privacy cost is spent twice, and no ledger records it. Not
-    thread-safe.
+    Save ``state()`` before an estimate is published. If a step whose estimate was published is repeated from an older
+    state, with fresh noise, its privacy cost is spent twice, and no ledger records it. Not thread-safe.
 
     Args:
         epsilon: privacy cost of the stream, whatever its length; all of it is spent.
         neighbours: neighbouring relation of the guarantee. ``REPLACE_ONE`` doubles all noise.
-        group_share: fraction of epsilon, in (0, 1), for the grouping of steps; the rest is for the counts.
-        threshold: largest deviation within a group of steps, in units of one over the epsilon of the grouping.
-        max_group: largest number of steps in a group, up to 65,536; bounds memory.
-        smoothing: ``median``, ``mean`` or ``james_stein``: how a group's noisy counts become an estimate.
+        method: ``local_level`` or ``pegasus``; see ``StreamMethod``.
+        season: for ``local_level``: number of steps in a season, up to 65,536, such as 24 for hours; 0, the default,
+            for none.
+        confidence: for ``local_level``: nominal level of the bands; 0.9 by default.
+        group_share: for ``pegasus``: fraction of epsilon, in (0, 1), for the grouping of steps; 0.2 by default.
+        threshold: for ``pegasus``: largest deviation within a group of steps, in units of one over the epsilon of the
+            grouping; 5 by default.
+        max_group: for ``pegasus``: largest number of steps in a group, up to 65,536; bounds memory; 1,024 by default.
+        smoothing: for ``pegasus``: ``median`` (the default), ``mean`` or ``james_stein``: how a group's noisy counts
+            become an estimate.
         noise: sampler of the mechanism's noise; ``SeededNoise`` stamps the stream NOT PRIVATE permanently.
 
     Raises:
-        InvalidRequest: an option is out of its bounds.
+        InvalidRequest: an option is out of its bounds, or belongs to the other method.
 
     Example:
         >>> from spark_jobs.mechanisms.noise import SeededNoise
@@ -66,23 +103,34 @@ class CountStream:
         *,
         epsilon: Cost,
         neighbours: Neighbours = Neighbours.ADD_REMOVE,
-        group_share: Cost = "0.2",
-        threshold: float = 5.0,
-        max_group: int = 1024,
-        smoothing: str = "median",
+        method: str = StreamMethod.LOCAL_LEVEL,
+        season: int | None = None,
+        confidence: float | None = None,
+        group_share: Cost | None = None,
+        threshold: float | None = None,
+        max_group: int | None = None,
+        smoothing: str | None = None,
         noise: Noise = SECURE,
     ) -> None:
-        self._shape = PegasusShape(
-            epsilon=exact_decimal(epsilon, what="epsilon"),
-            neighbours=_one_of(Neighbours, "neighbours", neighbours),
-            group_share=exact_decimal(group_share, what="group_share"),
-            threshold=threshold,
-            max_group=max_group,
-            smoother=_one_of(Smoother, "smoothing", smoothing),
-        )
-        self._noise = noise
-        self._guarantee = noise.guarantee
-        self._state = PegasusState()
+        common: dict[str, Any] = {
+            "epsilon": exact_decimal(epsilon, what="epsilon"),
+            "neighbours": _one_of(Neighbours, "neighbours", neighbours),
+        }
+        filters = _given(season=season, confidence=confidence)
+        groups = _given(group_share=group_share, threshold=threshold, max_group=max_group, smoothing=smoothing)
+        if _one_of(StreamMethod, "method", method) is StreamMethod.LOCAL_LEVEL:
+            _refuse_others(groups, StreamMethod.LOCAL_LEVEL)
+            self._begin(LocalLevelShape(**common, **filters), LocalLevelState(), noise, noise.guarantee)
+            return
+        _refuse_others(filters, StreamMethod.PEGASUS)
+        if "group_share" in groups:
+            groups["group_share"] = exact_decimal(groups["group_share"], what="group_share")
+        if "smoothing" in groups:
+            groups["smoother"] = _one_of(Smoother, "smoothing", groups.pop("smoothing"))
+        self._begin(PegasusShape(**common, **groups), PegasusState(), noise, noise.guarantee)
+
+    def _begin(self, shape: Shape, state: State, noise: Noise, guarantee: str) -> None:
+        self._shape, self._state, self._noise, self._guarantee = shape, state, noise, guarantee
 
     def step(self, count: float) -> float:
         """Take the next step.
@@ -111,14 +159,32 @@ class CountStream:
             TypeError: the counts are not numbers.
             ValueError: the counts are not one-dimensional.
         """
-        exact = _whole(counts)
-        after, released = release_steps(self._state, exact, shape=self._shape, noise=self._noise)
-        self._state = after
-        return released.estimates
+        return self.release(counts).estimates
+
+    def release(self, counts: ArrayLike) -> CountSteps:
+        """The next steps at once, with all that is released of them: noisy counts and bands too.
+
+        Args:
+            counts: number of rows at each step, shape (n,); private.
+
+        Raises:
+            TypeError: the counts are not numbers.
+            ValueError: the counts are not one-dimensional.
+        """
+        exact, shape, state = _whole(counts), self._shape, self._state
+        if isinstance(shape, LocalLevelShape) and isinstance(state, LocalLevelState):
+            self._state, steps = local_level.release_steps(state, exact, shape=shape, noise=self._noise)
+            return CountSteps(**vars(steps))
+        if isinstance(shape, PegasusShape) and isinstance(state, PegasusState):
+            self._state, grouped = pegasus.release_steps(state, exact, shape=shape, noise=self._noise)
+            return CountSteps(
+                first=grouped.first, noisy=grouped.noisy, estimates=grouped.estimates, lower=None, upper=None
+            )
+        raise TypeError("a state of another method")
 
     def state(self) -> bytes:
-        """The state that the next step needs, with the options; **private**: it has exact counts of the open group."""
-        return Saved.of(self._shape, self._state, self._guarantee).to_bytes()
+        """The state that the next step needs, with the options; **private** with ``pegasus``."""
+        return to_bytes(saved(self._shape, self._state, self._guarantee))
 
     @classmethod
     def restore(cls, state: bytes, *, noise: Noise = SECURE) -> CountStream:
@@ -131,20 +197,16 @@ class CountStream:
         Raises:
             InvalidRequest: the bytes are of another version, damaged, or not a saved state.
         """
-        saved = Saved.from_bytes(state)
-        shape = saved.shape
-        stream = cls(
-            epsilon=shape.epsilon,
-            neighbours=shape.neighbours,
-            group_share=shape.group_share,
-            threshold=shape.threshold,
-            max_group=shape.max_group,
-            smoothing=shape.smoother,
-            noise=noise,
-        )
-        stream._state = saved.state
-        stream._guarantee = NOT_PRIVATE if NOT_PRIVATE in (saved.guarantee, noise.guarantee) else noise.guarantee
+        kept = from_bytes(state)
+        stream = cls.__new__(cls)
+        stamp = NOT_PRIVATE if NOT_PRIVATE in (kept.guarantee, noise.guarantee) else noise.guarantee
+        stream._begin(kept.shape, kept.state, noise, stamp)
         return stream
+
+    @property
+    def method(self) -> StreamMethod:
+        """How counts become estimates."""
+        return StreamMethod.LOCAL_LEVEL if isinstance(self._shape, LocalLevelShape) else StreamMethod.PEGASUS
 
     @property
     def epsilon(self) -> Decimal:
@@ -174,12 +236,27 @@ class CountStream:
     @property
     def taken(self) -> int:
         """Number of steps taken so far."""
-        return self._state.group.step
+        state = self._state
+        return state.step if isinstance(state, LocalLevelState) else state.group.step
 
     def __repr__(self) -> str:
         return (
             f"CountStream(epsilon={plain(self.epsilon)}, neighbours={self.neighbours}, taken={self.taken}, "
             f"guarantee={self.guarantee!r})"
+        )
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _refuse_others(options: dict[str, Any], method: StreamMethod) -> None:
+    for name, value in options.items():
+        raise InvalidRequest(
+            name,
+            value=value,
+            requirement=f"is no option of method {method}",
+            remedy="leave it out, or change the method",
         )
 
 

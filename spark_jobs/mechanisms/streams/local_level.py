@@ -1,4 +1,4 @@
-"""A count released at every step of a stream: Laplace noise with all of epsilon, and a causal filter of what is released.
+"""A count released at every step of a stream: Laplace noise with all of epsilon, then a causal filter of noisy counts.
 
 Mechanism: ``y_t = c_t + noise``, two-sided geometric noise of scale ``1 / epsilon`` under ADD_REMOVE and
 ``2 / epsilon`` under REPLACE_ONE. Neighbours: one row, one event, there or not, or at another step.
@@ -20,11 +20,10 @@ Bands: an estimate is ``m + K (y - m)`` for the prediction m with error variance
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from spark_jobs.arrays import FloatArray, Int64Array
@@ -125,7 +124,7 @@ class LocalLevelSteps:
     Attributes:
         first: the first of them, counted from 0.
         noisy: noisy counts, shape (n,); unbiased, and what sums over windows are added up from.
-        estimates: filtered counts, at least 0, shape (n,).
+        estimates: filtered counts, at least 0, shape (n,); whole where they rest mostly on the step's own noisy count.
         lower, upper: ends of the bands for the exact counts, at least 0, shape (n,).
     """
 
@@ -156,36 +155,38 @@ def filter_steps(
     state: LocalLevelState, noisy: Int64Array, *, shape: LocalLevelShape
 ) -> tuple[LocalLevelState, LocalLevelSteps]:
     """``release_steps`` after its noise: free, and the same for any division of a stream into calls."""
-    after, centres, variances = _filtered(state, noisy.tolist(), shape.variance, int(shape.season))
+    after, (centres, variances, gains) = _filtered(state, noisy.tolist(), shape.variance, int(shape.season))
     half = float(ndtri((1 + shape.confidence) / 2)) * np.sqrt(variances)
-    # a count is at least 0, and so is the middle of its band
-    estimates = np.maximum(centres, 0.0)
+    # a count is a whole number, which shows where an estimate rests mostly on the step's own noisy count
+    estimates = np.maximum(np.where(gains > 0.5, np.rint(centres), centres), 0.0)
     steps = LocalLevelSteps(
         first=state.step,
         noisy=noisy,
         estimates=estimates,
-        lower=np.maximum(centres - half, 0.0),
-        upper=estimates + half,
+        lower=np.minimum(np.maximum(centres - half, 0.0), estimates),
+        upper=np.maximum(np.maximum(centres, 0.0) + half, estimates),
     )
     return after, steps
 
 
-def _filtered(
-    state: LocalLevelState, noisy: list[int], v: float, season: int
-) -> tuple[LocalLevelState, FloatArray, FloatArray]:
-    """The state after these steps, and each one's estimate and error variance; ``v`` is that of the noise."""
+def _filtered(state: LocalLevelState, noisy: list[int], v: float, season: int) -> tuple[LocalLevelState, FloatArray]:
+    """The state after these steps; and of each its estimate, error variance and gain, shape (3, n).
+
+    ``v`` is the variance of the noise.
+    """
     step, level, count = state.step, state.level, state.count
     changes, innovations, spread = state.recent.changes, state.recent.innovations, state.recent.spread
     seasons = _Seasons(state, v, season)
-    centres, variances = [], []
+    centres, variances, gains = [], [], []
     for y in noisy:
         error, gain, ahead = y - level, 1.0, v
         if step:
             weight = 1.0 / min(step, MEMORY)
             changes += weight * ((y - count) ** 2 - changes)
             innovations += weight * (error * error - innovations)
-            spread += max(0.0, changes - 2.0 * v)
-            gain = spread / (spread + v)
+            # where the level lags behind, its innovations show it
+            spread = max(spread + max(0.0, changes - 2.0 * v), innovations - v - _standard_error(v, step))
+            gain = _gain(spread, v)
             ahead = _error_variance(innovations, v, step)
         spread = (1.0 - gain) * spread if step else v
         centre, variance = level + gain * error, (1.0 - gain) ** 2 * ahead + gain * gain * v
@@ -193,9 +194,10 @@ def _filtered(
         if season:
             by_both = seasons.take(step, y, level, ahead)
         level, count = centre, float(y)
-        centre, variance = by_both or (centre, variance)
+        centre, variance, gain = by_both or (centre, variance, gain)
         centres.append(centre)
         variances.append(variance)
+        gains.append(gain)
         step += 1
     after = LocalLevelState(
         step=step,
@@ -207,7 +209,7 @@ def _filtered(
         seasonal=seasons.moments,
         combined=seasons.combined,
     )
-    return after, np.array(centres, dtype=np.float64), np.array(variances, dtype=np.float64)
+    return after, np.array([centres, variances, gains], dtype=np.float64)
 
 
 class _Seasons:
@@ -224,8 +226,8 @@ class _Seasons:
         """What it has learnt."""
         return Moments(changes=self.changes, innovations=self.innovations, spread=self.spread)
 
-    def take(self, step: int, y: int, prediction: float, ahead: float) -> tuple[float, float] | None:
-        """Estimate and error variance of a step by both predictions; None in the first season.
+    def take(self, step: int, y: int, prediction: float, ahead: float) -> tuple[float, float, float] | None:
+        """Estimate, error variance and gain of a step by both predictions; None in the first season.
 
         Args:
             step: counted from 0.
@@ -241,24 +243,34 @@ class _Seasons:
         v, place, seen = self.v, step % self.season, step - self.season + 1
         own, weight = self.levels[place], 1.0 / min(seen, MEMORY)
         if place == 0:  # the places of a season share their gain
-            self.spread += max(0.0, self.changes - 2.0 * v) if seen > 1 else math.inf
-        gain = 1.0 if math.isinf(self.spread) else self.spread / (self.spread + v)
+            self.spread += max(0.0, self.changes - 2.0 * v)
+        gain = _gain(self.spread, v)
         if place == self.season - 1:
-            self.spread = v if math.isinf(self.spread) else (1.0 - gain) * self.spread
+            self.spread *= 1.0 - gain
         self.changes += weight * ((y - self.counts[place]) ** 2 - self.changes)
         self.innovations += weight * ((y - own) ** 2 - self.innovations)
         own_ahead = _error_variance(self.innovations, v, seen)
-        share = ahead / (ahead + own_ahead)
+        share = _gain(ahead, own_ahead)
         both = prediction + share * (own - prediction)
         self.combined += weight * ((y - both) ** 2 - self.combined)
         both_ahead = _error_variance(self.combined, v, seen)
-        both_gain = both_ahead / (both_ahead + v)
+        both_gain = _gain(both_ahead, v)
         self.levels[place] = own + gain * (y - own)
         self.counts[place] = float(y)
-        return both + both_gain * (y - both), (1.0 - both_gain) ** 2 * both_ahead + both_gain**2 * v
+        variance = (1.0 - both_gain) ** 2 * both_ahead + both_gain**2 * v
+        return both + both_gain * (y - both), variance, both_gain
+
+
+def _gain(spread: float, v: float) -> float:
+    """The weight of a count with variance ``v`` beside a prediction with variance ``spread``."""
+    return spread / (spread + v) if spread or v else 1.0
 
 
 def _error_variance(innovations: float, v: float, steps: int) -> float:
     """Of a prediction, from the mean square of its innovations over that many steps."""
-    standard_error = v * math.sqrt(5.0 / min(steps, MEMORY))
-    return max(innovations - v, 0.0) + 0.5 * standard_error
+    return max(innovations - v, 0.0) + 0.5 * _standard_error(v, steps)
+
+
+def _standard_error(v: float, steps: int) -> float:
+    """Of the mean square of Laplace noise, whose kurtosis is 6."""
+    return v * math.sqrt(5.0 / min(steps, MEMORY))

@@ -237,7 +237,7 @@ def advance(
     return after, starts, estimates
 
 
-def require_number(what: str, given: object, lower: int, upper: int, *, whole: bool = False) -> None:
+def require_number(what: str, given: object, lower: float, upper: float, *, whole: bool = False) -> None:
     """Check that a public parameter of a stream is a number within its bounds.
 
     Raises:

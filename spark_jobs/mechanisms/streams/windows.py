@@ -1,10 +1,12 @@
-"""Queries over the last steps of a stream: sums over sliding windows, and jumps."""
+"""Queries over the last steps of a stream: sums over sliding windows, jumps, low signals, other monitors; all free."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from spark_jobs.arrays import FloatArray, Int64Array
+from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
 from spark_jobs.mechanisms.streams.smoothing import Smoother, smooth
 
 
@@ -35,6 +37,43 @@ def window_sums(noisy: Int64Array, starts: Int64Array, *, width: int) -> FloatAr
     before = np.where(first < starts, upto[starts] - upto[np.minimum(first, starts)], 0.0)
     sums: FloatArray = before + so_far * (at + 1 - np.maximum(first, starts))
     return sums
+
+
+def low_signals(noisy: Int64Array, *, width: int, below: float) -> BoolArray:
+    """Whether the count of the last ``width`` steps lies below a public bound, shape (n - width + 1,).
+
+    The first entry belongs to step ``width - 1``. Noisy counts are added up, not filtered ones, whose errors do not
+    cancel (Chen 2018, section 5.2.2, "low signal").
+
+    Raises:
+        ValueError: the width is below 1.
+    """
+    return monitor(noisy, width=width, summary=lambda windows: windows.sum(axis=-1), fires=lambda sums: sums < below)
+
+
+def monitor(
+    counts: Int64Array | FloatArray,
+    *,
+    width: int,
+    summary: Callable[[FloatArray], FloatArray],
+    fires: Callable[[FloatArray], BoolArray],
+) -> BoolArray:
+    """Whether an event has occurred in the last ``width`` steps, shape (n - width + 1,).
+
+    Args:
+        counts: released counts, noisy or filtered, shape (n,).
+        width: steps of a window, from 1.
+        summary: from windows, shape (m, width), to a number each, shape (m,).
+        fires: from these to whether the event has occurred (Chen 2018, section 5.2.2, ``EM(s, w, f, B)``).
+
+    Raises:
+        ValueError: the width is below 1.
+    """
+    if width < 1:
+        raise ValueError(f"width: got {width}; must be at least 1")
+    if counts.size < width:
+        return np.zeros(0, dtype=np.bool_)
+    return fires(summary(np.lib.stride_tricks.sliding_window_view(counts.astype(np.float64), width)))
 
 
 def jumps(estimates: FloatArray, *, width: int) -> FloatArray:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.mechanisms.streams.smoothing import Smoother, smooth
-from spark_jobs.mechanisms.streams.windows import jumps, window_sums
+from spark_jobs.mechanisms.streams.windows import jumps, low_signals, monitor, window_sums
 
 STREAMS = st.lists(st.tuples(st.integers(-20, 20), st.booleans()), min_size=1, max_size=30)
 
@@ -115,3 +115,17 @@ def test_a_jump_is_over_the_whole_width_and_not_one_step_less():
         jumps(estimates, width=0)
     with pytest.raises(ValueError, match="width"):
         window_sums(np.array([1]), np.array([0]), width=0)
+
+
+def test_a_low_signal_is_a_small_sum_of_the_last_steps():
+    counts = np.array([5, 0, 0, 1, 9, 0])
+    assert low_signals(counts, width=3, below=2).tolist() == [False, True, False, False]
+    assert low_signals(counts[:2], width=3, below=2).tolist() == []
+    with pytest.raises(ValueError, match="width"):
+        low_signals(counts, width=0, below=2)
+
+
+def test_any_event_of_a_window_is_monitored():
+    counts = np.array([5.0, 0.0, 0.0, 1.0, 9.0])
+    fired = monitor(counts, width=2, summary=lambda windows: np.ptp(windows, axis=-1), fires=lambda range_: range_ > 4)
+    assert fired.tolist() == [True, False, False, True]

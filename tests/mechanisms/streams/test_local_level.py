@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.mechanisms.streams.local_level import (
+    MEMORY,
+    LocalLevelShape,
+    LocalLevelState,
+    filter_steps,
+    release_steps,
+)
+
+ADDED = Neighbours.ADD_REMOVE
+
+
+def shape_of(epsilon, **options):
+    return LocalLevelShape(epsilon=epsilon, neighbours=ADDED, **options)
+
+
+def by_matrices(noisy, *, v, q):
+    """The local level model with a known q, written as a least squares problem: the last level given all counts."""
+    estimates = []
+    for size in range(1, len(noisy) + 1):
+        changes = np.diff(np.eye(size), axis=0) / np.sqrt(q)
+        system = np.vstack([np.eye(size) / np.sqrt(v), changes])
+        answer, *_ = np.linalg.lstsq(system, np.concatenate([noisy[:size] / np.sqrt(v), np.zeros(size - 1)]))
+        estimates.append(answer[-1])
+    return np.array(estimates)
+
+
+def test_the_filter_is_least_squares_with_the_model_that_it_estimates():
+    # changes of constant size: their mean square is the same at every step, so q is known
+    noisy = np.cumsum(np.tile([400, -400], 20)) + 1000
+    shape = shape_of("0.01")
+    v = shape.variance
+    q = 400.0**2 - 2 * v
+    assert q > 0
+    _, steps = filter_steps(LocalLevelState(), noisy, shape=shape)
+    # these rest mostly on the own count of each step, and are whole
+    assert steps.estimates.tolist() == np.rint(by_matrices(noisy.astype(float), v=v, q=q)).tolist()
+
+
+def test_without_noise_estimates_are_the_counts():
+    counts = np.random.default_rng(1).integers(0, 10**6, 500)
+    for season in (0, 24):
+        _, steps = release_steps(LocalLevelState(), counts, shape=shape_of(1e9, season=season), noise=SeededNoise(1))
+        np.testing.assert_allclose(steps.estimates, counts, atol=1e-3)
+        assert np.abs(steps.upper - steps.lower).max() < 1e-2
+
+
+def test_a_flat_stream_is_averaged():
+    _, steps = release_steps(LocalLevelState(), np.full(4000, 300), shape=shape_of("0.1"), noise=SeededNoise(1))
+    assert np.abs(steps.estimates[MEMORY:] - 300).mean() < 0.4 * np.abs(steps.noisy[MEMORY:] - 300).mean()
+
+
+def test_a_season_is_learnt():
+    counts = 300 + np.rint(250 * np.sin(2 * np.pi * np.arange(24 * 200) / 24)).astype(int)
+    errors = {}
+    for season in (0, 24):
+        shape = shape_of("0.01", season=season)
+        _, steps = release_steps(LocalLevelState(), counts, shape=shape, noise=SeededNoise(2))
+        errors[season] = np.abs(steps.estimates - counts)[24 * 20 :].mean()
+    assert errors[24] < 0.5 * errors[0]
+
+
+def test_noise_is_for_one_row_or_for_two():
+    added, replaced = shape_of(2), LocalLevelShape(epsilon=2, neighbours=Neighbours.REPLACE_ONE)
+    assert replaced.variance > 3 * added.variance
+    assert [spending.epsilon for spending in added.spendings] == [2]
+
+
+def test_bands_have_width_and_hold_their_estimates():
+    for counts in (np.zeros(300, dtype=int), np.full(300, 2**40), np.tile([0, 10**9], 150)):
+        _, steps = release_steps(LocalLevelState(), counts, shape=shape_of(1), noise=SeededNoise(3))
+        assert (steps.lower >= 0).all()
+        assert (steps.upper > steps.lower).all()
+        assert ((steps.lower <= steps.estimates) & (steps.estimates <= steps.upper)).all()
+
+
+# the law of streams: a rate, and what it does over time; counts are Poisson about it, or nearly all different
+STEPS, DAY = 6000, 24
+
+
+def drawn_stream(random):
+    """A stream from the law: a flat, daily, jumping, wandering, bursting or lawless rate of 0.01 to 1,000 a step."""
+    size, t = 10 ** random.uniform(-2, 3), np.arange(STEPS)
+    kind = random.choice(["flat", "daily", "jumps", "wanders", "bursts", "lawless"])
+    if kind == "daily":
+        rate = size * (1 + random.uniform(0.3, 1) * np.sin(2 * np.pi * t / DAY + random.uniform(0, 6)))
+    elif kind == "jumps":
+        length = int(10 ** random.uniform(1.5, 3.3))
+        rate = np.repeat(random.gamma(1, size, -(-STEPS // length)), length)[:STEPS]
+    elif kind == "wanders":
+        rate = size * np.exp(np.cumsum(random.normal(0, 10 ** random.uniform(-3, -1), STEPS)))
+        rate = np.minimum(rate, 10.0**6)
+    elif kind == "bursts":
+        rate = np.where(random.random(STEPS) < 10 ** random.uniform(-3, -1), 20 * size, 0.05 * size)
+    elif kind == "lawless":
+        return kind, random.integers(0, 2 + int(20 * size), STEPS)
+    else:
+        rate = np.full(STEPS, size)
+    return kind, random.poisson(rate)
+
+
+@pytest.mark.verify
+@pytest.mark.parametrize("epsilon", ["1", "0.1", "0.01"])
+@pytest.mark.parametrize("season", [0, DAY])
+def test_on_streams_of_the_law_it_is_never_much_above_plain_noise_and_its_bands_hold(epsilon, season):
+    random, ratios, held = np.random.default_rng(7), [], []
+    for seed in range(60):
+        _, counts = drawn_stream(random)
+        shape = shape_of(epsilon, season=season)
+        _, steps = release_steps(LocalLevelState(), counts, shape=shape, noise=SeededNoise(seed))
+        plain = np.abs(np.maximum(steps.noisy, 0) - counts).mean()
+        ratios.append(np.abs(steps.estimates - counts).mean() / plain)
+        held.append(((steps.lower <= counts) & (counts <= steps.upper)).mean())
+    assert max(ratios) < 1.1
+    assert np.mean(ratios) < 0.9
+    assert min(held) > 0.87
+    assert np.mean(held) > 0.9
