@@ -173,7 +173,7 @@ class CountStream:
         """
         exact, shape, state = _whole(counts), self._shape, self._state
         if isinstance(shape, LocalLevelShape) and isinstance(state, LocalLevelState):
-            self._state, steps = local_level.release_steps(state, exact, shape=shape, noise=self._noise)
+            self._state, steps = local_level.release_filtered_steps(state, exact, shape=shape, noise=self._noise)
             return CountSteps(**vars(steps))
         if isinstance(shape, PegasusShape) and isinstance(state, PegasusState):
             self._state, grouped = pegasus.release_steps(state, exact, shape=shape, noise=self._noise)

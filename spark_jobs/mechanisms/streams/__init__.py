@@ -10,6 +10,11 @@ if TYPE_CHECKING:
     from spark_jobs.mechanisms.streams.hierarchy import HierarchyState as HierarchyState
     from spark_jobs.mechanisms.streams.hierarchy import HierarchySteps as HierarchySteps
     from spark_jobs.mechanisms.streams.hierarchy import release_hierarchy as release_hierarchy
+    from spark_jobs.mechanisms.streams.local_level import LocalLevelShape as LocalLevelShape
+    from spark_jobs.mechanisms.streams.local_level import LocalLevelState as LocalLevelState
+    from spark_jobs.mechanisms.streams.local_level import LocalLevelSteps as LocalLevelSteps
+    from spark_jobs.mechanisms.streams.local_level import filter_steps as filter_steps
+    from spark_jobs.mechanisms.streams.local_level import release_filtered_steps as release_filtered_steps
     from spark_jobs.mechanisms.streams.pegasus import PegasusNoise as PegasusNoise
     from spark_jobs.mechanisms.streams.pegasus import PegasusShape as PegasusShape
     from spark_jobs.mechanisms.streams.pegasus import PegasusState as PegasusState
@@ -18,14 +23,17 @@ if TYPE_CHECKING:
     from spark_jobs.mechanisms.streams.smoothing import Smoother as Smoother
     from spark_jobs.mechanisms.streams.smoothing import smooth as smooth
     from spark_jobs.mechanisms.streams.windows import jumps as jumps
+    from spark_jobs.mechanisms.streams.windows import low_signals as low_signals
+    from spark_jobs.mechanisms.streams.windows import monitor as monitor
     from spark_jobs.mechanisms.streams.windows import window_sums as window_sums
 else:
     __getattr__, __dir__, __all__ = lazy_exports(
         __name__,
         {
             "hierarchy": "HierarchyNoise HierarchyShape HierarchyState HierarchySteps release_hierarchy",
+            "local_level": "LocalLevelShape LocalLevelState LocalLevelSteps filter_steps release_filtered_steps",
             "pegasus": "PegasusNoise PegasusShape PegasusState PegasusSteps release_steps",
             "smoothing": "Smoother smooth",
-            "windows": "jumps window_sums",
+            "windows": "jumps low_signals monitor window_sums",
         },
     )

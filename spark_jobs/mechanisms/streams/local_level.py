@@ -135,7 +135,7 @@ class LocalLevelSteps:
     upper: FloatArray
 
 
-def release_steps(
+def release_filtered_steps(
     state: LocalLevelState, counts: Int64Array, *, shape: LocalLevelShape, noise: Noise
 ) -> tuple[LocalLevelState, LocalLevelSteps]:
     """The next steps: their counts go in, estimates with bands come out; all steps of a stream cost ``epsilon`` once.
@@ -154,7 +154,7 @@ def release_steps(
 def filter_steps(
     state: LocalLevelState, noisy: Int64Array, *, shape: LocalLevelShape
 ) -> tuple[LocalLevelState, LocalLevelSteps]:
-    """``release_steps`` after its noise: free, and the same for any division of a stream into calls."""
+    """``release_filtered_steps`` after its noise: free, and the same for any division of a stream into calls."""
     after, (centres, variances, gains) = _filtered(state, noisy.tolist(), shape.variance, int(shape.season))
     half = float(ndtri((1 + shape.confidence) / 2)) * np.sqrt(variances)
     # a count is a whole number, which shows where an estimate rests mostly on the step's own noisy count
@@ -240,8 +240,8 @@ class _Seasons:
             self.counts.append(float(y))
             self.spread = self.v
             return None
-        v, place, seen = self.v, step % self.season, step - self.season + 1
-        own, weight = self.levels[place], 1.0 / min(seen, MEMORY)
+        v, place, counted = self.v, step % self.season, step - self.season + 1
+        own, weight = self.levels[place], 1.0 / min(counted, MEMORY)
         if place == 0:  # the places of a season share their gain
             self.spread += max(0.0, self.changes - 2.0 * v)
         gain = _gain(self.spread, v)
@@ -249,11 +249,11 @@ class _Seasons:
             self.spread *= 1.0 - gain
         self.changes += weight * ((y - self.counts[place]) ** 2 - self.changes)
         self.innovations += weight * ((y - own) ** 2 - self.innovations)
-        own_ahead = _error_variance(self.innovations, v, seen)
+        own_ahead = _error_variance(self.innovations, v, counted)
         share = _gain(ahead, own_ahead)
         both = prediction + share * (own - prediction)
         self.combined += weight * ((y - both) ** 2 - self.combined)
-        both_ahead = _error_variance(self.combined, v, seen)
+        both_ahead = _error_variance(self.combined, v, counted)
         both_gain = _gain(both_ahead, v)
         self.levels[place] = own + gain * (y - own)
         self.counts[place] = float(y)

@@ -10,7 +10,7 @@ from spark_jobs.mechanisms.streams.local_level import (
     LocalLevelShape,
     LocalLevelState,
     filter_steps,
-    release_steps,
+    release_filtered_steps,
 )
 
 ADDED = Neighbours.ADD_REMOVE
@@ -46,13 +46,17 @@ def test_the_filter_is_least_squares_with_the_model_that_it_estimates():
 def test_without_noise_estimates_are_the_counts():
     counts = np.random.default_rng(1).integers(0, 10**6, 500)
     for season in (0, 24):
-        _, steps = release_steps(LocalLevelState(), counts, shape=shape_of(1e9, season=season), noise=SeededNoise(1))
+        _, steps = release_filtered_steps(
+            LocalLevelState(), counts, shape=shape_of(1e9, season=season), noise=SeededNoise(1)
+        )
         np.testing.assert_allclose(steps.estimates, counts, atol=1e-3)
         assert np.abs(steps.upper - steps.lower).max() < 1e-2
 
 
 def test_a_flat_stream_is_averaged():
-    _, steps = release_steps(LocalLevelState(), np.full(4000, 300), shape=shape_of("0.1"), noise=SeededNoise(1))
+    _, steps = release_filtered_steps(
+        LocalLevelState(), np.full(4000, 300), shape=shape_of("0.1"), noise=SeededNoise(1)
+    )
     assert np.abs(steps.estimates[MEMORY:] - 300).mean() < 0.4 * np.abs(steps.noisy[MEMORY:] - 300).mean()
 
 
@@ -61,7 +65,7 @@ def test_a_season_is_learnt():
     errors = {}
     for season in (0, 24):
         shape = shape_of("0.01", season=season)
-        _, steps = release_steps(LocalLevelState(), counts, shape=shape, noise=SeededNoise(2))
+        _, steps = release_filtered_steps(LocalLevelState(), counts, shape=shape, noise=SeededNoise(2))
         errors[season] = np.abs(steps.estimates - counts)[24 * 20 :].mean()
     assert errors[24] < 0.5 * errors[0]
 
@@ -74,7 +78,7 @@ def test_noise_is_for_one_row_or_for_two():
 
 def test_bands_have_width_and_hold_their_estimates():
     for counts in (np.zeros(300, dtype=int), np.full(300, 2**40), np.tile([0, 10**9], 150)):
-        _, steps = release_steps(LocalLevelState(), counts, shape=shape_of(1), noise=SeededNoise(3))
+        _, steps = release_filtered_steps(LocalLevelState(), counts, shape=shape_of(1), noise=SeededNoise(3))
         assert (steps.lower >= 0).all()
         assert (steps.upper > steps.lower).all()
         assert ((steps.lower <= steps.estimates) & (steps.estimates <= steps.upper)).all()
@@ -113,7 +117,7 @@ def test_on_streams_of_the_law_it_is_never_much_above_plain_noise_and_its_bands_
     for seed in range(60):
         _, counts = drawn_stream(random)
         shape = shape_of(epsilon, season=season)
-        _, steps = release_steps(LocalLevelState(), counts, shape=shape, noise=SeededNoise(seed))
+        _, steps = release_filtered_steps(LocalLevelState(), counts, shape=shape, noise=SeededNoise(seed))
         plain = np.abs(np.maximum(steps.noisy, 0) - counts).mean()
         ratios.append(np.abs(steps.estimates - counts).mean() / plain)
         held.append(((steps.lower <= counts) & (counts <= steps.upper)).mean())
