@@ -121,14 +121,14 @@ class TestSavedStream(ExactAudit):
         "noise for an added row": ExactAudit.faults["noise for an added row"],
     }
 
-    def loss(self, mechanism, relation, *, times=1, told=None):
+    def loss(self, mechanism, relation, *, less=1, times=1, told=None):
         counts, *changed = np.array([4, 0, 2, 9]), (3, 1), (0, -1)
         other = counts.copy()
         for place, by in changed[: 1 if relation is ADDED else 2]:
             other[place] += by
 
         def run(table, noise):
-            stream = CountStream(epsilon=EPSILON, method=self.method, neighbours=told or relation, noise=noise)
+            stream = CountStream(epsilon=less * EPSILON, method=self.method, neighbours=told or relation, noise=noise)
             stream.steps(table[:2])
             kept = stream.state()
             for _ in range(times):
@@ -143,4 +143,4 @@ class TestSavedFilteredStream(TestSavedStream):
     mechanisms = ("a filtered stream that is saved",)
     method = "local_level"
     at_least = 0.99
-    faults = TestSavedStream.faults | {"half the noise": Fault(noise={"epsilon_factor": 2})}
+    faults = TestSavedStream.faults | {"half the noise": ExactAudit.faults["half the noise"]}
