@@ -72,8 +72,8 @@ class TestChoices(SampledAudit):
         "half the noise": Fault(planted={"epsilon": 2 * EPSILON}),
         "sensitivity off by one record": Fault(planted={"moves": 2}),
         "budget spent twice": Fault(planted={"times": 2}),
-        "monotone claimed wrongly": Fault(planted={"monotone": True}, mechanisms=MONOTONE, samples=3000),
-        "half the noise drawn": Fault(noise={"epsilon_factor": 2}, mechanisms=["report noisy max"], samples=3000),
+        "monotone claimed wrongly": Fault(planted={"monotone": True}, mechanisms=MONOTONE, samples=8000),
+        "half the noise drawn": Fault(noise={"epsilon_factor": 2}, mechanisms=["report noisy max"], samples=8000),
     }
 
     def mechanism(self, mechanism, relation, noise, **planted):
