@@ -83,7 +83,7 @@ def main(argv: list[str] | None = None) -> int:
             progress(f"{name}, epsilon {epsilon}")
             rates: list[float] = []
             errors: dict[str, list[float]] = {method: [] for method in ("noise", "filter", *Smoother)}
-            held: list[float] = []
+            coverages: list[float] = []
             for seed in range(1 if given.quick else REPETITIONS):
                 noisy = SeededNoise(seed).laplace(counts, epsilon=epsilon, l1_sensitivity=1)
                 stream = CountStream(epsilon=epsilon, noise=DrawnBefore(noisy))
@@ -93,7 +93,7 @@ def main(argv: list[str] | None = None) -> int:
                 errors["noise"].append(np.abs(noisy - counts).mean())
                 errors["filter"].append(np.abs(released.estimates - counts).mean())
                 assert released.lower is not None and released.upper is not None  # noqa: PT018
-                held.append(((released.lower <= counts) & (counts <= released.upper)).mean())
+                coverages.append(((released.lower <= counts) & (counts <= released.upper)).mean())
                 shape = PegasusShape(epsilon=epsilon, neighbours=Neighbours.ADD_REMOVE)
                 drawn = draw_noise(counts, shape=shape, noise=SeededNoise(seed))
                 for smoother in Smoother:
@@ -105,9 +105,9 @@ def main(argv: list[str] | None = None) -> int:
                 method: float(np.mean(values) / noise) for method, values in errors.items() if method != "noise"
             }
             slowest, worst = min(slowest, rate), max(worst, relative["filter"])
-            figures[f"{name} {epsilon}"] = {"rates": rates, "errors": errors, "held": held}
+            figures[f"{name} {epsilon}"] = {"rates": rates, "errors": errors, "coverages": coverages}
             shown = [f"{value:.2f}" for value in relative.values()]
-            rows.append([name, epsilon, f"{rate:,.0f}", shown[0], f"{np.mean(held):.3f}", *shown[1:]])
+            rows.append([name, epsilon, f"{rate:,.0f}", shown[0], f"{np.mean(coverages):.3f}", *shown[1:]])
     aim = Target(
         what="CountStream.release: steps a second of processor time, noise drawn beforehand, the slowest stream",
         target=f">= {AIM:,}",

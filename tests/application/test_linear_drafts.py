@@ -90,6 +90,7 @@ def test_lines_of_no_row_and_of_many_have_the_same_form(method: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 def test_ten_thousand_groups_with_a_row_each_make_a_page_that_can_be_read() -> None:
     keys = [f"{place:05d}" for place in range(10_000)]
     made = asked({**GROUPED, "groups": keys}, model=None)

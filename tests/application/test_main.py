@@ -101,6 +101,7 @@ def test_a_charged_run_takes_no_seed(private: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 def test_a_java_that_is_too_old_is_refused(tmp_path: Path) -> None:
     program = tmp_path / "java8" / "bin" / "java"
     program.parent.mkdir(parents=True)

@@ -148,6 +148,7 @@ def test_filter_for_squares_agrees_with_the_published_formula() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 def test_adaptive_adversary_stays_within_the_approximate_cap() -> None:
     """Randomised responses, each as large as the adversary likes after seeing the loss so far.
 

@@ -86,6 +86,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     return Demo(home=home, shown=done.stdout, status=done.returncode)
 
 
+@pytest.mark.verify
 def test_demo_shows_a_release_and_what_was_held_back(demo: Demo) -> None:
     assert demo.status == 0, demo.shown
     roc = demo.release.results["roc_curve"]

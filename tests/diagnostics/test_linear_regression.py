@@ -98,6 +98,7 @@ def test_every_release_has_the_form_of_every_other(method, neighbours, public_si
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["auto", "noisy_stats"])
 @pytest.mark.parametrize("neighbours", RELATIONS)
+@pytest.mark.verify
 def test_ten_thousand_groups_of_one_row_each_are_released_like_any_other(method, neighbours):
     x, y = np.random.default_rng(1).random((2, 10_000))
     points = PointCounts.from_arrays(x, y, groups=np.arange(10_000), keys=range(10_000))

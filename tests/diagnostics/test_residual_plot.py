@@ -46,6 +46,7 @@ def test_a_table_with_hardly_a_row_says_nothing(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", sorted(METHODS))
 @pytest.mark.usefixtures("few_copies")
+@pytest.mark.verify
 def test_every_histogram_method_makes_a_plot(method):
     statistic = counted("fan")
     measurement = residual_plot.measure(statistic, epsilon=1, method=method, bins=8, noise=SeededNoise(2))
@@ -66,6 +67,7 @@ def test_every_histogram_method_makes_a_plot(method):
     neighbours=st.sampled_from(list(Neighbours)),
     seed=st.integers(0, 2**32 - 1),
 )
+@pytest.mark.verify
 def test_no_small_table_breaks_a_release(rows, epsilon, bins, coverage, unit, neighbours, seed):
     statistic = ResidualCounts.from_arrays(*columns(rows), unit=unit)
     measurement = residual_plot.measure(

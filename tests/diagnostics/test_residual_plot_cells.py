@@ -14,6 +14,7 @@ from tests.support.residual_plots import TABLES, counted
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 def test_the_scatter_has_as_many_points_in_a_cell_as_its_count_says():
     plot = residual_plot.release(counted("ordinary"), epsilon=1, noise=SeededNoise(2))
     cells, _, _ = np.histogram2d(

@@ -66,6 +66,7 @@ class TestForm(DiagnosticSuite):
     data=st.data(),
 )
 @settings(deadline=None, max_examples=60)
+@pytest.mark.verify
 def test_no_small_table_breaks_a_release(cells, rows, epsilon, method, neighbours, seed, data):
     thresholds = data.draw(st.none() | st.integers(2, cells))
     statistic = ScoreCounts.from_arrays([row[0] for row in rows], [row[1] for row in rows], cells=cells)

@@ -149,6 +149,7 @@ def test_a_release_says_what_was_shared_and_adds_up() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 def test_ample_budgets_are_not_shared() -> None:
     asked = request(diagnostics=["roc_curve", "calibration"], budget={"epsilon": "1000000000"})
     drawn = measure(asked, {ScoreCells(): STATISTIC}, charge_id="c", noise=SeededNoise(1))

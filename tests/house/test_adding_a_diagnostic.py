@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.repository import ROOT
 
 PAGE = ROOT / "docs" / "contributing" / "adding-a-diagnostic.md"
@@ -16,6 +18,7 @@ PACKAGE = "spark_jobs/diagnostics/lift_at_k"
 FILES = (f"{PACKAGE}/__init__.py", f"{PACKAGE}/page.py", "tests/diagnostics/test_lift_at_k.py")
 
 
+@pytest.mark.verify
 def test_five_files_make_a_diagnostic(tmp_path: Path) -> None:
     text = PAGE.read_text()
     for folder in ("spark_jobs", "tests"):

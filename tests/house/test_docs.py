@@ -61,10 +61,13 @@ def pages_with_python() -> list[Any]:
     for block in BLOCKS:
         if block.language == "python" and name_of(block.page) != FOLLOWED:
             pages[block.page] = pages.get(block.page, "") + block.code
-    return [
-        pytest.param(page, id=name_of(page), marks=[pytest.mark.airflow] if USES_AIRFLOW.search(code) else [])
-        for page, code in pages.items()
-    ]
+    return [pytest.param(page, id=name_of(page), marks=marks_of(page, code)) for page, code in pages.items()]
+
+
+def marks_of(page: Path, code: str) -> list[pytest.MarkDecorator]:
+    """A page's engine, and its tier: pages on single mechanisms are many, and run in ``make verify``."""
+    marks = [pytest.mark.airflow] if USES_AIRFLOW.search(code) else []
+    return [*marks, pytest.mark.verify] if "mechanisms" in page.parts else marks
 
 
 def test_every_block_says_its_language() -> None:
@@ -303,6 +306,7 @@ def test_reference_lists_the_applications_arguments() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 def test_site_builds_without_a_warning_and_asks_no_other_host(tmp_path: Path) -> None:
     mkdocs = Path(sys.executable).parent / "mkdocs"
     done = subprocess.run(

@@ -133,6 +133,7 @@ def test_what_tests_leave_in_the_temporary_folder_fails_the_run(tmp_path: Path, 
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
+@pytest.mark.verify
 def test_folders_of_killed_runs_are_removed_by_the_next_run(tmp_path: Path) -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
@@ -207,6 +208,7 @@ def test_the_inner_loop_imports_no_file_that_it_leaves_out(tmp_path: Path, optio
     assert outcome in run_pytest(tmp_path, text, *options).stdout
 
 
+@pytest.mark.verify
 def test_one_case_of_a_sampled_audit_stays_in_the_first_tier(tmp_path: Path) -> None:
     text = (
         "import pytest\n"

@@ -77,6 +77,7 @@ def test_what_is_shipped_answers_above_no_more_often_than_its_cutoff():
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 def test_a_real_histogram_is_told_as_published():
     if not real_histograms():
         pytest.skip(MISSING)

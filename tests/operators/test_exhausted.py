@@ -79,6 +79,7 @@ def outcome(task: ReleaseDiagnosticsOperator, run: str) -> str:
     ("on_exhausted", "ended"),
     [("skip", "AirflowSkipException"), ("wait", "AirflowRescheduleException"), ("fail", "AirflowFailException")],
 )
+@pytest.mark.verify
 def test_of_eight_runs_at_once_three_spend_and_the_others_do_as_their_sensor_says(
     account: PrivacyLedger, tmp_path: Path, on_exhausted: str, ended: str
 ) -> None:

@@ -64,7 +64,14 @@ def options_of(name):
     return {key: value for key, value in RELEASED[name].items() if key in ("features", "levels")}
 
 
-@pytest.fixture(scope="module", params=[(kind, name) for kind in KINDS for name in RELEASED], ids="-".join)
+CASES = [
+    pytest.param((kind, name), id=f"{kind}-{name}", marks=[pytest.mark.verify] if name == "sixty features" else [])
+    for kind in KINDS
+    for name in RELEASED
+]
+
+
+@pytest.fixture(scope="module", params=CASES)
 def case(request):
     kind, name = request.param
     found = released(kind, **RELEASED[name])

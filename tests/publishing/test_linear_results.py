@@ -134,6 +134,7 @@ def test_data_file_of_a_plot_has_a_row_for_each_cell():
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 def test_data_file_of_lines_has_a_row_for_each_group_and_is_read_back():
     found = RELEASED["groups"]
     _, files = made.publish(

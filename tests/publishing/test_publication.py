@@ -142,6 +142,7 @@ def made_by(process):
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 def test_two_processes_of_different_surroundings_make_the_same_bytes(tmp_path):
     settings = tmp_path / "matplotlibrc"
     settings.write_text(UGLY)

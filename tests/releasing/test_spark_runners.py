@@ -33,6 +33,7 @@ def runner(request, tmp_path):
     )
 
 
+@pytest.mark.verify
 def test_request_that_only_spark_can_refuse_is_refused_and_paid_back(lab, runner, tmp_path):
     """What a request needs to be refused on is a session: all of the way there and back is gone."""
     folder = tmp_path / "none" / "v1"

@@ -80,6 +80,7 @@ def test_every_row_of_a_unit_has_the_same_chance(spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.verify
 def test_a_unit_of_very_many_rows_that_are_alike_is_bounded(spark: SparkSession) -> None:
     frame = spark.range(150_000).selectExpr("'a' as u", "if(id < 10, 1, 0) as k", "0D as x")
     assert sum(kept(frame, max_rows=1_000_000).values()) == 150_000

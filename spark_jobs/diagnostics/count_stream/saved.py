@@ -17,7 +17,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours, exact_decimal, plain
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
 from spark_jobs.mechanisms.streams.grouping import GroupState
-from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, LocalLevelState, Moments
+from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, LocalLevelState, FilterMoments
 from spark_jobs.mechanisms.streams.pegasus import MAX_COUNT, PegasusShape, PegasusState
 from spark_jobs.mechanisms.streams.smoothing import Smoother
 
@@ -99,7 +99,7 @@ class SavedLocalLevel(_Kept):
     def state(self) -> LocalLevelState:
         """The state of the filter."""
         recent, seasonal = (
-            Moments(changes=changes, innovations=innovations, spread=spread)
+            FilterMoments(changes=changes, innovations=innovations, spread=spread)
             for changes, innovations, spread in (self.recent, self.seasonal)
         )
         return LocalLevelState(

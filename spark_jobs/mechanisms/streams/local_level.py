@@ -80,7 +80,7 @@ class LocalLevelShape:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moments:
+class FilterMoments:
     """What a local level filter has learnt; a function of released counts.
 
     Attributes:
@@ -110,10 +110,10 @@ class LocalLevelState:
     step: int = 0
     level: float = 0.0
     count: float = 0.0
-    recent: Moments = Moments()
+    recent: FilterMoments = FilterMoments()
     levels: tuple[float, ...] = ()
     counts: tuple[float, ...] = ()
-    seasonal: Moments = Moments()
+    seasonal: FilterMoments = FilterMoments()
     combined: float = 0.0
 
 
@@ -203,7 +203,7 @@ def _filtered(state: LocalLevelState, noisy: list[int], v: float, season: int) -
         step=step,
         level=level,
         count=count,
-        recent=Moments(changes=changes, innovations=innovations, spread=spread),
+        recent=FilterMoments(changes=changes, innovations=innovations, spread=spread),
         levels=tuple(seasons.levels),
         counts=tuple(seasons.counts),
         seasonal=seasons.moments,
@@ -222,9 +222,9 @@ class _Seasons:
         self.spread, self.combined = state.seasonal.spread, state.combined
 
     @property
-    def moments(self) -> Moments:
+    def moments(self) -> FilterMoments:
         """What it has learnt."""
-        return Moments(changes=self.changes, innovations=self.innovations, spread=self.spread)
+        return FilterMoments(changes=self.changes, innovations=self.innovations, spread=self.spread)
 
     def take(self, step: int, y: int, prediction: float, ahead: float) -> tuple[float, float, float] | None:
         """Estimate, error variance and gain of a step by both predictions; None in the first season.
