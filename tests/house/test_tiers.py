@@ -60,7 +60,7 @@ def test_the_makefile_selects_by_tier(target: str) -> None:
     assert selection(target) == SELECTIONS[target]
 
 
-@pytest.mark.slow
+@pytest.mark.verify
 def test_every_test_is_in_exactly_one_tier(collected: dict[str, frozenset[str]]) -> None:
     tiers = {
         target: {test for test, markers in collected.items() if selected(selection(target), markers)}
@@ -71,7 +71,7 @@ def test_every_test_is_in_exactly_one_tier(collected: dict[str, frozenset[str]])
     assert sum(map(len, tiers.values())) == len(collected)
 
 
-@pytest.mark.slow
+@pytest.mark.verify
 def test_the_inner_loop_is_a_part_of_the_first_tier(collected: dict[str, frozenset[str]]) -> None:
     fast = [markers for markers in collected.values() if selected(selection("test-fast"), markers)]
     assert len(fast) > 1000
@@ -79,7 +79,7 @@ def test_the_inner_loop_is_a_part_of_the_first_tier(collected: dict[str, frozens
     assert not any(markers & {*ENGINES, "slow", "audit"} for markers in fast)
 
 
-@pytest.mark.slow
+@pytest.mark.verify
 @pytest.mark.parametrize("engine", ENGINES)
 def test_each_engine_has_its_smoke_test_in_the_first_tier(engine: str, collected: dict[str, frozenset[str]]) -> None:
     assert any(engine in markers and selected(selection("test"), markers) for markers in collected.values())
