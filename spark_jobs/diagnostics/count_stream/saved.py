@@ -17,7 +17,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours, exact_decimal, plain
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
 from spark_jobs.mechanisms.streams.grouping import GroupState
-from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, LocalLevelState, FilterMoments
+from spark_jobs.mechanisms.streams.local_level import FilterMoments, LocalLevelShape, LocalLevelState
 from spark_jobs.mechanisms.streams.pegasus import MAX_COUNT, PegasusShape, PegasusState
 from spark_jobs.mechanisms.streams.smoothing import Smoother
 
