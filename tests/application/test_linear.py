@@ -25,7 +25,7 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.statistics import Moments, PointCounts, ResidualCounts, ScoreCounts, ValueCounts
 from tests.application.test_draw import request
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.verify]
 
 COLUMNS = "visited int, age double, wage double, rent double, tract string, county bigint, person string"
 TRACTS = [f"{place:04d}" for place in range(3000)]

@@ -20,7 +20,7 @@ from tests.support.spark import settings as spark_settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.verify]
 
 WORD, NUMBER, DAY = "Zebedee", "47114711", "1847-03-11"
 SECRETS = (WORD, NUMBER, DAY)

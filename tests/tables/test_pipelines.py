@@ -19,7 +19,7 @@ from tests.support.spark import settings as spark_settings
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.verify]
 
 SECRET = "Zebedee-4711"
 SCHEMA = "y int, x double, n bigint, c string"

@@ -12,7 +12,7 @@ from spark_jobs.statistics import CrossProducts
 from spark_jobs.statistics.cross_products import Bounded, CrossProductCells, LabelProductCells, Levels
 from tests.support.spark import settings as spark_settings
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.verify]
 
 DESIGN = CrossProductCells(
     features=(Bounded(name="a b", lower=-0.1, upper=0.7), Bounded(name="flag", lower=0, upper=1)),

@@ -9,7 +9,7 @@ from spark_jobs.statistics.point_grid import PointGrid
 from tests.support.point_rows import GRIDS, KEYS, counts_of, nasty_rows
 from tests.support.spark import settings as spark_settings
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.verify]
 
 BOTH = pytest.mark.parametrize("kind", [PointCounts, Moments])
 EVERY_GRID = pytest.mark.parametrize("grid", GRIDS.values(), ids=GRIDS)

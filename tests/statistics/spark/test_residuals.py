@@ -9,7 +9,7 @@ from spark_jobs.statistics import ResidualCounts
 from tests.support.residual_rows import columns, nasty_pairs
 from tests.support.spark import settings as spark_settings
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.verify]
 
 SCHEMA = "fitted double, residual double"
 ANSI = [{"spark.sql.ansi.enabled": ansi} for ansi in ("true", "false")]
