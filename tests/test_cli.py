@@ -115,7 +115,11 @@ BAD = {
     ),
     "store of an unknown kind": ({}, ["--output", "memory://x"], "must be a path or a URI of"),
     "store without conditional put": ({}, ["--output", "gs://x/releases"], "conditional put"),
-    "folder that is not the account's": ({}, ["--output", "/proc/nowhere"], "account people is bound to"),
+    "folder that is not the account's": (
+        {},
+        ["--output", "/proc/nowhere"],
+        "within a folder of account people",
+    ),
     "unknown option": ({}, ["--no-such-option"], "No such option"),
 }
 

@@ -39,6 +39,7 @@ def counted(spark: SparkSession, table: dict[str, Any], **changes: Any) -> int:
 @pytest.mark.parametrize(
     "blocks", [["2026-11-20"], ["2026-11-21", "2026-11-22"], ["2026-11-20", "2026-11-22"], ["2026-11-23"]]
 )
+@pytest.mark.sampled
 def test_only_rows_of_the_charged_blocks_are_counted(
     spark: SparkSession, table: dict[str, Any], blocks: list[str]
 ) -> None:

@@ -257,6 +257,7 @@ def test_every_byte_of_every_entry_counts(ledger: PrivacyLedger) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 def test_every_byte_of_every_row_of_the_database_counts(ledger: PrivacyLedger, ledger_url: str) -> None:
     """The same through the database: each byte of each column is changed in place, and ``verify`` names the row."""
     ledger.open_account("visits", epsilon="1")

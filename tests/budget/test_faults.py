@@ -98,6 +98,7 @@ def own_server() -> Iterator[PostgresServer]:
         ("raise_cap", "ledger_before_commit"),
     ],
 )
+@pytest.mark.sampled
 def test_server_that_restarts_in_mid_transaction_loses_nothing(
     own_server: PostgresServer, tmp_path: Path, failpoint: str, call: str
 ) -> None:

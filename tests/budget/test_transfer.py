@@ -60,6 +60,7 @@ def test_interrupted_move_can_be_made_again(source: PrivacyLedger, tmp_path: Pat
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("failpoint", ["ledger_before_commit", "ledger_after_commit"])
 @pytest.mark.parametrize("passed", range(4))
 def test_move_killed_at_any_of_its_changes_leaves_one_whole_ledger(

@@ -135,7 +135,7 @@ def test_another_grid_is_refused_before_anything_is_drawn(kind):
         "found bounds": (ValueCounts.from_arrays(values, **wide), {"find_bounds": "log"}),
         "scores": (ScoreCounts.from_arrays(np.ones(100), values), {}),
     }[kind]
-    with pytest.raises(InvalidRequest, match="must be on the grid of this release"):
+    with pytest.raises(InvalidRequest, match="must be on this release's own grid"):
         ecdf.measure(statistic, epsilon=1, noise=NoNoise(1), compare_with=earlier, **options)
 
 

@@ -57,6 +57,7 @@ def test_without_noise_the_p_value_is_scipys():
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 def test_without_noise_the_distance_of_two_releases_is_scipys():
     random = np.random.default_rng(11)
     one, other = random.normal(0.5, 0.12, 700), random.normal(0.53, 0.12, 900)

@@ -124,6 +124,7 @@ def clean_environment(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("test", "code"), [("tmp_path", 0), ("", 1)])
+@pytest.mark.verify
 def test_what_tests_leave_in_the_temporary_folder_fails_the_run(tmp_path: Path, test: str, code: int) -> None:
     made = "tempfile.mkdtemp(prefix='forgotten-'" + (", dir=tmp_path)" if test else ")")
     done = run_pytest(tmp_path, f"import tempfile\ndef test_it({test}):\n    {made}\n")

@@ -69,6 +69,7 @@ def test_without_noise_the_running_counts_come_back():
 
 @pytest.mark.slow
 @BOTH
+@pytest.mark.verify
 def test_releases_are_unbiased_with_the_stated_variances(neighbours):
     shape, copies, noise = StreamShape(steps=12, neighbours=neighbours, exponentials=4), 2500, SeededNoise(8)
     counts = np.arange(12)

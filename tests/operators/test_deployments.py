@@ -55,6 +55,7 @@ def released(place: str, tmp_path: Path, **fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 def test_same_dag_in_two_deployments_is_two_releases_of_one_budget(shared: PrivacyLedger, tmp_path: Path) -> None:
     first = [released(name, tmp_path) for name in ("north", "south")]
     assert len({found["uri"] for found in first}) == 2
@@ -67,6 +68,7 @@ def test_same_dag_in_two_deployments_is_two_releases_of_one_budget(shared: Priva
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 def test_race_of_two_deployments_for_the_last_budget_has_one_winner(shared: PrivacyLedger, tmp_path: Path) -> None:
     shared.reserve("visits", release="earlier", epsilon="1")
 
@@ -84,6 +86,7 @@ def test_race_of_two_deployments_for_the_last_budget_has_one_winner(shared: Priv
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 def test_allotments_keep_deployments_out_of_each_others_way(shared: PrivacyLedger, tmp_path: Path) -> None:
     for name in ("north", "south"):
         shared.allot("visits", name, epsilon="1")

@@ -44,6 +44,7 @@ def operator(output: Path, **fields: Any) -> ReleaseDiagnosticsOperator:
 @pytest.mark.slow
 @pytest.mark.usefixtures("fake_application")
 @pytest.mark.parametrize("form", ["xcom", "release", "folder", "manifest"])
+@pytest.mark.sampled
 def test_the_operator_takes_the_model_of_a_committed_release(ledger: PrivacyLedger, tmp_path: Path, form: str) -> None:
     uri = fitted_release(ledger, str(tmp_path / "releases"))
     model: Any = {

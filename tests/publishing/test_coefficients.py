@@ -109,6 +109,7 @@ def test_every_text_lies_within_the_picture_and_no_ticks_collide(case, alone):
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 def test_probes_lie_on_the_coefficients(case):
     kind, _, found, rendering = case
     [plot] = rendering.plots

@@ -25,6 +25,7 @@ def test_page_renders_the_result_that_its_diagnostic_summarises(kind: str) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 def test_who_measures_and_summarises_loads_no_plotting() -> None:
     kinds = ", ".join(f"spark_jobs.diagnostics.{kind}" for kind in DIAGNOSTICS)
     program = f"import sys, {kinds}; print([name for name in sys.modules if name.split('.')[0] == 'matplotlib'])"

@@ -26,6 +26,7 @@ def assert_one_release(lab):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("point", RELEASING)
+@pytest.mark.sampled
 def test_attempt_killed_at_each_step_is_finished_by_a_retry(lab, point):
     assert lab.attempt(point).wait().killed
     judge(lab)
@@ -43,6 +44,7 @@ def test_attempts_killed_again_and_again_at_one_step_are_finished_by_a_retry(lab
 
 @pytest.mark.slow
 @pytest.mark.parametrize("point", APPLICATION_POINTS)
+@pytest.mark.sampled
 def test_application_killed_at_each_step_is_finished_by_a_retry(lab, point):
     outcome = lab.attempt(app_failpoint=point).wait()
     judge(lab)
@@ -92,6 +94,7 @@ def test_application_orphaned_before_its_draw_publishes_nothing_once_its_charge_
 
 @pytest.mark.slow
 @pytest.mark.parametrize("point", SETTLING)
+@pytest.mark.sampled
 def test_refusal_killed_at_each_step_of_giving_back_costs_nothing(lab, point):
     assert lab.attempt(point, behaviour="refuse").wait().killed
     judge(lab)

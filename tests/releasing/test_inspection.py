@@ -75,7 +75,7 @@ DAMAGE = {
         in_ledger("DELETE FROM audit_log WHERE seq > 2"),
         "receipt.json: records entry 6 of the audit log as ",
     ),
-    "log rewritten": (in_ledger("UPDATE audit_log SET hash = 'x' WHERE seq = 6"), "the log has another one there"),
+    "log rewritten": (in_ledger("UPDATE audit_log SET hash = 'x' WHERE seq = 6"), "the log has a different one"),
     "charge burnt": (in_ledger("UPDATE charges SET state = 'burnt'"), "is burnt, not committed"),
     "charge of another": (in_ledger("UPDATE charges SET manifest_sha256 = 'ab'"), "the ledger committed ab"),
     "charge of another key": (in_ledger("UPDATE charges SET release_key = 'k'"), "its key is not that of charge"),

@@ -189,6 +189,7 @@ def test_a_path_that_is_charged_as_one_table_and_read_as_another_is_caught(
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 def test_a_schema_of_the_requests_own_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Block 7 as a whole number is block 7.0 as a double: two budgets for one row."""
     true = TableSource.completed

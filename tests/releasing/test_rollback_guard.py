@@ -72,6 +72,7 @@ def test_release_goes_on_once_the_ledger_is_reconciled(lab: Lab, backup: bytes) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("point", AFTER_ANCHOR)
+@pytest.mark.sampled
 def test_nothing_is_drawn_that_a_restored_ledger_could_forget_unnoticed(lab: Lab, backup: bytes, point: str) -> None:
     """Wherever the attempt died: if a draw may exist, the next release of the store is held back."""
     lab.attempt(point).wait()

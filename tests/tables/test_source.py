@@ -211,7 +211,7 @@ def test_the_printed_schema_of_a_catalog_table_binds_it(spark: SparkSession, tmp
     assert binding.version.columns == ("half", "day")
     table = source(name="sales.visits", snapshot={"partition": {"half": 1, "day": "2026-01-02"}})
     assert ids(read_table(spark, table.completed(binding))) == [1]
-    for name, bound in (("sales.recent", "no view"), ("sales.nothing", "exists")):
+    for name, bound in (("sales.recent", "not a view"), ("sales.nothing", "exists")):
         with pytest.raises(InvalidRequest, match=bound):
             table_schema(spark, name)
 

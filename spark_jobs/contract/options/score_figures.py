@@ -33,7 +33,8 @@ class AucSettings(Settings):
 
     Attributes:
         method: how noise is scaled; see ``spark_jobs.diagnostics.auc``. ``laplace`` spends delta.
-        interval: whether to spend a small part of the budget on noisy class sizes, which the interval needs.
+        interval: whether to spend a small part of the budget on noisy class sizes, which the interval needs; ``auto``
+            always does.
         confidence: nominal level of the interval.
     """
 

@@ -21,7 +21,6 @@ from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw, measure_curve
 from spark_jobs.mechanisms.continuous_noise import RESIDUAL_DELTA, Density, SmoothNoise, laplace_noise
 from spark_jobs.mechanisms.meter import BudgetMeter
-from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.pure_release import MAX_EPSILON, MIN_EPSILON, pure_noise, release_pure
 from spark_jobs.mechanisms.smooth_sensitivity import (
@@ -40,6 +39,8 @@ SIZES_SHARE = Decimal("0.05")
 """Share of the budget for the noisy class sizes that an interval needs."""
 COUNTS_ABOVE = 60
 """Epsilon from which counts are more accurate than a direct release, which spends at most 10."""
+MIN_SIGNAL_OF_DIRECT = 80.0
+"""Rows of the smaller class times epsilon from which ``auto`` releases an AUC directly; below, counts are nearer."""
 _DIGITS = 60
 
 
@@ -92,9 +93,9 @@ def measure_figure(
         InvalidRequest: ``laplace`` without a delta above 0.
     """
     meter, method = terms.meter(), str(options.method)
-    if method == "auto":
-        method = _automatic(figure, meter.granted.epsilon, interval=options.interval)
     sizes = value = counts = weighted = None
+    if method == "auto" and figure == "auc":
+        method, sizes = _automatic(statistic, meter=meter, terms=terms)
     if method in ("auto", "weighted_counts"):
         counts, weighted = measure_precision(
             statistic,
@@ -112,9 +113,13 @@ def measure_figure(
             Terms(epsilon=meter.remaining, neighbours=terms.neighbours, noise=terms.noise),
             finer=FINER if figure == "average_precision" else 1,
         )
-        spendings = counts.spendings
+        spendings = (*meter.spendings, *counts.spendings)
     else:
-        value, sizes = _direct(statistic, figure, method, meter=meter, terms=terms, interval=options.interval)
+        if sizes is None and options.interval:
+            # a budget that does not fit must be rejected before the noise of the sizes is drawn
+            noise_shape(method, min(meter.remaining * (1 - SIZES_SHARE), MAX_EPSILON), meter.remaining_delta)
+            sizes = _sizes(statistic, meter=meter, terms=terms)
+        value = _direct(statistic, figure, method, meter=meter, terms=terms)
         spendings = meter.spendings
     return FigureDraw(
         figure=figure,
@@ -130,38 +135,26 @@ def measure_figure(
     )
 
 
-def _automatic(figure: Figure, epsilon: Decimal, *, interval: bool) -> str:
-    """The method of ``auto``, by public facts; for an average precision, noisy histograms choose it later."""
-    if figure == "average_precision":
-        return "auto"
-    rest = epsilon * (1 - SIZES_SHARE) if interval else epsilon
-    return "counts" if epsilon > COUNTS_ABOVE or rest <= MIN_EPSILON else "polynomial"
+def _automatic(statistic: ScoreCounts, *, meter: BudgetMeter, terms: Terms) -> tuple[str, tuple[int, int] | None]:
+    """The method of ``auto`` for an AUC, by noisy sizes of the classes, and these sizes."""
+    epsilon = meter.granted.epsilon
+    if epsilon > COUNTS_ABOVE or epsilon * (1 - SIZES_SHARE) <= MIN_EPSILON:
+        return "counts", None
+    sizes = _sizes(statistic, meter=meter, terms=terms)
+    return "polynomial" if min(sizes) * float(epsilon) >= MIN_SIGNAL_OF_DIRECT else "counts", sizes
 
 
-def _direct(
-    statistic: ScoreCounts,
-    figure: Figure,
-    method: str,
-    *,
-    meter: BudgetMeter,
-    terms: Terms,
-    interval: bool,
-) -> tuple[float, tuple[int, int] | None]:
-    """The noisy figure and, for an interval, the noisy sizes of the classes."""
+def _direct(statistic: ScoreCounts, figure: Figure, method: str, *, meter: BudgetMeter, terms: Terms) -> float:
+    """The noisy figure, for the rest of the budget, up to 10 of epsilon."""
     neighbours, noise = terms.neighbours, terms.noise
-    rest = meter.granted.epsilon * (1 - SIZES_SHARE) if interval else meter.granted.epsilon
-    # a budget that does not fit must be rejected before the noise of the sizes is drawn
-    noise_shape(method, min(rest, MAX_EPSILON), meter.remaining_delta)
-    sizes = _sizes(statistic, meter=meter, neighbours=neighbours, noise=noise) if interval else None
     cost, delta = min(meter.remaining, MAX_EPSILON), meter.remaining_delta if method == "laplace" else Decimal(0)
     shape = noise_shape(method, cost, delta)
     meter.spend(cost, delta=delta, label="area under the curve" if figure == "auc" else "average precision")
     if method == "laplace":
         release = release_auc if figure == "auc" else release_average_precision
-        value = release(statistic.negatives, statistic.positives, shape=shape, neighbours=neighbours, noise=noise)
-        return value, sizes
+        return release(statistic.negatives, statistic.positives, shape=shape, neighbours=neighbours, noise=noise)
     exact, bound = _exact(statistic, figure, shape=shape, neighbours=neighbours)
-    return release_pure(exact, bound, shape=shape, noise=noise), sizes
+    return release_pure(exact, bound, shape=shape, noise=noise)
 
 
 def noise_shape(method: str, epsilon: Decimal, delta: Decimal) -> SmoothNoise:
@@ -190,8 +183,9 @@ def _exact(
         return Decimal(exact.numerator) / exact.denominator, bound
 
 
-def _sizes(statistic: ScoreCounts, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise) -> tuple[int, int]:
+def _sizes(statistic: ScoreCounts, *, meter: BudgetMeter, terms: Terms) -> tuple[int, int]:
+    """Noisy sizes of the classes, negatives first."""
     cost = meter.spend_share(SIZES_SHARE, label="sizes of the classes")
     exact = np.array([statistic.negatives.sum(), statistic.positives.sum()], dtype=np.int64)
-    noisy = noise.laplace(exact, epsilon=cost, l1_sensitivity=rows_changed(neighbours))
+    noisy = terms.noise.laplace(exact, epsilon=cost, l1_sensitivity=rows_changed(terms.neighbours))
     return int(noisy[0]), int(noisy[1])

@@ -81,6 +81,7 @@ def losses(mechanism, neighbours, rows):
 @pytest.mark.slow
 @EVERY_RELATION
 @pytest.mark.parametrize("rows", [2, 3])
+@pytest.mark.sampled
 def test_no_row_costs_more_than_epsilon_and_some_row_nearly_all_of_it(neighbours, rows):
     found = losses(stats(neighbours), neighbours, rows)
     assert max(found) <= EPSILON
