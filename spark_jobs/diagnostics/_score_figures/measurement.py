@@ -39,7 +39,7 @@ SIZES_SHARE = Decimal("0.05")
 """Share of the budget for the noisy class sizes that an interval needs."""
 COUNTS_ABOVE = 60
 """Epsilon from which counts are more accurate than a direct release, which spends at most 10."""
-MIN_SIGNAL_OF_DIRECT = 80.0
+MIN_SIGNAL_OF_DIRECT = 120.0
 """Rows of the smaller class times epsilon from which ``auto`` releases an AUC directly; below, counts are nearer."""
 _DIGITS = 60
 
