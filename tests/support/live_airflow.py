@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.repository import ROOT
+
 PATIENCE = 180.0
 """Seconds that a step may take on a busy machine."""
 
@@ -103,6 +105,7 @@ def live_airflow(folder: Path, dags: Mapping[str, str], environment: Mapping[str
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(_free_port()),
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(_free_port()),
         "NO_PROXY": "127.0.0.1",
+        "PYTHONPATH": str(ROOT),  # the example DAGs import examples.demo
         **environment,
     }
     airflow = [sys.executable, "-m", "airflow"]
