@@ -76,13 +76,13 @@ def drawn_table(random):
 @pytest.mark.verify
 def test_on_tables_of_the_law_auto_is_near_the_better_method():
     random, regrets = np.random.default_rng(5), []
-    for number in range(60):
+    for number in range(30):
         statistic, epsilon = drawn_table(random), random.choice(["0.1", "0.5", "1", "2"])
         exact, errors = float(auc_fraction(statistic.negatives, statistic.positives)), {}
         for method in ("auto", "polynomial", "counts"):
             released = [
                 auc.release(statistic, epsilon=epsilon, method=method, noise=SeededNoise(100 * number + seed))
-                for seed in range(12)
+                for seed in range(10)
             ]
             # an undefined figure is as good as a guess
             errors[method] = np.mean([abs((0.5 if r.value is None else r.value) - exact) for r in released])

@@ -222,7 +222,7 @@ def _verdict(result: ResidualPlot) -> str:
         return "Undefined: too few rows for this noise"
     words = [_FINDINGS[name] for name in result.findings]
     findings = " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)
-    rate = f"rejects at most {100 * result.error_rate:.4g} in 100 correct models"
+    rate = f"at most {100 * result.error_rate:.4g} in 100 by chance"
     return f"Found: {findings} ({rate})" if findings else "No shift, slope, curvature or change of spread was found"
 
 
