@@ -22,6 +22,8 @@ from dp_operators.releasing import LocalRunner
 from tests.support import fake_application
 from tests.support.release_lab import Lab, accept, judge
 
+pytestmark = pytest.mark.slow
+
 FAKE = (sys.executable, fake_application.__file__)
 
 

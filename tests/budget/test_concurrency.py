@@ -19,6 +19,8 @@ import pytest
 from dp_operators.budget import BudgetExceeded, Charge, ChargeConflict, PrivacyLedger
 from tests.support.ledgers import DRAW, commit, in_processes
 
+pytestmark = pytest.mark.slow
+
 WORKERS = 8
 
 

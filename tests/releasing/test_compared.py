@@ -20,6 +20,8 @@ from spark_jobs.mechanisms.noise import SeededNoise
 from tests.support.accounts import open_bound
 from tests.support.earlier import AMOUNTS, KEY, TABLE, ecdf_release, released
 
+pytestmark = pytest.mark.slow
+
 
 class Place:
     """A ledger with an account, and a folder for its releases."""

@@ -22,6 +22,8 @@ from tests.support.release_lab import (
     seal_of,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def test_draft_file_that_was_changed_is_never_published(lab):
     reserved_with(lab)

@@ -25,6 +25,8 @@ from tests.support.accounts import open_bound
 from tests.support.fitted import KEY, LOGISTIC, fitted_release
 from tests.support.requests import a_request
 
+pytestmark = pytest.mark.slow
+
 LINEAR = {**LOGISTIC, "kind": "linear"}
 
 

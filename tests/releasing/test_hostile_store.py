@@ -37,6 +37,8 @@ from tests.support.release_lab import (
     retried,
 )
 
+pytestmark = pytest.mark.slow
+
 
 class Tampered(HereRunner):
     """Lets somebody at the store just before the application starts."""

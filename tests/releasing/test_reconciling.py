@@ -15,6 +15,8 @@ from tests.support.ledgers import killed_at
 from tests.support.release_lab import ForkRunner, Lab, accept, make_request
 from tests.support.s3_server import s3_server
 
+pytestmark = pytest.mark.slow
+
 AWS = {
     "AWS_ACCESS_KEY_ID": "x",
     "AWS_SECRET_ACCESS_KEY": "x",

@@ -12,6 +12,8 @@ from spark_jobs.contract.store.failpoints import PROTOCOL_POINTS
 from spark_jobs.contract.store.objects import LocalStore, local_path
 from tests.support.release_lab import Lab
 
+pytestmark = pytest.mark.slow
+
 AFTER_ANCHOR = PROTOCOL_POINTS[PROTOCOL_POINTS.index("after_anchor") : PROTOCOL_POINTS.index("before_end_run")]
 
 

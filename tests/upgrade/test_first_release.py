@@ -34,6 +34,8 @@ from tests.support.release_lab import HereRunner, NoRunner
 from tests.support.repository import ROOT
 from tests.support.s3_server import S3
 
+pytestmark = pytest.mark.slow
+
 COMMITTED = {"published": VISITS, "committed": VISITS, "published_sales": SALES, "half_published": SALES}
 RESERVED = {"not_started": VISITS, "drawn": VISITS, "drafted": SALES}
 FIELDS = {"visits": VISITS, "sales": SALES}
