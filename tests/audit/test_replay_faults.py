@@ -71,8 +71,8 @@ def leaks(kind, **options):
     return False
 
 
-def exact_sizes(statistic, *, meter, neighbours, noise):
-    honest = figures_sizes(statistic, meter=meter, neighbours=neighbours, noise=noise)
+def exact_sizes(statistic, *, meter, terms):
+    honest = figures_sizes(statistic, meter=meter, terms=terms)
     return int(statistic.negatives.sum()), honest[1]
 
 
@@ -113,12 +113,20 @@ noisy_moments = noisy_lines._BY_EPSILON["noisy_moments"]
     ("room", "name", "fault", "kind", "options"),
     [
         (figures, "_sizes", exact_sizes, "auc", {"method": "polynomial"}),
+        (figures, "_sizes", exact_sizes, "auc", {"method": "auto"}),
         (figures, "_sizes", exact_sizes, "average_precision", {"method": "cauchy"}),
         (roc, "locate_scores", exact_signal, "roc_curve", {}),
         (private_bounds, "_crossing", exact_threshold, "ecdf", {"column": "amount", "bounds": None}),
         (weighted, "weighted_sum", exact_total, "average_precision", {"method": "weighted_counts"}),
     ],
-    ids=["class sizes of an AUC", "class sizes of an AP", "signal for cells", "thresholds of an ECDF", "weighted sum"],
+    ids=[
+        "class sizes of an AUC",
+        "choice for an AUC",
+        "class sizes of an AP",
+        "signal for cells",
+        "thresholds of an ECDF",
+        "weighted sum",
+    ],
 )
 def test_an_exact_value_in_the_place_of_a_noisy_one_is_seen(monkeypatch, room, name, fault, kind, options):
     assert not leaks(kind, **options)
