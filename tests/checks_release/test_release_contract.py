@@ -92,7 +92,7 @@ def test_undefined_result_passes_where_every_figure_is_null() -> None:
 
 def test_area_without_an_interval_passes_unchecked() -> None:
     rows = ScoreCounts.from_arrays(np.arange(100) % 2, np.linspace(0, 1, 100), cells=64)
-    result = auc.release(rows, epsilon=1, interval=False, noise=SeededNoise(1)).to_dict()
+    result = auc.release(rows, epsilon=1, method="polynomial", interval=False, noise=SeededNoise(1)).to_dict()
     assert (result["status"], result["interval"]) == ("unchecked", None)
     check(manifest(results={"auc": result}, request={**REQUEST, "diagnostics": [{"kind": "auc", "interval": False}]}))
 
