@@ -22,7 +22,8 @@ from dp_operators.budget.key_commands import app as key_commands
 from dp_operators.budget.reports import charges_table
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import plain
-from spark_jobs.contract.request import ReleaseRequest, load_fields
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.request_documents import load_fields
 
 if TYPE_CHECKING:
     from dp_operators.releasing import Published

@@ -21,7 +21,8 @@ from dp_operators.sensors.budget import require_on_exhausted
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import undefined_kinds
 from spark_jobs.contract.privacy import plain
-from spark_jobs.contract.request import ReleaseRequest, load_fields, load_model
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.request_documents import load_fields, load_model
 from spark_jobs.contract.store.layout import MANIFEST_NAME
 
 if TYPE_CHECKING:

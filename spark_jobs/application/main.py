@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from spark_jobs.application.progress import Announcer, divert_output
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.request import ReleaseRequest, json_fields
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.request_documents import json_fields
 from spark_jobs.contract.store.layout import ApplicationStage, ExitCode, ReleaseLayout
 from spark_jobs.contract.store.objects import check_store, open_store
 from spark_jobs.contract.store.run_statement import NothingRead

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from spark_jobs.contract.column_types import TYPES
 from spark_jobs.contract.columns import ColumnNeed, needs
-from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.table_request import TableRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
 
-def check_input(spark: SparkSession, schema: StructType, request: ReleaseRequest) -> None:
+def check_input(spark: SparkSession, schema: StructType, request: TableRequest) -> None:
     """Check that a table of ``schema`` has the columns that ``request`` reads, each of a type it can use.
 
     The inputs of a saved pipeline are checked where it is read, and the inside of an expression where it is translated.

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from spark_jobs.contract.release import ReleaseFile as ReleaseFile
     from spark_jobs.contract.release import ReleasePart as ReleasePart
     from spark_jobs.contract.request import ReleaseRequest as ReleaseRequest
+    from spark_jobs.contract.stream_request import StreamRequest as StreamRequest
+    from spark_jobs.contract.stream_states import StreamStates as StreamStates
     from spark_jobs.contract.tables import ColumnsModel as ColumnsModel
     from spark_jobs.contract.tables import Label as Label
     from spark_jobs.contract.tables import LinearModel as LinearModel
@@ -30,6 +32,8 @@ else:
             "privacy": "Budget Neighbours PrivacyUnit",
             "release": "PartSpending Release ReleaseFile ReleasePart",
             "request": "ReleaseRequest",
+            "stream_request": "StreamRequest",
+            "stream_states": "StreamStates",
             "tables": "ColumnsModel Label LinearModel LogisticModel Scoring Snapshot SparkMLModel TableSource",
         },
     )

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal, localcontext
 
 from spark_jobs.contract.options import Options
-from spark_jobs.contract.privacy import MAX_DIGITS, MAX_GROUP_EPSILON, Budget, delta_of_rows
+from spark_jobs.contract.privacy import KEPT_DIGITS, MAX_DIGITS, MAX_GROUP_EPSILON, Budget, delta_of_rows
 from spark_jobs.contract.release import PartSpending
 from spark_jobs.contract.request import ReleaseRequest
 
@@ -26,8 +26,6 @@ DELTA_STEP = Decimal(1).scaleb(-MAX_DIGITS)
 """The smallest delta that a ledger can record."""
 SHARED_UP_TO = Decimal(20)
 """The largest epsilon per row at which diagnostics share one noisy release."""
-KEPT_DIGITS = 22
-"""Digits of a part's cost: they leave room for sums, and for products with whole numbers, within a ledger's digits."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from spark_jobs.contract.column_types import Kind, kind_of_type, normal_type
 from spark_jobs.contract.columns import (
@@ -20,6 +20,7 @@ from spark_jobs.contract.columns import (
     label_need,
     levels_need,
     needs,
+    state_need,
 )
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.kinds import kind_of_expression
@@ -35,12 +36,14 @@ from spark_jobs.contract.options import (
     ResidualCells,
 )
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.stream_request import StreamRequest
+from spark_jobs.contract.table_request import TableRequest
 from spark_jobs.contract.tables import Label, LinearModel, Literalish, LogisticModel, Model
 
 _MAX_DIGITS = 20
 
 
-def check_columns(request: ReleaseRequest, types: Mapping[str, str]) -> None:
+def check_columns(request: TableRequest, types: Mapping[str, str]) -> None:
     """Reject a table that lacks columns which ``request`` reads, or has them with types that it cannot use.
 
     Args:
@@ -57,6 +60,13 @@ def check_columns(request: ReleaseRequest, types: Mapping[str, str]) -> None:
     for text in (request.block_filter, request.where):
         if text is not None:
             table.require_condition(text)
+    if isinstance(request, ReleaseRequest):
+        _check_release(request, table)
+    if isinstance(request, StreamRequest) and request.states is not None:
+        _check_keys(state_need(request.states.column), request.states.keys, table, field="states.keys")
+
+
+def _check_release(request: ReleaseRequest, table: _Table) -> None:
     if request.uses_label:
         _check_label(request.needed_label, table)
     if request.uses_model:
@@ -71,7 +81,8 @@ def check_columns(request: ReleaseRequest, types: Mapping[str, str]) -> None:
                 for factor in statistic.categorical:
                     _check_levels(levels_need(factor.column), factor.levels, table)
             case PointCells() | PointSums() if statistic.group_by is not None:
-                _check_keys(statistic, table)
+                need = group_need(statistic.group_by)
+                _check_keys(need, statistic.groups or (), table, field="diagnostics.groups")
 
 
 class _Table:
@@ -187,14 +198,14 @@ def _check_value(value: Literalish, field: str) -> None:
         )
 
 
-def _check_keys(statistic: PointCells | PointSums, table: _Table) -> None:
+def _check_keys(need: ColumnNeed, keys: Iterable[str | int], table: _Table, *, field: str) -> None:
     """Reject keys that no row of a column of whole numbers can have; their groups would silently stay empty."""
-    if table.require(group_need(str(statistic.group_by))) is not Kind.INTEGER:
+    if table.require(need) is not Kind.INTEGER:
         return
-    for key in statistic.groups or ():
+    for key in keys:
         if isinstance(key, str) and not re.fullmatch(r"0|-?[1-9][0-9]{0,18}", key):
             raise InvalidRequest(
-                "diagnostics.groups", value=key,
-                requirement=f"must be whole numbers, like the values of the column {statistic.group_by}",
+                field, value=key,
+                requirement=f"must be whole numbers, like the values of the column {need.name}",
                 remedy="write them without leading zeros, or name the column that holds them as text",
             )  # fmt: skip

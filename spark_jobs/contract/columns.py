@@ -23,6 +23,8 @@ from spark_jobs.contract.options import (
     ValueCells,
 )
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.stream_request import StreamRequest
+from spark_jobs.contract.table_request import TableRequest
 from spark_jobs.contract.tables import ColumnsModel, Label, LinearModel, LogisticModel, Model
 from spark_jobs.contract.values import did_you_mean
 
@@ -30,6 +32,7 @@ FEATURE_KINDS = (Kind.INTEGER, Kind.NUMBER, Kind.BOOLEAN)
 CATEGORICAL_KINDS = (Kind.STRING, Kind.INTEGER, Kind.BOOLEAN)
 GROUP_KINDS = (Kind.STRING, Kind.INTEGER)
 SCORE_KINDS = (Kind.INTEGER, Kind.NUMBER)
+TIME_KINDS = (Kind.DATE, Kind.TIMESTAMP)
 _LISTED = 30
 _TYPE_CHARACTERS = 60
 
@@ -78,7 +81,7 @@ class ColumnNeed:
         )
 
 
-def needs(request: ReleaseRequest, columns: Collection[str]) -> tuple[ColumnNeed, ...]:
+def needs(request: TableRequest, columns: Collection[str]) -> tuple[ColumnNeed, ...]:
     """The columns that ``request`` needs in a table with ``columns``, in the order of the request's fields.
 
     The inputs of a saved pipeline are not among them; they become known when the pipeline is read.
@@ -86,17 +89,26 @@ def needs(request: ReleaseRequest, columns: Collection[str]) -> tuple[ColumnNeed
     return tuple(_needs(request, columns))
 
 
-def _needs(request: ReleaseRequest, columns: Collection[str]) -> Iterator[ColumnNeed]:
+def _needs(request: TableRequest, columns: Collection[str]) -> Iterator[ColumnNeed]:
     if request.where is not None:
         yield from _reads(request.where, "where")
+    if isinstance(request, ReleaseRequest):
+        yield from _of_release(request, columns)
+    if isinstance(request, StreamRequest):
+        yield time_need(request.time)
+        if request.states is not None:
+            yield state_need(request.states.column)
+    if request.unit.column is not None:
+        yield ColumnNeed(name=request.unit.column, field="unit.column")
+
+
+def _of_release(request: ReleaseRequest, columns: Collection[str]) -> Iterator[ColumnNeed]:
     if request.uses_label:
         yield label_need(request.needed_label)
     if request.uses_model:
         yield from _read_by(request.needed_model, columns)
     for statistic in request.statistics:
         yield from _counted(statistic, columns)
-    if request.unit.column is not None:
-        yield ColumnNeed(name=request.unit.column, field="unit.column")
 
 
 def _read_by(model: Model, columns: Collection[str]) -> Iterator[ColumnNeed]:
@@ -197,6 +209,18 @@ def group_need(name: str) -> ColumnNeed:
     """The column that assigns rows to groups."""
     return ColumnNeed(
         name=name, field="diagnostics.group_by", kinds=GROUP_KINDS, remedy="name a column of text or whole numbers"
+    )
+
+
+def time_need(name: str) -> ColumnNeed:
+    """The column of the time of a stream's rows."""
+    return ColumnNeed(name=name, field="time", kinds=TIME_KINDS, remedy="name a column of dates or timestamps, in UTC")
+
+
+def state_need(name: str) -> ColumnNeed:
+    """The column of the state of a stream's rows."""
+    return ColumnNeed(
+        name=name, field="states.column", kinds=GROUP_KINDS, remedy="name a column of text or whole numbers"
     )
 
 

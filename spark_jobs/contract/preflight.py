@@ -10,11 +10,19 @@ from __future__ import annotations
 from spark_jobs.contract.budget_split import split_budget
 from spark_jobs.contract.column_checks import check_columns
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.expressions.blocks import BlockBy
 from spark_jobs.contract.options.base import MAX_KEYS
+from spark_jobs.contract.options.streams import MIN_EPSILON
+from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.stream_request import StreamRequest
+from spark_jobs.contract.table_request import TableRequest
+
+MAX_STATE = 2**24
+"""The most numbers that the state of a stream may have; it is written anew with every run."""
 
 
-def preflight(request: ReleaseRequest) -> None:
+def preflight(request: TableRequest) -> None:
     """Reject a request that could be charged but not released.
 
     Args:
@@ -25,8 +33,11 @@ def preflight(request: ReleaseRequest) -> None:
         InvalidRequest: a part of the budget is too small for the diagnostics that it pays for, there would be too many
             counts, or the table lacks columns that are read, or has them with other types.
     """
-    require_budget(request)
-    require_size(request)
+    if isinstance(request, ReleaseRequest):
+        require_budget(request)
+        require_size(request)
+    if isinstance(request, StreamRequest):
+        require_stream(request)
     if request.table.columns is not None:
         check_columns(request, {column.name: column.type for column in request.table.columns})
 
@@ -40,6 +51,29 @@ def require_budget(request: ReleaseRequest) -> None:
     for part in split_budget(request):
         for options in part.diagnostics:
             options.check_share(part.epsilon_per_row, part.delta_per_row)
+
+
+def require_stream(request: StreamRequest) -> None:
+    """Reject a stream whose noise would exceed every count, or whose state would be too large.
+
+    Raises:
+        InvalidRequest: a part of its epsilon is too small, its state too large, or its blocks leave a step out.
+    """
+    if request.epsilon_per_row * request.method.min_share(len(request.levels)) < MIN_EPSILON:
+        raise InvalidRequest(
+            "budget.epsilon", value=plain(request.budget.epsilon),
+            requirement=f"must be large enough that every part of the mechanism gets {MIN_EPSILON} of it for each row",
+            remedy="give more epsilon, or lower unit.max_rows",
+        )  # fmt: skip
+    numbers = len(request.names) * request.method.state_size
+    if numbers > MAX_STATE:
+        raise InvalidRequest(
+            "states", value=f"{numbers:,} numbers of state", requirement=f"must need at most {MAX_STATE:,}",
+            remedy="name fewer states, a shorter season or smaller groups",
+        )  # fmt: skip
+    expression = request.block_expression
+    if expression is not None and expression.by is not BlockBy.VALUE and expression.column == request.time:
+        expression.require_covered(request.blocks, request.first_instant, request.last_instant)
 
 
 def require_size(request: ReleaseRequest) -> None:

@@ -16,6 +16,8 @@ from spark_jobs.contract.values import Frozen
 MAX_EPSILON = Decimal(10) ** 12
 MAX_DIGITS = 30
 """The most digits of a cost, before and after the point together; sums of costs then stay exact in every database."""
+KEPT_DIGITS = 22
+"""Digits of a part of a cost: they leave room for sums, and for products with whole numbers, within ``MAX_DIGITS``."""
 MAX_GROUP_EPSILON = 100
 """If all rows of a unit but one together spend more epsilon than this, the unit's delta is nearly 1 even for the
 smallest delta of one row that a ledger can record."""
@@ -85,11 +87,11 @@ def float_below(number: Decimal) -> float:
     return nearest if Decimal(nearest) <= number else math.nextafter(nearest, -math.inf)
 
 
-def share(number: Decimal, parts: int) -> Decimal:
+def share(number: Decimal, parts: int, *, digits: int = MAX_DIGITS) -> Decimal:
     """``number / parts``, rounded down so that ``parts`` times the result never exceeds ``number``."""
     with localcontext(prec=60, rounding=ROUND_FLOOR):
         part = number / parts
-        return part.quantize(Decimal(1).scaleb(max(part.adjusted() + 1, 0) - MAX_DIGITS))
+        return part.quantize(Decimal(1).scaleb(max(part.adjusted() + 1, 0) - digits))
 
 
 def share_of(number: Decimal, part: Decimal) -> Decimal:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spark_jobs.contract import InvalidRequest, Neighbours, Release, ReleaseRequest
-from spark_jobs.contract.request import load_model
+from spark_jobs.contract.request_documents import load_model
 
 LOGISTIC = {
     "kind": "logistic",

@@ -196,6 +196,21 @@ class BlockExpression(Frozen):
             )
         return tuple(names)
 
+    def require_covered(self, blocks: Iterable[str], start: dt.datetime, end: dt.datetime) -> None:
+        """Reject blocks by time that leave out a part of the interval from ``start`` (included) to ``end`` (excluded).
+
+        Raises:
+            InvalidRequest: a part of the interval is in none of them.
+        """
+        reached = start.astimezone(dt.UTC).replace(tzinfo=None)
+        for first, last in self._spans(sorted(set(blocks))):
+            if first <= reached < last:
+                reached = last
+        if reached < end.astimezone(dt.UTC).replace(tzinfo=None):
+            raise self._no_block(
+                _name(self.by, reached), "is left out, although the stream reads it", "name every block of the stream"
+            )
+
     def predicate(self, blocks: Iterable[str]) -> str:
         """A filter of the allow-list that is true for the rows of ``blocks`` and for no others.
 

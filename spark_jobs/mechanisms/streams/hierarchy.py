@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spark_jobs.arrays import FloatArray, Int64Array
+from spark_jobs.contract.options.streams import MAX_GROUP, MAX_THRESHOLD
 from spark_jobs.contract.privacy import Neighbours, exact_decimal, exact_difference, exact_sum, share
 from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
@@ -46,8 +47,6 @@ from spark_jobs.mechanisms.pruning import refined_levels
 from spark_jobs.mechanisms.streams.consistency import consistent_counts
 from spark_jobs.mechanisms.streams.pegasus import (
     MAX_COUNT,
-    MAX_GROUP,
-    MAX_THRESHOLD,
     PegasusNoise,
     PegasusState,
     advance,

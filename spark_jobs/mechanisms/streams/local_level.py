@@ -27,6 +27,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from spark_jobs.arrays import FloatArray, Int64Array
+from spark_jobs.contract.options.streams import MAX_SEASON
 from spark_jobs.contract.privacy import Neighbours, exact_decimal
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
 from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale, laplace_variance
@@ -35,7 +36,6 @@ from spark_jobs.mechanisms.streams.pegasus import MAX_COUNT, require_epsilon, re
 
 MEMORY = 500
 """Steps over which mean squares are taken: a running mean first, exponential from there on."""
-MAX_SEASON = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.options.streams import MAX_GROUP, MAX_THRESHOLD, MIN_EPSILON
 from spark_jobs.contract.privacy import Neighbours, exact_decimal
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
 from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale, laplace_variance
@@ -38,9 +39,6 @@ from spark_jobs.mechanisms.streams.grouping import PARTS, GroupState, group_step
 from spark_jobs.mechanisms.streams.smoothing import Smoother, smooth
 
 MAX_COUNT = 1 << 40
-MAX_GROUP = 1 << 16
-MAX_THRESHOLD = 1_000_000
-MIN_EPSILON = Decimal("1e-6")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,202 @@
+"""The next steps of a stream, as a function of its request, its state and the exact counts; no file and no Spark.
+
+Neighbours: one row of a unit is added or removed, or replaced under REPLACE_ONE; it changes one count of one state at
+one step by one (two counts). Cost: ``request.epsilon_per_row`` for that row and any number of steps, because steps and
+states are disjoint (``mechanisms.streams``); a unit of ``max_rows`` rows therefore loses at most ``budget.epsilon``.
+
+Every call draws fresh noise. A step must be released once: whoever calls this stores the state and the release together
+before either is used (``contract.store.stream_objects``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from spark_jobs.application.streams.state import CountStreamState, GroupedCounts, LocalLevelCounts
+from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
+from spark_jobs.contract.options.streams import LocalLevelMethod, PegasusMethod
+from spark_jobs.contract.release import NOT_PRIVATE
+from spark_jobs.contract.stream_request import StreamRequest
+from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy
+from spark_jobs.mechanisms.meter import Spending
+from spark_jobs.mechanisms.noise import Noise
+from spark_jobs.mechanisms.prefix_sums import rows_changed
+from spark_jobs.mechanisms.streams.hierarchy import HierarchyShape, HierarchyState, release_hierarchy
+from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, LocalLevelState, filter_steps
+from spark_jobs.mechanisms.streams.pegasus import (
+    MAX_COUNT,
+    PegasusNoise,
+    PegasusShape,
+    PegasusState,
+    draw_noise,
+    take_steps,
+)
+from spark_jobs.mechanisms.streams.smoothing import Smoother
+
+Shape = LocalLevelShape | PegasusShape | HierarchyShape
+"""The public facts of the mechanism, for one row of a unit."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StepReleases:
+    """What is released of some steps, for every name of the request (``StreamRequest.names``).
+
+    Attributes:
+        first: the number of the first of them, counted from 0.
+        noisy: noisy counts, shape (n, names); unbiased, and what sums over windows are added up from; 0 where a count
+            was not measured.
+        estimates: of the counts, at least 0, shape (n, names); each depends on the counts up to its own step alone.
+        lower, upper: ends of the bands for the exact counts, shape (n, names); None for a method without bands.
+        measured: whether a count was measured, shape (n, names); parts of a hierarchy that were pruned were not.
+    """
+
+    first: int
+    noisy: Int64Array
+    estimates: FloatArray
+    lower: FloatArray | None
+    upper: FloatArray | None
+    measured: BoolArray
+
+
+def start_state(request: StreamRequest) -> CountStreamState:
+    """The state before the first step."""
+    counts: LocalLevelCounts | GroupedCounts
+    if isinstance(request.method, LocalLevelMethod):
+        counts = LocalLevelCounts(streams=(LocalLevelState(),) * len(request.names))
+    else:
+        counts = GroupedCounts(streams=(PegasusState(),) * len(request.names))
+    return CountStreamState(step=0, guarantee="", counts=counts)
+
+
+def advance(
+    request: StreamRequest, state: CountStreamState, counts: Int64Array, *, noise: Noise
+) -> tuple[CountStreamState, StepReleases]:
+    """Release the next steps.
+
+    Args:
+        request: the stream's request.
+        state: the state after the step before; ``start_state`` at first. Private.
+        counts: rows of each step in each state of ``request.leaf_names``, shape (n, states); private, and clipped to 0
+            to 2^40.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
+
+    Returns:
+        The state after these steps, and their releases.
+
+    Raises:
+        ValueError: the counts have another shape, or go beyond the end of the stream.
+    """
+    exact = np.clip(np.asarray(counts, dtype=np.int64), 0, MAX_COUNT)
+    wanted = (len(exact), len(request.leaf_names))
+    if exact.shape != wanted or state.step + len(exact) > request.steps:
+        raise ValueError(f"counts: got shape {exact.shape}; must be {wanted}, within the {request.steps} steps")
+    shape = mechanism(request)
+    following: LocalLevelCounts | GroupedCounts
+    match shape, state.counts:
+        case LocalLevelShape(), LocalLevelCounts():
+            following, releases = _filtered(shape, state.counts, exact, noise)
+        case PegasusShape(), GroupedCounts():
+            following, releases = _grouped(shape, state.counts, exact, noise)
+        case HierarchyShape(), GroupedCounts():
+            following, releases = _of_hierarchy(shape, state, exact, noise)
+        case _:
+            raise ValueError("a state of another method")
+    stamp = NOT_PRIVATE if NOT_PRIVATE in (state.guarantee, noise.guarantee) else noise.guarantee
+    after = CountStreamState(step=state.step + len(exact), guarantee=stamp, counts=following)
+    return after, replace(releases, first=state.step)
+
+
+def mechanism(request: StreamRequest) -> Shape:
+    """The mechanism of a stream, at the epsilon of one row.
+
+    Raises:
+        InvalidRequest: an option is out of its bounds.
+    """
+    method, epsilon = request.method, request.epsilon_per_row
+    if isinstance(method, LocalLevelMethod):
+        return LocalLevelShape(
+            epsilon=epsilon, neighbours=request.neighbours, season=method.season, confidence=method.confidence
+        )
+    prunes, groups = method.shares(len(request.levels))
+    if request.states is None or request.states.parents is None:
+        return PegasusShape(
+            epsilon=epsilon,
+            neighbours=request.neighbours,
+            group_share=groups,
+            threshold=method.threshold,
+            max_group=method.max_group,
+            smoother=Smoother(method.smoothing),
+        )
+    children = tuple(np.array(sizes, dtype=np.intp) for sizes in request.states.children)
+    return HierarchyShape(
+        hierarchy=Hierarchy(order=np.arange(len(request.leaf_names), dtype=np.intp), children=children),
+        epsilon=epsilon,
+        neighbours=request.neighbours,
+        prune_share=prunes,
+        group_share=groups,
+        threshold=method.threshold,
+        max_group=method.max_group,
+        smoother=Smoother(method.smoothing),
+        **_given(method),
+    )
+
+
+def spendings(request: StreamRequest) -> tuple[Spending, ...]:
+    """What each part of the mechanism costs, for one row of a unit and all steps together."""
+    return mechanism(request).spendings
+
+
+def _given(method: PegasusMethod) -> dict[str, Any]:
+    options = {"refine_from": method.refine_from, "consistent": method.consistent}
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _filtered(
+    shape: LocalLevelShape, state: LocalLevelCounts, exact: Int64Array, noise: Noise
+) -> tuple[LocalLevelCounts, StepReleases]:
+    drawn = noise.laplace(exact.ravel(), epsilon=shape.counting, l1_sensitivity=rows_changed(shape.neighbours))
+    noisy = drawn.reshape(exact.shape)
+    estimates, lower, upper = (np.empty(exact.shape) for _ in range(3))
+    after = []
+    for place, before in enumerate(state.streams):
+        following, steps = filter_steps(before, noisy[:, place], shape=shape)
+        estimates[:, place], lower[:, place], upper[:, place] = steps.estimates, steps.lower, steps.upper
+        after.append(following)
+    measured = np.ones(exact.shape, dtype=np.bool_)
+    releases = StepReleases(first=0, noisy=noisy, estimates=estimates, lower=lower, upper=upper, measured=measured)
+    return LocalLevelCounts(streams=tuple(after)), releases
+
+
+def _grouped(
+    shape: PegasusShape, state: GroupedCounts, exact: Int64Array, noise: Noise
+) -> tuple[GroupedCounts, StepReleases]:
+    drawn = draw_noise(exact.ravel(), shape=shape, noise=noise)
+    noisy, levels, tests = (values.reshape(exact.shape) for values in (drawn.noisy, drawn.levels, drawn.tests))
+    estimates, after = np.empty(exact.shape), []
+    for place, before in enumerate(state.streams):
+        own = PegasusNoise(noisy=noisy[:, place], levels=levels[:, place], tests=tests[:, place])
+        following, steps = take_steps(before, exact[:, place], shape=shape, drawn=own)
+        estimates[:, place] = steps.estimates
+        after.append(following)
+    measured = np.ones(exact.shape, dtype=np.bool_)
+    releases = StepReleases(first=0, noisy=noisy, estimates=estimates, lower=None, upper=None, measured=measured)
+    return GroupedCounts(streams=tuple(after)), releases
+
+
+def _of_hierarchy(
+    shape: HierarchyShape, state: CountStreamState, exact: Int64Array, noise: Noise
+) -> tuple[GroupedCounts, StepReleases]:
+    nodes = tuple(stream for stream in state.counts.streams if isinstance(stream, PegasusState))
+    after, steps = release_hierarchy(HierarchyState(step=state.step, nodes=nodes), exact, shape=shape, noise=noise)
+    releases = StepReleases(
+        first=0,
+        noisy=steps.noisy,
+        estimates=steps.estimates,
+        lower=None,
+        upper=None,
+        measured=steps.levels > 0,
+    )
+    return GroupedCounts(streams=after.nodes), releases

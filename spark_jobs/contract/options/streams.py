@@ -1,0 +1,147 @@
+"""How a stream's counts become released estimates: the options of its mechanism, which are no kind of diagnostic."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.privacy import ExactDecimal, exact_decimal, plain
+from spark_jobs.contract.values import Frozen
+
+MAX_SEASON = 1 << 16
+MAX_GROUP = 1 << 16
+MAX_THRESHOLD = 1_000_000
+MIN_EPSILON = Decimal("1e-6")
+"""The smallest epsilon of a part of a stream's mechanism: below it the noise exceeds any count."""
+
+Smoothing = Literal["median", "mean", "james_stein"]
+
+
+class LocalLevelMethod(Frozen):
+    """All of epsilon for the counts, which a local level model then filters; with bands.
+
+    Attributes:
+        season: the number of steps in a season, such as 24 for hours; 0 for none.
+        confidence: nominal level of the bands.
+    """
+
+    kind: Literal["local_level"] = "local_level"
+    season: Annotated[int, Field(ge=0, le=MAX_SEASON)] = 0
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+    @property
+    def state_size(self) -> int:
+        """The most numbers that the state of one count has."""
+        return 2 * self.season + 10
+
+    def min_share(self, levels: int) -> Decimal:
+        """The smallest part of epsilon that any of its noise gets."""
+        return Decimal(1)
+
+    def check(self, steps: int, levels: int) -> None:
+        """Reject options that do not fit a stream.
+
+        Args:
+            steps: its steps.
+            levels: the levels of its states, 1 without a hierarchy.
+
+        Raises:
+            InvalidRequest: it has a hierarchy, or the season is longer than the stream.
+        """
+        if levels > 1:
+            raise InvalidRequest(
+                "kind", value=self.kind, requirement="must be pegasus where states have parents",
+                remedy="leave out states.parents to release the states alone, or change the method",
+            )  # fmt: skip
+        if self.season > steps:
+            raise InvalidRequest(
+                "season", value=self.season, requirement=f"must not be longer than the stream, which has {steps} steps",
+                remedy="leave it out, or name more steps",
+            )  # fmt: skip
+
+
+class PegasusMethod(Frozen):
+    """A part of epsilon finds groups of steps that are alike, over which noisy counts are smoothed.
+
+    Attributes:
+        group_share: the share of epsilon for groups of steps; 0.2, or 0.16 with a hierarchy.
+        threshold: the largest deviation within a group, in units of one over the epsilon of the groups.
+        max_group: the most steps of a group; it bounds memory.
+        smoothing: how a group's noisy counts become an estimate.
+        prune_share: with a hierarchy: the share of epsilon for finding parts that are worth refining; 0.2.
+        refine_from: with a hierarchy: about the count from which a node is refined, in units of a level's noise; 0.5.
+        consistent: with a hierarchy: whether the estimates of parts add up to that of the whole; true.
+    """
+
+    kind: Literal["pegasus"] = "pegasus"
+    group_share: ExactDecimal | None = None
+    threshold: Annotated[float, Field(ge=0, le=MAX_THRESHOLD)] = 5.0
+    max_group: Annotated[int, Field(ge=1, le=MAX_GROUP)] = 1024
+    smoothing: Smoothing = "median"
+    prune_share: ExactDecimal | None = None
+    refine_from: Annotated[float, Field(ge=0, le=MAX_THRESHOLD)] | None = None
+    consistent: bool | None = None
+
+    @field_validator("group_share", "prune_share", mode="before")
+    @classmethod
+    def _exact(cls, value: Any) -> Decimal | None:
+        return None if value is None else exact_decimal(value, what="")
+
+    @model_validator(mode="after")
+    def _shares(self) -> Self:
+        prunes = Decimal(0) if self.prune_share is None else self.prune_share
+        if not 0 <= prunes < 1:
+            raise _no_share("prune_share", prunes, "at least 0 and below 1")
+        if self.group_share is not None and not 0 < self.group_share < 1 - prunes:
+            raise _no_share("group_share", self.group_share, "above 0 and, with prune_share, below 1")
+        return self
+
+    @property
+    def state_size(self) -> int:
+        """The most numbers that the state of one count has."""
+        return 3 * self.max_group + 10
+
+    def shares(self, levels: int) -> tuple[Decimal, Decimal]:
+        """The shares of epsilon for pruning and for groups of steps."""
+        if levels == 1:
+            return Decimal(0), Decimal("0.2") if self.group_share is None else self.group_share
+        prunes = Decimal("0.2") if self.prune_share is None else self.prune_share
+        return prunes, Decimal("0.16") if self.group_share is None else self.group_share
+
+    def min_share(self, levels: int) -> Decimal:
+        """The smallest part of epsilon that any of its noise gets."""
+        prunes, groups = self.shares(levels)
+        return min(prunes or Decimal(1), groups / levels, (1 - prunes - groups) / levels)
+
+    def check(self, steps: int, levels: int) -> None:
+        """Reject options that do not fit a stream.
+
+        Args:
+            steps: its steps.
+            levels: the levels of its states, 1 without a hierarchy.
+
+        Raises:
+            InvalidRequest: an option needs a hierarchy, or the shares leave nothing for the counts.
+        """
+        of_hierarchy = ("prune_share", "refine_from", "consistent")
+        for name in of_hierarchy:
+            if levels == 1 and getattr(self, name) is not None:
+                raise InvalidRequest(
+                    name, value=getattr(self, name), requirement="needs states with parents",
+                    remedy="leave it out, or give states.parents",
+                )  # fmt: skip
+        prunes, groups = self.shares(levels)
+        if prunes + groups >= 1:
+            raise _no_share("group_share", groups, "below 1 together with prune_share")
+
+
+StreamMethodOptions = Annotated[LocalLevelMethod | PegasusMethod, Field(discriminator="kind")]
+
+
+def _no_share(name: str, value: Decimal, bound: str) -> InvalidRequest:
+    return InvalidRequest(
+        name, value=plain(value), requirement=f"must be {bound}", remedy="leave it out for the default"
+    )

@@ -1,0 +1,67 @@
+"""Readers of the documents that hold a request, or a model for one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from spark_jobs.contract.documents import parse_json, parse_yaml
+from spark_jobs.contract.errors import InvalidRequest
+
+
+def json_fields(text: str | bytes) -> dict[str, Any]:
+    """The fields of a request in a JSON document.
+
+    Raises:
+        InvalidRequest: the text is not a JSON object.
+    """
+    return _an_object(parse_json(text))
+
+
+def yaml_fields(text: str | bytes) -> dict[str, Any]:
+    """The fields of a request in a YAML document.
+
+    Raises:
+        InvalidRequest: the text is not a YAML object.
+    """
+    return _an_object(parse_yaml(text))
+
+
+def load_fields(path: str | Path) -> dict[str, Any]:
+    """The fields of a request in a ``.json``, ``.yaml`` or ``.yml`` file.
+
+    Raises:
+        InvalidRequest: the file cannot be read, or does not contain an object.
+    """
+    path = Path(path)
+    text = _content(path, "request")
+    return yaml_fields(text) if path.suffix in (".yaml", ".yml") else json_fields(text)
+
+
+def load_model(path: str | Path) -> dict[str, Any]:
+    """The model in a JSON file, as a request's ``model`` field takes it.
+
+    Raises:
+        InvalidRequest: the file cannot be read, or does not contain a JSON object.
+    """
+    return _an_object(parse_json(_content(Path(path), "model"), what="model"), "model")
+
+
+def _content(path: Path, what: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        raise InvalidRequest(
+            what, value=str(path), requirement="must be a file that can be read", remedy="check the path"
+        ) from None
+
+
+def _an_object(data: Any, what: str = "request") -> dict[str, Any]:
+    if not isinstance(data, dict):
+        raise InvalidRequest(
+            what,
+            value=type(data).__name__,
+            requirement="must be an object with named fields",
+            remedy="see the request reference",
+        )
+    return data

@@ -1,0 +1,223 @@
+"""The request of a stream: a count of rows for every step of time, and for every state, paid for once.
+
+Everything in the request is fixed by the charge except the table's snapshot: every run reads the newest state of a
+table to which rows are only added.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from contextlib import suppress
+from decimal import Decimal
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from spark_jobs.contract.binding import ColumnName
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.options.streams import LocalLevelMethod, StreamMethodOptions
+from spark_jobs.contract.privacy import KEPT_DIGITS, share
+from spark_jobs.contract.stream_states import EVERYTHING, StreamStates
+from spark_jobs.contract.table_request import TableRequest, canonical_sha256
+
+MAX_STEPS = 1_000_000
+_STEP = re.compile(r"(?P<number>[1-9][0-9]{0,8}) (?P<unit>second|minute|hour|day|week)s?", re.ASCII)
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
+_YEARS = (1900, 9999)
+
+
+class StreamRequest(TableRequest):
+    """A stream of counts.
+
+    Attributes:
+        kind: ``count_stream``.
+        time: the column of a row's time, a date or a timestamp in UTC; a row without a time, or with one outside the
+            stream, is dropped.
+        start: the first instant of the first step; ISO 8601 with a time zone, kept in UTC.
+        step: the length of a step, such as ``1 hour`` or ``15 minutes``.
+        steps: the number of steps; instead of it, ``end`` may be given, the instant at which the last step ends.
+        states: the states that are counted apart; None counts all rows together.
+        method: how counts become estimates, with its options.
+        max_per_step: the most rows of a unit that are used in one step; None for as many as ``unit.max_rows``.
+    """
+
+    kind: Literal["count_stream"] = "count_stream"
+    time: ColumnName
+    start: str
+    step: str
+    steps: Annotated[int, Field(ge=1, le=MAX_STEPS)]
+    states: StreamStates | None = None
+    method: StreamMethodOptions = LocalLevelMethod()
+    max_per_step: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _end_as_steps(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        data = {**data}
+        end = data.pop("end", None)
+        if isinstance(data.get("method"), str):
+            data["method"] = {"kind": data["method"]}
+        if end is None:
+            return data
+        if data.get("steps") is not None:
+            raise InvalidRequest(
+                "end", value=end, requirement="must not be given together with steps", remedy="leave one of them out"
+            )
+        if not {"start", "step"} <= set(data):
+            return data
+        first, last = instant(data["start"], field="start"), instant(end, field="end")
+        length = step_length(data["step"])
+        steps, rest = divmod(last - first, length)
+        if rest or steps < 1:
+            raise InvalidRequest(
+                "step", value=step_text(length),
+                requirement=f"must divide the time from {_text(first)} to {_text(last)} into whole steps",
+                remedy="change the step, start or end",
+            )  # fmt: skip
+        return {**data, "steps": steps}
+
+    @field_validator("start", mode="before")
+    @classmethod
+    def _in_utc(cls, value: Any) -> str:
+        return _text(instant(value, field=""))
+
+    @field_validator("step", mode="before")
+    @classmethod
+    def _one_spelling(cls, value: Any) -> str:
+        try:
+            return step_text(step_length(value))
+        except InvalidRequest as refused:
+            raise InvalidRequest.from_dict({**refused.to_dict(), "field": ""}) from None
+
+    @model_validator(mode="after")
+    def _check_stream(self) -> Self:
+        try:
+            _ = self.last_instant
+        except OverflowError:
+            raise InvalidRequest(
+                "steps",
+                value=self.steps,
+                requirement=f"must end before the year {_YEARS[1]}",
+                remedy="name fewer steps",
+            ) from None
+        if self.budget.delta != 0:
+            raise InvalidRequest(
+                "budget.delta", value=str(self.budget.delta), requirement="must be 0: a stream has pure privacy",
+                remedy="leave it out",
+            )  # fmt: skip
+        if self.max_per_step is not None and self.max_per_step > self.unit.max_rows:
+            raise InvalidRequest(
+                "max_per_step", value=self.max_per_step,
+                requirement=f"must be at most unit.max_rows, which is {self.unit.max_rows}",
+                remedy="leave it out, or allow more rows in all",
+            )  # fmt: skip
+        try:
+            self.method.check(self.steps, len(self.levels))
+        except InvalidRequest as refused:
+            raise refused.within("method") from None
+        return self
+
+    @property
+    def first_instant(self) -> dt.datetime:
+        """The first instant of the stream."""
+        return instant(self.start, field="start")
+
+    @property
+    def step_length(self) -> dt.timedelta:
+        """The length of a step."""
+        return step_length(self.step)
+
+    @property
+    def last_instant(self) -> dt.datetime:
+        """The instant at which the last step ends."""
+        return self.step_begins(self.steps)
+
+    def step_begins(self, number: int) -> dt.datetime:
+        """The instant at which the step of this number, counted from 0, begins."""
+        return self.first_instant + number * self.step_length
+
+    def steps_before(self, moment: dt.datetime) -> int:
+        """The number of steps that have ended by ``moment``."""
+        return max(0, min(self.steps, (moment - self.first_instant) // self.step_length))
+
+    @property
+    def leaf_names(self) -> tuple[str, ...]:
+        """The names of the states, in the order in which they are counted."""
+        return (EVERYTHING,) if self.states is None else self.states.levels[0]
+
+    @property
+    def levels(self) -> tuple[tuple[str, ...], ...]:
+        """The names of each level of the hierarchy, the states first."""
+        return ((EVERYTHING,),) if self.states is None else self.states.levels
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all counts that are released, the top of a hierarchy first."""
+        return (EVERYTHING,) if self.states is None else self.states.names
+
+    @property
+    def epsilon_per_row(self) -> Decimal:
+        """The epsilon at which the mechanism runs, for one row of a unit."""
+        if self.unit.max_rows == 1:
+            return self.budget.epsilon
+        return share(self.budget.epsilon, self.unit.max_rows, digits=KEPT_DIGITS)
+
+    @property
+    def rows_per_step(self) -> int:
+        """The most rows of a unit that are used in one step."""
+        return self.unit.max_rows if self.max_per_step is None else self.max_per_step
+
+    @property
+    def charged_sha256(self) -> str:
+        """The hash that the charge is tied to: of everything but the snapshot, which differs between runs."""
+        fields = self.to_dict()
+        return canonical_sha256({**fields, "table": {**fields["table"], "snapshot": None}})
+
+
+def instant(given: Any, *, field: str) -> dt.datetime:
+    """An instant in UTC, to the second.
+
+    Raises:
+        InvalidRequest: it is not an ISO 8601 time with a time zone, in whole seconds.
+    """
+    utc = None
+    with suppress(ValueError, OverflowError):
+        moment = dt.datetime.fromisoformat(given) if isinstance(given, str) else given
+        if isinstance(moment, dt.datetime) and moment.tzinfo is not None and moment.microsecond == 0:
+            utc = moment.astimezone(dt.UTC)
+    if utc is None or not _YEARS[0] <= utc.year < _YEARS[1]:
+        raise InvalidRequest(
+            field, value=given, requirement="must be an ISO 8601 time with a time zone, in whole seconds",
+            remedy="write it like 2026-01-01T00:00:00Z",
+        )  # fmt: skip
+    return utc
+
+
+def step_length(given: Any) -> dt.timedelta:
+    """The length of a step from its text.
+
+    Raises:
+        InvalidRequest: it is not a whole number of seconds, minutes, hours, days or weeks.
+    """
+    match = _STEP.fullmatch(given.strip()) if isinstance(given, str) else None
+    if match is None:
+        raise InvalidRequest(
+            "step", value=given, requirement="must be a whole number of seconds, minutes, hours, days or weeks",
+            remedy="write it like '1 hour' or '15 minutes'",
+        )  # fmt: skip
+    return dt.timedelta(seconds=int(match["number"]) * _SECONDS[match["unit"]])
+
+
+def step_text(length: dt.timedelta) -> str:
+    """The one text of a length: in the largest unit that divides it."""
+    seconds = int(length.total_seconds())
+    unit, size = next((unit, size) for unit, size in reversed(_SECONDS.items()) if seconds % size == 0)
+    number = seconds // size
+    return f"{number} {unit}{'s' if number > 1 else ''}"
+
+
+def _text(moment: dt.datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spark_jobs.application.refusal_guard import RecordingNoise
+from spark_jobs.application.streams.advance import advance, spendings, start_state
+from spark_jobs.application.streams.state import CountStreamState
+from spark_jobs.arrays import Int64Array
+from spark_jobs.contract import InvalidRequest, StreamRequest
+from spark_jobs.contract.privacy import exact_sum
+from spark_jobs.contract.release import NOT_PRIVATE
+from spark_jobs.diagnostics.count_stream import CountStream
+from spark_jobs.mechanisms.noise import SeededNoise
+from tests.support.streams import a_stream, of_hierarchy, of_states
+
+EXACT = {"budget": {"epsilon": "1e9"}}
+REQUESTS = (
+    a_stream(),
+    a_stream(method="pegasus"),
+    of_states(method={"kind": "local_level", "season": 6}),
+    of_states(method={"kind": "pegasus", "smoothing": "mean"}, neighbours="replace_one"),
+    of_hierarchy(),
+    of_hierarchy(unit={"column": "person", "max_rows": 3}, method={"kind": "pegasus", "prune_share": 0}),
+)
+
+
+def some_counts(request: StreamRequest) -> Int64Array:
+    shape = (request.steps, len(request.leaf_names))
+    return np.random.default_rng(7).poisson(30, size=shape).astype(np.int64)
+
+
+def exact(request: StreamRequest) -> StreamRequest:
+    return StreamRequest.parse({**request.to_dict(), **EXACT})
+
+
+@pytest.mark.parametrize("request_", REQUESTS)
+def test_without_noise_the_counts_come_out(request_: StreamRequest) -> None:
+    request, counts = exact(request_), some_counts(request_)
+    _, released = advance(request, start_state(request), counts, noise=SeededNoise(1))
+    leaves = slice(-counts.shape[1], None)
+    np.testing.assert_array_equal(released.noisy[:, leaves], counts)
+    assert released.measured.all()
+    if request.states is not None and request.states.parents is not None:
+        np.testing.assert_array_equal(released.noisy[:, 0], counts.sum(axis=1))
+
+
+@pytest.mark.parametrize("request_", REQUESTS)
+def test_steps_in_several_calls_are_the_steps_of_one_call(request_: StreamRequest) -> None:
+    request, counts = exact(request_), some_counts(request_)
+    _, whole = advance(request, start_state(request), counts, noise=SeededNoise(1))
+    state, estimates, firsts = start_state(request), [], []
+    for part in np.array_split(counts, 5):
+        state = CountStreamState.from_bytes(state.to_bytes(request), request)
+        state, released = advance(request, state, part, noise=SeededNoise(2))
+        estimates.append(released.estimates)
+        firsts.append(released.first)
+    np.testing.assert_allclose(np.concatenate(estimates), whole.estimates)
+    assert firsts == [0, 5, 10, 15, 20]
+    assert state.step == request.steps
+
+
+@pytest.mark.parametrize("method", ["local_level", "pegasus"])
+def test_one_count_is_a_count_stream(method: str) -> None:
+    request = a_stream(method=method, budget={"epsilon": "0.5"})
+    counts = some_counts(request)
+    _, released = advance(request, start_state(request), counts, noise=SeededNoise(3))
+    stream = CountStream(epsilon="0.5", method=method, noise=SeededNoise(3)).release(counts[:, 0])
+    np.testing.assert_array_equal(released.noisy[:, 0], stream.noisy)
+    np.testing.assert_array_equal(released.estimates[:, 0], stream.estimates)
+    if stream.lower is not None and released.lower is not None:
+        np.testing.assert_array_equal(released.lower[:, 0], stream.lower)
+
+
+@pytest.mark.parametrize("request_", REQUESTS)
+def test_all_noise_is_within_the_budget_of_a_unit(request_: StreamRequest) -> None:
+    noise = RecordingNoise(SeededNoise(4))
+    advance(request_, start_state(request_), some_counts(request_), noise=noise)
+    spent = exact_sum(*(spending.epsilon for spending in spendings(request_))) * request_.unit.max_rows
+    largest = Decimal(noise.take_largest()["laplace"]) * request_.unit.max_rows
+    assert largest <= spent <= request_.budget.epsilon < spent + Decimal("1e-15")
+
+
+def test_seeded_steps_stamp_all_later_states() -> None:
+    request = a_stream()
+    state, _ = advance(request, start_state(request), np.array([[3]]), noise=SeededNoise(5))
+    assert state.guarantee == NOT_PRIVATE
+    assert "step" not in repr(state)
+
+
+@pytest.mark.parametrize("counts", [np.zeros((2, 3)), np.zeros((25, 4)), np.zeros(4)])
+def test_counts_of_another_shape_are_rejected(counts: Any) -> None:
+    with pytest.raises(ValueError, match="counts: got shape"):
+        advance(of_states(), start_state(of_states()), counts, noise=SeededNoise(6))
+
+
+def test_a_state_of_another_stream_or_version_is_refused_in_one_line() -> None:
+    kept = start_state(a_stream()).to_bytes(a_stream())
+    with pytest.raises(InvalidRequest, match="state: is that of a stream with another request"):
+        CountStreamState.from_bytes(kept, a_stream(steps=25))
+    with pytest.raises(InvalidRequest, match="state: was written by another version"):
+        CountStreamState.from_bytes(kept.replace(b"state 1", b"state 9"), a_stream())
+
+
+def test_ten_thousand_states_are_one_draw() -> None:
+    request = of_states(tuple(map(str, range(10_000))))
+    noise = RecordingNoise(SeededNoise(8))
+    state, released = advance(request, start_state(request), np.ones((1, 10_000), dtype=np.int64), noise=noise)
+    assert released.noisy.shape == (1, 10_000)
+    assert len(CountStreamState.from_bytes(state.to_bytes(request), request).counts.streams) == 10_000
