@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from spark_jobs.statistics.point_counts import PointCounts as PointCounts
     from spark_jobs.statistics.residual_counts import ResidualCounts as ResidualCounts
     from spark_jobs.statistics.score_counts import ScoreCounts as ScoreCounts
+    from spark_jobs.statistics.state_counts import StateCounts as StateCounts
     from spark_jobs.statistics.value_counts import ValueCounts as ValueCounts
 else:
     __getattr__, __dir__, __all__ = lazy_exports(
@@ -20,6 +21,7 @@ else:
             "point_counts": "PointCounts",
             "residual_counts": "ResidualCounts",
             "score_counts": "ScoreCounts",
+            "state_counts": "StateCounts",
             "value_counts": "ValueCounts",
         },
     )

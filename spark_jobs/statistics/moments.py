@@ -13,7 +13,8 @@ from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.statistics.arrays import read_only
 from spark_jobs.statistics.point_counts import PointCounts
-from spark_jobs.statistics.point_grid import DEFAULT_POINT_CELLS, Bound, GroupKey, PointGrid
+from spark_jobs.statistics.point_grid import DEFAULT_POINT_CELLS, Bound, PointGrid
+from spark_jobs.statistics.public_keys import GroupKey
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.statistics.arrays import DisjointCounts, as_doubles, read_only
-from spark_jobs.statistics.point_grid import DEFAULT_POINT_CELLS, Bound, GroupKey, PointGrid
+from spark_jobs.statistics.point_grid import DEFAULT_POINT_CELLS, Bound, PointGrid
+from spark_jobs.statistics.public_keys import GroupKey, row_places
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -250,17 +251,7 @@ def _places(groups: ArrayLike | None, grid: PointGrid, *, rows: int) -> Int64Arr
         )
     if groups is None:
         return np.zeros(rows, dtype=np.int64)
-    if isinstance(groups, np.ma.MaskedArray):
-        groups = np.ma.filled(groups.astype(object), None)
-    array = np.asarray(groups)
-    if array.ndim != 1 or array.dtype.kind not in "iuUO":
-        raise InvalidRequest(
-            "groups",
-            value=f"{array.ndim} dimensions of {array.dtype}",
-            requirement="must be one column of texts or whole numbers",
-            remedy="convert the column first",
-        )
-    return grid.place(array)
+    return row_places(groups, grid.places, field="groups")
 
 
 def _misshapen(name: str) -> InvalidRequest:

@@ -6,22 +6,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-from numpy.typing import NDArray
-
-from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.statistics.public_keys import GroupKey, checked_keys, key_places
 from spark_jobs.statistics.value_grid import ValueGrid
 
-GroupKey = str | int
 Bound = float | tuple[float, float]
 """One bound for both x and y, or a pair of bounds."""
 
 DEFAULT_POINT_CELLS = 1024
 MAX_POINT_CELLS = 2**14
 """With this limit, products of positions are below 2^30, so that sums over 2^33 rows fit 64 bits."""
-MAX_GROUPS = 2**20
-LONGEST_KEY = 255
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +48,7 @@ class PointGrid:
                 remedy=f"use the default {DEFAULT_POINT_CELLS}",
             )
         if self.keys is not None:
-            object.__setattr__(self, "keys", _checked_keys(self.keys))
+            object.__setattr__(self, "keys", checked_keys(self.keys, field="groups"))
 
     @classmethod
     def between(
@@ -100,23 +94,7 @@ class PointGrid:
     @cached_property
     def places(self) -> dict[str, int]:
         """The index of each key in the list, by its text; empty for a single unnamed group."""
-        return {str(key): place for place, key in enumerate(self.keys or ())}
-
-    def place(self, groups: NDArray[np.generic] | list[object]) -> Int64Array:
-        """The index of each row's group in the list; -1 for a group that is not listed."""
-        array = np.asarray(groups)
-        if array.dtype.kind in "iuU":
-            named, rows = np.unique(array, return_inverse=True)
-            return self._places_of(named.tolist())[rows]
-        return self._places_of(array.tolist())
-
-    def _places_of(self, groups: list[object]) -> Int64Array:
-        places = (self.places.get(str(group), -1) if _is_key(group) else -1 for group in groups)
-        return np.fromiter(places, np.int64, count=len(groups))
-
-
-def _is_key(group: object) -> bool:
-    return isinstance(group, (str, int, np.integer)) and not isinstance(group, bool)
+        return key_places(self.keys or ())
 
 
 def _pair(bound: Bound) -> tuple[float, float]:
@@ -130,37 +108,3 @@ def _pair(bound: Bound) -> tuple[float, float]:
             )
         return bound[0], bound[1]
     return bound, bound
-
-
-def _checked_keys(keys: Iterable[object]) -> tuple[GroupKey, ...]:
-    checked = tuple(_checked_key(key) for key in keys)
-    texts = {str(key) for key in checked}
-    if not 1 <= len(checked) <= MAX_GROUPS or len(texts) < len(checked):
-        raise InvalidRequest(
-            "groups",
-            value=f"{len(checked)} keys, {len(texts)} of them distinct",
-            requirement=f"must be from 1 to {MAX_GROUPS} distinct keys",
-            remedy="remove the repeated keys (17 and '17' are the same key)",
-        )
-    return checked
-
-
-def _checked_key(key: object) -> GroupKey:
-    if isinstance(key, (int, np.integer)) and not isinstance(key, bool) and -(2**63) <= key < 2**64:
-        return int(key)
-    if isinstance(key, str) and len(key) <= LONGEST_KEY and _sound(key):
-        return key
-    raise InvalidRequest(
-        "groups",
-        value="a number beyond 64 bits" if isinstance(key, int) and abs(key) >= 2**63 else key,
-        requirement=f"must be texts of at most {LONGEST_KEY} characters or whole numbers of 64 bits",
-        remedy="write each group as it is in the column",
-    )
-
-
-def _sound(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair, which no column can contain
-        return False
-    return True

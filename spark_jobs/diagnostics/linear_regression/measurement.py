@@ -9,7 +9,7 @@ from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.diagnostics.diagnostic import Draw
 from spark_jobs.mechanisms.regression.lines import NoisyLines
 from spark_jobs.mechanisms.regression.moments import NoisyMoments
-from spark_jobs.statistics.point_grid import GroupKey
+from spark_jobs.statistics.public_keys import GroupKey
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.privacy import Neighbours, plain
 from spark_jobs.diagnostics.undefined import listed
-from spark_jobs.statistics.point_grid import GroupKey
+from spark_jobs.statistics.public_keys import GroupKey
 
 INTERVALS = (
     "predictions_lower",

@@ -21,7 +21,7 @@ _DROPPED = -1
 _KEY, _COUNT = "key", "count"
 
 
-def count_keys(df: DataFrame, key: str | Column, *, distinct: int) -> KeyCounts:
+def count_keys(df: DataFrame, key: str | Column, *, distinct: int, weight: str | None = None) -> KeyCounts:
     """The keys that occur among the rows of ``df``, in any order, and the number of rows of each key.
 
     Spark first aggregates within every partition, so that the amount of shuffled and collected data is bounded by the
@@ -31,6 +31,7 @@ def count_keys(df: DataFrame, key: str | Column, *, distinct: int) -> KeyCounts:
         df: the rows; only features of its session that Spark Connect supports are used.
         key: an integer column, or its name: at least 0, or null for a row that is not counted.
         distinct: the number of possible keys, which determines the size of Spark's hash table.
+        weight: a bigint column that says how many rows a row stands for; None if it stands for itself.
 
     Returns:
         Keys and counts: two int64 arrays of equal length, which is at most ``distinct``.
@@ -39,7 +40,8 @@ def count_keys(df: DataFrame, key: str | Column, *, distinct: int) -> KeyCounts:
     # rows with a null key would not use the fast path of Spark's hash table
     key = sf.coalesce(key, sf.lit(_DROPPED)).alias(_KEY)
     with settings(df.sparkSession, counting_settings(distinct)):
-        table = df.groupBy(key).agg(sf.count(sf.lit(1)).alias(_COUNT)).toArrow()
+        counted = sf.count(sf.lit(1)) if weight is None else sf.sum(weight)
+        table = df.groupBy(key).agg(counted.alias(_COUNT)).toArrow()
     keys = table.column(_KEY).to_numpy().astype(np.int64)
     counts = table.column(_COUNT).to_numpy().astype(np.int64)
     kept = keys != _DROPPED

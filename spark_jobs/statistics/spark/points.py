@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -12,7 +10,7 @@ from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.statistics.point_grid import PointGrid
 from spark_jobs.statistics.spark.cells import KeyCounts, count_keys, settings
-from spark_jobs.statistics.spark.columns import key_column, numeric_column
+from spark_jobs.statistics.spark.columns import key_column, listed_place, numeric_column
 from spark_jobs.statistics.spark.settings import counting_settings
 from spark_jobs.statistics.spark.values import value_key
 
@@ -22,13 +20,11 @@ _X, _Y, _GROUP, _KEY, _UNUSABLE = "x", "y", "group", "key", "unusable"
 def group_place(group: Column | None, grid: PointGrid) -> Column:
     """The index of a row's group in the grid's list, a bigint; null for a group that is not listed.
 
-    Row-wise and total, for a column of texts or whole numbers. The list is one literal map, in which Spark looks up by
-    hash, without a join or a pass over the table.
+    Row-wise and total, for a column of texts or whole numbers.
     """
     if group is None:
         return sf.lit(0).cast("bigint")
-    listed = sf.from_json(sf.lit(json.dumps(grid.places)), "map<string,bigint>")
-    return sf.try_element_at(listed, group.cast("string"))
+    return listed_place(group, grid.places)
 
 
 def point_key(x: Column, y: Column, group: Column | None, grid: PointGrid) -> Column:

@@ -1,0 +1,239 @@
+"""The cells of a stream: steps of equal length and the states of a public list; and how events of a person are bounded.
+
+Time is a whole number of microseconds since 1970 in UTC: a timestamp without a zone is read in UTC, a date as its
+midnight. A step contains its beginning and not its end.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from spark_jobs.arrays import BoolArray, Int64Array
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.options.base import MAX_KEYS
+from spark_jobs.statistics.public_keys import GroupKey, checked_keys, key_places
+
+MAX_EVENTS = 1_000_000
+"""The largest bound on the events of a person, as in a release."""
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_MICROSECOND = dt.timedelta(microseconds=1)
+_FAR = 2**62
+"""A time beyond all years from 1 to 9999."""
+_MISSING = np.iinfo(np.int64).min
+"""The time of an event without one; no step contains it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StateGrid:
+    """Steps of equal length in UTC, and the states of a public list; fixed independently of the data.
+
+    Attributes:
+        first: the beginning of the first step; without a zone, in UTC.
+        step: the length of a step, at least a microsecond.
+        steps: the number of steps, at least 1.
+        states: texts and whole numbers, where 17 and "17" are the same; None for a stream that is not divided.
+
+    Raises:
+        InvalidRequest: the steps do not lie within the years 1 to 9999, the states are not distinct short keys, or
+            there are more than 2^26 cells.
+    """
+
+    first: dt.datetime
+    step: dt.timedelta
+    steps: int
+    states: tuple[GroupKey, ...] | None = None
+
+    def __post_init__(self) -> None:
+        first = self.first if self.first.tzinfo is not None else self.first.replace(tzinfo=dt.UTC)
+        object.__setattr__(self, "first", first.astimezone(dt.UTC))
+        if self.states is not None:
+            object.__setattr__(self, "states", checked_keys(self.states, field="states"))
+        if self.step < _MICROSECOND:
+            raise InvalidRequest(
+                "step",
+                value=self.step,
+                requirement="must be longer than 0",
+                remedy="give the length of a step, such as an hour",
+            )
+        if not (_is_whole(self.steps) and 1 <= self.steps * self.width <= MAX_KEYS):
+            raise InvalidRequest(
+                "steps",
+                value=f"{self.steps} steps of {self.width} states",
+                requirement=f"must be from 1 to {MAX_KEYS:,} counts in a run",
+                remedy="count fewer steps in a run",
+            )
+        try:
+            self.first + self.steps * self.step
+        except OverflowError:
+            raise InvalidRequest(
+                "steps", value=self.steps, requirement="must end by the year 9999", remedy="count fewer steps"
+            ) from None
+
+    @property
+    def width(self) -> int:
+        """The number of states."""
+        return 1 if self.states is None else len(self.states)
+
+    @property
+    def size(self) -> int:
+        """The number of cells."""
+        return self.steps * self.width
+
+    @cached_property
+    def start(self) -> int:
+        """The beginning of the first step, in microseconds since 1970."""
+        return (self.first - _EPOCH) // _MICROSECOND
+
+    @cached_property
+    def length(self) -> int:
+        """The length of a step in microseconds."""
+        return self.step // _MICROSECOND
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The index of each state in the list, by its text; empty for a stream that is not divided."""
+        return key_places(self.states or ())
+
+    def steps_since(self, beginning: dt.datetime) -> int:
+        """The number of steps from the beginning of the stream to the first step.
+
+        Raises:
+            InvalidRequest: it is not a whole number of steps before the first one.
+        """
+        zoned = beginning if beginning.tzinfo is not None else beginning.replace(tzinfo=dt.UTC)
+        steps, rest = divmod(self.first - zoned, self.step)
+        if rest or steps < 0:
+            raise InvalidRequest(
+                "since",
+                value=zoned.isoformat(),
+                requirement="must be a whole number of steps before the first counted one",
+                remedy="give the beginning of the stream",
+            )
+        return steps
+
+    def step_of(self, times: Int64Array) -> Int64Array:
+        """The step of each time, negative before the first and from ``steps`` on after the last one."""
+        return np.floor_divide(np.clip(times, -_FAR, _FAR) - self.start, self.length)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class EventBound:
+    """How many events of a person are counted; secret, because the salt is.
+
+    A person's events in a step are ordered by time, ties by a hash of the salt. The first ``max_per_step`` of each step
+    are candidates; of these, in the order of steps, the first ``max_rows`` of the whole stream are counted.
+
+    Neighbours and stability. Let two histories differ by all events of one person. Which events are counted depends on
+    a person's own events alone, so the counts differ by at most ``max_rows`` in 1-norm, and by at most
+    ``2 max_rows`` if the events are replaced. This holds for all steps together although each is counted when it is
+    due, from a history that has grown since the one before, **if nothing is ever removed from the history**: let E be
+    the last counted event of a person, counted from the history H. The events that were counted in an earlier step s
+    are at most as many as the candidates of s in H, because there were not more events in s at that time; E was
+    counted, so the candidates before it in H are fewer than ``max_rows``. Events that arrive late are not counted in a
+    past step, and can only reduce what is counted later. Ties occur only within a step, so a new salt moves no past
+    count.
+
+    Attributes:
+        max_rows: the largest number of counted events of a person in the whole stream.
+        max_per_step: the same for each step.
+        past: the number of steps of the stream before the first step of the grid.
+        salt: secret bytes.
+
+    Raises:
+        InvalidRequest: the bounds are not whole numbers with 1 <= max_per_step <= max_rows.
+    """
+
+    max_rows: int
+    max_per_step: int
+    past: int
+    salt: bytes
+
+    def __post_init__(self) -> None:
+        if not (_is_whole(self.max_rows) and 1 <= self.max_rows <= MAX_EVENTS):
+            raise InvalidRequest(
+                "max_rows",
+                value=self.max_rows,
+                requirement=f"must be a whole number from 1 to {MAX_EVENTS}",
+                remedy="give the number of events that a person may have in the whole stream",
+            )
+        if not (_is_whole(self.max_per_step) and 1 <= self.max_per_step <= self.max_rows):
+            raise InvalidRequest(
+                "max_per_step",
+                value=self.max_per_step,
+                requirement=f"must be a whole number from 1 to max_rows, {self.max_rows}",
+                remedy="leave it out, or give a smaller number",
+            )
+
+    @cached_property
+    def secret(self) -> str:
+        """What orders events of one time: a digest of the salt."""
+        return hashlib.sha256(b"dp-diagnostics events\0" + self.salt).hexdigest()
+
+    def tie(self, unit: object, time: int, place: int) -> str:
+        """What orders the events of a person at one time, in Spark and in numpy."""
+        return hashlib.sha256("\n".join((self.secret, str(unit), str(time), str(place))).encode()).hexdigest()
+
+    def kept(self, units: list[object], times: Int64Array, places: Int64Array, steps: Int64Array) -> BoolArray:
+        """Whether each event is counted; ``steps`` are counted from the beginning of the stream."""
+        _, unit = np.unique(np.array([str(one) for one in units]), return_inverse=True)
+        ties = np.array([self.tie(*event) for event in zip(units, times.tolist(), places.tolist(), strict=True)])
+        order = np.lexsort((places, ties, times, unit)) if unit.size else np.zeros(0, dtype=np.intp)
+        unit, step = unit[order], steps[order]
+        candidate = _rank(unit, step) < self.max_per_step
+        among: Int64Array = np.cumsum(candidate) - candidate
+        new = np.append(True, unit[1:] != unit[:-1])[: unit.size]
+        before = among - np.maximum.accumulate(np.where(new, among, 0)) if unit.size else among
+        kept = np.zeros(unit.size, dtype=np.bool_)
+        kept[order] = candidate & (before < self.max_rows)
+        return kept
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _rank(*keys: Int64Array) -> Int64Array:
+    """The number of rows before each row that have the same keys, where equal rows are neighbours."""
+    size = keys[0].size
+    at = np.arange(size)
+    new = np.zeros(size, dtype=np.bool_)
+    for key in keys:
+        new |= np.append(True, key[1:] != key[:-1])[:size]
+    return at - np.maximum.accumulate(np.where(new, at, 0)) if size else at
+
+
+def as_microseconds(times: ArrayLike) -> Int64Array:
+    """Times as microseconds since 1970 in UTC: of ``datetime64`` or of objects that may be None; others are missing.
+
+    Raises:
+        InvalidRequest: the array is not one-dimensional, or its type is neither a time nor object.
+    """
+    array = np.asarray(times)
+    if array.ndim != 1 or array.dtype.kind not in "MO":
+        raise InvalidRequest(
+            "time",
+            value=f"{array.ndim} dimensions of {array.dtype}",
+            requirement="must be one column of times",
+            remedy="convert the column first",
+        )
+    if array.dtype.kind == "O":
+        return np.fromiter(map(_microseconds, array), np.int64, count=array.size)
+    # a missing time of numpy is this number
+    return array.astype("datetime64[us]").astype(np.int64)
+
+
+def _microseconds(time: object) -> int:
+    if isinstance(time, np.datetime64):
+        return int(time.astype("datetime64[us]").astype(np.int64))
+    if isinstance(time, dt.datetime) and time == time:
+        zoned = time if time.tzinfo is not None else time.replace(tzinfo=dt.UTC)
+        return (zoned - _EPOCH) // _MICROSECOND
+    if isinstance(time, dt.date) and time == time:
+        return (dt.datetime(time.year, time.month, time.day, tzinfo=dt.UTC) - _EPOCH) // _MICROSECOND
+    return _MISSING
