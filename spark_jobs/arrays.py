@@ -10,3 +10,4 @@ from numpy.typing import NDArray
 BoolArray: TypeAlias = NDArray[np.bool_]
 FloatArray: TypeAlias = NDArray[np.float64]
 Int64Array: TypeAlias = NDArray[np.int64]
+UInt64Array: TypeAlias = NDArray[np.uint64]

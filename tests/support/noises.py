@@ -83,3 +83,18 @@ class Still:
         self.seen.append(np.array(values))
         self.asked.append((cost, sensitivity))
         return np.array(values)
+
+
+class Scripted:
+    """A source of prescribed words, and of nothing else."""
+
+    private = False
+    guarantee = "NOT PRIVATE"
+
+    def __init__(self, words):
+        self._words = [int(word) for word in words]
+
+    def words(self, count):
+        taken, self._words = self._words[:count], self._words[count:]
+        assert len(taken) == count, "more words were taken than were prescribed"
+        return np.array(taken, dtype=np.uint64)

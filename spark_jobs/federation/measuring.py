@@ -1,0 +1,180 @@
+"""One measurement on several silos' statistics: the diagnostic does not know that the rows lie in different places.
+
+Every silo runs the same measurement on its own exact statistic, with a sampler of noise that publishes the silos' noisy
+sum in place of its own noisy vector. A measurement may take several rounds: each depends on public facts and published
+sums alone, so all silos ask for the same rounds and end with the same draw, which is that of the pooled table.
+
+This holds for measurements that use exact numbers only in sums with fixed whole weights. ``LINEAR`` lists them, by kind
+and method; a test compares each with the pooled table's, bit for bit. The relation is ``ADD_REMOVE``: under
+``REPLACE_ONE`` a measurement takes the size of its table to be public, and a silo knows its own alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier, BrokenBarrierError
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.arrays import Int64Array
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.contract.release import PRIVATE
+from spark_jobs.diagnostics.diagnostic import Diagnostic, Draw
+from spark_jobs.federation.ustat import UStat
+from spark_jobs.mechanisms.noise import Cost
+
+S = TypeVar("S")
+D = TypeVar("D", bound=Draw)
+
+LINEAR: Mapping[str, tuple[str | None, ...]] = MappingProxyType(
+    {
+        "auc": ("counts",),
+        "average_precision": ("counts", "weighted_counts"),
+        "binned_residuals": ("auto", "fixed_bins"),
+        "binormal_roc": ("counts",),
+        "calibration": ("auto", "fixed_bins"),
+        "confusion_matrix": (None,),
+        "ecdf": (None,),
+        "linear_fit": ("laplace",),
+        "linear_regression": ("auto", "noisy_moments"),
+        "residual_plot": (None,),
+        "roc_curve": ("auto", "equi_depth", "fixed_cells", "tree"),
+    }
+)
+"""The methods of each kind that work on sums over silos; None for a kind without methods."""
+
+
+def measure_together(
+    diagnostic: Diagnostic[Any, S, D, Any], statistics: Sequence[S], *, aggregation: UStat, **options: Any
+) -> D:
+    """The draw of a diagnostic on the rows of several silos, of which no silo shows its own numbers to another.
+
+    Args:
+        diagnostic: its kind must be one of ``LINEAR``.
+        statistics: the silos' exact statistics; private.
+        aggregation: what publishes noisy sums over the silos.
+        options: those of the diagnostic's ``release``, but for ``noise``.
+
+    Raises:
+        InvalidRequest: the kind or its method is not in ``LINEAR``, the relation is not ``ADD_REMOVE``, or an option is
+            out of bounds.
+    """
+    _require_linear(diagnostic.kind, options)
+    rounds = _Rounds(len(statistics), aggregation)
+
+    def run(silo: int) -> D:
+        noise = SiloNoise(lambda *sent: rounds.exchange(silo, *sent), guarantee=aggregation.guarantee)
+        try:
+            return diagnostic.measure(statistics[silo], noise=noise, **options)
+        except BaseException:
+            rounds.abort()
+            raise
+
+    with ThreadPoolExecutor(len(statistics)) as pool:
+        runs = [pool.submit(run, silo) for silo in range(len(statistics))]
+    # a silo that fails releases the others from waiting; its own error is the cause
+    failures = [error for error in (future.exception() for future in runs) if error is not None]
+    for error in failures:
+        if not isinstance(error, BrokenBarrierError):
+            raise error
+    return runs[0].result()
+
+
+def _require_linear(kind: str, options: Mapping[str, Any]) -> None:
+    methods = LINEAR.get(kind, ())
+    if not methods:
+        raise InvalidRequest(
+            "kind", value=kind, requirement=f"must be one of {', '.join(LINEAR)}", remedy="pool the tables"
+        )
+    method = options.get("method", None if None in methods else "auto")
+    if method not in methods:
+        raise InvalidRequest(
+            "method",
+            value=method,
+            requirement=f"must be {' or '.join(str(name) for name in methods)} for silos",
+            remedy="name it, or pool the tables",
+        )
+    neighbours = options.get("neighbours", Neighbours.ADD_REMOVE)
+    if neighbours != Neighbours.ADD_REMOVE:
+        raise InvalidRequest(
+            "neighbours", value=neighbours, requirement="must be add_remove for silos", remedy="leave it out"
+        )
+
+
+class SiloNoise:
+    """What a silo's measurement takes for its sampler of noise: each call publishes the silos' noisy sum.
+
+    Args:
+        exchange: sends this silo's vector, with epsilon and its 1-norm sensitivity, and returns the published sum.
+        guarantee: ``contract.release.PRIVATE`` or ``NOT_PRIVATE``.
+    """
+
+    def __init__(self, exchange: Callable[[Int64Array, Cost, int], Int64Array], *, guarantee: str) -> None:
+        self._exchange = exchange
+        self._guarantee = guarantee
+
+    @property
+    def guarantee(self) -> str:
+        """The stamp of results with this noise."""
+        return self._guarantee
+
+    @property
+    def private(self) -> bool:
+        """Whether results with this noise may be released."""
+        return self._guarantee == PRIVATE
+
+    def laplace(self, values: NDArray[Any], *, epsilon: Cost, l1_sensitivity: int) -> Int64Array:
+        """The sum over silos of ``values``, plus noise; see ``UStat.noisy_sum``."""
+        return self._exchange(np.asarray(values, dtype=np.int64), epsilon, l1_sensitivity)
+
+    def gaussian(self, values: NDArray[Any], *, rho: Cost, l2_sensitivity: float) -> Int64Array:
+        """Refused: shares of discrete Gaussian noise do not add up to discrete Gaussian noise."""
+        raise _not_linear()
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """Refused: a random choice between exact scores is no sum over silos."""
+        raise _not_linear()
+
+
+class _Rounds:
+    """A meeting of threads: the last to arrive publishes the sum of what all have sent."""
+
+    def __init__(self, silos: int, aggregation: UStat) -> None:
+        self._aggregation = aggregation
+        self._sent: dict[int, tuple[Int64Array, Cost, int]] = {}
+        self._published: Int64Array
+        self._arrived = Barrier(silos, action=self._publish)
+        self._left = Barrier(silos)
+
+    def exchange(self, silo: int, values: Int64Array, epsilon: Cost, l1_sensitivity: int) -> Int64Array:
+        self._sent[silo] = (values, epsilon, l1_sensitivity)
+        self._arrived.wait()
+        published = self._published.copy()
+        self._left.wait()
+        return published
+
+    def abort(self) -> None:
+        self._arrived.abort()
+        self._left.abort()
+
+    def _publish(self) -> None:
+        sent = [self._sent[silo] for silo in sorted(self._sent)]
+        terms = {(values.shape, epsilon, sensitivity) for values, epsilon, sensitivity in sent}
+        if len(terms) > 1:
+            raise _not_linear()
+        (_, epsilon, sensitivity) = terms.pop()
+        vectors = [values for values, _, _ in sent]
+        self._published = self._aggregation.noisy_sum(vectors, epsilon=epsilon, l1_sensitivity=sensitivity)
+
+
+def _not_linear() -> InvalidRequest:
+    return InvalidRequest(
+        "method",
+        requirement="must release sums of counts alone for silos",
+        remedy="choose another method, or pool the tables",
+    )
