@@ -15,7 +15,7 @@ ABSENT = "\N{EN DASH}"
 SPACE = "\N{NO-BREAK SPACE}"
 _MIN_SIMULATED_P = 0.003
 """1/401, rounded up: the smallest p-value that 400 simulated copies can show."""
-_MONTHS = (  # strftime would follow the locale
+MONTHS = (  # strftime would follow the locale
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
@@ -119,7 +119,7 @@ def moment(text: str) -> str:
     except ValueError:
         return text
     time = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
-    return f"{time.day} {_MONTHS[time.month - 1]} {time.year}, {time.hour:02}:{time.minute:02} UTC"
+    return f"{time.day} {MONTHS[time.month - 1]} {time.year}, {time.hour:02}:{time.minute:02} UTC"
 
 
 def size(octets: int) -> str:

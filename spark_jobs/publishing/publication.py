@@ -54,7 +54,7 @@ def publish(results: Mapping[str, Released], *, facts: ReleaseFacts) -> tuple[Re
             for plot in rendering.plots:
                 add(f"{plot.name}.svg", _picture(plot, marks, SVG), SVG)
                 add(f"{plot.name}.png", _picture(plot, marks, PNG), PNG)
-            parts.append(_part(kind, rendering, marks))
+            parts.append(report_part(kind, rendering, marks))
 
     page = report.report_html(
         facts,
@@ -107,11 +107,24 @@ def _picture(plot: Plot, marks: tuple[stamp.Mark, ...], media_type: str) -> byte
     return figures.svg_bytes(figure, title=plot.title, description=plot.description)
 
 
-def _part(kind: str, rendering: Rendering, marks: tuple[stamp.Mark, ...]) -> report.ReportPart:
-    plots = []
-    for plot in rendering.plots:
-        figure = plot.draw(False)
-        stamp.stamp_figure(figure, tuple(mark for mark in marks if mark.across))
-        svg = figures.svg_bytes(figure, title=plot.title, description=plot.description)
-        plots.append((plot, inline_svg(svg, plot)))
-    return report.ReportPart(kind=kind, section=rendering.section, plots=tuple(plots))
+def report_part(kind: str, rendering: Rendering, marks: tuple[stamp.Mark, ...]) -> report.ReportPart:
+    """A section of the report with its drawn plots; within ``figures.fixed_settings``."""
+    return report.ReportPart(
+        kind=kind,
+        section=rendering.section,
+        plots=tuple((plot, _inline(plot, marks)) for plot in rendering.plots),
+        multiples=tuple(
+            report.SmallPlots(
+                heading=group.heading,
+                note=group.note,
+                plots=tuple((caption, scale, plot, _inline(plot, ())) for caption, scale, plot in group.plots),
+            )
+            for group in rendering.multiples
+        ),
+    )
+
+
+def _inline(plot: Plot, marks: tuple[stamp.Mark, ...]) -> str:
+    figure = plot.draw(False)
+    stamp.stamp_figure(figure, tuple(mark for mark in marks if mark.across))
+    return inline_svg(figures.svg_bytes(figure, title=plot.title, description=plot.description), plot)

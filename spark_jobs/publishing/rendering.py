@@ -155,6 +155,21 @@ class Section:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Multiples:
+    """Small plots of the same kind, side by side in the report; they are no files of their own.
+
+    Attributes:
+        heading: a few words.
+        note: what they have in common; may be empty.
+        plots: the caption of each, which may be text of a user; its scale; and the plot.
+    """
+
+    heading: str
+    note: str
+    plots: tuple[tuple[str, str, Plot], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Rendering:
     """Everything that is published of one result.
 
@@ -162,11 +177,13 @@ class Rendering:
         columns: columns of the data file, by name.
         plots: the plots.
         section: the section of the report.
+        multiples: small plots below the section.
     """
 
     columns: Mapping[str, Column]
     plots: tuple[Plot, ...]
     section: Section
+    multiples: tuple[Multiples, ...] = ()
 
 
 Renderer = Callable[[Any, ReleaseRequest], Rendering]

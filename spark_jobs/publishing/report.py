@@ -35,12 +35,22 @@ LISTED = 100
 
 
 @dataclass(frozen=True, kw_only=True)
+class SmallPlots:
+    """Small plots in the report: captions, scales, plots and their inline SVG."""
+
+    heading: str
+    note: str
+    plots: tuple[tuple[str, str, Plot, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReportPart:
     """One diagnostic in the report: its section, and its plots with their inline SVG."""
 
     kind: str
     section: Section
     plots: tuple[tuple[Plot, str], ...]
+    multiples: tuple[SmallPlots, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +91,7 @@ def report_html(
         ("Rules for rows", facts.rules),
     )
     page = (
-        _environment()
+        environment()
         .get_template("report.html.j2")
         .render(
             facts=facts,
@@ -97,7 +107,7 @@ def report_html(
             budget=None if facts.account is None else budget_bar(facts.account),
             spent=formal_cost(facts.cost),
             lists=tuple((title, lines) for title, lines in lists if lines),
-            request_json=json.dumps(_shortened(request.to_dict()), indent=2, ensure_ascii=False),
+            request_json=json.dumps(shortened(request.to_dict()), indent=2, ensure_ascii=False),
             tokens=css_variables(),
         )
     )
@@ -160,13 +170,13 @@ def _subject(request: ReleaseRequest) -> Mapping[str, str]:
     return facts
 
 
-def _shortened(fields: Any) -> Any:
+def shortened(fields: Any) -> Any:
     """JSON fields whose long lists are cut to ``LISTED`` entries; the manifest has all of them."""
     if isinstance(fields, dict):
-        return {name: _shortened(value) for name, value in fields.items()}
+        return {name: shortened(value) for name, value in fields.items()}
     if isinstance(fields, list):
         more = len(fields) - LISTED
-        shown = [_shortened(value) for value in fields[:LISTED]]
+        shown = [shortened(value) for value in fields[:LISTED]]
         return [*shown, f"... and {more:,} more"] if more > 0 else shown
     return fields
 
@@ -178,8 +188,9 @@ def runs(text: str) -> list[tuple[str, bool]]:
 
 
 @cache
-def _environment() -> Environment:
-    environment = Environment(
+def environment() -> Environment:
+    """The templates, which escape every text."""
+    templates = Environment(
         loader=PackageLoader("spark_jobs.publishing", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -188,5 +199,5 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(moment=formats.moment, runs=runs, size=formats.size)
-    return environment
+    templates.filters.update(moment=formats.moment, runs=runs, size=formats.size)
+    return templates

@@ -146,6 +146,11 @@ class ConditionalPutStore:
             time.sleep(0.1 * 2**attempt)
         raise OSError("the store kept rejecting a conditional write because of concurrent writes")
 
+    def overwrite(self, uri: str, content: bytes) -> None:
+        """Put the object, whatever is there; only for views (``contract.store.views``)."""
+        with _as_os_error():
+            self._filesystem.pipe_file(uri, content)
+
     def read(self, uri: str) -> bytes | None:
         """The object's bytes; None if it does not exist."""
         with _as_os_error():

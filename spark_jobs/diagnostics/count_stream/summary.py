@@ -1,0 +1,235 @@
+"""What is read off a released stream: sums over windows, changes and silence, with bands; post-processing, free.
+
+Everything is a function of released counts and public facts. Bands are of two kinds, and each says which it is: a
+*pointwise* band contains the exact figure of one window with the stated probability; the bands of listed changes hold
+*together*, for all windows and counts of the whole stream at once, because a list of the largest would otherwise show
+noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
+from spark_jobs.mechanisms.streams.noise_sums import noise_quantiles, windows
+
+MAX_CHANGES = 8
+"""The most changes that are listed."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StreamHistory:
+    """All that was released of some counts of a stream, from its first step on.
+
+    Attributes:
+        names: the counts.
+        noisy: noisy counts, shape (n, names); 0 where a count was not measured.
+        estimates: estimates of the counts, of the same shape.
+        lower, upper: the ends of their bands; None for a method without bands.
+        measured: whether a count was measured.
+        scales: the scale of the noise of each noisy count; public.
+    """
+
+    names: tuple[str, ...]
+    noisy: Int64Array
+    estimates: FloatArray
+    lower: FloatArray | None
+    upper: FloatArray | None
+    measured: BoolArray
+    scales: FloatArray
+
+    @property
+    def steps(self) -> int:
+        """The number of steps so far."""
+        return int(self.noisy.shape[0])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BandedSums:
+    """Sums over windows with bands.
+
+    Attributes:
+        width: the number of steps of a window.
+        ends: the step after each window, shape (m,).
+        sums: shape (m, names); NaN where a count of the window was not measured.
+        lower, upper: the ends of pointwise bands; an exact sum is not below 0, and neither are they.
+        complete: whether all counts of the window were measured.
+    """
+
+    width: int
+    ends: Int64Array
+    sums: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    complete: BoolArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """A change from one window to the next that noise does not explain.
+
+    Attributes:
+        name: place of the count among the names.
+        at: the step at which the second window begins.
+        before, after: the noisy sums of both windows.
+        lower, upper: ends of the band for the exact change; both above 0, or both below.
+    """
+
+    name: int
+    at: int
+    before: int
+    after: int
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """The state of one count after the newest step.
+
+    Attributes:
+        name: place of the count among the names.
+        estimate, lower, upper: of the newest step; the ends of its band are NaN for a method without bands.
+        total, total_lower, total_upper: noisy sum over the newest window; NaN if a count of it was not measured.
+        change: the sum less that of the window before; NaN if there is none.
+        status: ``rise`` or ``fall`` if noise alone does not explain the change, ``silent`` if the sum cannot be
+            distinguished from 0, otherwise ``steady``; ``not measured`` if a count of the window was not.
+    """
+
+    name: int
+    estimate: float
+    lower: float
+    upper: float
+    total: float
+    total_lower: float
+    total_upper: float
+    change: float
+    status: str
+
+
+def banded_sums(history: StreamHistory, *, width: int, confidence: float, every: int = 1) -> BandedSums:
+    """The sums of noisy counts over windows of ``width`` steps, with pointwise bands at level ``confidence``.
+
+    Args:
+        history: what was released.
+        width: the number of steps of a window, at least 1.
+        confidence: the level of each band, for the noise; the counts themselves are what they are.
+        every: the number of steps between two windows, of which the first begins at step 0.
+
+    Raises:
+        ValueError: the width or the distance is below 1.
+    """
+    added = windows(history.noisy, history.scales, history.measured, width=width, every=every)
+    half = added.half_widths((1 - confidence) / 2)
+    sums = np.where(added.complete, added.sums, np.nan)
+    return BandedSums(
+        width=width,
+        ends=added.ends,
+        sums=sums,
+        lower=np.maximum(sums - half, 0.0),
+        upper=np.maximum(sums + half, 0.0),
+        complete=added.complete,
+    )
+
+
+def band_of_sum(scale: float, *, width: int, confidence: float) -> int:
+    """Half the width of the band of a sum of ``width`` noisy counts whose noise has this scale."""
+    tail = (1 - confidence) / 2
+    return int(noise_quantiles(width * scale**2, width * scale**4, tail=tail))
+
+
+def certain_changes(history: StreamHistory, *, width: int, confidence: float, comparisons: int) -> tuple[Change, ...]:
+    """The largest changes from a window to the next whose bands exclude 0, the largest first, at most ``MAX_CHANGES``.
+
+    Windows are consecutive and do not overlap. The bands hold together: with probability ``confidence`` all of them
+    contain their exact changes, whichever are listed (Bonferroni).
+
+    Args:
+        history: what was released.
+        width: the number of steps of a window.
+        confidence: the joint level of all bands.
+        comparisons: the number of changes in the whole stream, past and future, over all its counts.
+    """
+    sums = windows(history.noisy, history.scales, history.measured, width=width, every=width)
+    if sums.ends.size < 2:
+        return ()
+    changes = sums.changes(1)
+    half = changes.half_widths(joint_tail(confidence, comparisons))
+    beyond = np.where(changes.complete, np.abs(changes.sums) - half, -1.0)
+    order = np.argsort(-beyond, axis=None, kind="stable")[:MAX_CHANGES]
+    listed = [np.unravel_index(one, beyond.shape) for one in order if beyond.ravel()[one] > 0]
+    return tuple(
+        Change(
+            name=int(name),
+            at=int(changes.ends[at]) - width,
+            before=int(sums.sums[at, name]),
+            after=int(sums.sums[at + 1, name]),
+            lower=float(changes.sums[at, name] - half[at, name]),
+            upper=float(changes.sums[at, name] + half[at, name]),
+        )
+        for at, name in listed
+    )
+
+
+def readings(history: StreamHistory, *, width: int, confidence: float) -> tuple[Reading, ...]:
+    """The state of each count after the newest step, from its last ``width`` steps; with pointwise bands."""
+    steps, tail = history.steps, (1 - confidence) / 2
+    newest = slice(max(steps - 2 * width, steps % width), None)
+    sums = windows(history.noisy[newest], history.scales[newest], history.measured[newest], width=width, every=width)
+    nothing = np.full(len(history.names), np.nan)
+    total, half, change, beyond = nothing, nothing, nothing, nothing
+    if sums.ends.size:
+        total, half = np.where(sums.complete, sums.sums, np.nan)[-1], sums.half_widths(tail)[-1]
+    if sums.ends.size > 1:
+        moved = sums.changes(1)
+        change, beyond = np.where(moved.complete, moved.sums, np.nan)[-1], moved.half_widths(tail)[-1]
+    ends = [nothing if end is None else end[-1] for end in (history.lower, history.upper)]
+    return tuple(
+        Reading(
+            name=name,
+            estimate=float(history.estimates[-1, name]),
+            lower=float(ends[0][name]),
+            upper=float(ends[1][name]),
+            total=float(total[name]),
+            total_lower=float(np.maximum(total[name] - half[name], 0.0)),
+            total_upper=float(np.maximum(total[name] + half[name], 0.0)),
+            change=float(change[name]),
+            status=_status(total[name] - half[name], change[name], beyond[name]),
+        )
+        for name in range(len(history.names))
+    )
+
+
+def _status(low: float, change: float, beyond: float) -> str:
+    if np.isnan(low):
+        return "not measured"
+    if abs(change) > beyond:
+        return "rise" if change > 0 else "fall"
+    return "silent" if low <= 0 else "steady"
+
+
+def joint_tail(confidence: float, comparisons: int) -> float:
+    """The tail of each of so many bands that hold together at level ``confidence``."""
+    return (1 - confidence) / (2 * max(comparisons, 1))
+
+
+def joined(parts: Sequence[StreamHistory]) -> StreamHistory:
+    """The histories of consecutive runs as one."""
+
+    def stacked(name: str) -> Any:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    banded = all(part.lower is not None for part in parts)
+    return StreamHistory(
+        names=parts[0].names,
+        noisy=stacked("noisy"),
+        estimates=stacked("estimates"),
+        lower=stacked("lower") if banded else None,
+        upper=stacked("upper") if banded else None,
+        measured=stacked("measured"),
+        scales=stacked("scales"),
+    )

@@ -1,0 +1,141 @@
+"""The report of a stream: whole after every run, from what was published alone."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from spark_jobs.application.streams.report import main, noise_scales, published_segments, shown_names, write_report
+from spark_jobs.contract import InvalidRequest
+from spark_jobs.contract.store.objects import LocalStore
+from spark_jobs.diagnostics.count_stream.page import window_of
+from spark_jobs.mechanisms.noise import SeededNoise, laplace_scale
+from spark_jobs.mechanisms.streams.hierarchy import HierarchyShape
+from tests.support.publications import HOSTILE
+from tests.support.stream_files import publish_stream
+from tests.support.streams import a_stream, of_hierarchy, of_states
+
+REQUESTS = {
+    "one": a_stream(),
+    "states": of_states(steps=240, method={"kind": "local_level", "season": 24}),
+    "grouped": a_stream(steps=240, method="pegasus", budget={"epsilon": "0.1"}),
+    "hierarchy": of_hierarchy(steps=240),
+}
+
+
+def counts_of(request, steps):
+    day = np.arange(steps)[:, None] % 24
+    rates = 30 + 25 * np.sin(2 * np.pi * day / 24) + 10 * np.arange(len(request.leaf_names))
+    rates[steps // 2 :] *= 3
+    return np.random.default_rng(3).poisson(rates)
+
+
+def page_of(tmp_path, name="states", *, steps=120, parts=3, request=None, noise=None):
+    request = request or REQUESTS[name]
+    publish_stream(tmp_path / name, request, counts_of(request, steps), parts=parts, noise=noise)
+    assert write_report(LocalStore(), str(tmp_path / name))
+    return (tmp_path / name / "report.html").read_text()
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_report_is_one_whole_page_that_loads_nothing(tmp_path, name):
+    text = page_of(tmp_path, name, steps=min(120, REQUESTS[name].steps))
+    parser = HTMLParser()
+    parser.feed(text)
+    assert text.startswith("<!doctype html>")
+    assert text.rstrip().endswith("</html>")
+    assert not re.search(r"""(?:src|href)=["'](?:https?:|//)""", text)
+    assert "nan" not in re.sub(r"<svg.*?</svg>|<style>.*?</style>", "", text, flags=re.DOTALL).lower().split()
+
+
+def test_a_report_depends_on_the_released_steps_and_not_on_how_they_were_divided(tmp_path):
+    request = a_stream(steps=48, budget={"epsilon": "1e9"})
+    texts = [page_of(tmp_path / str(parts), request=request, steps=40, parts=parts) for parts in (1, 8)]
+    assert texts[0].replace("1 so far", "8 so far") == texts[1]
+
+
+def test_a_run_that_is_not_visible_yet_is_not_shown(tmp_path):
+    page_of(tmp_path, "states")
+    (tmp_path / "states/steps/000000000080.json").unlink()
+    assert published_segments(LocalStore(), str(tmp_path / "states")) == (
+        "steps/000000000000.parquet", "steps/000000000040.parquet",
+    )  # fmt: skip
+    write_report(LocalStore(), str(tmp_path / "states"))
+    assert "<dt>Released</dt><dd><b>80</b>" in (tmp_path / "states/report.html").read_text()
+
+
+def test_a_doubling_is_listed_as_a_jump_with_its_band(tmp_path):
+    text = page_of(tmp_path, "states", steps=192)
+    section = text[text.index("Jumps and drops") : text.index("Every count by itself")]
+    assert "from 5 Jan 2026, 00:00" in section
+    low, high = re.search(r"by ([+−][0-9,]+) to\s+([+−][0-9,]+)", section).groups()
+    assert 0 < int(low.replace(",", "")) < int(high.replace(",", ""))
+
+
+def test_a_silent_count_is_said_to_be_silent(tmp_path):
+    request = of_states(steps=96)
+    counts = counts_of(request, 96)
+    counts[:, 2] = 0
+    publish_stream(tmp_path / "silent", request, counts, parts=2)
+    write_report(LocalStore(), str(tmp_path / "silent"))
+    text = (tmp_path / "silent/report.html").read_text()
+    assert "<dt>Without a signal</dt><dd><b>1 of 4</b>" in text
+    assert text.count("cannot be distinguished from 0</td>") == 1
+
+
+def test_texts_of_users_are_escaped_and_seeded_noise_is_stamped(tmp_path):
+    request = of_states(keys=("a", HOSTILE.replace("\x00", "")[:200]), steps=48, title=HOSTILE)
+    text = page_of(tmp_path, "hostile", request=request, steps=48, noise=SeededNoise(1))
+    assert "<script>" not in text
+    assert "onerror=alert(1)>" not in text
+    assert "NOT PRIVATE" in text
+
+
+def test_of_many_counts_the_upper_levels_and_the_busiest_are_shown():
+    keys = tuple(f"k{i}" for i in range(200))
+    parents = {**{key: f"g{i % 4}" for i, key in enumerate(keys)}, **{f"g{i}": "top" for i in range(4)}}
+    request = a_stream(states={"column": "ward", "keys": list(keys), "parents": parents}, method="pegasus")
+    estimates = np.zeros((3, 205))
+    estimates[:, 100:150] = 5
+    shown = shown_names(request, estimates)
+    assert shown[:5] == (0, 1, 2, 3, 4)
+    assert len(shown) == 24
+    assert all(100 <= place < 150 for place in shown[5:])
+
+
+def test_the_scale_of_a_count_is_that_of_the_levels_whose_budget_it_has():
+    request = of_hierarchy()
+    from spark_jobs.application.streams.advance import mechanism
+
+    shape = mechanism(request)
+    assert isinstance(shape, HierarchyShape)
+    measured = np.array([[1, 1, 1, 1, 1, 0, 0], [1, 0, 0, 0, 0, 0, 0]], dtype=bool)
+    scales = noise_scales(request, measured)
+    by_levels = [laplace_scale(shape.perturbing(levels), 1) for levels in (1, 2, 3)]
+    assert scales[0, :5].tolist() == [by_levels[0], by_levels[0], by_levels[1], by_levels[0], by_levels[0]]
+    assert scales[1, 0] == by_levels[2]
+
+
+@pytest.mark.parametrize(
+    ("step", "steps", "width"),
+    [
+        ("1 hour", 240, 24),
+        ("5 minutes", 4000, 12),
+        ("1 day", 60, 7),
+        ("1 hour", 24, 2),
+        ("1 hour", 2, 1),
+        ("1 week", 9, 2),
+    ],
+)
+def test_the_windows_of_a_report_are_a_public_choice(step, steps, width):
+    assert window_of(a_stream(step=step, steps=steps)) == width
+
+
+def test_a_folder_without_a_stream_is_refused_in_a_line(tmp_path, capsys):
+    with pytest.raises(InvalidRequest, match=r"folder: .*must be the folder of a stream"):
+        write_report(LocalStore(), str(tmp_path))
+    assert main([str(tmp_path)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
