@@ -6,7 +6,48 @@ from typing import Any
 
 INTEGRATION = "Differentially private diagnostics"
 
-OPERATORS = ["dp_operators.operators.release", "dp_operators.operators.approval"]
+FAMILIES = ("fits", "linear", "residuals", "score_figures", "scores", "values")
+OPERATORS = [
+    "dp_operators.operators.release",
+    "dp_operators.operators.approval",
+    "dp_operators.operators.verification",
+    *(f"dp_operators.operators.diagnostics.{family}" for family in FAMILIES),
+]
+LINKS = ("ReportLink", "AccountLink", "VerifyLink")
+OPTIONS = {
+    "production": {
+        "description": "Whether this deployment releases data of people. The rule `cluster_runner` of the cluster "
+        "policy then refuses a local runner.",
+        "version_added": "0.2.0",
+        "type": "boolean",
+        "example": "True",
+        "default": "False",
+    },
+    "deployment": {
+        "description": "Name of this Airflow deployment in release keys, if several share a ledger and its connection "
+        "has no name of its own. Changing it makes releases of earlier runs new ones, which are paid for again.",
+        "version_added": "0.2.0",
+        "type": "string",
+        "example": "prod-eu",
+        "default": None,
+    },
+    "report_url": {
+        "description": "Address of a release's report for the link on the task's page, with {folder}, {uri} or "
+        "{account}. Without it, the link is the report's URI in the store, which a browser may not open.",
+        "version_added": "0.2.0",
+        "type": "string",
+        "example": "https://reports.example.org/{folder}/report.html",
+        "default": None,
+    },
+    "lineage_namespace": {
+        "description": "OpenLineage namespace of catalog tables; other tables have that of their store.",
+        "version_added": "0.2.0",
+        "type": "string",
+        "example": "hive://metastore.example.org:9083",
+        "default": "spark_catalog",
+    },
+}
+"""The options of the section ``[privacy_diagnostics]``, which ``dp_operators.configuration`` reads."""
 
 
 def get_provider_info() -> dict[str, Any]:
@@ -20,6 +61,16 @@ def get_provider_info() -> dict[str, Any]:
         "sensors": [{"integration-name": INTEGRATION, "python-modules": ["dp_operators.sensors.budget"]}],
         "triggers": [{"integration-name": INTEGRATION, "python-modules": ["dp_operators.triggers.budget"]}],
         "notifications": ["dp_operators.notifications.budget.PrivacyBudgetNotifier"],
+        "task-decorators": [
+            {"name": "private_release", "class-name": "dp_operators.decorators.private_release.private_release_task"}
+        ],
+        "extra-links": [f"dp_operators.links.release.{link}" for link in LINKS],
+        "config": {
+            "privacy_diagnostics": {
+                "description": "Releases of differentially private diagnostics, and the ledger that pays for them.",
+                "options": OPTIONS,
+            }
+        },
         "hooks": [{"integration-name": INTEGRATION, "python-modules": ["dp_operators.hooks.ledger"]}],
         "connection-types": [
             {

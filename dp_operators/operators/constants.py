@@ -49,10 +49,19 @@ def check_constants(fields: Mapping[str, Any]) -> None:
     for name in REQUIRED:
         if fields.get(name) in (None, ""):
             raise InvalidRequest(name, requirement="is required", remedy=f"give the operator {_REMEDIES[name]}")
-    for name, value in fields.items():
-        _check_field(name, value)
+    check_given(fields)
     if all(is_constant(value) and not _is_read_later(name, value) for name, value in fields.items()):
         preflight(ReleaseRequest.parse({**fields, "blocks": _as_list(fields.get("blocks", ("all",)))}))
+
+
+def check_given(fields: Mapping[str, Any]) -> None:
+    """Refuse constants that are not valid for their fields; required fields may be missing.
+
+    Raises:
+        InvalidRequest: a constant is not valid for its field.
+    """
+    for name, value in fields.items():
+        _check_field(name, value)
 
 
 _REMEDIES = {

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dp_operators import configuration
+
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
@@ -65,8 +67,11 @@ def release_key(context: Context, *, deployment: str, task_id: str | None = None
 
 
 def deployment_name(given: str | None, hook: PrivacyLedgerHook) -> str:
-    """The deployment's name in release keys: the task's parameter, else the ledger connection's, else the default."""
-    return given or hook.deployment or DEPLOYMENT
+    """The deployment's name in release keys.
+
+    It is the task's parameter, else the ledger connection's, else the one in Airflow's configuration, else ``airflow``.
+    """
+    return given or hook.deployment or configuration.deployment() or DEPLOYMENT
 
 
 def _utc(moment: dt.datetime) -> str:

@@ -4,32 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow.sdk import BaseOperator
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
-from dp_operators.operators.constants import check_constants
+from dp_operators.links.release import AccountLink, ReportLink, VerifyLink
+from dp_operators.operators.constants import check_constants, check_given
 from dp_operators.operators.errors import as_airflow_errors
+from dp_operators.operators.events import ReleaseEvent
 from dp_operators.operators.exhausted import budget_may_be_exhausted
 from dp_operators.operators.intervals import blocks_of_run
 from dp_operators.operators.keys import deployment_name, release_key
+from dp_operators.operators.metrics import count_release, refusals_counted
+from dp_operators.operators.outlets import record_event, with_release_outlets
+from dp_operators.operators.requests import checked_fields, given_fields, read_request, whole_or_fields
 from dp_operators.operators.runners import check_runner, make_runner
 from dp_operators.operators.undefined import end_undefined, require_ending
 from dp_operators.sensors.budget import require_on_exhausted
-from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import undefined_kinds
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.request_documents import load_fields, load_model
-from spark_jobs.contract.store.layout import MANIFEST_NAME
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from airflow.sdk import BaseOperatorLink, Context
+    from airflow.sdk.definitions.mappedoperator import OperatorPartial
 
     from dp_operators.budget import PrivacyLedger
-    from dp_operators.releasing import Published, Runner
+    from dp_operators.releasing import Runner
 
 
 class ReleaseDiagnosticsOperator(BaseOperator):
@@ -102,6 +104,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"request": "json", "conf": "json"}
     ui_color = "#dfe9f5"
+    operator_extra_links: Sequence[BaseOperatorLink] = (ReportLink(), AccountLink(), VerifyLink())
 
     def __init__(
         self,
@@ -135,29 +138,20 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         dry_run: bool = False,
         **kwargs: Any,
     ) -> None:
+        fields = given_fields({
+            "account": account, "table": table, "label": label, "model": model, "diagnostics": diagnostics,
+            "epsilon": epsilon, "delta": delta, "neighbours": neighbours, "unit": unit, "where": where,
+            "output": output, "blocks": blocks, "title": title, "record": record, "scoring": scoring,
+        })  # fmt: skip
+        whole = whole_or_fields(request, fields)
+        if not self._created_by_mapping:  # Airflow knows the outlets of mapped tasks from `partial`
+            given = kwargs.get("outlets", (kwargs.get("default_args") or {}).get("outlets"))
+            kwargs["outlets"] = with_release_outlets(given, whole)
         super().__init__(**kwargs)
-        budget = _given(epsilon=epsilon, delta=delta)
-        fields = _given(
-            account=account,
-            table=table,
-            label=label,
-            model=model,
-            diagnostics=diagnostics,
-            budget=budget or None,
-            neighbours=neighbours,
-            unit=unit,
-            where=where,
-            output=output,
-            blocks=blocks,
-            title=title,
-            record=record,
-            scoring=scoring,
-        )
         # one attribute holds all fields, because `label` and `output` are attributes of every Airflow task
-        self.request = whole_or_fields(request, fields)
-        if isinstance(self.request, Mapping) and not self._created_by_mapping:
-            check_constants(self.request)
+        self.request = whole
         if not self._created_by_mapping:
+            self.check_request()
             check_runner(runner, master=master, conf=conf)
         self.runner = runner
         self.master = master
@@ -173,6 +167,33 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         self.on_undefined = on_undefined
         self.price_only = dry_run  # `dry_run` is a method of every Airflow task
         self._running: Runner | None = None
+        self.released: ReleaseEvent | None = None
+
+    @classmethod
+    def partial(cls, **given: Any) -> OperatorPartial:
+        """The operator with the parameters that all mapped tasks have in common; constants are checked now.
+
+        Raises:
+            InvalidRequest: a constant is not valid.
+        """
+        return cls.partial_of(given, {})
+
+    @classmethod
+    def partial_of(cls, given: Mapping[str, Any], checked: Mapping[str, Any]) -> OperatorPartial:
+        """What ``partial`` returns; ``checked`` are fields of the request that other parameters give."""
+        fields = given_fields(given)
+        check_given({**fields, **checked})
+        outlets = with_release_outlets(given.get("outlets"), fields)
+        return super().partial(**{**given, "outlets": outlets})
+
+    def check_request(self) -> None:
+        """Check the constants of the request when the DAG is parsed; a file is read when the task runs.
+
+        Raises:
+            InvalidRequest: a constant is wrong for all values of the templates.
+        """
+        if isinstance(self.request, Mapping):
+            check_constants(self.request)
 
     @property
     def _created_by_mapping(self) -> bool:
@@ -184,9 +205,12 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         if self.price_only:
             with as_airflow_errors():
                 return self._price(context)
-        with as_airflow_errors(), budget_may_be_exhausted(self, context, self.on_exhausted):
+        with as_airflow_errors(), budget_may_be_exhausted(self, context, self.on_exhausted), refusals_counted():
             require_ending(self.on_undefined)
-            published = self._release(context)
+            self.released = event = self._release(context)
+        published = event.published
+        count_release(event)
+        record_event(event, self.outlets, context)
         if published.adopted:
             self.log.info("this task's release was published before: %s", published.uri)
         returned = {
@@ -221,7 +245,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
 
         return ReleaseRequest.parse(with_references(fields, ledger))
 
-    def _release(self, context: Context) -> Published:
+    def _release(self, context: Context) -> ReleaseEvent:
         from dp_operators.release_check import check_release
         from dp_operators.releasing import release
 
@@ -231,8 +255,9 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         key = release_key(context, deployment=deployment_name(self.deployment, hook))
         self.log.info("Releasing %s", key)
         with closing(hook.get_ledger()) as ledger:
-            return release(
-                self._with_blocks(self._resolved(fields, ledger), ledger, context),
+            request = self._with_blocks(self._resolved(fields, ledger), ledger, context)
+            published = release(
+                request,
                 ledger=ledger,
                 runner=self._running,
                 key=key,
@@ -241,6 +266,15 @@ class ReleaseDiagnosticsOperator(BaseOperator):
                 actor=f"airflow:{key.dag_id}.{key.task_id}",
                 progress=self._progress,
             )
+            return ReleaseEvent.of(request, published, ledger, connection=self.privacy_ledger_conn_id)
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        """What OpenLineage's provider publishes about this release; None without that provider or without a release."""
+        try:
+            from dp_operators.lineage.openlineage import operator_lineage
+        except ImportError:
+            return None
+        return None if self.released is None else operator_lineage(self.released)
 
     def _runner(self) -> Runner:
         return make_runner(
@@ -276,71 +310,3 @@ class ReleaseDiagnosticsOperator(BaseOperator):
 
     def _progress(self, line: str) -> None:
         self.log.info("%s", line)
-
-
-def whole_or_fields(whole: Any, fields: dict[str, Any]) -> Any:
-    """The whole request if it is given, otherwise its fields.
-
-    Raises:
-        InvalidRequest: both are given.
-    """
-    if whole is None:
-        return fields
-    if fields:
-        raise InvalidRequest(
-            "request",
-            value=f"also {', '.join(sorted(fields))}",
-            requirement="must be the whole request",
-            remedy="move these fields into it, or leave it out",
-        )
-    return whole
-
-
-def read_request(given: str | Mapping[str, Any]) -> ReleaseRequest:
-    """The request in a rendered dictionary or in a file.
-
-    Raises:
-        InvalidRequest: it is not valid, or it names an earlier release or a key list, which only a ledger can resolve.
-    """
-    return ReleaseRequest.parse(request_fields(given))
-
-
-def request_fields(given: str | Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a request, with a model read from its file; a model that names a release stays a reference.
-
-    Raises:
-        InvalidRequest: a file cannot be read, or does not contain fields.
-    """
-    if isinstance(given, str):
-        return load_fields(given)
-    fields = dict(given)
-    model = fields.get("model")
-    if isinstance(model, str):
-        fields["model"] = {"release": model} if _names_a_release(model) else load_model(model)
-    if isinstance(fields.get("blocks"), str):
-        fields["blocks"] = [fields["blocks"]]
-    return fields
-
-
-def checked_fields(given: str | Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a request, checked; one that refers to the ledger is checked after its references are resolved.
-
-    Raises:
-        InvalidRequest: the fields give no valid request, or name a file of keys.
-    """
-    from dp_operators.releasing import has_references, require_no_key_file
-
-    fields = request_fields(given)
-    require_no_key_file(fields)
-    if not has_references(fields):
-        ReleaseRequest.parse(fields)
-    return fields
-
-
-def _names_a_release(text: str) -> bool:
-    """Whether a text names a release's folder or manifest, rather than a model's file."""
-    return "://" in text or text.endswith(f"/{MANIFEST_NAME}") or Path(text).is_dir()
-
-
-def _given(**fields: Any) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}

@@ -23,7 +23,7 @@ from sqlalchemy import select
 
 from dp_operators.budget import LedgerReader, LedgerUnavailable, NotAllowed, PrivacyLedger
 from dp_operators.hooks.ledger import PrivacyLedgerHook, ledger_url
-from dp_operators.plugins import pages
+from dp_operators.plugins import pages, verification
 from spark_jobs.contract.errors import InvalidRequest
 
 NO_SUCH = "there is no such ledger, or you may not read its connection"
@@ -61,6 +61,14 @@ def make_app() -> FastAPI:
     def account(connection_id: Readable, name: str) -> HTMLResponse:
         """One account with its blocks and its latest charges."""
         return _show(connection_id, lambda ledger, nonce: pages.account(connection_id, ledger, name, nonce=nonce))
+
+    @app.get("/{connection_id}/verify", response_class=HTMLResponse)
+    def verify(connection_id: Readable, account: str, uri: str) -> HTMLResponse:
+        """Whether a release's files are what the ledger paid for."""
+        return _show(
+            connection_id,
+            lambda ledger, nonce: verification.verification(connection_id, ledger, account, uri, nonce=nonce),
+        )
 
     return app
 

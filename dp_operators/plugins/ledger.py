@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlsplit
 
 from airflow.plugins_manager import AirflowPlugin
 
-PREFIX = "/privacy-ledger"
+from dp_operators.plugins.addresses import PREFIX, page_address
 
 
 class PrivacyLedgerPlugin(AirflowPlugin):
@@ -25,9 +24,4 @@ class PrivacyLedgerPlugin(AirflowPlugin):
     @property
     def external_views(self) -> list[dict[str, Any]]:  # type: ignore[override]
         """The page's entry in Airflow's navigation."""
-        from airflow.configuration import conf
-
-        base = urlsplit(conf.get("api", "base_url", fallback="") or "").path.rstrip("/")
-        return [
-            {"name": "Privacy budget", "href": f"{base}{PREFIX}/", "url_route": "privacy-budget", "category": "browse"}
-        ]
+        return [{"name": "Privacy budget", "href": page_address(), "url_route": "privacy-budget", "category": "browse"}]

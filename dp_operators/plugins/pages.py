@@ -21,7 +21,7 @@ LISTED = 200
 
 def ledgers(connections: Iterable[str], *, nonce: str) -> str:
     """The page that lists ledgers by their connections."""
-    return _render("ledgers.html.j2", connections=tuple(connections), nonce=nonce)
+    return render("ledgers.html.j2", connections=tuple(connections), nonce=nonce)
 
 
 def accounts(connection: str, ledger: LedgerReader, *, nonce: str) -> str:
@@ -33,7 +33,7 @@ def accounts(connection: str, ledger: LedgerReader, *, nonce: str) -> str:
         tight = max(spent, key=lambda block: (fraction_spent(limits, spent[block]), block))
         [block] = _blocks(account, {tight: spent[tight]})
         rows.append({"account": _account(account), "block": block, "blocks": len(spent)})
-    return _render("accounts.html.j2", connection=connection, rows=rows, frozen=ledger.frozen(), nonce=nonce)
+    return render("accounts.html.j2", connection=connection, rows=rows, frozen=ledger.frozen(), nonce=nonce)
 
 
 def account(connection: str, ledger: LedgerReader, name: str, *, nonce: str) -> str:
@@ -46,7 +46,7 @@ def account(connection: str, ledger: LedgerReader, name: str, *, nonce: str) -> 
     charges = ledger.history(name)
     spent = _spent(ledger, paying)
     shown = dict(list(spent.items())[-LISTED:])
-    return _render(
+    return render(
         "account.html.j2",
         connection=connection,
         account=_account(paying),
@@ -62,7 +62,7 @@ def account(connection: str, ledger: LedgerReader, name: str, *, nonce: str) -> 
 
 def failure(line: str, *, nonce: str) -> str:
     """The page of an error message."""
-    return _render("failure.html.j2", line=line, nonce=nonce)
+    return render("failure.html.j2", line=line, nonce=nonce)
 
 
 def _spent(ledger: LedgerReader, account: Account) -> dict[str, Budget]:
@@ -137,5 +137,6 @@ def _environment() -> Environment:
     return environment
 
 
-def _render(template: str, **given: Any) -> str:
+def render(template: str, **given: Any) -> str:
+    """A page from its template; ``given`` is escaped."""
     return _environment().get_template(template).render(**given)

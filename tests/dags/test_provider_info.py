@@ -13,6 +13,8 @@ import pytest
 
 from dp_operators.get_provider_info import get_provider_info
 from dp_operators.hooks.ledger import PrivacyLedgerHook
+from spark_jobs.contract.errors import InvalidRequest
+from tests.support.repository import ROOT
 
 INFO = get_provider_info()
 [CONNECTION] = INFO["connection-types"]
@@ -58,6 +60,39 @@ def test_airflow_knows_provider_and_connection_type() -> None:
     assert {f"extra__privacy_ledger__{name}" for name in ("path", "url", "deployment")} <= set(widgets)
     assert widgets["extra__privacy_ledger__url"].is_sensitive
     assert manager.field_behaviours["privacy_ledger"]["relabeling"] == {"schema": "Database"}
+
+
+def test_links_and_decorators_exist_and_airflow_knows_them() -> None:
+    from airflow.providers_manager import ProvidersManager
+    from airflow.sdk import task
+
+    from dp_operators.operators.release import ReleaseDiagnosticsOperator
+
+    links = {
+        f"{type(link).__module__}.{type(link).__name__}" for link in ReleaseDiagnosticsOperator.operator_extra_links
+    }
+    assert links == set(INFO["extra-links"])
+    assert links <= set(ProvidersManager().extra_links_class_names)
+    assert task.private_release.__doc__.startswith("Turn a function that returns a request")
+
+
+def test_configuration_is_documented_and_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.configuration import conf
+
+    from dp_operators import configuration
+
+    [section] = INFO["config"]
+    options = INFO["config"][section]["options"]
+    assert section == configuration.SECTION
+    page = (ROOT / "docs" / "reference" / "airflow.md").read_text()
+    for name, option in options.items():
+        assert f"| `{name}` |" in page
+        assert callable(getattr(configuration, name))
+        assert conf.get(section, name, fallback=None) == option["default"]
+    assert not configuration.production()
+    monkeypatch.setenv("AIRFLOW__PRIVACY_DIAGNOSTICS__PRODUCTION", "maybe")
+    with pytest.raises(InvalidRequest, match="production: got 'maybe'; must be True or False"):
+        configuration.production()
 
 
 def test_connection_class_is_the_hook() -> None:

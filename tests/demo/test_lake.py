@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dp_operators.operators.release import read_request
+from dp_operators.operators.requests import read_request
 from examples.demo import lake, setting
 
 

@@ -117,6 +117,8 @@ def test_requests_and_their_parts_parse(block: Block) -> None:
 
 def parse_documented(data: dict[str, Any]) -> None:
     """Parse a request, or a part of one, as it is shown on a page."""
+    from dp_operators.operators.dag_files import DagFile
+
     if set(data) == {"diagnostics"}:
         for options in data["diagnostics"]:
             if isinstance(options.get("groups"), dict):
@@ -132,6 +134,8 @@ def parse_documented(data: dict[str, Any]) -> None:
         ReleaseRequest.parse({**rest, **data})
     elif "diagnostics" in data:
         ReleaseRequest.parse(data)
+    elif "request" in data:
+        ReleaseRequest.parse(DagFile.parse(data).request)
     elif "snapshot" in data:
         TableSource.parse(data)
     elif "unit" in data:

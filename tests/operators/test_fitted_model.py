@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.cli import app
-from dp_operators.operators.release import ReleaseDiagnosticsOperator, read_request, request_fields
+from dp_operators.operators.release import ReleaseDiagnosticsOperator
+from dp_operators.operators.requests import read_request, request_fields
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.release import Release
 from tests.support.accounts import open_bound

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +16,8 @@ from spark_jobs.contract.privacy import Budget
 def task(status: dict[str, str], monkeypatch: pytest.MonkeyPatch, **fields: Any) -> ReleaseDiagnosticsOperator:
     made = ReleaseDiagnosticsOperator(task_id="release", request="/requests/undefined.json", **fields)
     published = SimpleNamespace(uri="/r/1", key="k", cost=Budget(epsilon="1"), status=status, adopted=False)
-    monkeypatch.setattr(made, "_release", lambda context: published)
+    event = SimpleNamespace(published=published, account="visits", share_left=Decimal("0.5"))
+    monkeypatch.setattr(made, "_release", lambda context: event)
     return made
 
 

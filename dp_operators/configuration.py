@@ -1,0 +1,37 @@
+"""The section ``[privacy_diagnostics]`` of Airflow's configuration; the provider's metadata documents its options."""
+
+from __future__ import annotations
+
+from airflow.sdk.configuration import conf
+
+from spark_jobs.contract.errors import InvalidRequest
+
+SECTION = "privacy_diagnostics"
+
+
+def production() -> bool:
+    """Whether this deployment releases data of people: the cluster policy then refuses a local runner."""
+    text = str(conf.get(SECTION, "production", fallback="False")).strip()
+    if text.lower() not in ("true", "false"):
+        raise InvalidRequest(
+            f"[{SECTION}] production",
+            value=text,
+            requirement="must be True or False",
+            remedy="correct Airflow's configuration",
+        )
+    return text.lower() == "true"
+
+
+def deployment() -> str | None:
+    """This deployment's name in release keys, where neither the task nor the ledger's connection gives one."""
+    return conf.get(SECTION, "deployment", fallback=None) or None
+
+
+def report_url() -> str | None:
+    """The address of a report, with ``{folder}``, ``{uri}`` and ``{account}`` to be filled in; None if not set."""
+    return conf.get(SECTION, "report_url", fallback=None) or None
+
+
+def lineage_namespace() -> str:
+    """The OpenLineage namespace of catalog tables, which have no store of their own."""
+    return str(conf.get(SECTION, "lineage_namespace", fallback=None) or "spark_catalog")

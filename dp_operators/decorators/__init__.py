@@ -1,0 +1,1 @@
+"""Task decorators of this provider: ``@task.private_release``."""

@@ -1,0 +1,56 @@
+"""What lineage says of a release: its input with version and columns, its output, its privacy cost and its guarantee.
+
+All of it is made from a ``ReleaseEvent``: names, budgets and hashes, and no figure of the release. The schemas of the
+two run facets are in the folder ``schemas`` beside this module.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from dp_operators import configuration
+
+if TYPE_CHECKING:
+    from dp_operators.operators.events import ReleaseEvent
+
+COST, GUARANTEE = "PrivacyCostRunFacet", "PrivacyGuaranteeRunFacet"
+_OF_COST = ("account", "key", "cost", "left", "status", "manifest_sha256")
+
+
+def cost_of(event: ReleaseEvent) -> dict[str, Any]:
+    """The fields of the facet of a release's cost."""
+    fields = event.to_dict()
+    return {name: fields[name] for name in _OF_COST}
+
+
+def guarantee_of(event: ReleaseEvent) -> dict[str, Any]:
+    """The fields of the facet of a release's guarantee."""
+    request = event.request
+    return {
+        "guarantee": "differentially private",
+        "neighbours": request.neighbours.value,
+        "unit": request.unit.describe(),
+        "diagnostics": [options.kind for options in request.diagnostics],
+        "blocks": request.written_blocks,
+        "request_sha256": request.sha256,
+    }
+
+
+def dataset_name(identity: str) -> dict[str, str]:
+    """The namespace and the name of a table or a folder, as OpenLineage names data sets."""
+    parts = urlsplit(identity)
+    if parts.scheme == "catalog":
+        return {"namespace": configuration.lineage_namespace(), "name": parts.path}
+    if parts.scheme in ("", "file"):
+        return {"namespace": "file", "name": parts.path}
+    return {"namespace": f"{parts.scheme}://{parts.netloc}", "name": parts.path.strip("/") or "/"}
+
+
+def schema_of(facet: str) -> dict[str, Any]:
+    """The JSON Schema of a run facet, by the name of its class."""
+    text = resources.files("dp_operators.lineage").joinpath("schemas", f"{facet}.json").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema

@@ -1,0 +1,85 @@
+"""The links of a release's task; each is empty until the task has published its release."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow.sdk import BaseOperatorLink
+
+from dp_operators import configuration
+from dp_operators.plugins.addresses import page_address
+from spark_jobs.contract.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseOperator
+    from airflow.sdk.types import TaskInstanceKey
+
+    from dp_operators.operators.events import ReleaseEvent
+
+REPORT = "report.html"
+FIELDS = ("folder", "uri", "account")
+"""What ``report_url`` may contain in braces."""
+
+
+class ReportLink(BaseOperatorLink):
+    """The report of the release.
+
+    A browser cannot open the store, so the address is made from ``report_url`` of the configuration; without it, the
+    link is the report's URI in the store.
+    """
+
+    name = "Report"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
+        """The address; called in the worker when the task has ended."""
+        event = _released(operator)
+        return "" if event is None else report_address(event)
+
+
+class AccountLink(BaseOperatorLink):
+    """The page of the account that paid."""
+
+    name = "Account"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
+        """The address; called in the worker when the task has ended."""
+        event = _released(operator)
+        return "" if event is None else page_address(event.connection, "account", name=event.account)
+
+
+class VerifyLink(BaseOperatorLink):
+    """The page that compares the release's files with its manifest, and the manifest with the ledger."""
+
+    name = "Verify"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
+        """The address; called in the worker when the task has ended."""
+        event = _released(operator)
+        if event is None:
+            return ""
+        return page_address(event.connection, "verify", account=event.account, uri=event.published.uri)
+
+
+def report_address(event: ReleaseEvent) -> str:
+    """The address of a release's report.
+
+    Raises:
+        InvalidRequest: ``report_url`` has something else in braces than its fields.
+    """
+    uri = event.published.uri
+    template = configuration.report_url()
+    if template is None:
+        return f"{uri}/{REPORT}" if "://" in uri else f"file://{uri}/{REPORT}"
+    try:
+        return template.format(folder=uri.rpartition("/")[2], uri=uri, account=event.account)
+    except (KeyError, IndexError, ValueError, AttributeError):
+        raise InvalidRequest(
+            f"[{configuration.SECTION}] report_url",
+            value=template,
+            requirement=f"may contain {', '.join(f'{{{name}}}' for name in FIELDS)}",
+            remedy="such as https://reports.example.org/{folder}/report.html",
+        ) from None
+
+
+def _released(operator: BaseOperator) -> ReleaseEvent | None:
+    return getattr(operator, "released", None)

@@ -1,0 +1,64 @@
+# Written by `python -m tests.support.operator_source` from spark_jobs.contract.options.values; do not edit.
+"""The operators of the kinds in ``spark_jobs.contract.options.values``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Unpack
+
+from dp_operators.operators.diagnostics.arguments import ReleaseArguments
+from dp_operators.operators.diagnostics.base import DiagnosticOperator, Later
+
+
+class EcdfOperator(DiagnosticOperator):
+    """Releases one ``ecdf``: distribution function with its inverse, of a column or of the model's scores.
+
+    Args:
+        points: the number of rows of the released summary; the data file has every cell.
+        smoothing: the norm in which noisy fractions are made monotone.
+        confidence: nominal level of bands and intervals.
+        quantiles: levels whose quantiles are reported, in [0, 1].
+        reference: a distribution with which the values are compared, by the Kolmogorov-Smirnov distance.
+        compare_with: the distribution function of an earlier release on the same grid, with which the values are
+            compared in the same way. A request names the release, ``{"release": URI}``; ``dp_operators.releasing``
+            fills in the function itself from the committed manifest.
+        column: a column of numbers; None for the scores.
+        bounds: public bounds of the column's values; None finds bounds privately, with a part of the budget.
+        scale: ``linear``, or ``log`` for amounts over several orders of magnitude.
+        value_unit: the smallest size that matters, for ``log`` and for bounds that are found privately.
+        cells: the number of cells of the grid, a power of two.
+        release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.
+    """
+
+    kind = "ecdf"
+
+    def __init__(
+        self,
+        *,
+        points: int | Later = 512,
+        smoothing: Literal["2-norm", "1-norm"] | Later = "2-norm",
+        confidence: float | Later = 0.9,
+        quantiles: Sequence[float] | Later = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95),
+        reference: Mapping[str, Any] | Later | None = None,
+        compare_with: str | Mapping[str, Any] | Later | None = None,
+        column: str | Later | None = None,
+        bounds: Sequence[float] | Later | None = None,
+        scale: Literal["linear", "log"] | Later = "linear",
+        value_unit: float | Later | None = None,
+        cells: Literal[256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144] | Later = 32768,
+        **release: Unpack[ReleaseArguments],
+    ) -> None:
+        options = {
+            "points": points,
+            "smoothing": smoothing,
+            "confidence": confidence,
+            "quantiles": quantiles,
+            "reference": reference,
+            "compare_with": compare_with,
+            "column": column,
+            "bounds": bounds,
+            "scale": scale,
+            "unit": value_unit,
+            "cells": cells,
+        }
+        super().__init__(_options=options, **release)

@@ -1,0 +1,32 @@
+"""The page that verifies a release: its files against its manifest, and its manifest against the ledger."""
+
+from __future__ import annotations
+
+from dp_operators.budget import LedgerReader
+from dp_operators.plugins.pages import render
+from dp_operators.releasing import ReleaseError, check_release_folder
+from dp_operators.releasing.requests import require_output
+
+
+def verification(connection: str, ledger: LedgerReader, account: str, uri: str, *, nonce: str) -> str:
+    """The page of a release's verification; only folders within those of the account are read.
+
+    Raises:
+        InvalidRequest: there is no such account, or no release of it there.
+        LedgerUnavailable: the ledger cannot be reached.
+    """
+    require_output(uri.rstrip("/").rpartition("/")[0], ledger.account(account))
+    unread, differences = "", tuple[str, ...]()
+    try:
+        differences = check_release_folder(uri, ledger)
+    except ReleaseError as error:
+        unread = str(error)
+    return render(
+        "verify.html.j2",
+        connection=connection,
+        account=account,
+        uri=uri,
+        differences=differences,
+        unread=unread,
+        nonce=nonce,
+    )
