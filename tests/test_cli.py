@@ -85,6 +85,7 @@ def test_same_request_again_is_the_same_release_and_pays_once(lab, dp_budget):
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 def test_another_key_is_another_release(lab, dp_budget):
     one = dp_budget("run", request_file(lab), "--output", lab.output)
     other = dp_budget("run", request_file(lab), "--output", lab.output, "--key", "monday")
@@ -93,6 +94,7 @@ def test_another_key_is_another_release(lab, dp_budget):
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 def test_output_of_the_request_needs_no_option(lab, dp_budget):
     status, out, _ = dp_budget("run", request_file(lab, output=lab.output))
     assert status == 0
@@ -220,6 +222,7 @@ def test_dry_run_of_a_release_that_is_paid_for_says_that_it_costs_no_more(lab, d
     assert "4 of 10 left" in err
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("behaviour", "became"), [("fail early", "void"), ("fail", "burnt")])
 def test_give_back_frees_a_reservation_or_burns_it_and_says_so(lab, dp_budget, monkeypatch, behaviour, became):
     monkeypatch.setenv("DP_FAKE", behaviour)
@@ -243,6 +246,7 @@ def test_ledgers_own_commands_are_there_too(lab, dp_budget):
     assert dp_budget("verify")[0] == 0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signal_ends_the_application_too_and_the_same_command_goes_on(lab, dp_budget, number):
     program = (

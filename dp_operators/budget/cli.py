@@ -56,7 +56,9 @@ Schema = Annotated[
     Path | None,
     typer.Option(help="Where the columns are read from: a Parquet file or folder, a csv file, or a JSON file."),
 ]
-Columns = Annotated[str | None, typer.Option(help="The columns with their types: 'id int, paid decimal(10,2)'.")]
+Columns = Annotated[
+    str | None, typer.Option(help="The columns with their types: 'id int, `amount, net` decimal(10,2)'.")
+]
 Form = Annotated[str | None, typer.Option("--format", help="parquet, csv or catalog; by default the schema's.")]
 VersionColumns = Annotated[
     list[str] | None,

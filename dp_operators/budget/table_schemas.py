@@ -34,6 +34,11 @@ _ARROW = {
 }
 
 
+_NAME = r"`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>[^\s`,][^\s,]*)"
+_COLUMN = re.compile(rf"\s*(?:{_NAME})\s+(?P<type>(?:[^,()]|\([^)]*\))+?)\s*(?:,(?=.)|$)", re.DOTALL)
+"""A column in text: its name, in backticks where Spark's SQL needs them, and its type; a comma before the next one."""
+
+
 def binding_of(
     table: str,
     *,
@@ -51,7 +56,7 @@ def binding_of(
         table: a path, a URI or ``catalog:db.name``.
         schema: a JSON file of a binding or of its columns, a Parquet file, or a folder of Parquet files laid out like a
             snapshot of the table; or a csv file, whose header gives the names and ``columns`` the types.
-        columns: names and types, such as ``id int, paid decimal(10,2)``.
+        columns: names and types, such as ``id int, `amount, net` decimal(10,2)``.
         form: ``parquet``, ``csv`` or ``catalog``; by default the earlier or the schema's format, else ``catalog`` for a
             catalog name and ``parquet`` for a path.
         version_columns: the partition columns that make a version.
@@ -109,16 +114,19 @@ def _version(columns: tuple[str, ...], folders: int | None) -> dict[str, Any] | 
 
 
 def _of_text(columns: str) -> dict[str, str]:
-    """The columns in text such as ``id int, paid decimal(10,2)``."""
+    """The columns in text such as ``id int, `amount, net` decimal(10,2)``."""
     typed: dict[str, str] = {}
-    for part in re.split(r",(?![^(]*\))", columns):
-        name, _, type_text = part.strip().partition(" ")
-        if not name or not type_text.strip() or name in typed:
+    place = 0
+    while place < len(columns) or not typed:
+        found = _COLUMN.match(columns, place)
+        name = "" if found is None else found["plain"] or found["quoted"].replace("``", "`")
+        if found is None or name in typed:
             raise InvalidRequest(
                 "columns", value=columns, requirement="must be distinct names, each with a type",
-                remedy="write them like 'id int, region string', or name a JSON file by --schema",
+                remedy="write them like 'id int, `first name` string', or name a JSON file by --schema",
             )  # fmt: skip
-        typed[name] = type_text.strip()
+        typed[name] = found["type"]
+        place = found.end()
     return typed
 
 

@@ -50,10 +50,10 @@ def drafted(made: ReleaseRequest, drawn: ReleaseDraw) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled("diagnostics")
+@pytest.mark.sampled
 @pytest.mark.parametrize("unit", [{}, {"column": "person", "max_rows": 3}], ids=["row", "person"])
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("diagnostics", [[RESIDUALS], [LINE], [RESIDUALS, GROUPED]], ids=["plot", "line", "both"])
+@pytest.mark.parametrize("diagnostics", [[RESIDUALS, GROUPED], [RESIDUALS], [LINE]], ids=["both", "plot", "line"])
 def test_a_draw_makes_the_same_draft_again_and_again(diagnostics: Any, neighbours: str, unit: Any) -> None:
     public = [{**each, "public_sizes": True} if not unit and "x" in each else each for each in diagnostics]
     made = asked(*public, neighbours=neighbours, unit=unit)

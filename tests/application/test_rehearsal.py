@@ -31,6 +31,7 @@ def accepted(fields: dict[str, Any]) -> ReleaseRequest:
     return request
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @settings(TRIED)
@@ -69,6 +70,7 @@ LEAST = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("case", LEAST)
 def test_the_least_share_is_enough(case: str) -> None:

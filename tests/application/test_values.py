@@ -96,6 +96,7 @@ def test_a_draw_makes_the_same_draft_again_and_again(diagnostic: Any) -> None:
     json.dumps(release.results["ecdf"], allow_nan=False)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("diagnostic", [LOG, FOUND], ids=["log", "found"])
 def test_no_value_at_all_gives_a_draft_of_the_same_form(diagnostic: Any) -> None:

@@ -94,7 +94,7 @@ class TestSamples(SampledAudit):
     mechanisms = MECHANISMS
     claimed, quick = 4 * EPSILON, 300
     options = {"threshold": 0.0}
-    kept = tuple(MECHANISMS)
+    kept = tuple(name for name in MECHANISMS if name != "histogram, mwem")
     faults = {}
 
     def floor(self, mechanism, relation):

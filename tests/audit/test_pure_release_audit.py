@@ -11,7 +11,9 @@ from spark_jobs.mechanisms.continuous_noise import Density
 from spark_jobs.mechanisms.pure_release import pure_noise, release_pure
 from spark_jobs.statistics import ScoreCounts
 from tests.audit.test_smooth_sensitivity_audit import FEW, TABLES, TWO_RECORDS, place
-from tests.suites.audit import REPLACED, ExactAudit, Fault, SampledAudit
+from tests.suites.audit import ADDED, REPLACED, ExactAudit, Fault, SampledAudit
+from tests.support.audit import Tampered
+from tests.support.noises import worst_loss
 from tests.support.smooth_loss import log_density, loss_between
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
@@ -102,3 +104,27 @@ class TestExactLossOfPureReleases(ExactAudit):
         pairs = [TABLES[name, relation], *FEW[name][relation]]
         places = ([place(name, table, relation, shape.smoothness) for table in pair] for pair in pairs)
         return max(loss_between(log_of(shape), shape.scale / less, pair) for pair in places)
+
+
+class TestExactLossOfAutomaticAreas(ExactAudit):
+    """Sizes and counts of an AUC whose noisy sizes choose ``counts``: each is a vector of counts with Laplace noise."""
+
+    mechanisms = ("AUC, auto by counts",)
+    claimed, at_least = EPSILON, 0.99
+
+    def loss(self, mechanism, relation, *, less=1, times=1, told=None):
+        def run(counts, noise):
+            source = Tampered(source=noise, epsilon_factor=less)
+            for _ in range(times):
+                drawn = auc.measure(counts, epsilon=EPSILON, neighbours=told or relation, noise=source)
+                assert drawn.method == "counts"
+
+        def table(label, cell):
+            """A few rows, and one more."""
+            rows = np.array([[2, 1, 0, 3], [0, 1, 2, 2]])
+            rows[label, cell] += 1
+            return ScoreCounts(negatives=rows[0], positives=rows[1])
+
+        fewer = ScoreCounts(negatives=np.array([2, 1, 0, 3]), positives=np.array([0, 1, 2, 2]))
+        others = [fewer] if relation is ADDED else [table(*place) for place in np.ndindex(2, 4)]
+        return max(worst_loss(run, table(*place), other) for place in np.ndindex(2, 4) for other in others)

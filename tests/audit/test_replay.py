@@ -72,7 +72,8 @@ def choices(kind):
 
 
 def cases():
-    """Every kind with every allowed combination of its choices."""
+    """Every kind with every allowed combination of its choices; after the first of each method, for ``make verify``."""
+    seen = set()
     for kind in DIAGNOSTICS:
         names, values = list(choices(kind)), list(choices(kind).values())
         for number, base in enumerate(BASE.get(kind, ({},))):
@@ -83,7 +84,9 @@ def cases():
                 except (InvalidRequest, ValidationError):
                     continue
                 text = "-".join([kind, str(number), *(f"{name}={value}" for name, value in picked.items())])
-                yield pytest.param(options, id=text)
+                method = (kind, number, picked.get("method"))
+                yield pytest.param(options, id=text, marks=[pytest.mark.verify] if method in seen else [])
+                seen.add(method)
 
 
 def statistic_of(cells, seed, *, sizes):
@@ -167,6 +170,7 @@ def test_every_kind_has_a_table():
     assert ran == {(kind, str(number)) for kind in DIAGNOSTICS for number in range(len(BASE[kind]))}
 
 
+@pytest.mark.sampled("options", "relation")
 @BOTH
 @pytest.mark.parametrize("options", EVERY)
 def test_the_noise_of_one_table_makes_the_same_measurement_of_another(options, relation):

@@ -80,7 +80,7 @@ def release_of(noise, neighbours, pair, diagnostic=binned_residuals, method="aut
 class TestGroupSums(SampledAudit):
     mechanisms = (NAME,)
     pairs = {ADDED: WITH_A_ROW, REPLACED: MOVED}
-    claimed, at_least, seed, quick, thorough = EPSILON, 0.05, 81, 3000, 5000
+    claimed, at_least, seed, quick, thorough = EPSILON, 0.05, 81, 800, 5000
     faults = {
         "noise halved": Fault(noise={"epsilon_factor": 2}),
         "noise calibrated for an added row": Fault(planted={"told": ADDED}, relations=[REPLACED]),

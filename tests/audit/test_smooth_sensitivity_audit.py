@@ -199,6 +199,7 @@ class TestRecursiveMedians(SampledAudit):
         return run, *ROWS[relation]
 
 
+@pytest.mark.verify
 def test_recursive_medians_follow_their_law():
     cells, draws = [4, 0, 1, 3, 0], 3000
     options = {"levels": 2, "epsilon": 6, "neighbours": ADDED}

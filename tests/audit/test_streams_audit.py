@@ -6,12 +6,19 @@ import numpy as np
 import pytest
 
 from spark_jobs.diagnostics.count_stream import CountStream
-from spark_jobs.mechanisms.noise import laplace_scale
+from spark_jobs.mechanisms.noise import SeededNoise, laplace_scale
 from spark_jobs.mechanisms.sparse_vector import optimal_split
 from spark_jobs.mechanisms.streams.grouping import PARTS
+from spark_jobs.mechanisms.streams.local_level import (
+    LocalLevelShape,
+    LocalLevelState,
+    filter_steps,
+    release_filtered_steps,
+)
 from spark_jobs.mechanisms.streams.pegasus import PegasusShape, PegasusState, draw_noise, release_steps
 from tests.suites.audit import ADDED, REPLACED, ExactAudit, Fault, SampledAudit
 from tests.support.noises import Recording, worst_loss
+from tests.support.replay import replayed_loss
 from tests.support.stream_law import GroupScales, group_law, law_loss, neighbours_of
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
@@ -144,3 +151,40 @@ class TestSavedFilteredStream(TestSavedStream):
     method = "local_level"
     at_least = 0.99
     faults = TestSavedStream.faults | {"half the noise": ExactAudit.faults["half the noise"]}
+
+
+def exact_steps(state, counts, *, shape, noise):
+    """A fault: the filter is given the exact counts, after noise for them was drawn."""
+    release_filtered_steps(state, counts, shape=shape, noise=noise)
+    return filter_steps(state, counts, shape=shape)
+
+
+def exact_state(state, counts, *, shape, noise):
+    """A fault: the steps are released with noise, and the filter remembers the exact counts."""
+    _, steps = release_filtered_steps(state, counts, shape=shape, noise=noise)
+    return filter_steps(state, counts, shape=shape)[0], steps
+
+
+class TestFilterOfReplayedNoise(ExactAudit):
+    """The noisy counts of one stream, played back to its neighbour, make the same steps and the same state of it."""
+
+    mechanisms = ("the filter of a stream",)
+    claimed = EPSILON
+    faults = {
+        "noise left out of the filter": Fault(planted={"release": exact_steps}),
+        "noise left out of the state": Fault(planted={"release": exact_state}),
+    }
+
+    def loss(self, mechanism, relation, *, release=release_filtered_steps):
+        shape = LocalLevelShape(epsilon=EPSILON, neighbours=relation, season=2)
+
+        def run(counts, noise):
+            state, released = LocalLevelState(), []
+            for part in np.split(counts, [3]):
+                state, steps = release(state, part, shape=shape, noise=noise)
+                released.append((steps, state))
+            return released
+
+        counts = np.array([4, 0, 2, 9, 1])
+        others = neighbours_of(counts.tolist(), relation is REPLACED)
+        return max(replayed_loss(run, counts, np.array(one), source=SeededNoise(5)).epsilon for one in others)

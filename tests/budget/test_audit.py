@@ -146,6 +146,7 @@ TAMPERING = {
 }
 
 
+@pytest.mark.sampled("statement", "ledger_url")
 @pytest.mark.slow
 @pytest.mark.parametrize(("statement", "finding"), TAMPERING.values(), ids=list(TAMPERING))
 def test_tampering_is_found_and_named(busy: PrivacyLedger, ledger_url: str, statement: str, finding: str) -> None:

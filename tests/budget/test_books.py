@@ -47,6 +47,7 @@ def exceeds(kind: str, charges: list[Charge], *, share: float) -> bool:
     return delta > Fraction(5, 10**6) or (epsilon > part and advanced > share * (1 + 1e-12))
 
 
+@pytest.mark.sampled("kind", "stays", "ledger_url")
 @pytest.mark.slow
 @pytest.mark.parametrize("stays", [True, False], ids=["block by block", "in all"])
 @pytest.mark.parametrize("kind", list(CAPS))

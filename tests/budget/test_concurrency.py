@@ -44,6 +44,7 @@ def outcome(work) -> str:
         return type(refused).__name__
 
 
+@pytest.mark.sampled("ledger_url")
 def test_no_race_exceeds_the_cap(ledger: PrivacyLedger, at_once) -> None:
     ledger.open_account("visits", epsilon="1")
 
@@ -58,6 +59,7 @@ def test_no_race_exceeds_the_cap(ledger: PrivacyLedger, at_once) -> None:
     assert ledger.verification().findings == ()
 
 
+@pytest.mark.sampled("ledger_url")
 @pytest.mark.slow
 def test_race_for_one_key_makes_one_charge(ledger: PrivacyLedger, at_once) -> None:
     ledger.open_account("visits", epsilon="1")
@@ -68,6 +70,7 @@ def test_race_for_one_key_makes_one_charge(ledger: PrivacyLedger, at_once) -> No
     assert ledger.remaining("visits").epsilon == Decimal("0.7")
 
 
+@pytest.mark.sampled("ledger_url")
 def test_race_of_different_requests_for_one_key_has_one_winner(ledger: PrivacyLedger, at_once) -> None:
     ledger.open_account("visits", epsilon="1")
 
@@ -81,6 +84,7 @@ def test_race_of_different_requests_for_one_key_has_one_winner(ledger: PrivacyLe
     assert Counter(found) == {charge.request_sha256: 1, "ChargeConflict": WORKERS - 1}
 
 
+@pytest.mark.sampled("ledger_url")
 def test_race_to_settle_a_charge_has_one_outcome(ledger: PrivacyLedger, at_once) -> None:
     ledger.open_account("visits", epsilon="1")
     charge = ledger.record_draw(ledger.reserve("visits", release="r", epsilon="0.3").id, DRAW)
@@ -101,6 +105,7 @@ def test_race_to_settle_a_charge_has_one_outcome(ledger: PrivacyLedger, at_once)
     assert ledger.verification().findings == ()
 
 
+@pytest.mark.sampled("ledger_url")
 @pytest.mark.slow
 def test_any_mixture_of_calls_keeps_the_books(ledger: PrivacyLedger, at_once) -> None:
     """Few keys, two accounts, everything at random: the worst neighbourhood we can think of."""

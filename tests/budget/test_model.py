@@ -7,6 +7,7 @@ from fractions import Fraction
 from itertools import count
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
@@ -131,6 +132,7 @@ class Books(RuleBasedStateMachine):
         assert self.ledger.verification().findings == ()
 
 
+@pytest.mark.sampled
 def test_ledger_keeps_the_same_books_as_the_model(ledger: PrivacyLedger) -> None:
     machine = type("BooksOfThisLedger", (Books,), {"ledger": ledger})
     run_state_machine_as_test(

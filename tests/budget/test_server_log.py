@@ -91,6 +91,7 @@ FORGERIES = [
 ]
 
 
+@pytest.mark.sampled("forgery", "start")
 @pytest.mark.parametrize("start", STARTED)
 @pytest.mark.parametrize("forgery", FORGERIES)
 def test_charger_gives_nothing_back_that_may_have_been_drawn(
@@ -128,6 +129,37 @@ def test_what_a_charger_writes_with_sql_of_its_own_is_in_the_log(
     charge = owner.charge(reserved.id)
     assert (charge.state, charge.open_runs, charge.drawn_events) == (ChargeState.BURNT, (), ({"mechanism": "pure"},))
     assert str(charge.settled_at) > charge.reserved_at
+    assert owner.verification().findings == ()
+
+
+FUNCTIONS_OF_ONES_OWN = [
+    "CREATE SCHEMA evil",
+    "CREATE FUNCTION evil.to_json(value text) RETURNS json LANGUAGE sql AS $$ SELECT '\"evil\"'::json $$",
+    "CREATE FUNCTION evil.encode(value bytea, form text) RETURNS text LANGUAGE sql AS $$ SELECT 'evil' $$",
+    "SET search_path = evil, pg_catalog, public",
+]
+
+
+def test_functions_of_a_chargers_own_do_not_falsify_the_log(
+    charging: psycopg.Connection, owner: PrivacyLedger, postgres_url: str, reserved: Charge
+) -> None:
+    """A server keeps the plans of a function for a whole session, also those made with the caller's search path."""
+
+    def call_with_own_functions() -> None:
+        for _ in range(7):  # a server plans anew five times before it keeps a plan
+            assert charging.execute("SELECT public.json_text('abc')").fetchone() == ('"evil"',)
+
+    execute(postgres_url, f'GRANT CREATE ON DATABASE "{charging.info.dbname}" TO "{charging.info.user}"')
+    for statement in FUNCTIONS_OF_ONES_OWN:
+        charging.execute(statement)
+    call_with_own_functions()
+    run = "runs = runs + 1, open_runs = 'mine', changed_by = 'Eve'"
+    for change in (run, f"draw_sha256 = '{DRAW}'"):
+        charging.execute(f"UPDATE public.charges SET {change} WHERE id = '{reserved.id}'")
+        call_with_own_functions()
+    told = [entry for entry in owner.log("visits") if entry.charge == reserved.id]
+    assert [entry.action for entry in told] == ["reserved", "run started", "draw recorded"]
+    assert [entry.hash for entry in told] == [entry_hash(asdict(entry)) for entry in told]
     assert owner.verification().findings == ()
 
 

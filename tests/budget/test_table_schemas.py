@@ -77,6 +77,18 @@ def test_the_header_of_a_csv_file_is_bound_in_its_order(tmp_path: Path) -> None:
         binding_of("/lake/t", schema=tmp_path / "a.csv")
 
 
+@pytest.mark.parametrize(
+    ("text", "types"),
+    [
+        ("`did they leave?` string,`a, b` decimal(10,2)", {"did they leave?": "string", "a, b": "decimal(10,2)"}),
+        (" `Umsatz (``netto``)`\tdouble , id int ", {"Umsatz (`netto`)": "double", "id": "int"}),
+        ("p.score double,`%` int", {"p.score": "double", "%": "int"}),
+    ],
+)
+def test_names_in_backticks_are_columns_as_in_sql(text: str, types: dict[str, str]) -> None:
+    assert binding_of("/lake/t", columns=text).types == types
+
+
 def test_a_file_of_a_binding_is_taken_and_options_add_to_what_was(tmp_path: Path) -> None:
     file = tmp_path / "schema.json"
     file.write_text(json.dumps({"columns": {"id": "int"}, "version": {"by": "table_version"}, "format": "catalog"}))
@@ -88,7 +100,9 @@ def test_a_file_of_a_binding_is_taken_and_options_add_to_what_was(tmp_path: Path
     again.require_extends(binding)
 
 
-@pytest.mark.parametrize("columns", ["id", "id int, id string", "id int,,", ""])
+@pytest.mark.parametrize(
+    "columns", ["id", "id int, id string", "id int,,", "id int,", "`id` ", "`id int", "`` int", "`a` int, `a` int", ""]
+)
 def test_columns_that_are_no_list_are_refused(columns: str) -> None:
     with pytest.raises(InvalidRequest, match=r"^columns: "):
         binding_of("/lake/t", columns=columns)

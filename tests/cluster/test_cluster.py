@@ -44,6 +44,7 @@ def test_submitted_job_runs_on_the_workers(cluster: SparkCluster, job: Path) -> 
     assert "Asked to launch executor" in cluster.logs["worker-0"].read_text()
 
 
+@pytest.mark.verify
 def test_client_without_the_secret_is_turned_away(cluster: SparkCluster, job: Path, tmp_path: Path) -> None:
     before = cluster.logs["master"].read_text().count("Registered app")
     stranger = tmp_path / "conf"

@@ -155,6 +155,7 @@ def test_nothing_in_airflow_holds_an_exact_count(demo: Demo) -> None:
         assert not numbers & exact, name
 
 
+@pytest.mark.verify
 def test_clearing_the_run_finds_the_same_release_and_pays_nothing_more(demo: Demo) -> None:
     manifest = (demo.folder / "release.json").read_bytes()
     charge, head = demo.charge, demo.ledger.head()

@@ -36,6 +36,7 @@ class TestForm(PooledSuite):
         assert reference.status == "undefined" or reference.rows.max() > 0
 
 
+@pytest.mark.sampled("name", "method")
 @pytest.mark.slow
 @EVERY_METHOD
 @EVERY_DATA_SET

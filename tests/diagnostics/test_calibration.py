@@ -43,6 +43,7 @@ class TestForm(PooledSuite):
         assert np.isfinite(result.statistic_interval[1])
 
 
+@pytest.mark.sampled("name", "method")
 @pytest.mark.slow
 @EVERY_METHOD
 @EVERY_DATA_SET

@@ -29,6 +29,7 @@ def errors(labels, scores, *, epsilon, releases):
     return np.mean(found, axis=0)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("auc", [0.8, 0.95, 0.99])
 def test_the_prior_brings_areas_nearer_where_noise_is_large(auc):
@@ -64,6 +65,7 @@ def test_counts_that_say_more_than_the_noise_hides_are_left_as_they_are():
     assert np.abs(expected_counts(measurement) - released).max() < noise
 
 
+@pytest.mark.sampled("name", "epsilon", "neighbours")
 @pytest.mark.slow
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("name", DATA_SETS)

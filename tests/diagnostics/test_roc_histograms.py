@@ -82,6 +82,7 @@ def test_without_noise_the_curve_is_that_of_scikit_learn_on_the_same_cells(name,
     assert curve.auc == pytest.approx(roc_auc_score(labels, cells), abs=tolerance)
 
 
+@pytest.mark.sampled("histogram", "method")
 @pytest.mark.slow
 @EVERY_METHOD
 @EVERY_HISTOGRAM
@@ -132,6 +133,7 @@ def test_bands_of_known_noise_hold_the_exact_curve(histogram):
     assert (np.mean(found, axis=0) > 0.78).all()  # 0.9 less two and a half standard deviations
 
 
+@pytest.mark.sampled("histogram")
 @pytest.mark.slow
 @pytest.mark.parametrize("relation", list(Neighbours))
 @pytest.mark.parametrize("histogram", ["geometric", "laplace", "hb", "greedy_h", "ahp", "adaptive_grid", "uniform"])

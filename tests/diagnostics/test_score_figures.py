@@ -61,6 +61,7 @@ def test_without_noise_figures_are_scikit_learns(name: str) -> None:
         assert found.positives == np.sum(labels)
 
 
+@pytest.mark.sampled("module", "table", "epsilon", "method")
 @pytest.mark.slow
 @pytest.mark.parametrize("module", [auc, average_precision], ids=["auc", "average_precision"])
 @pytest.mark.parametrize(
@@ -116,6 +117,7 @@ def test_the_default_auc_is_nearer_than_the_published_releases() -> None:
     assert error("auto") < 0.8 * error("laplace", "1e-6") < error("cauchy")
 
 
+@pytest.mark.sampled("module", "method")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "method"),

@@ -102,6 +102,7 @@ def test_joined_groups_have_the_noise_of_their_parts() -> None:
     assert np.allclose(spread, np.sqrt(np.add.reduceat(parts, starts, axis=-1)), rtol=0.1)
 
 
+@pytest.mark.sampled("neighbours")
 @pytest.mark.slow
 @pytest.mark.parametrize("neighbours", Neighbours)
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "20"])

@@ -65,9 +65,9 @@ def pages_with_python() -> list[Any]:
 
 
 def marks_of(page: Path, code: str) -> list[pytest.MarkDecorator]:
-    """A page's engine, and its tier: pages on single mechanisms are many, and run in ``make verify``."""
+    """A page's engine, and its tier: only the first pages that a reader tries run in ``make test``."""
     marks = [pytest.mark.airflow] if USES_AIRFLOW.search(code) else []
-    return [*marks, pytest.mark.verify] if "mechanisms" in page.parts else marks
+    return marks if page.parent == ROOT or page.parent.name == "how-to" else [*marks, pytest.mark.verify]
 
 
 def test_every_block_says_its_language() -> None:

@@ -217,6 +217,11 @@ def test_one_case_of_a_sampled_audit_stays_in_the_first_tier(tmp_path: Path) -> 
         "@pytest.mark.parametrize('name', ['a', 'b'])\n"
         "@pytest.mark.parametrize('relation', ['added', 'replaced', 'both'])\n"
         "def test_it(name, relation):\n    pass\n"
+        "@pytest.mark.sampled('name', 'relation')\n"
+        "@pytest.mark.parametrize('name', ['a', 'b'])\n"
+        "@pytest.mark.parametrize('relation', [pytest.param(1, marks=pytest.mark.verify), 2, 3])\n"
+        "def test_both(name, relation):\n    pass\n"
     )
-    assert "2 passed, 4 deselected" in run_pytest(tmp_path, text, "-m", "not verify").stdout
-    assert "4 passed, 2 deselected" in run_pytest(tmp_path, text, "-m", "verify").stdout
+    # of the second, (a, 2), (b, 2) and (a, 3)
+    assert "5 passed, 7 deselected" in run_pytest(tmp_path, text, "-m", "not verify").stdout
+    assert "7 passed, 5 deselected" in run_pytest(tmp_path, text, "-m", "verify").stdout

@@ -28,6 +28,7 @@ def test_a_weight_is_the_one_that_levels_are_given(rate):
         assert abs(point_weight(-score, Decimal(rate)) - weights[level]) < 2**10
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["0.1", "2", "1e9"])
 def test_points_are_drawn_with_the_chances_of_choose(epsilon):

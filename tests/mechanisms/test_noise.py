@@ -82,6 +82,7 @@ def test_the_map_of_opendp_agrees_that_epsilon_is_not_exceeded(epsilon, sensitiv
     assert measurement.map(sensitivity + 1) > float(Decimal(epsilon))
 
 
+@pytest.mark.sampled("noise")
 @pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("scale", [0.4, 1.0, 8.5, 60.0])
@@ -92,6 +93,7 @@ def test_laplace_has_the_exact_distribution_and_another_scale_is_rejected(noise,
     assert goodness_of_fit(sample, lambda z: two_sided_geometric(z, 1.1 * scale)) < FALSE_ALARM
 
 
+@pytest.mark.sampled("noise")
 @pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("stddev", [0.6, 1.0, 3.7, 50.0])

@@ -26,6 +26,7 @@ def prune(counts, *, epsilon="1", noise=None, neighbours=Neighbours.ADD_REMOVE, 
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "3"])
 @BOTH

@@ -86,6 +86,7 @@ def test_noisy_max_stays_within_epsilon_and_halved_noise_does_not(moves, monoton
     assert loss(scale / 2) > EPSILON
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize(("mechanism", "chances"), [(exponential_mechanism, "exponential"), (permute_and_flip, "flip")])
 def test_draws_follow_the_probabilities(mechanism, chances) -> None:

@@ -37,6 +37,7 @@ def forces_and_slacks(noisy, line, total):
     return forces - forces[slacks.argmax()], slacks
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_the_conditions_of_optimality_hold_at_a_thousand_points(seed):

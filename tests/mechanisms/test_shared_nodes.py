@@ -21,6 +21,7 @@ BOTH = pytest.mark.parametrize("neighbours", list(Neighbours))
 ADDED, REPLACED = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE
 
 
+@pytest.mark.sampled("levels")
 @pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("levels", range(8))

@@ -145,6 +145,7 @@ def split(table):
     return table[: table.size // 2], table[table.size // 2 :]
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("relation", BOTH)
 def test_bounds_of_auc_and_average_precision_are_valid_and_smooth(relation) -> None:

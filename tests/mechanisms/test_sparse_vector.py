@@ -159,6 +159,7 @@ def count_pairs(neighbours: Neighbours) -> list[tuple[Any, Any]]:
     return [(table + one, table + other) for table in tables for one, other in itertools.permutations(kinds, 2)]
 
 
+@pytest.mark.sampled("neighbours")
 @pytest.mark.slow
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("cutoff", [1, 2])

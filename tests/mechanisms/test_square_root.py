@@ -104,6 +104,7 @@ def test_variances_are_those_of_the_matrices(cells, neighbours):
     np.testing.assert_allclose(made.variances(), np.diag(covariance), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @BOTH
 def test_estimates_are_unbiased_with_the_stated_variances(neighbours):

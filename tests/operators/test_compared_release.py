@@ -39,6 +39,7 @@ def operator(output: Path, compare_with: Any, **fields: Any) -> ReleaseDiagnosti
     return ReleaseDiagnosticsOperator(**{"task_id": "april", **given, **fields})
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.usefixtures("fake_application")
 @pytest.mark.parametrize("form", ["xcom", "uri"])

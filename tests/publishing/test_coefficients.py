@@ -124,6 +124,7 @@ def test_probes_lie_on_the_coefficients(case):
             assert np.hypot(points[:, 0] - probe.x, points[:, 1] - probe.y).min() < 2e-3, kind
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 def test_the_contract_holds_and_the_data_file_has_a_row_for_each_term(case):
     kind, name, found, _ = case
@@ -180,6 +181,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.sampled("fault")
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fault", BROKEN)

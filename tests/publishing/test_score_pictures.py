@@ -84,6 +84,7 @@ def drawn(plot: Plot, *, alone: bool) -> tuple[Axes, list[Text]]:
     return figure.axes[0], texts
 
 
+@pytest.mark.sampled("name")
 @pytest.mark.slow
 @pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("name", FIGURES)
@@ -127,6 +128,7 @@ def test_the_closer_look_shows_the_interval_and_the_value() -> None:
     assert 0.2 < closer.get_xdata()[0] < 0.8
 
 
+@pytest.mark.sampled("name")
 @pytest.mark.slow
 @pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("name", MATRICES)

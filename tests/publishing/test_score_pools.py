@@ -43,6 +43,7 @@ def drawn(plot, *, alone):
     return figure, renderer
 
 
+@pytest.mark.sampled("kind", "rows")
 @pytest.mark.slow
 @EVERY_KIND
 @pytest.mark.parametrize("alone", [False, True])

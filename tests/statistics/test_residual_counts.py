@@ -30,6 +30,7 @@ def test_grids_are_those_of_exact_arithmetic(rows, doublings, bins):
     assert overflow == outside
 
 
+@pytest.mark.sampled("doublings", "bins")
 @pytest.mark.slow
 @pytest.mark.parametrize("doublings", [0, 1, 4, 33, 60])
 @pytest.mark.parametrize("bins", POWERS_OF_TWO)

@@ -15,6 +15,7 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from tests.support.audit import Finding, Tampered, audit, convicts, exactly, keeps, samples
+from tests.support.noises import InAdvance
 
 ADDED, REPLACED = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE
 
@@ -193,7 +194,7 @@ class SampledAudit(MechanismAuditSuite):
     def find(self, mechanism: str, relation: Any, fault: Fault | None = None) -> Finding:
         options = {**self.options, "delta": self.delta(mechanism)}
         if fault is None:
-            run = self.mechanism(mechanism, relation, SecureNoise())
+            run = self.mechanism(mechanism, relation, InAdvance(SecureNoise()))
             return self.audit(*run, samples=samples(self.quick), **options, **self.shipped_options)
         run = self.mechanism(mechanism, relation, self.source(fault), **fault.planted)
         return self.audit(*run, samples=samples(fault.samples or self.thorough), **options)

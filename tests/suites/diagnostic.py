@@ -44,6 +44,7 @@ class DiagnosticSuite:
         if "options" in metafunc.fixturenames:
             metafunc.parametrize("options", self.settings, ids=_name_of)
 
+    @pytest.mark.sampled("table", "options")
     def test_every_release_has_the_form_of_every_other(self, table: str, options: Mapping[str, Any]) -> None:
         result = self.release(self.tables[table](), noise=SeededNoise(5), **options)
         reference = self.release(self.empty(), noise=SeededNoise(6), **options)

@@ -150,6 +150,7 @@ def test_bound_account_pays_for_new_releases_and_counts_the_old(upgraded: Privac
         attempt(upgraded, "too much", VISITS, budget={"epsilon": "9", "delta": "1e-6"}, runner=HereRunner())
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("task", COMMITTED)
 def test_cleared_task_finds_its_release_byte_for_byte(upgraded: PrivacyLedger, first_store: S3, task: str) -> None:
     fields = COMMITTED[task]
@@ -343,6 +344,7 @@ def commands_of_the_page() -> list[list[str]]:
     return [shlex.split(line) for line in lines]
 
 
+@pytest.mark.verify
 def test_commands_of_the_page_upgrade_a_ledger(
     tmp_path: Path, first_store: S3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -366,6 +368,7 @@ def test_commands_of_the_page_upgrade_a_ledger(
     ledger.close()
 
 
+@pytest.mark.verify
 @pytest.mark.postgres
 def test_least_role_goes_on_with_a_migrated_ledger(postgres_url: str, first_store: S3) -> None:
     """The role that may charge one account, with what `dp-budget grants` prints for it after the migration."""

@@ -47,7 +47,7 @@ class LocalLevelShape:
         neighbours: the relation.
         season: steps of a season, such as 24 for hours of a day; 0 for none.
         confidence: nominal level of bands.
-        spendings: what the stream costs; made from the rest.
+        spendings: what the stream costs; derived from the other attributes.
 
     Raises:
         InvalidRequest: a parameter is out of its bounds.
@@ -81,7 +81,7 @@ class LocalLevelShape:
 
 @dataclass(frozen=True, kw_only=True)
 class FilterMoments:
-    """What a local level filter has learnt; a function of released counts.
+    """Estimates of a local level filter from the counts so far; a function of released counts.
 
     Attributes:
         changes: mean square of the changes of noisy counts, from a step, or from a season, to the next.
@@ -213,7 +213,7 @@ def _filtered(state: LocalLevelState, noisy: list[int], v: float, season: int) -
 
 
 class _Seasons:
-    """The filter over seasons, and what it says together with the one over steps."""
+    """The filter over seasons, and the estimates that combine its predictions with those of the filter over steps."""
 
     def __init__(self, state: LocalLevelState, v: float, season: int) -> None:
         self.v, self.season = v, season
@@ -223,7 +223,7 @@ class _Seasons:
 
     @property
     def moments(self) -> FilterMoments:
-        """What it has learnt."""
+        """The estimates of this filter from the counts so far."""
         return FilterMoments(changes=self.changes, innovations=self.innovations, spread=self.spread)
 
     def take(self, step: int, y: int, prediction: float, ahead: float) -> tuple[float, float, float] | None:

@@ -63,6 +63,7 @@ def test_estimates_are_the_published_constrained_inference(monkeypatch):
         np.testing.assert_allclose(got, expected, atol=1e-6)
 
 
+@pytest.mark.sampled("shape", "neighbours")
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [(24,), (6, 6)])
 @pytest.mark.parametrize("neighbours", list(Neighbours))

@@ -46,6 +46,7 @@ def test_an_answer_that_no_table_gives_does_not_run_away():
     assert learned.cells().sum() == pytest.approx(10.0)
 
 
+@pytest.mark.sampled("counts", "neighbours")
 @pytest.mark.slow
 @pytest.mark.parametrize("counts", [LINE, GRID], ids=["line", "grid"])
 @pytest.mark.parametrize(

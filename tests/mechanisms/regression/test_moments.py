@@ -83,6 +83,7 @@ def test_without_noise_lines_are_those_of_noisy_stats(neighbours, points):
             assert getattr(ours, name) == pytest.approx(getattr(other, name), abs=1e-6)
 
 
+@pytest.mark.sampled("release")
 @pytest.mark.slow
 @EVERY_RELATION
 @pytest.mark.parametrize("release", [noisy_moments, noisy_moments_zcdp])
@@ -132,6 +133,7 @@ def descent(points, release=gradient_descent, *, noise, neighbours=REPLACED, cop
     return release(group, x, y, counts, groups=copies, steps=steps, neighbours=neighbours, noise=noise, **options)
 
 
+@pytest.mark.sampled("neighbours")
 @pytest.mark.slow
 @EVERY_RELATION
 @pytest.mark.parametrize("iterations", [1, 3])

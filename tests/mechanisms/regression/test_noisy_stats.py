@@ -106,6 +106,7 @@ def heights(table, covariance, variance, neighbours):
     return int(still.seen[0][0])
 
 
+@pytest.mark.sampled("covariance", "neighbours")
 @pytest.mark.slow
 @EVERY_RELATION
 @pytest.mark.parametrize(("covariance", "variance"), [(0, 1), (5, 3), (-7, 2), (10**30, 3), (-1, 10**9)])
@@ -119,6 +120,7 @@ def test_the_height_of_a_line_moves_by_one_sensitivity_and_no_more(covariance, v
     assert max(moves) == LATTICE
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @EVERY_RELATION
 def test_gaussian_noise_costs_rho_and_half_of_it_is_told(neighbours):
@@ -133,6 +135,7 @@ def test_gaussian_noise_costs_rho_and_half_of_it_is_told(neighbours):
     assert max(halved) > 0.3
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @EVERY_RELATION
 def test_an_intercept_costs_epsilon(neighbours):

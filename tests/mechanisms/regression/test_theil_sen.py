@@ -161,6 +161,7 @@ def worst_law(method, sensitivity, *, widen=5000, rows=3):
     return worst
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("method", [Median.EXPONENTIAL, Median.WIDE])
 def test_the_exact_loss_over_all_small_neighbours_stays_within_epsilon(method):
@@ -191,6 +192,7 @@ def lower_median(values, empty):
     return ordered[(len(ordered) + 1) // 2 - 1] if ordered else empty
 
 
+@pytest.mark.sampled("count")
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [2, 3, 4])
 @pytest.mark.parametrize("count", [1, None])

@@ -58,6 +58,7 @@ def test_keys_of_nasty_rows_are_those_of_the_stated_rule(spark, ansi):
     assert keys == [tuple(key_of_row(row, cells) for cells in grids) for row in NASTY_ROWS]
 
 
+@pytest.mark.sampled("ansi")
 @ANSI
 @pytest.mark.parametrize("codegen", ["true", "false"])
 def test_nasty_rows_are_counted_like_arrays(spark, ansi, codegen):
@@ -77,6 +78,7 @@ def test_any_rows_are_counted_like_arrays(spark, table, ansi):
         assert ScoreCounts.from_dataframe(frame(spark, table)) == from_rows(table, 65536)
 
 
+@pytest.mark.sampled("schema")
 @ANSI
 @pytest.mark.parametrize(
     ("schema", "table"),
