@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import json
-from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,10 @@ from sklearn.metrics import roc_auc_score
 
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.diagnostics import binormal_roc as module
-from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
-from tests.diagnostics.test_score_figures import SETS, on_grid
+from tests.diagnostics.test_score_figures import SETS, counted, nasty, on_grid
+from tests.suites.diagnostic import DiagnosticSuite
 from tests.support.undefined import is_undefined
 
 RNG = np.random.default_rng(23)
@@ -52,24 +52,19 @@ def test_bands_hold_the_curve_of_the_exact_area_at_their_level() -> None:
     assert np.mean(held) >= 0.82
 
 
-@pytest.mark.parametrize("table", [([], []), ([1], [0.3]), ([0] * 50, [0.7] * 50)], ids=["none", "one", "negatives"])
-@pytest.mark.parametrize("epsilon", ["0.01", "1"])
-def test_degenerate_tables_get_a_curve_of_the_same_shape(table: Any, epsilon: str) -> None:
-    found = module.release(ScoreCounts.from_arrays(*table), epsilon=epsilon, points=33)
-    assert json.dumps(found.to_dict(), allow_nan=False)
-    assert found.tpr.size == 33
-    if is_undefined("binormal_roc", found):
-        return
-    assert (np.diff(found.tpr) >= 0).all()
-    assert ((found.tpr_lower <= found.tpr) & (found.tpr <= found.tpr_upper)).all()
-    assert (found.tpr[0], found.tpr[-1]) == (0, 1)
+class TestForm(DiagnosticSuite):
+    package = module
+    tables = {name: partial(counted, name) for name in ("ties", "one", "negatives")}
+    empty = staticmethod(partial(counted, "none"))
+    nasty = staticmethod(nasty)
+    settings = [{"epsilon": epsilon, "points": 33} for epsilon in ("0.01", "0.7")]
 
-
-def test_cost_is_that_of_the_area_and_a_draw_survives_storage() -> None:
-    drawn = module.measure(ScoreCounts.from_arrays(*SETS["ties"]), epsilon="0.7", noise=SecureNoise())
-    assert sum(spending.epsilon for spending in drawn.spendings) == Decimal("0.7")
-    stored = module.DIAGNOSTIC.measurement.decode(json.loads(json.dumps(drawn.to_dict())))
-    assert module.summarise(stored, seed=3).to_dict() == module.summarise(drawn, seed=3).to_dict()
+    def check_form(self, result: Any, options: Any) -> None:
+        assert result.tpr.size == options["points"]
+        if not is_undefined("binormal_roc", result):
+            assert (np.diff(result.tpr) >= 0).all()
+            assert ((result.tpr_lower <= result.tpr) & (result.tpr <= result.tpr_upper)).all()
+            assert (result.tpr[0], result.tpr[-1]) == (0, 1)
 
 
 @pytest.mark.parametrize("options", [{"points": 1}, {"method": "gauss"}, {"method": "laplace"}, {"confidence": 1}])

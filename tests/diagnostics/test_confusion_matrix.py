@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import json
-from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,10 @@ from sklearn import metrics
 
 from spark_jobs.contract import InvalidRequest, Neighbours
 from spark_jobs.diagnostics import confusion_matrix as module
-from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
-from tests.diagnostics.test_score_figures import SETS, on_grid
+from tests.diagnostics.test_score_figures import SETS, counted, nasty, on_grid
+from tests.suites.diagnostic import DiagnosticSuite
 
 THRESHOLDS = (0.0, 0.25, 0.5, 0.500001, 0.9)
 
@@ -57,30 +57,26 @@ def test_intervals_cover_at_their_level(thresholds: tuple[float, ...], neighbour
             assert covered >= 0.9 - 4 * np.sqrt(0.09 / 100)
 
 
-@pytest.mark.parametrize("table", [([], []), ([1], [0.3]), ([0] * 50, [0.7] * 50)], ids=["none", "one", "negatives"])
-@pytest.mark.parametrize("epsilon", ["0.01", "1", "1000000000"])
-def test_degenerate_tables_get_a_release_of_the_same_shape(table: Any, epsilon: str) -> None:
-    found = module.release(ScoreCounts.from_arrays(*table), epsilon=epsilon, thresholds=THRESHOLDS)
-    fields = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert all(len(value) == len(THRESHOLDS) for value in fields.values() if isinstance(value, list))
-    for rate in module.result.RATES:
-        held = ~np.isnan(found.rates[rate])
-        assert (found.lower[rate][held] <= found.rates[rate][held]).all()
-        assert (found.rates[rate][held] <= found.upper[rate][held]).all()
+class TestForm(DiagnosticSuite):
+    package = module
+    tables = {name: partial(counted, name) for name in ("ties", "one", "negatives")}
+    empty = staticmethod(partial(counted, "none"))
+    nasty = staticmethod(nasty)
+    settings = [{"epsilon": epsilon, "thresholds": THRESHOLDS} for epsilon in ("0.01", "0.7", "1000000000")]
+
+    def check_form(self, result: Any, options: Any) -> None:
+        fields = result.to_dict()
+        assert all(len(value) == len(THRESHOLDS) for value in fields.values() if isinstance(value, list))
+        for rate in module.result.RATES:
+            defined = ~np.isnan(result.rates[rate])
+            assert (result.lower[rate][defined] <= result.rates[rate][defined]).all()
+            assert (result.rates[rate][defined] <= result.upper[rate][defined]).all()
 
 
 def test_one_threshold_is_four_cells_with_the_least_noise() -> None:
     measurement = module.measure(ScoreCounts.from_arrays(*SETS["even"]), epsilon=1)
     assert measurement.negatives.scale == pytest.approx(1.0)
     assert [level.size for level in measurement.positives.nodes] == [2]
-
-
-def test_all_is_spent_and_a_draw_survives_storage() -> None:
-    statistic = ScoreCounts.from_arrays(*SETS["ties"])
-    drawn = module.measure(statistic, epsilon="0.7", thresholds=THRESHOLDS, noise=SecureNoise())
-    assert drawn.epsilon == Decimal("0.7")
-    stored = module.DIAGNOSTIC.measurement.decode(json.loads(json.dumps(drawn.to_dict())))
-    assert module.summarise(stored, seed=3).to_dict() == module.summarise(drawn, seed=3).to_dict()
 
 
 @pytest.mark.parametrize("thresholds", [(), (0.5, 0.5), (0.6, 0.5), (-0.1,), (1.1,), tuple(np.linspace(0, 1, 101))])

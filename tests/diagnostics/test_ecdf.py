@@ -54,7 +54,7 @@ def check_form(released):
 
 
 class TestForm(DiagnosticSuite):
-    release = staticmethod(ecdf.release)
+    package = ecdf
     tables = {name: partial(counted, values) for name, values in DATA_SETS.items()}
     empty = staticmethod(lambda: counted(np.array([])))
     nasty = staticmethod(lambda: counted(np.array([np.nan, np.inf, -np.inf, 1e308, -1e308, 0.0, -0.0, 5e-324])))

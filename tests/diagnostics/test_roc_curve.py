@@ -36,7 +36,7 @@ def nothing(cells=GRID):
 
 
 class TestForm(DiagnosticSuite):
-    release = staticmethod(roc.release)
+    package = roc
     tables = {name: partial(counts_of, name) for name in DATA_SETS}
     empty = staticmethod(nothing)
     nasty = staticmethod(lambda: ScoreCounts.from_arrays(column(NASTY_ROWS, 0), column(NASTY_ROWS, 1)))

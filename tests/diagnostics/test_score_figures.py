@@ -17,6 +17,7 @@ from spark_jobs.contract.release import NOT_PRIVATE
 from spark_jobs.diagnostics import auc, average_precision
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts
+from tests.support.score_rows import NASTY_ROWS, column
 from tests.support.undefined import is_undefined
 
 RNG = np.random.default_rng(11)
@@ -45,6 +46,23 @@ SETS: dict[str, tuple[Any, Any]] = {
 }
 
 
+DEGENERATE: dict[str, tuple[Any, Any]] = {
+    "none": ([], []),
+    "one": ([1], [0.3]),
+    "one negative": ([0], [0.3]),
+    "positives": ([1] * 50, [0.3] * 50),
+    "negatives": ([0] * 50, [0.1] * 50),
+}
+
+
+def counted(name: str) -> ScoreCounts:
+    return ScoreCounts.from_arrays(*{**SETS, **DEGENERATE}[name])
+
+
+def nasty() -> ScoreCounts:
+    return ScoreCounts.from_arrays(column(NASTY_ROWS, 0), column(NASTY_ROWS, 1))
+
+
 @pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", SETS)
@@ -64,20 +82,17 @@ def test_without_noise_figures_are_scikit_learns(name: str) -> None:
 @pytest.mark.sampled("module", "table", "epsilon", "method")
 @pytest.mark.slow
 @pytest.mark.parametrize("module", [auc, average_precision], ids=["auc", "average_precision"])
-@pytest.mark.parametrize(
-    "table", [([], []), ([1], [0.3]), ([0], [0.3]), ([1] * 50, [0.3] * 50), ([0] * 50, [0.1] * 50)],
-    ids=["none", "one positive", "one negative", "positives", "negatives"],
-)  # fmt: skip
+@pytest.mark.parametrize("table", DEGENERATE)
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "1000000000"])
 @pytest.mark.parametrize("method", ["auto", "weighted_counts"])
 def test_degenerate_tables_get_a_release_like_any_other(
-    module: ModuleType, table: Any, epsilon: str, method: str
+    module: ModuleType, table: str, epsilon: str, method: str
 ) -> None:
     if method == "weighted_counts" and module is auc:
         with pytest.raises(InvalidRequest, match="method"):
-            auc.release(ScoreCounts.from_arrays(*table), epsilon=epsilon, method=method, noise=SeededNoise(3))
+            auc.release(counted(table), epsilon=epsilon, method=method, noise=SeededNoise(3))
         return
-    found = module.release(ScoreCounts.from_arrays(*table), epsilon=epsilon, method=method, noise=SeededNoise(3))
+    found = module.release(counted(table), epsilon=epsilon, method=method, noise=SeededNoise(3))
     if not is_undefined(module.__name__.rsplit(".", 1)[-1], found):
         assert epsilon != "1000000000"
         assert 0 <= found.interval[0] <= found.value <= found.interval[1] <= 1

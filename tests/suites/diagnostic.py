@@ -1,15 +1,17 @@
-"""What every diagnostic promises, tested through its ``release`` alone; each kind subclasses the suite."""
+"""What every diagnostic promises, tested through what its package exports; each kind subclasses the suite."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
+from spark_jobs.contract.privacy import exact_decimal
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 
@@ -18,7 +20,7 @@ class DiagnosticSuite:
     """A subclass, named ``Test...``, gives the attributes below and ``check_form``.
 
     Attributes:
-        release: the diagnostic's, as a static method.
+        package: the package of the kind.
         tables: functions that make the statistic of a table, by the table's name.
         empty: makes the statistic of a table without rows.
         nasty: makes the statistic of rows of which many do not fit.
@@ -26,12 +28,16 @@ class DiagnosticSuite:
         sizes_follow_noise: whether the lengths of arrays depend on figures that were released, not on options alone.
     """
 
-    release: ClassVar[Callable[..., Any]]
+    package: ClassVar[ModuleType]
     tables: ClassVar[Mapping[str, Callable[[], Any]]]
     empty: ClassVar[Callable[[], Any]]
     nasty: ClassVar[Callable[[], Any]]
     settings: ClassVar[Sequence[Mapping[str, Any]]]
     sizes_follow_noise: ClassVar[bool] = False
+
+    def release(self, statistic: Any, **options: Any) -> Any:
+        """The kind's ``release``."""
+        return self.package.release(statistic, **options)
 
     def check_form(self, result: Any, options: Mapping[str, Any]) -> None:
         """Assert what holds for every result with these options, whatever the rows are."""
@@ -56,6 +62,20 @@ class DiagnosticSuite:
 
     def test_rows_that_do_not_fit_never_raise(self, options: Mapping[str, Any]) -> None:
         self.check_form(self.release(self.nasty(), noise=SeededNoise(1), **options), options)
+
+    @pytest.mark.slow
+    @pytest.mark.sampled
+    def test_all_of_the_budget_is_spent_and_a_stored_draw_makes_the_same_release(
+        self, options: Mapping[str, Any]
+    ) -> None:
+        [first, *_] = self.tables.values()
+        draw = self.package.measure(first(), noise=SecureNoise(), **options)
+        assert draw.epsilon == exact_decimal(options["epsilon"])
+        stored = json.dumps(draw.to_dict(), allow_nan=False)
+        again = self.package.DIAGNOSTIC.measurement.decode(json.loads(stored))
+        assert json.dumps(again.to_dict()) == stored
+        released = [self.package.summarise(each, seed=2**62 + 1).to_dict() for each in (draw, again)]
+        assert released[0] == released[1]
 
     @pytest.mark.parametrize(("noise", "guarantee"), [(SecureNoise(), PRIVATE), (SeededNoise(1), NOT_PRIVATE)])
     def test_a_result_says_whether_its_noise_was_private(self, noise: Any, guarantee: str) -> None:
