@@ -118,15 +118,15 @@ def _of_text(columns: str) -> dict[str, str]:
     typed: dict[str, str] = {}
     place = 0
     while place < len(columns) or not typed:
-        found = _COLUMN.match(columns, place)
-        name = "" if found is None else found["plain"] or found["quoted"].replace("``", "`")
-        if found is None or name in typed:
+        column = _COLUMN.match(columns, place)
+        name = "" if column is None else column["plain"] or column["quoted"].replace("``", "`")
+        if column is None or name in typed:
             raise InvalidRequest(
                 "columns", value=columns, requirement="must be distinct names, each with a type",
                 remedy="write them like 'id int, `first name` string', or name a JSON file by --schema",
             )  # fmt: skip
-        typed[name] = found["type"]
-        place = found.end()
+        typed[name] = column["type"]
+        place = column.end()
     return typed
 
 

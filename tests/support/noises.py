@@ -47,11 +47,13 @@ class Recording:
 
 
 class InAdvance:
-    """The noise of a source, drawn for many vectors at once: the same law without the cost of a call for each vector.
+    """The noise of a source, drawn for many short vectors at once: the same law without the cost of a call for each.
 
     Args:
         source: what draws; its noise must not depend on the values that it is added to.
     """
+
+    SHORT, BLOCK = 64, 1 << 12
 
     def __init__(self, source: Noise) -> None:
         self.source, self.private, self.guarantee = source, source.private, source.guarantee
@@ -68,10 +70,13 @@ class InAdvance:
 
     def _add(self, values, draw, **terms):
         exact, key = np.asarray(values), (draw.__name__, *map(str, terms.values()))
-        left = self._left.get(key, np.zeros(0, dtype=np.int64))
+        if exact.size > self.SHORT:
+            return draw(values, **terms)
+        left, drawn = self._left.get(key, np.zeros(0, dtype=np.int64)), self._drawn.get(key, 0)
         if left.size < exact.size:  # each time as much as all times before
-            self._drawn[key] = self._drawn.get(key, 0) + (more := max(exact.size, self._drawn.get(key, 0)))
+            more = max(exact.size, min(drawn, self.BLOCK))
             left = np.concatenate([left, draw(np.zeros(more, dtype=np.int64), **terms)])
+            self._drawn[key] = drawn + more
         self._left[key] = left[exact.size :]
         return exact + left[: exact.size].reshape(exact.shape)
 
